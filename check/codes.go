@@ -32,6 +32,26 @@ func RuleCodes() []diag.Code {
 // reading returns codes as those that are met while files are read.
 func reading(codes []diag.Code) []diag.Code { return diag.InFamily("reading", codes) }
 
+// The sub-codes of what validate/rules/tls finds about the dates of certificates.
+const (
+	codeExpired     = "expired-certificate/expired"
+	codeExpiresSoon = "expired-certificate/expires-soon"
+	codeNotYetValid = "expired-certificate/not-yet-valid"
+)
+
+// Certificates returns the findings about certificates that are out of date, and about those that expire soon.
+func Certificates(l diag.List) (outOfDate, expireSoon diag.List) {
+	for _, d := range l {
+		switch d.Code {
+		case codeExpired, codeNotYetValid:
+			outOfDate = append(outOfDate, d)
+		case codeExpiresSoon:
+			expireSoon = append(expireSoon, d)
+		}
+	}
+	return outOfDate, expireSoon
+}
+
 // OptIn returns the codes of validation rules that are off by default.
 func OptIn() (codes []string) {
 	for _, r := range rules.All {

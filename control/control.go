@@ -93,6 +93,8 @@ type Watch struct {
 	// Refused says why the source tree, as it is now, is not published; nil where it is
 	// published.
 	Refused *Refusal `json:"refused,omitempty"`
+	// Certificates are those of the source tree, as it was judged last.
+	Certificates Certificates `json:"certificates,omitzero"`
 	// Failed is the error of the last reconcile or trim, where it could not run.
 	Failed string `json:"failed,omitempty"`
 	// Last is the last reconcile that has ended, and Running the one that is under way.
@@ -126,6 +128,32 @@ type Refusal struct {
 	Errors   int       `json:"errors"`
 	Warnings int       `json:"warnings"`
 	Findings diag.List `json:"findings,omitempty"`
+}
+
+// Certificates are findings about the dates of certificates.
+type Certificates struct {
+	// OutOfDate is about certificates that peers reject now: they have expired, or are not valid yet.
+	OutOfDate diag.List `json:"out_of_date,omitempty"`
+	// ExpireSoon is about certificates that expire soon.
+	ExpireSoon diag.List `json:"expire_soon,omitempty"`
+}
+
+// Fault says how many certificates are out of date: "2 certificates are out of date". It is empty if none is.
+func (c Certificates) Fault() string {
+	return count(len(c.OutOfDate), "is out of date", "are out of date")
+}
+
+// Notice says how many certificates expire soon: "1 certificate expires soon". It is empty if none does.
+func (c Certificates) Notice() string { return count(len(c.ExpireSoon), "expires soon", "expire soon") }
+
+func count(n int, one, more string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		more = one
+	}
+	return diag.Count(n, "certificate") + " " + more
 }
 
 // Outcome is the outcome of a reconcile.
@@ -163,7 +191,7 @@ type RetryHeld struct {
 const wedged = time.Minute
 
 // Faults returns what is wrong with the source tree or the watch at a time, in words for a person: "the source
-// tree is invalid (2 errors)". It returns nothing if the source tree is published.
+// tree is invalid (2 errors)". It returns nothing if the source tree is published and its certificates are valid.
 func (w *Watch) Faults(now time.Time) (faults []string) {
 	if w.Snapshot == "" {
 		faults = append(faults, "nothing is published")
@@ -177,6 +205,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	}
 	if w.Failed != "" {
 		faults = append(faults, "the source tree can't be read or published")
+	}
+	if fault := w.Certificates.Fault(); fault != "" {
+		faults = append(faults, fault)
 	}
 	switch r := w.Running; {
 	case r == nil:

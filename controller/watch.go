@@ -320,6 +320,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 		return o, err
 	}
 	w.changeLog.checked(checked, checked.Invalid(w.options.WarningsAsErrors))
+	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(checked.Diagnostics)
 	if plan != nil && plan.Held == nil {
 		w.publishing(plan.ID)
 	}

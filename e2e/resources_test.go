@@ -153,13 +153,19 @@ type pair struct{ certificate, key string }
 // newPair makes a self-signed pair for that common name.
 func newPair(t testing.TB, name string) pair {
 	t.Helper()
+	return datedPair(t, name, time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour))
+}
+
+// datedPair makes a self-signed pair that is valid between two times.
+func datedPair(t testing.TB, name string, from, until time.Time) pair {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: from, NotAfter: until,
 	}
 	public, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -66,14 +66,14 @@ var servedStates = []struct {
 		200, "ok\n", []string{"xdspub_source_valid 1"},
 	},
 	{
-		"a certificate that is about to expire", func(s *servedTruth) { s.certificate(time.Now().Add(time.Hour)) },
+		"a certificate that is about to expire", func(s *servedTruth) { s.certificate(time.Now().Add(5 * time.Minute)) },
 		0, []string{"in sync: 0 clients\n", "certificate: expires at "},
 		200, "ok\n", []string{"xdspub_certificate_expiry_seconds "},
 	},
 	{
 		"a certificate that has expired", func(s *servedTruth) { s.certificate(time.Now().Add(-time.Hour)) },
 		1, []string{"not in sync: the certificate of the server has expired\n", "certificate: expired at "},
-		200, "ok\n", nil,
+		200, "ok\nthe certificate of the server has expired\n", nil,
 	},
 	{
 		"a server that hangs", func(s *servedTruth) {

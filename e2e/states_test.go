@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -141,8 +142,16 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.watch.WaitLog(t, "event=drift-mended")
 	},
 	"certificate expires soon": func(t *testing.T, s *fixture) {
-		s.write(t, "secret.yaml", certificate("soon", newPair(t, "localhost")))
+		s.writeCertificate(t, time.Now().Add(time.Hour))
 		s.startWatch(t)
+	},
+	"certificate has expired": func(t *testing.T, s *fixture) {
+		s.writeCertificate(t, time.Now().Add(-time.Hour))
+		s.startWatch(t)
+	},
+	"certificate has expired, rendered": func(t *testing.T, s *fixture) {
+		s.writeCertificate(t, time.Now().Add(-time.Hour))
+		s.publish(t)
 	},
 	"Envoy in sync": func(t *testing.T, s *fixture) { watchEnvoy(t, s) },
 	"Envoy down": func(t *testing.T, s *fixture) {
@@ -175,6 +184,12 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.write(t, "busy.yaml", documents(routes("main", "blue"), listener("edge", busy, rds("main"))))
 		s.watch.WaitLog(t, "code=refused-by-envoy")
 	},
+}
+
+// writeCertificate writes a cluster with a certificate that is valid from 30 days ago.
+func (s *fixture) writeCertificate(t *testing.T, until time.Time) {
+	t.Helper()
+	s.write(t, "blue.yaml", documents(certificate("client", datedPair(t, "client", time.Now().AddDate(0, 0, -30), until)), staticCluster("blue", 1, upstreamTLS("client"))))
 }
 
 func aCluster(name string) string { return staticCluster(name, 1) }

@@ -28,6 +28,32 @@ func (CertificatesUnreadable) kind() Kind {
 	return Kind{"certificates-unreadable", slog.LevelWarn, "the certificates can't be read; those from before stay in use"}
 }
 
+// CertificateExpiresSoon means that the certificate of --tls-cert, or the last valid one of --client-ca, expires soon: in
+// the last 14 days before its end, or in the last sixth of its validity if that is shorter.
+//
+// Do: replace the certificate in the file. The server reads the file again by itself.
+type CertificateExpiresSoon struct {
+	File    string // the file of --tls-cert or --client-ca
+	Expires time.Time
+}
+
+func (CertificateExpiresSoon) kind() Kind {
+	return Kind{"certificate-expires-soon", slog.LevelWarn, "a certificate of the server expires soon"}
+}
+
+// CertificateExpired means that the certificate of --tls-cert, or the last valid one of --client-ca, has expired: clients
+// that connect reject the server, or the server rejects them. Connections that are open stay.
+//
+// Do: replace the certificate in the file. The server reads the file again by itself.
+type CertificateExpired struct {
+	File    string // the file of --tls-cert or --client-ca
+	Expired time.Time
+}
+
+func (CertificateExpired) kind() Kind {
+	return Kind{"certificate-expired", slog.LevelError, "a certificate of the server has expired; clients can't connect by TLS"}
+}
+
 // ConnectionsFull means that as many clients are connected as may be. A connection that has not
 // asked for anything gives its place to a new one; if there is none, the new one is closed. It
 // is logged again once a tenth of the connections was free.

@@ -135,7 +135,8 @@ func (f *front) showWatch(w control.Watch) {
 func (f *front) itself() csds.Server {
 	s := csds.Server{Watch: *f.watch.Load()}
 	if f.keys != nil {
-		s.CertificateExpires = f.keys.Expires()
+		s.Certificate.From, s.Certificate.Until = f.keys.Certificate()
+		s.ClientCA.From, s.ClientCA.Until = f.keys.ClientCA()
 	}
 	return s
 }
@@ -222,7 +223,8 @@ func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 	mux.Handle("/v3/", discovery)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, true, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, f.isReady(), f.watch.Load().Faults(time.Now()))
+		itself := f.itself()
+		answer(w, f.isReady(), itself.Faults(time.Now()))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{}))
 	// Without TLS too, for those that begin with it: an Envoy by REST speaks what its cluster says.

@@ -103,6 +103,9 @@ func (s *Server) Run(ctx context.Context) error {
 		})
 	}
 	running.Go(func() { s.front.giveBack(ctx) })
+	if s.front.keys != nil {
+		running.Go(func() { s.front.keys.Watch(ctx) })
+	}
 	<-ctx.Done()
 	s.front.close()
 	running.Wait()

@@ -41,8 +41,8 @@ Without --envoy-admin it asks the Envoys that the running watch knows.
 Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
 It is in sync if every Envoy runs the published files, no change was interrupted, no published
 file was changed by hand or is missing, no snapshot is held since Envoy rejected it, the watch
-runs, answers and can publish its source tree, every connected client of a running serve
-runs what it asks for, and SRC, if given, is published. If no watch has run since the last render,
+runs, answers and can publish its source tree, no certificate of that or of SRC is out of date, every
+connected client of a running serve runs what it asks for, and SRC, if given, is published. If no watch has run since the last render,
 none has to.`,
 		Flags: append(slices.Concat(sourceFlags(), askedServeFlags()), targetFlag(),
 			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render, watch or serve (required without --serve)"},
@@ -247,7 +247,7 @@ func (s *statusReport) watched() bool {
 		return s.WatchState == watchNone
 	}
 	_, behind := countClients(s.Clients)
-	return w.Refused == nil && w.Failed == "" && behind == 0
+	return w.Refused == nil && w.Failed == "" && behind == 0 && len(w.Certificates.OutOfDate) == 0
 }
 
 // compare compares the snapshot of a checked source tree with the published one.
@@ -260,7 +260,19 @@ func (s *statusReport) compare(ctx context.Context, path string, checked *check.
 		s.Source.Snapshot = checked.Snapshot.ID()
 		s.Source.Published = s.Published != nil && s.Published.Snapshot == s.Source.Snapshot
 	}
-	s.InSync = s.InSync && s.Source.Published
+	s.InSync = s.InSync && s.Source.Published && len(s.certificates().OutOfDate) == 0
+}
+
+// certificates returns what the running watch has found about certificates. If none runs, it returns what the check of the
+// published source tree has found.
+func (s *statusReport) certificates() (c control.Certificates) {
+	switch {
+	case s.Watch != nil:
+		return s.Watch.Certificates
+	case s.Source != nil && s.Source.Published:
+		c.OutOfDate, c.ExpireSoon = check.Certificates(s.Source.Findings)
+	}
+	return c
 }
 
 // saysInvalid reports whether the source tree of the running watch was checked for the report, and is invalid.

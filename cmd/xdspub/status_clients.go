@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/clients"
+	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/serve/csds"
 	"xdspub/serve/listen"
@@ -31,10 +32,7 @@ type clientsReport struct {
 
 // newClientsReport returns the report on an answer of the server at an address.
 func newClientsReport(address string, a *csds.Answer, now time.Time) clientsReport {
-	r := clientsReport{Serve: address, Wrong: append([]string{}, a.Server.Watch.Faults(now)...), Server: a.Server, Clients: a.Clients}
-	if at := a.Server.CertificateExpires; !at.IsZero() && now.After(at) {
-		r.Wrong = append(r.Wrong, "the certificate of the server has expired")
-	}
+	r := clientsReport{Serve: address, Wrong: append([]string{}, a.Server.Faults(now)...), Server: a.Server, Clients: a.Clients}
 	if connected, behind := countClients(a.Clients); behind > 0 {
 		r.Wrong = append(r.Wrong, clientsBehind(behind, connected))
 	}
@@ -123,7 +121,11 @@ func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 	p := &statusPrinter{now: now}
 	connected, _ := countClients(r.Clients)
 	if r.InSync {
-		p.printf("in sync: %s\n", diag.Count(connected, "client"))
+		says := []string{diag.Count(connected, "client")}
+		if notice := r.Watch.Certificates.Notice(); notice != "" {
+			says = append(says, notice)
+		}
+		p.printf("in sync: %s\n", strings.Join(says, ", "))
 	} else {
 		p.printf("not in sync: %s\n", diag.Clip(strings.Join(r.Wrong, "; "), diag.MaxText))
 	}
@@ -132,9 +134,6 @@ func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 	_, err := io.WriteString(w, p.b.String())
 	return err
 }
-
-// soon is how long before its end a certificate is shown as one that is about to expire.
-const soon = 7 * 24 * time.Hour
 
 // server prints what a server says of itself.
 func (p *statusPrinter) server(s csds.Server) {
@@ -168,12 +167,36 @@ func (p *statusPrinter) server(s csds.Server) {
 			p.printf("  … and %s\n", diag.Count(left, "more finding"))
 		}
 	}
-	switch at := s.CertificateExpires; {
-	case at.IsZero():
-	case p.now.After(at):
-		p.printf("certificate: expired at %s: clients can't connect\n", at.UTC().Format(time.RFC3339))
-	case at.Sub(p.now) < soon:
-		p.printf("certificate: expires at %s (in %s)\n", at.UTC().Format(time.RFC3339), at.Sub(p.now).Truncate(time.Second))
+	p.certificates(w.Certificates)
+	p.validity("certificate", s.Certificate)
+	p.validity("CA of clients", s.ClientCA)
+}
+
+// validity prints a line if a certificate of the server is not valid, or expires soon.
+func (p *statusPrinter) validity(what string, v csds.Validity) {
+	at := v.Until.UTC().Format(time.RFC3339)
+	switch {
+	case v == csds.Validity{}:
+	case p.now.After(v.Until):
+		p.printf("%s: expired at %s: clients can't connect by TLS\n", what, at)
+	case p.now.Before(v.From):
+		p.printf("%s: not valid before %s: clients can't connect by TLS\n", what, v.From.UTC().Format(time.RFC3339))
+	case !p.now.Before(v.Soon()):
+		p.printf("%s: expires at %s (in %s)\n", what, at, v.Until.Sub(p.now).Truncate(time.Second))
+	}
+}
+
+// certificates prints the findings about certificates of the source tree that are out of date or expire soon.
+func (p *statusPrinter) certificates(c control.Certificates) {
+	for _, list := range []struct {
+		title string
+		diag.List
+	}{{c.Fault(), c.OutOfDate}, {c.Notice(), c.ExpireSoon}} {
+		if len(list.List) == 0 {
+			continue
+		}
+		p.printf("source tree: %s\n", list.title)
+		p.findings(list.List)
 	}
 }
 

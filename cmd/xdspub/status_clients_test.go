@@ -24,12 +24,13 @@ func TestWriteHostileClients(t *testing.T) {
 	}, {Sync: clients.NoVariant, API: bad, Missing: []string{bad}}}}}
 	server := csds.Server{Watch: control.Watch{
 		Source: bad, Snapshot: bad, Revision: bad, Failed: bad, Last: &control.Reconcile{Reason: bad, Outcome: control.Outcome(bad)},
-		Refused: &control.Refusal{Snapshot: bad, Findings: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
+		Refused:      &control.Refusal{Snapshot: bad, Findings: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
+		Certificates: control.Certificates{ExpireSoon: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
 	}}
 	if err := writeClients(&b, newClientsReport(bad, &csds.Answer{Server: server, Clients: list}, time.Time{}), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if text := b.String(); strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 11 {
+	if text := b.String(); strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 13 {
 		t.Errorf("%q", text)
 	}
 }
@@ -42,7 +43,11 @@ func TestWriteClients(t *testing.T) {
 		Source: "/tree", Revision: "abc", Snapshot: "v1", SnapshotSince: at,
 		Last:    &control.Reconcile{Reason: "change", Ended: at, Outcome: control.Refused},
 		Refused: &control.Refusal{Since: at, Errors: 2, Findings: diag.List{{Code: "unknown-field", Position: diag.Position{File: "a.yaml", Line: 2}, Message: "no"}}},
-	}, CertificateExpires: at.Add(time.Hour)}, Clients: []clients.Client{
+		Certificates: control.Certificates{
+			OutOfDate:  diag.List{{Code: "expired-certificate/expired", Severity: diag.Warning, Position: diag.Position{File: "b.yaml", Line: 3}, Message: "expired"}},
+			ExpireSoon: diag.List{{Code: "expired-certificate/expires-soon", Severity: diag.Warning, Position: diag.Position{File: "c.yaml", Line: 4}, Message: "soon"}},
+		},
+	}, Certificate: csds.Validity{From: at.Add(-9 * time.Hour), Until: at.Add(time.Hour)}, ClientCA: csds.Validity{From: at, Until: at}}, Clients: []clients.Client{
 		{Node: "a", UserAgent: "envoy 1.40.0", Address: "10.0.0.1:4711", Kind: "ads", Since: at, Subscriptions: []clients.Subscription{{Sync: clients.Synced, API: "CDS"}, {Sync: clients.NotSent, API: "RTDS"}}},
 		{Node: "b", Address: "unix:s", Kind: "delta-ads", Since: at, Subscriptions: []clients.Subscription{{
 			Sync: clients.Rejected, API: "LDS", Version: "v2", Acknowledged: "v1", Since: at,
@@ -55,13 +60,18 @@ func TestWriteClients(t *testing.T) {
 	if err := writeClients(&b, newClientsReport("unix:s", answer, now), now); err != nil {
 		t.Fatal(err)
 	}
-	want := `not in sync: the source tree is invalid (2 errors); 2 of 3 clients are not in sync
+	want := `not in sync: the source tree is invalid (2 errors); 1 certificate is out of date; the CA of clients has expired; 2 of 3 clients are not in sync
 serves: snapshot v1 since 2026-01-02T03:04:05Z (1m0s ago)
 source: /tree, revision abc, read at 2026-01-02T03:04:05Z (1m0s ago) (change): refused
   is invalid since 2026-01-02T03:04:05Z (1m0s ago): 2 errors
   a.yaml:2: error: no [unknown-field]
   … and 1 more finding
+source tree: 1 certificate is out of date
+  b.yaml:3: warning: expired [expired-certificate/expired]
+source tree: 1 certificate expires soon
+  c.yaml:4: warning: soon [expired-certificate/expires-soon]
 certificate: expires at 2026-01-02T04:04:05Z (in 59m0s)
+CA of clients: expired at 2026-01-02T03:04:05Z: clients can't connect by TLS
 client "b" (unix:s): delta-ads, since 2026-01-02T03:04:05Z (1m0s ago), 1 REJECTED
   runs LDS v1
   REJECTED  LDS: served is version v2, acknowledged v1, since 2026-01-02T03:04:05Z (1m0s ago)

@@ -25,6 +25,7 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 	p.published(r)
 	p.watch(r)
 	p.source(r)
+	p.certificates(r.certificates())
 	p.change(r)
 	if r.Incomplete {
 		p.printf("record: the list of published files was removed or damaged, so that it is not known which of them were changed by hand; %s\n", mends(r))
@@ -90,6 +91,9 @@ func (p *statusPrinter) verdict(r *statusReport) {
 		if connected, _ := countClients(r.Clients); r.Clients != nil {
 			says = append(says, diag.Count(connected, "client"))
 		}
+		if notice := r.certificates().Notice(); notice != "" {
+			says = append(says, notice)
+		}
 		p.printf("%s\n", strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": "))
 		return
 	}
@@ -122,6 +126,8 @@ func (r *statusReport) wrong() (wrong []string) {
 		add(s.Snapshot == "", "the source tree is invalid (%s)", diag.CountFindings(s.Errors, s.Warnings))
 		add(s.Snapshot != "", "the source tree is not published")
 	}
+	fault = r.certificates().Fault()
+	add(fault != "", "%s", fault)
 	var down, silent, behind int
 	for _, e := range r.Envoys {
 		switch {
@@ -208,7 +214,7 @@ func (p *statusPrinter) watch(r *statusReport) {
 	if w.Refused != nil && w.Refused.Snapshot == "" {
 		p.printf("  the source tree is invalid since %s\n", p.at(w.Refused.Since))
 		if !r.saysInvalid() {
-			p.findings(publish.Refusal{Findings: w.Refused.Findings})
+			p.findings(w.Refused.Findings)
 		}
 	}
 }
@@ -227,7 +233,7 @@ func (p *statusPrinter) source(r *statusReport) {
 	case s == nil:
 	case s.Snapshot == "":
 		p.printf("source: %s%s is invalid: %s, %s\n", s.Path, inParentheses(s.Revision), diag.Count(s.Errors, "error"), diag.Count(s.Warnings, "warning"))
-		p.findings(publish.Refusal{Findings: s.Findings})
+		p.findings(s.Findings)
 	case s.Published:
 		p.printf("source: %s%s is published\n", s.Path, inParentheses(s.Revision))
 	default:
@@ -284,20 +290,22 @@ func (p *statusPrinter) change(r *statusReport) {
 		p.printf("\n  it is under way, or was interrupted: then the next render or watch goes on with it\n")
 	}
 	if c.Refusal != nil {
-		p.findings(*c.Refusal)
+		p.findings(c.Refusal.Findings)
 	}
 }
 
 // refusal prints what Envoy refused and why.
 func (p *statusPrinter) refusal(title string, r publish.Refusal) {
 	p.printf("%s: snapshot %s, rejected at %s in the step %q\n", title, r.Snapshot, p.at(r.Time), r.Step)
-	p.findings(r)
+	p.findings(r.Findings)
 }
 
-func (p *statusPrinter) findings(r publish.Refusal) {
-	most, left := r.Findings.Most(mostOfAKind)
+// findings prints the first findings of a list, and counts the others. A server may say anything: nothing of it
+// reaches the terminal as it is.
+func (p *statusPrinter) findings(list diag.List) {
+	most, left := list.Most(mostOfAKind)
 	for _, d := range most {
-		p.printf("  %s\n", d)
+		p.printf("  %s\n", diag.Clip(fmt.Sprint(d), 2*diag.MaxText))
 	}
 	if left > 0 {
 		p.printf("  … and %s\n", diag.Count(left, "more finding"))

@@ -29,6 +29,7 @@ import (
 	"xdspub/clients"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/internal/expiry"
 	"xdspub/xds"
 )
 
@@ -56,14 +57,51 @@ type Answer struct {
 type Server struct {
 	// Watch is what becomes of the source tree. Its findings are the first ones.
 	Watch control.Watch `json:"watch"`
-	// CertificateExpires is when the certificate of the server does; zero if it has none.
-	CertificateExpires time.Time `json:"certificate_expires,omitzero"`
+	// Certificate is that of the server, and ClientCA the one of --client-ca that is valid for the longest time; zero
+	// if there is none.
+	Certificate Validity `json:"certificate,omitzero"`
+	ClientCA    Validity `json:"client_ca,omitzero"`
+}
+
+// Validity is the time in which a certificate is valid.
+type Validity struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+}
+
+// Soon returns the time from which the certificate expires soon.
+func (v Validity) Soon() time.Time { return expiry.Soon(v.From, v.Until) }
+
+// fault says why a certificate is not valid at a time; empty if it is, or if there is none.
+func (v Validity) fault(now time.Time) string {
+	switch {
+	case v == Validity{}:
+	case now.After(v.Until):
+		return "has expired"
+	case now.Before(v.From):
+		return "is not valid yet"
+	}
+	return ""
+}
+
+// Faults returns what is wrong with the source tree and with the server at a time, in words for a person.
+func (s *Server) Faults(now time.Time) []string {
+	faults := s.Watch.Faults(now)
+	for _, of := range []struct {
+		name string
+		Validity
+	}{{"the certificate of the server", s.Certificate}, {"the CA of clients", s.ClientCA}} {
+		if fault := of.fault(now); fault != "" {
+			faults = append(faults, of.name+" "+fault)
+		}
+	}
+	return faults
 }
 
 // serverKey is metadataKey for what the server says of itself, as a text of JSON.
 const serverKey = "xdspub-server"
 
-// mostText bounds the JSON of the findings that a server says of itself, in bytes.
+// mostText bounds the JSON of each list of findings that a server says of itself, in bytes.
 const mostText = 256 << 10
 
 // mostAnswers is how many requests are answered at one time; others wait. An answer about 10,000
@@ -186,21 +224,10 @@ func stringMatcher(m *matcherv3.StringMatcher) (func(string) bool, error) {
 func configOfServer(s Server) (*statusv3.ClientConfig, error) {
 	if r := s.Watch.Refused; r != nil {
 		bounded := *r
-		bounded.Findings = nil
-		size := 0
-		for _, d := range r.Findings {
-			text, err := json.Marshal(d)
-			if err != nil {
-				return nil, err
-			}
-			if size += len(text); size > mostText {
-				break
-			}
-			bounded.Findings = append(bounded.Findings, d)
-		}
-		bounded.Message = diag.Clip(bounded.Message, diag.MaxText)
+		bounded.Findings, bounded.Message = firstOf(r.Findings), diag.Clip(r.Message, diag.MaxText)
 		s.Watch.Refused = &bounded
 	}
+	s.Watch.Certificates = control.Certificates{OutOfDate: firstOf(s.Watch.Certificates.OutOfDate), ExpireSoon: firstOf(s.Watch.Certificates.ExpireSoon)}
 	s.Watch.Failed = diag.Clip(s.Watch.Failed, diag.MaxText)
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -210,6 +237,19 @@ func configOfServer(s Server) (*statusv3.ClientConfig, error) {
 		Id: "xdspub serve", UserAgentName: "xdspub",
 		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{serverKey: structpb.NewStringValue(string(text))}},
 	}}, nil
+}
+
+// firstOf returns the first findings, whose JSON has up to mostText bytes.
+func firstOf(list diag.List) (first diag.List) {
+	size := 0
+	for _, d := range list {
+		text, err := json.Marshal(d)
+		if size += len(text); err != nil || size > mostText {
+			break
+		}
+		first = append(first, d)
+	}
+	return first
 }
 
 // configOf returns what CSDS says of a client.

@@ -45,7 +45,7 @@ func itself() csds.Server {
 		Watch: control.Watch{PID: 1, Source: "/tree", Since: at, Serves: true, Snapshot: "v1", SnapshotSince: at, Refused: &control.Refusal{
 			Since: at, Message: "invalid", Errors: 1, Findings: diag.List{finding},
 		}},
-		CertificateExpires: at.Add(time.Hour),
+		Certificate: csds.Validity{From: at, Until: at.Add(time.Hour)},
 	}
 }
 

@@ -2,8 +2,10 @@ package listen
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/expiry"
 	"xdspub/safefile"
 )
 
@@ -41,6 +44,8 @@ type Keys struct {
 type keys struct {
 	certificate tls.Certificate
 	clients     *x509.CertPool // nil where clients need no certificate
+	// ca is the certificate in clients that is valid for the longest time; nil where clients need none.
+	ca *x509.Certificate
 }
 
 const (
@@ -87,8 +92,68 @@ func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
 	}}
 }
 
-// Expires returns when the certificate of the server expires.
-func (k *Keys) Expires() time.Time { return k.now().certificate.Leaf.NotAfter }
+// Certificate returns when the certificate of the server is valid.
+func (k *Keys) Certificate() (from, until time.Time) {
+	leaf := k.now().certificate.Leaf
+	return leaf.NotBefore, leaf.NotAfter
+}
+
+// ClientCA returns when the certificate of the ClientCA is valid that is valid for the longest time; zero times where
+// clients need no certificate.
+func (k *Keys) ClientCA() (from, until time.Time) {
+	if ca := k.now().ca; ca != nil {
+		return ca.NotBefore, ca.NotAfter
+	}
+	return from, until
+}
+
+// watchEvery is how often Watch reads the files at least.
+const watchEvery = time.Minute
+
+// Watch logs when a certificate expires soon, and when it has expired, until ctx ends.
+func (k *Keys) Watch(ctx context.Context) {
+	var certificate, ca lifetime
+	for {
+		wait := min(watchEvery, certificate.log(k.log, k.files.Cert, k.Certificate))
+		if k.files.ClientCA != "" {
+			wait = min(wait, ca.log(k.log, k.files.ClientCA, k.ClientCA))
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lifetime is what was logged of a certificate.
+type lifetime struct {
+	until         time.Time // its end
+	soon, expired bool      // are logged
+}
+
+// log logs what is new about the certificate of a file, and returns how long nothing else will be.
+func (l *lifetime) log(to *event.Log, file string, validity func() (from, until time.Time)) (quiet time.Duration) {
+	from, until := validity()
+	if !until.Equal(l.until) {
+		*l = lifetime{until: until}
+	}
+	now, soon := time.Now(), expiry.Soon(from, until)
+	switch {
+	case now.Before(soon):
+		return soon.Sub(now)
+	case now.After(until):
+		if !l.expired {
+			to.Write(event.CertificateExpired{File: file, Expired: until})
+		}
+		l.expired = true
+		return watchEvery
+	case !l.soon:
+		to.Write(event.CertificateExpiresSoon{File: file, Expires: until})
+	}
+	l.soon = true
+	return until.Sub(now) + time.Nanosecond // a certificate is valid at the time of its end
+}
 
 // now returns what the files hold. Only one caller at a time looks at them.
 func (k *Keys) now() *keys {
@@ -151,9 +216,32 @@ func (c contents) parse(f Files) (*keys, error) {
 	k := &keys{certificate: certificate}
 	if f.ClientCA != "" {
 		k.clients = x509.NewCertPool()
-		if !k.clients.AppendCertsFromPEM(c.ca) {
+		for _, ca := range certificatesIn(c.ca) {
+			k.clients.AddCert(ca)
+			if k.ca == nil || ca.NotAfter.After(k.ca.NotAfter) {
+				k.ca = ca
+			}
+		}
+		if k.ca == nil {
 			return nil, fmt.Errorf("client CA %s: %w", f.ClientCA, errors.New("no certificate in PEM"))
 		}
 	}
 	return k, nil
+}
+
+// certificatesIn returns the certificates of a text in PEM. Other blocks do not count, nor does a certificate that can't be
+// read, as with x509.CertPool.AppendCertsFromPEM.
+func certificatesIn(text []byte) (list []*x509.Certificate) {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return list
+		}
+		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			continue
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			list = append(list, c)
+		}
+	}
 }

@@ -247,6 +247,73 @@ func (nopConn) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 
 func (nopConn) Close() error { return nil }
 
+// TestKeysExpire: a certificate that nobody replaces is logged when it expires soon and when it has expired, each
+// once. So is the certificate that replaces it.
+func TestKeysExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		files := Files{filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "ca")}
+		ca := certs.NewAuthority(t) // valid from an hour ago, for an hour
+		write := func(until time.Time) {
+			t.Helper()
+			cert, key := ca.SignUntil(until, 1, "xds.test")
+			for file, data := range map[string][]byte{files.Cert: cert, files.Key: key, files.ClientCA: ca.PEM()} {
+				if err := os.WriteFile(file, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		began := time.Now()
+		write(began.Add(5 * time.Hour))
+		var log bytes.Buffer
+		k, err := OpenKeys(files, event.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go k.Watch(t.Context())
+		// logged returns the events, each with its file, up to a time after the beginning.
+		logged := func(after time.Duration) string {
+			time.Sleep(time.Until(began.Add(after)))
+			synctest.Wait()
+			defer log.Reset()
+			var events []string
+			for line := range strings.Lines(log.String()) {
+				_, rest, _ := strings.Cut(line, "event=")
+				name, _, _ := strings.Cut(rest, " ")
+				if _, path, ok := strings.Cut(rest, "file="); ok {
+					name += " " + filepath.Base(strings.Fields(path)[0])
+				}
+				events = append(events, name)
+			}
+			return strings.Join(events, ", ")
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{
+			{40*time.Minute - time.Second, ""},
+			{40 * time.Minute, "certificate-expires-soon ca"},
+			{time.Hour, ""},
+			{time.Hour + time.Second, "certificate-expired ca"},
+			{4*time.Hour - time.Second, ""},
+			{4 * time.Hour, "certificate-expires-soon cert"},
+			{5*time.Hour + time.Second, "certificate-expired cert"},
+			{100 * time.Hour, ""},
+		} {
+			if got := logged(step.after); got != step.want {
+				t.Errorf("after %v: %q, want %q", step.after, got, step.want)
+			}
+		}
+		write(began.Add(200 * time.Hour))
+		if got := logged(100*time.Hour + 2*time.Minute); got != "certificates-read" {
+			t.Errorf("a new certificate: %q", got)
+		}
+		if got := logged(201 * time.Hour); got != "certificate-expires-soon cert, certificate-expired cert" {
+			t.Errorf("the new certificate: %q", got)
+		}
+	})
+}
+
 // TestKeys: certificates and the CA are read again, also where they are replaced by a link of the
 // same time; what does not fit together leaves those from before.
 func TestKeys(t *testing.T) {

@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"strings"
+	"testing"
+	"time"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestCertificateExpires has a certificate expire while a watch runs and an Envoy serves it, and nobody changes
+// anything: the watch notices by time, and Envoy does not.
+func TestCertificateExpires(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	edge := envoytest.FreePort(t)
+	with := func(p pair) string {
+		return documents(certificate("edge", p), tlsListener("edge", edge, downstreamTLS("edge"), "route_config: {virtual_hosts: []}"))
+	}
+	s := startFixture(t, map[string]string{"edge.yaml": with(newPair(t, "edge"))}, "--rescan", "500ms")
+	says := func(exit int, line string) {
+		t.Helper()
+		if stdout, stderr, is := xdspub(t, "status", "--out", s.out); is != exit || !strings.HasPrefix(stdout, line+"\n") {
+			t.Errorf("exit status %d, want %d and %q:\n%s%s", is, exit, line, stdout, stderr)
+		}
+	}
+	const inSync = "in sync: the files are as published (no Envoy was asked: pass --envoy-admin)"
+	says(0, inSync)
+	// It expires soon in the last 8 of its 48 seconds, and the times of certificates have whole seconds.
+	until := time.Now().Add(10 * time.Second).Truncate(time.Second)
+	s.write(t, "edge.yaml", with(datedPair(t, "edge", until.Add(-48*time.Second), until)))
+	s.watch.WaitLog(t, "code=expired-certificate/expires-soon")
+	s.watch.WaitLog(t, "code=expired-certificate/expired")
+	says(1, "not in sync: 1 certificate is out of date")
+	c, err := tls.Dial("tcp", address(edge), &tls.Config{InsecureSkipVerify: true}) // a peer that verifies would reject it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.ConnectionState().PeerCertificates[0]; !got.NotAfter.Equal(until) {
+		t.Errorf("Envoy has a certificate that is valid until %v, want %v", got.NotAfter, until)
+	}
+	s.write(t, "edge.yaml", with(newPair(t, "edge")))
+	s.watch.WaitLog(t, "event=published ")
+	says(0, inSync)
+}
