@@ -14,7 +14,7 @@ const (
 	// heldByStream has the goroutines of a stream, and what the libraries know of it.
 	heldByStream = 24 << 10
 	// heldByName has the places of a name in the maps of the library and of the cache.
-	heldByName = 128
+	heldByName = 192
 	// largestCall is what the request of a call without a stream may hold once it is decoded.
 	largestCall = 1 << 20
 	// smallest is the size in bytes of the largest response that no account holds.

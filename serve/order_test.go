@@ -29,7 +29,7 @@ func TestOrderAfterAnHour(t *testing.T) {
 		c := w.connect(&model{world: w, types: make(map[*xds.Type]*modelType)})
 		defer c.disconnect()
 		for _, of := range []*xds.Type{xds.Cluster, xds.Listener} {
-			c.types[of] = &modelType{has: make(map[string]string), versions: make(map[string]string), errors: make(map[string]bool), wildcard: true, legacy: true}
+			c.types[of] = &modelType{has: make(map[string]string), versions: make(map[string]string), errors: newHeardErrors(), wildcard: true, legacy: true}
 			c.request(of, c.types[of], nil)
 			synctest.Wait()
 			if !c.hear(false, false) {
@@ -68,7 +68,7 @@ func TestTrimmedInTheEnd(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := listening(t, delta, "c/a", "l/a")
-			clusters := &modelType{wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string), errors: make(map[string]bool)}
+			clusters := &modelType{wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string), errors: newHeardErrors()}
 			if c.types[xds.Cluster] = clusters; delta {
 				c.requestDelta(xds.Cluster, &discoveryv3.DeltaDiscoveryRequest{})
 			} else {
@@ -100,7 +100,7 @@ func listening(t *testing.T, delta bool, words ...string) *model {
 	if err := w.cache.Publish(t.Context(), snapshot(t, words)); err != nil {
 		t.Fatal(err)
 	}
-	of := &modelType{wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string), errors: make(map[string]bool)}
+	of := &modelType{wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string), errors: newHeardErrors()}
 	c := w.connect(&model{world: w, delta: delta, types: map[*xds.Type]*modelType{xds.Listener: of}})
 	t.Cleanup(c.disconnect)
 	if !delta {
@@ -207,7 +207,7 @@ func TestBegunEnds(t *testing.T) {
 			}
 			time.Sleep(after)
 			has := c.cache.Served().Lookup(xds.RouteConfiguration, "a").Version()
-			c.types[xds.RouteConfiguration] = &modelType{has: make(map[string]string), versions: make(map[string]string), errors: make(map[string]bool)}
+			c.types[xds.RouteConfiguration] = &modelType{has: make(map[string]string), versions: make(map[string]string), errors: newHeardErrors()}
 			c.requestDelta(xds.RouteConfiguration, &discoveryv3.DeltaDiscoveryRequest{
 				ResourceNamesSubscribe: []string{"a"}, InitialResourceVersions: map[string]string{"a": has},
 			})
@@ -266,7 +266,7 @@ func TestBackAfterRestart(t *testing.T) {
 		}
 		c := &model{world: w, delta: true, types: make(map[*xds.Type]*modelType)}
 		for typ, names := range map[*xds.Type][]string{xds.Cluster: {"a", "b"}, xds.Endpoints: {"a"}, xds.Listener: {"in", "out"}, xds.RouteConfiguration: {"in"}} {
-			m := &modelType{names: make(map[string]bool), has: make(map[string]string), versions: make(map[string]string), errors: make(map[string]bool)}
+			m := &modelType{names: make(map[string]bool), has: make(map[string]string), versions: make(map[string]string), errors: newHeardErrors()}
 			m.wildcard = typ == xds.Cluster || typ == xds.Listener
 			m.legacy = m.wildcard
 			for _, name := range names {

@@ -615,9 +615,14 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// The details of errors.
+const (
+	notThere  = "the server has no resource of this name"
+	noVariant = "the server has this resource, but no variant for the dynamic parameters of this client"
+)
+
 // TestErrorDetails reads what the details of errors tell of the variants for other clients.
 func TestErrorDetails(t *testing.T) {
-	const notThere, noVariant = "the server has no resource of this name", "the server has this resource, but no variant for the dynamic parameters of this client"
 	for _, kind := range []string{"ads", "delta"} {
 		p := newPlay(t)
 		p.step([]string{"snapshot", "e/web{env=prod}", "k/web{env=prod}"})

@@ -95,12 +95,14 @@ type varied struct {
 	asked          bool
 	asks           map[*xds.Type]map[string][]int // by name, the sets
 	has            map[*xds.Type]map[string]string
+	errors         map[*xds.Type]*heardErrors
 	nonce, version map[*xds.Type]string
 }
 
 func (w *variedWorld) open(c *varied) {
 	c.fake = newFake(w.t.Context())
 	c.asked, c.asks, c.has = false, make(map[*xds.Type]map[string][]int), make(map[*xds.Type]map[string]string)
+	c.errors = make(map[*xds.Type]*heardErrors)
 	c.nonce, c.version = make(map[*xds.Type]string), make(map[*xds.Type]string)
 	go c.serve(w.cache, c.delta)
 }
@@ -131,16 +133,21 @@ func (c *varied) subscribe() {
 	name, set := names[c.r.IntN(len(names))], c.r.IntN(len(c.sets))
 	if c.asks[of] == nil {
 		c.asks[of], c.has[of] = make(map[string][]int), make(map[string]string)
+		c.errors[of] = newHeardErrors()
 	}
 	q := &discoveryv3.DeltaDiscoveryRequest{Node: nil, TypeUrl: of.URL()}
 	locator := &discoveryv3.ResourceLocator{Name: name, DynamicParameters: c.sets[set]}
 	if i := slices.Index(c.asks[of][name], set); i >= 0 && (c.delta || len(c.asks[of])+len(c.asks[of][name]) > 2) {
 		if c.asks[of][name] = slices.Delete(c.asks[of][name], i, i+1); len(c.asks[of][name]) == 0 {
 			delete(c.asks[of], name)
+			delete(c.errors[of].is, name)
 		}
 		q.ResourceNamesUnsubscribe, q.ResourceLocatorsUnsubscribe = []string{name}, []*discoveryv3.ResourceLocator{locator}
 	} else if i < 0 {
 		c.asks[of][name] = append(c.asks[of][name], set)
+		if name != "*" {
+			c.errors[of].subscribes(name)
+		}
 		q.ResourceNamesSubscribe, q.ResourceLocatorsSubscribe = []string{name}, []*discoveryv3.ResourceLocator{locator}
 	} else {
 		return
@@ -212,6 +219,11 @@ func (c *varied) hear(refuse bool) bool {
 		switch r := r.(type) {
 		case *discoveryv3.DiscoveryResponse:
 			of := xds.TypeOfURL(r.GetTypeUrl())
+			var told []string
+			for _, any := range r.GetResources() {
+				told = append(told, nameOf(c.t, any))
+			}
+			c.fails(of, r.GetResourceErrors(), told, refuse)
 			if c.nonce[of] = r.GetNonce(); !refuse {
 				c.version[of] = r.GetVersionInfo()
 				if cache.HoldsAll(of) {
@@ -225,6 +237,11 @@ func (c *varied) hear(refuse bool) bool {
 		case *discoveryv3.DeltaDiscoveryResponse:
 			of := xds.TypeOfURL(r.GetTypeUrl())
 			once(c.t, r)
+			var told []string
+			for _, res := range r.GetResources() {
+				told = append(told, wrapperText(c.t, res))
+			}
+			c.fails(of, r.GetResourceErrors(), told, refuse)
 			if !refuse {
 				for _, name := range r.GetRemovedResources() {
 					delete(c.has[of], name)
@@ -243,6 +260,17 @@ func (c *varied) hear(refuse bool) bool {
 	default:
 		return false
 	}
+}
+
+// fails takes down the errors of a response. told are the resources of the response, by name@content{constraints}.
+func (c *varied) fails(of *xds.Type, errors []*discoveryv3.ResourceError, told []string, refused bool) {
+	for i, word := range told {
+		word, _, _ = strings.Cut(word, "{")
+		told[i], _, _ = strings.Cut(word, "@")
+	}
+	c.errors[of].hears(c.t, errors, told, func(name string) bool { return c.asks[of][name] != nil }, func(name string) {
+		maps.DeleteFunc(c.has[of], func(id, _ string) bool { has, _, _ := strings.Cut(id, "{"); return has == name })
+	}, refused)
 }
 
 // keep takes a resource, by name{constraints}.
@@ -311,6 +339,27 @@ func (c *varied) want(of *xds.Type) map[string]string {
 	return want
 }
 
+// wantErrors is of which names the client must know in the end that it gets no resource, and why. A client that
+// keeps what it has is told nothing of what it may have for all that the server knows.
+func (c *varied) wantErrors(of *xds.Type) map[string]string {
+	want, heard, keeps := make(map[string]string), c.errors[of], c.keeps()
+	refused := slices.Contains(slices.Collect(maps.Values(heard.unsure)), true)
+	for name, sets := range c.asks[of] {
+		list := c.snapshot.Named(xds.Key{Type: of, Name: name})
+		gets := slices.ContainsFunc(slices.Concat(sets, c.asks[of]["*"]), func(set int) bool { return matchesAny(list, c.sets[set]) })
+		_, has := c.has[of][name]
+		mayHave := heard.unsure[name] || refused && !c.delta && cache.HoldsAll(of) // a response would remove that, too
+		switch {
+		case name == "*", gets, keeps && has, keeps && mayHave && heard.is[name] == "":
+		case len(list) > 0:
+			want[name] = noVariant
+		default:
+			want[name] = notThere
+		}
+	}
+	return want
+}
+
 // keeps reports whether nothing is removed from the client: the snapshot has clusters that it asks for by
 // name, and none of them is for it. No resource of the test names a cluster, so that who asks for all of them
 // needs none.
@@ -364,22 +413,35 @@ func selectAtRandom(t *testing.T, seed uint64) {
 			c.hear(r.IntN(4) == 0)
 		}
 	}
-	w.publish()
-	w.trim()
-	for i, c := range clients {
-		for heard := true; heard; {
-			heard = false
-			time.Sleep(time.Minute)
-			for synctest.Wait(); c.hear(false); synctest.Wait() {
-				heard = true
-			}
+	for range 3 {
+		w.publish()
+		w.trim()
+		for i, c := range clients {
+			c.rests(i)
 		}
-		for of := range c.asks {
-			if want := c.want(of); !maps.Equal(c.has[of], want) {
-				t.Errorf("client %d (incremental: %v, locates: %v) with %v asks for %s %v: has %v, want %v", i, c.delta, c.locates, c.sets, of, c.asks[of], c.has[of], want)
-			}
-		}
+		clients[r.IntN(len(clients))].subscribe()
+	}
+	for _, c := range clients {
 		c.cancel()
 		<-c.ended
+	}
+}
+
+// rests has a client hear what the server has to tell, and holds that the client has what it asks for of the
+// snapshot, and the errors of what it gets nothing of.
+func (c *varied) rests(number int) {
+	for heard := true; heard; {
+		heard = false
+		time.Sleep(time.Minute)
+		for synctest.Wait(); c.hear(false); synctest.Wait() {
+			heard = true
+		}
+	}
+	for of := range c.asks {
+		asks := fmt.Sprintf("client %d (incremental: %v, locates: %v) with %v asks for %s %v", number, c.delta, c.locates, c.sets, of, c.asks[of])
+		if want := c.want(of); !maps.Equal(c.has[of], want) {
+			c.t.Errorf("%s: has %v, want %v", asks, c.has[of], want)
+		}
+		c.errors[of].holds(c.t, asks, c.wantErrors(of))
 	}
 }

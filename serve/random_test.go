@@ -110,28 +110,36 @@ func followAtRandom(t *testing.T, seed uint64) {
 			c.hear(r.IntN(4) == 0, r.IntN(4) == 0)
 		}
 	}
-	w.publish()
-	w.trim()
-	w.retry() // the snapshot may be the one that clients refused
+	for range 3 {
+		w.publish()
+		w.trim()
+		w.retry() // the snapshot may be the one that clients refused
+		w.rests()
+		w.clients[r.IntN(len(w.clients))].subscribe()
+	}
+	for _, c := range w.clients {
+		c.disconnect()
+	}
+}
+
+// rests has all clients hear what the server has to tell, and holds that each has what it asks for of the
+// snapshot, and the errors of the names that do not exist.
+func (w *world) rests() {
 	for i, c := range w.clients {
 		c.settle()
 		for typ, m := range c.types {
+			asks := fmt.Sprintf("client %d (incremental: %v) asks for %s %v (all: %v)", i, c.delta, typ, slices.Sorted(maps.Keys(m.names)), m.wildcard)
 			if want := w.wanted(m, typ, c.delta, c.counts); !maps.Equal(m.has, want) {
-				t.Errorf("client %d (incremental: %v) asks for %s %v (all: %v): has %v, want %v", i, c.delta, typ, slices.Sorted(maps.Keys(m.names)), m.wildcard, m.has, want)
+				w.t.Errorf("%s: has %v, want %v", asks, m.has, want)
 			}
-		}
-		for typ, m := range c.types {
-			want := make(map[string]bool)
+			want := make(map[string]string)
 			for name := range m.names {
 				if w.snapshot.Lookup(typ, name) == nil {
-					want[name] = true
+					want[name] = notThere
 				}
 			}
-			if !maps.Equal(m.errors, want) {
-				t.Errorf("client %d (incremental: %v) asks for %s %v (all: %v): has errors of %v, want %v", i, c.delta, typ, slices.Sorted(maps.Keys(m.names)), m.wildcard, m.errors, want)
-			}
+			m.errors.holds(w.t, asks, want)
 		}
-		c.disconnect()
 	}
 }
 
@@ -242,8 +250,8 @@ func (w *world) retry() {
 	}
 }
 
-// wanted is what a client must have in the end: by state of the world, clients keep resources of
-// most types that are gone.
+// wanted is what a client must have in the end: by state of the world, nobody tells a client which has not asked
+// by name that a resource of most types is gone.
 func (w *world) wanted(m *modelType, typ *xds.Type, delta, counts bool) map[string]string {
 	want := make(map[string]string)
 	for _, r := range w.snapshot.Of(typ) {
@@ -255,9 +263,9 @@ func (w *world) wanted(m *modelType, typ *xds.Type, delta, counts bool) map[stri
 			}
 		}
 	}
-	if !delta && typ != xds.Cluster && typ != xds.Listener {
+	if !delta && !cache.HoldsAll(typ) {
 		for name, is := range m.has {
-			if _, ok := want[name]; !ok && w.snapshot.Lookup(typ, name) == nil {
+			if _, ok := want[name]; !ok && !m.names[name] && w.snapshot.Lookup(typ, name) == nil {
 				want[name] = is
 			}
 		}
@@ -273,8 +281,73 @@ type modelType struct {
 	has      map[string]string
 	versions map[string]string // incremental
 	version  string            // state of the world: acknowledged
-	errors   map[string]bool   // the names that it was told not to exist
+	errors   *heardErrors
 	nonce    string
+}
+
+// heardErrors are the errors of resources that a client has heard on a stream. The server tells each error
+// once. A client may be told the same error again only if the client has subscribed again since, or has refused
+// a response with the resource or with an error of the resource.
+type heardErrors struct {
+	is map[string]string // the details, by the names that the client asks for
+	// again is how often the client may hear the same error again, by each name that the client has asked for.
+	again map[string]int
+	// unsure are the names of which the client refused the last resource or error.
+	unsure map[string]bool
+}
+
+func newHeardErrors() *heardErrors {
+	return &heardErrors{is: make(map[string]string), again: make(map[string]int), unsure: make(map[string]bool)}
+}
+
+// subscribes takes down that the client sends a subscription to a name.
+func (h *heardErrors) subscribes(name string) {
+	delete(h.is, name)
+	h.again[name]++
+}
+
+// hears takes down the errors of a response. told are the names of the resources in the response, and gone drops
+// a resource.
+func (h *heardErrors) hears(t *testing.T, list []*discoveryv3.ResourceError, told []string, asks func(string) bool, gone func(string), refused bool) {
+	for _, e := range list {
+		name, detail := e.GetResourceName().GetName(), e.GetErrorDetail().GetMessage()
+		again, subscribed := h.again[name]
+		h.unsure[name] = refused
+		switch {
+		case !subscribed:
+			t.Errorf("the client hears an error of %q, and has not asked for that", name)
+		case slices.Contains(told, name):
+			t.Errorf("a response has %q, and an error of that", name)
+		case !asks(name): // any more
+		case h.is[name] == detail && again == 0:
+			t.Errorf("the client hears a second time of %q: %s", name, detail)
+		case refused:
+			h.again[name]++
+		case h.is[name] == detail:
+			h.again[name]--
+		default:
+			h.is[name] = detail
+			gone(name)
+		}
+	}
+	for _, name := range told {
+		h.unsure[name] = refused
+		if _, subscribed := h.again[name]; !refused {
+			delete(h.is, name)
+		} else if subscribed {
+			h.again[name]++
+		}
+	}
+}
+
+// holds compares the errors with those that a client has to have that has heard all that the server has to tell.
+func (h *heardErrors) holds(t *testing.T, asks string, want map[string]string) {
+	if !maps.Equal(h.is, want) {
+		t.Errorf("%s: has errors of %q, want %q", asks, h.is, want)
+	}
+	for name := range h.again {
+		h.again[name] = 0
+	}
 }
 
 // model is a client that follows the protocol.
@@ -375,8 +448,10 @@ func (w *world) connect(c *model) *model {
 	c.asked = false
 	go c.stream.serve(w.cache, c.delta)
 	for typ, m := range c.types { // asks for all that it asked for before
-		m.nonce = ""
-		clear(m.errors)
+		m.nonce, m.errors = "", newHeardErrors()
+		for name := range m.names {
+			m.errors.subscribes(name)
+		}
 		if !m.wildcard && len(m.names) == 0 { // an empty list would ask for all
 			delete(c.types, typ)
 			continue
@@ -429,14 +504,16 @@ func (c *model) subscribe() {
 	typ := []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration}[c.r.IntN(4)]
 	m := c.types[typ]
 	if m == nil {
-		m = &modelType{names: make(map[string]bool), has: make(map[string]string), versions: make(map[string]string), errors: make(map[string]bool)}
+		m = &modelType{names: make(map[string]bool), has: make(map[string]string), versions: make(map[string]string), errors: newHeardErrors()}
 		c.types[typ] = m
 		if typ == xds.Cluster || typ == xds.Listener {
 			m.wildcard = c.r.IntN(2) == 0
 			m.legacy = m.wildcard
 		}
 		if !m.wildcard {
-			m.names[modelNames[c.r.IntN(len(modelNames))]] = true
+			name := modelNames[c.r.IntN(len(modelNames))]
+			m.names[name] = true
+			m.errors.subscribes(name)
 		}
 		if c.delta {
 			c.requestDelta(typ, &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: slices.Sorted(maps.Keys(m.names))})
@@ -475,13 +552,16 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
 		case m.names[name] && c.r.IntN(4) > 0:
 			delete(m.names, name)
-			delete(m.errors, name)
+			delete(m.errors.is, name)
 			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
 			if m.wildcard && c.drops && c.delta {
 				delete(m.has, name)
 				delete(m.versions, name)
 			}
 		default:
+			if c.delta || !m.names[name] {
+				m.errors.subscribes(name)
+			}
 			m.names[name] = true
 			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
 			m.legacy = m.legacy && c.delta // by state of the world it says * from now on
@@ -517,6 +597,11 @@ func (c *model) take(r any, refuse, change bool) {
 		typ := xds.TypeOfURL(r.GetTypeUrl())
 		m := c.types[typ]
 		m.nonce = r.GetNonce()
+		var told []string
+		for _, any := range r.GetResources() {
+			told = append(told, any2name(c.t, any))
+		}
+		c.fails(m, r.GetResourceErrors(), told, refuse)
 		if !refuse {
 			m.version = r.GetVersionInfo()
 			if typ == xds.Cluster || typ == xds.Listener {
@@ -525,7 +610,6 @@ func (c *model) take(r any, refuse, change bool) {
 			for _, any := range r.GetResources() {
 				c.keep(m, any2name(c.t, any), nameOf(c.t, any), "")
 			}
-			c.fails(m, r.GetResourceErrors())
 		}
 		if change {
 			c.change(m, &discoveryv3.DeltaDiscoveryRequest{})
@@ -535,6 +619,11 @@ func (c *model) take(r any, refuse, change bool) {
 		typ := xds.TypeOfURL(r.GetTypeUrl())
 		m := c.types[typ]
 		once(c.t, r)
+		var told []string
+		for _, res := range r.GetResources() {
+			told = append(told, res.GetName())
+		}
+		c.fails(m, r.GetResourceErrors(), told, refuse)
 		if !refuse {
 			for _, res := range r.GetResources() {
 				if res.GetResource() != nil {
@@ -547,7 +636,6 @@ func (c *model) take(r any, refuse, change bool) {
 				delete(m.has, name)
 				delete(m.versions, name)
 			}
-			c.fails(m, r.GetResourceErrors())
 		}
 		q := &discoveryv3.DeltaDiscoveryRequest{ResponseNonce: r.GetNonce(), ErrorDetail: refused}
 		if change {
@@ -581,17 +669,15 @@ func (c *model) keep(m *modelType, name, is, version string) {
 	if m.wildcard || m.names[name] {
 		m.has[name] = is
 		m.versions[name] = version
-		delete(m.errors, name)
 	}
 }
 
 // fails takes down the errors of a response.
-func (c *model) fails(m *modelType, errors []*discoveryv3.ResourceError) {
-	for _, e := range errors {
-		if name := e.GetResourceName().GetName(); m.names[name] {
-			m.errors[name] = true
-		}
-	}
+func (c *model) fails(m *modelType, errors []*discoveryv3.ResourceError, told []string, refused bool) {
+	m.errors.hears(c.t, errors, told, func(name string) bool { return m.names[name] }, func(name string) {
+		delete(m.has, name)
+		delete(m.versions, name)
+	}, refused)
 }
 
 // settle hears and acknowledges until there is no more, be it later.
@@ -603,4 +689,44 @@ func (c *model) settle() {
 			heard = true
 		}
 	}
+}
+
+// TestNamesWhilePublished has a client subscribe to names, and unsubscribe, while other goroutines publish. The
+// library of the streams changes its own map of the names. go test -race finds who else reads that.
+func TestNamesWhilePublished(t *testing.T) {
+	c := cache.New(cache.Options{})
+	snapshots := []*xds.Snapshot{snapshot(t, []string{"c/a", "c/b"}), snapshot(t, []string{"c/a@2", "c/b"})}
+	publish := func(i int) {
+		if err := c.Publish(t.Context(), snapshots[i%2]); err != nil {
+			t.Error(err)
+		}
+	}
+	publish(0)
+	stream := newFake(t.Context())
+	go stream.serve(c, true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 200 {
+			publish(i)
+			c.Gaps()
+			c.Clients()
+		}
+	}()
+	node := &corev3.Node{Id: "test"}
+	for i := range 200 {
+		q := &discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: xds.Cluster.URL(), ResourceNamesSubscribe: []string{"a", fmt.Sprint(i)}}
+		if i > 0 {
+			q.ResourceNamesUnsubscribe = []string{fmt.Sprint(i - 1)}
+		}
+		stream.up <- q
+		select {
+		case r := <-stream.down:
+			stream.up <- &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL(), ResponseNonce: r.(*discoveryv3.DeltaDiscoveryResponse).GetNonce()}
+		default:
+		}
+	}
+	<-done
+	stream.cancel()
+	<-stream.ended
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // xRFC TP3 has the server send an error for each resource that the client asks for by name and cannot get. The
-// client remembers the error until a response has the resource. So the server sends the error once.
+// client remembers the error until a response has the resource, or another error. So the server sends an error
+// once for each subscription to the name, and again if the reason changes.
 // https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md
 
 // mostErrors bounds the errors in a response, which would not fit into a message otherwise. A client that asks
@@ -26,49 +27,108 @@ const (
 	noVariant = "the server has this resource, but no variant for the dynamic parameters of this client"
 )
 
-// absent returns the names that the client asks for and that a response tells to be absent, sorted. A collection
-// without resources is no error. The server answers for a virtual host that does not exist with a resource
-// without a body, which would clear the error.
-func (s *subscription) absent(r *response) []string {
-	names := make(map[string]struct{})
+// absence returns the details of the errors that a response has, by the names. A collection without resources
+// is no error. The server answers for a virtual host that does not exist with a resource without a body, which
+// would clear the error.
+func (s *subscription) absence(r *response) map[string]string {
+	if s.of == xds.VirtualHost {
+		return nil
+	}
+	errors := make(map[string]string)
 	for _, removed := range r.removed {
-		name := plain(removed)
-		if s.of != xds.VirtualHost && name != "*" && !xdstp.IsCollection(name) && s.asksByName(name) && !s.hasOther(name, r.state) {
-			names[name] = struct{}{}
+		if name := plain(removed); s.lacksByName(name, r.state) {
+			errors[name] = s.detail(name)
 		}
 	}
-	list := slices.Sorted(maps.Keys(names))
-	return list[:min(len(list), mostErrors)]
+	for name := range s.absent { // the reason may be another one
+		if s.lacksByName(name, r.state) {
+			errors[name] = s.detail(name)
+		}
+	}
+	maps.DeleteFunc(errors, func(name, detail string) bool { return s.absent[name] == detail })
+	if len(errors) > mostErrors {
+		for _, name := range slices.Sorted(maps.Keys(errors))[mostErrors:] {
+			delete(errors, name)
+		}
+	}
+	return errors
+}
+
+// lacksByName reports whether the client asks for a resource by its name, and a state has none for the client.
+func (s *subscription) lacksByName(name string, now *state) bool {
+	return name != "*" && !xdstp.IsCollection(name) && s.asksByName(name) && now.find(s.of, name) == nil && !s.hasOther(name, now)
+}
+
+// detail returns why the client cannot get a resource. A client must not find out whether a secret exists that
+// is not for the client.
+func (s *subscription) detail(name string) string {
+	if all := s.all.Load(); s.of != xds.Secret && all != nil && all.Lookup(s.of, name) != nil {
+		return noVariant
+	}
+	return notThere
+}
+
+// hears takes over which errors the client knows once the client accepts a response.
+func (s *subscription) hears(r *response) map[string]string {
+	known := s.absent
+	if len(r.absent) > 0 || slices.ContainsFunc(r.changed, func(is *xds.Resource) bool { return known[plain(is.Name)] != "" }) {
+		known = maps.Clone(known)
+		for _, is := range r.changed {
+			delete(known, plain(is.Name))
+		}
+		if known == nil {
+			known = make(map[string]string)
+		}
+		maps.Copy(known, r.absent)
+	}
+	return known
+}
+
+// unhear takes down that the client ignores the errors of a response.
+func (s *subscription) unhear(r *response) {
+	for name := range r.absent {
+		s.forgetError(name)
+	}
+}
+
+// forgetError has the client told again that a resource does not exist.
+func (s *subscription) forgetError(name string) {
+	delete(s.absent, plain(name))
+	for _, r := range s.inFlight() {
+		delete(r.before.absent, plain(name))
+	}
 }
 
 // asksByName reports whether the client asks for a resource by its name, not by a collection or the wildcard.
-func (s *subscription) asksByName(name string) bool {
-	if _, ok := s.names[name]; ok || s.several == nil {
-		return ok
+func (s *subscription) asksByName(name string) (ok bool) {
+	if s.several != nil {
+		return len(s.several.asked[name]) > 0
 	}
-	for asked := range s.names { // each with the set of parameters that it is of
-		if plain(asked) == name {
+	_, ok = s.names[name]
+	return ok
+}
+
+// errors returns the errors of a response to the client, sorted by the names.
+func (s *Stream) errors(sub *subscription, r *response) (list []*discoveryv3.ResourceError) {
+	for _, name := range slices.Sorted(maps.Keys(r.absent)) {
+		list = append(list, &discoveryv3.ResourceError{
+			ResourceName: &discoveryv3.ResourceName{Name: s.asked(sub.of, name)},
+			ErrorDetail:  &status.Status{Code: int32(codes.NotFound), Message: r.absent[name]},
+		})
+	}
+	return list
+}
+
+// hasErrors reports whether the client was told an error.
+func (s *Stream) hasErrors() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sub := range s.subscriptions {
+		if len(sub.absent) > 0 {
 			return true
 		}
 	}
 	return false
-}
-
-// errors returns the errors of a response to the client.
-func (s *Stream) errors(sub *subscription, r *response) (list []*discoveryv3.ResourceError) {
-	all := s.cache.all.Load()
-	for _, name := range r.absent {
-		detail := notThere
-		// A client must not find out whether a secret exists that is not for the client.
-		if sub.of != xds.Secret && all != nil && all.Lookup(sub.of, name) != nil {
-			detail = noVariant
-		}
-		list = append(list, &discoveryv3.ResourceError{
-			ResourceName: &discoveryv3.ResourceName{Name: s.asked(sub.of, name)},
-			ErrorDetail:  &status.Status{Code: int32(codes.NotFound), Message: detail},
-		})
-	}
-	return list
 }
 
 // asked returns the spelling of a name by which the client asks.

@@ -192,7 +192,7 @@ func (t *turn) take() {
 // push sends the clients what has changed for them.
 func (t *turn) push(w *wait) {
 	if t.still {
-		t.class.notesGaps()
+		t.class.othersChange()
 		return
 	}
 	for _, v := range t.class.views {

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,12 +15,12 @@ import (
 
 // increment makes the response an incremental one; nil for none.
 func (s *subscription) increment(r *response) *response {
-	r.absent = s.absent(r)
+	r.absent = s.absence(r)
 	if r.whole {
 		r.resources = r.state.all(s.of)
 		return r
 	}
-	if len(r.changed)+len(r.removed) == 0 && (len(s.versions) > 0 || !s.isFirst()) {
+	if len(r.changed)+len(r.removed)+len(r.absent) == 0 && (len(s.versions) > 0 || !s.isFirst()) {
 		return nil
 	}
 	for _, changed := range r.changed {
@@ -54,7 +55,9 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	if sub == nil {
 		return nil, err
 	}
-	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
+	if first || len(q.GetResourceNamesSubscribe())+len(q.GetResourceNamesUnsubscribe()) > 0 {
+		s.asks(sub, maps.Clone(of.SubscribedResources()), of.IsWildcard()) // the library changes its own map
+	}
 	if first {
 		for name, version := range q.GetInitialResourceVersions() {
 			if sub.versions[name] = version; version == "" {
@@ -103,6 +106,7 @@ func (s *subscription) renew(subscribed, unsubscribed []string) {
 			s.owed.all = true
 		} else {
 			s.owed.owe(name)
+			s.forgetError(name)
 		}
 	}
 	for _, name := range unsubscribed {

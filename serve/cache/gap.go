@@ -261,15 +261,18 @@ func selects(now *state) string {
 	return strings.Join(list, ", ")
 }
 
-// notesGaps reports the gaps of clients of a class whose resources have not changed. A change of the
-// resources of other clients can open or close a gap.
-func (c *class) notesGaps() {
-	if c.several || c.selection == nil || len(c.selection.Snapshot.Of(xds.Listener)) > 0 && len(c.selection.Snapshot.Of(xds.Cluster)) > 0 {
+// othersChange tells clients of a class whose resources have not changed what a change of the resources of other
+// clients means for them: a gap can open or close, and an error can have another reason.
+func (c *class) othersChange() {
+	if c.several || c.selection == nil {
 		return
 	}
+	gaps := len(c.selection.Snapshot.Of(xds.Listener)) == 0 || len(c.selection.Snapshot.Of(xds.Cluster)) == 0
 	for _, v := range c.views {
 		for _, s := range v.all() {
-			s.published()
+			if gaps || s.hasErrors() {
+				s.published()
+			}
 		}
 	}
 }

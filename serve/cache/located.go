@@ -250,13 +250,8 @@ func (s *subscription) tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, now *s
 	m.RemovedResources = slices.Sorted(maps.Keys(removed))
 }
 
-// hasOther reports whether a client with several sets of parameters gets a variant of what it asks for by a
-// name, by another one of them: then nothing says that there is none for this one.
+// hasOther reports whether a client with several sets of parameters gets a variant of a resource by any of them:
+// then nothing says that there is none for one of them.
 func (s *subscription) hasOther(name string, now *state) bool {
-	for asked := range s.collections {
-		if plain(asked) == plain(name) && s.several != nil && len(s.members(now, asked)) > 0 {
-			return true
-		}
-	}
-	return false
+	return s.several != nil && slices.ContainsFunc(variantsNamed(now.Of(s.of), plain(name)), func(r *xds.Resource) bool { return s.several.gets(r.Name) })
 }

@@ -165,12 +165,7 @@ func (s *subscription) collects(name string) bool {
 		return false
 	}
 	if s.several != nil {
-		for asked := range s.collections {
-			if s.several.matches(asked, name) {
-				return true
-			}
-		}
-		return false
+		return s.several.gets(name)
 	}
 	_, ok := s.collections[xdstp.Collection(name)]
 	return ok

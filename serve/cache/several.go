@@ -151,6 +151,24 @@ func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 type several struct {
 	sets        []params.Parameters
 	constraints *constrained
+	// asked are the sets of parameters with which the client asks for a name, a collection or all.
+	asked map[string][]params.Parameters
+}
+
+// newSeveral returns what a client with those sets of parameters asks for by names.
+func newSeveral(names map[string]struct{}, sets []params.Parameters, c *constrained) *several {
+	v := &several{sets: sets, constraints: c, asked: make(map[string][]params.Parameters)}
+	for name := range names {
+		v.asked[plain(name)] = append(v.asked[plain(name)], v.set(name))
+	}
+	return v
+}
+
+// set returns the parameters with which the client asks for a name.
+func (v *several) set(asked string) params.Parameters {
+	_, number, _ := strings.Cut(asked, ofSet)
+	set, _ := strconv.Atoi(number)
+	return v.sets[set]
 }
 
 // asks takes over what the client asks for from now on.
@@ -164,19 +182,54 @@ func (s *Stream) asks(sub *subscription, names map[string]struct{}, wildcard boo
 	if wildcard {
 		names["*"] = struct{}{}
 	}
+	fewer := false
+	for name := range sub.names {
+		_, still := names[name]
+		fewer = fewer || !still
+	}
+	sub.several = newSeveral(names, s.sets, &s.view.constraints)
 	sub.ask(names, false)
-	sub.collections, sub.several = names, &several{s.sets, &s.view.constraints}
+	sub.collections = names
+	if now := s.view.current.Load(); fewer && now != nil {
+		sub.owesErrors(now)
+	}
+}
+
+// owesErrors owes the client the errors of the names of which the client gets no variant any more: the client has got
+// one by other parameters, with which it no longer asks.
+func (s *subscription) owesErrors(now *state) {
+	for asked := range s.names {
+		if name := plain(asked); s.absent[name] == "" && s.lacksByName(name, now) {
+			s.owed.owe(asked)
+		}
+	}
 }
 
 // matches reports whether what a client asks for by a name is, among others, the variant of a name.
 func (v *several) matches(asked, name string) bool {
-	asked, number, _ := strings.Cut(asked, ofSet)
-	set, _ := strconv.Atoi(number)
+	set := v.set(asked)
+	asked = plain(asked)
 	name, text, _ := strings.Cut(name, ofVariant)
-	if asked != name && asked != "*" && xdstp.Collection(name) != asked {
-		return false
+	return (asked == name || asked == "*" || xdstp.Collection(name) == asked) && v.constraints.of(text).Matches(set)
+}
+
+// gets reports whether the client asks for the variant of a name, by any set of parameters.
+func (v *several) gets(name string) bool {
+	name, text, _ := strings.Cut(name, ofVariant)
+	of := v.constraints.of(text)
+	return slices.ContainsFunc([]string{name, "*", xdstp.Collection(name)}, func(asked string) bool {
+		return slices.ContainsFunc(v.asked[asked], of.Matches)
+	})
+}
+
+// variantsNamed returns those of all resources, sorted by name, that are variants of one.
+func variantsNamed(all []*xds.Resource, name string) []*xds.Resource {
+	from := sort.Search(len(all), func(i int) bool { return all[i].Name >= name })
+	to := from
+	for to < len(all) && plain(all[to].Name) == name {
+		to++
 	}
-	return v.constraints.of(text).Matches(v.sets[set])
+	return all[from:to]
 }
 
 // namedUntilNow returns the versions of what a client has that sends now a second set of parameters, by the
@@ -213,12 +266,7 @@ func (s *subscription) namedUntilNow(c *constrained) map[string]string {
 func (v *several) members(all []*xds.Resource, asked string) (list []*xds.Resource) {
 	name, _, _ := strings.Cut(asked, ofSet)
 	if name != "*" && !xdstp.IsCollection(name) {
-		from := sort.Search(len(all), func(i int) bool { return all[i].Name >= name })
-		to := from
-		for to < len(all) && plain(all[to].Name) == name {
-			to++
-		}
-		all = all[from:to]
+		all = variantsNamed(all, name)
 	}
 	for _, r := range all {
 		if v.matches(asked, r.Name) {

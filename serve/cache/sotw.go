@@ -23,7 +23,7 @@ func HoldsAll(t *xds.Type) bool {
 
 // world makes the response one by state of the world; nil for none.
 func (s *subscription) world(r *response) *response {
-	r.absent = s.absent(r)
+	r.absent = s.absence(r)
 	switch {
 	case s.isFirst():
 	case len(r.changed)+len(r.absent) > 0:
@@ -149,10 +149,16 @@ func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
 	if sub == nil || sub.nonce == "" || sub.nonce == q.GetResponseNonce() {
 		return
 	}
-	names := setOf(q.GetResourceNames())
+	names, plainNames := setOf(q.GetResourceNames()), make(map[string]bool)
+	for name := range names {
+		plainNames[plain(name)] = true
+	}
 	for name := range sub.names {
 		if !names[name] {
 			sub.owed.owe(name)
+		}
+		if !plainNames[plain(name)] {
+			sub.forgetError(name)
 		}
 	}
 	if sub.wildcard && !names["*"] && (len(names) > 0 || !sub.legacy) {

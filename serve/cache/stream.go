@@ -304,7 +304,7 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 		s.ttls = countsTTLs(q.GetNode(), s.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
-		sub, first = &subscription{of: t, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
+		sub, first = &subscription{of: t, all: &s.cache.all, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
 		s.subscriptions[t] = sub
 	}
 	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
@@ -341,7 +341,7 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	if r.foreign {
 		sub.refusal.state = -1 // no state of this view
 	} else if r.state == s.view.current.Load() {
-		for _, name := range r.names() {
+		for _, name := range sub.about(r) {
 			sub.refused[name], sub.parked = struct{}{}, r.state
 		}
 		if sub.strays { // the response has removed what nobody knows the names of

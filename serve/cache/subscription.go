@@ -3,6 +3,7 @@ package cache
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"xdspub/xds"
@@ -21,6 +22,8 @@ type subscription struct {
 	// collections are those of the names that are collections; mostly nil.
 	collections map[string]struct{}
 	several     *several // nil for a client with one set of parameters
+	// all has the resources of the server for all clients.
+	all *atomic.Pointer[xds.Snapshot]
 
 	told
 	owed owed
@@ -66,8 +69,8 @@ type response struct {
 	// resources are those that are sent, removed the names that are told to be gone or absent.
 	resources []*encoded
 	removed   []string
-	// absent are the names whose errors the response has, without what tells a set of parameters.
-	absent []string
+	// absent has the details of the errors of the response, by the names without what tells a set of parameters.
+	absent map[string]string
 	// changed are those of the resources that the client does not have like that. asked means
 	// that it was told nothing about one of them.
 	changed []*xds.Resource
@@ -191,6 +194,20 @@ func (r *response) names() []string {
 	names := slices.Clone(r.removed)
 	for _, changed := range r.changed {
 		names = append(names, changed.Name)
+	}
+	return names
+}
+
+// about returns the names of what a response tells, its errors included.
+func (s *subscription) about(r *response) []string {
+	names := r.names()
+	if len(r.absent) == 0 {
+		return names
+	}
+	for name := range s.names {
+		if r.absent[plain(name)] != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

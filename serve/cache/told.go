@@ -20,6 +20,8 @@ type told struct {
 	// variants has the resources of which the client may have other variants than that of at. Only
 	// clients that locate have any.
 	variants map[string][]params.Constraints
+	// absent has the details of the errors that the client was told, by the names of the resources.
+	absent map[string]string
 	// held has the resources that a response left as the client has them: listeners that wait for an
 	// address, nil for a listener that the client lacks, and what a state of the world still has although
 	// the snapshot has it no longer.
@@ -99,16 +101,22 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 				s.versions[name] = "" // s.at has what the client asked for
 			}
 			s.owed.owe(name)
+			s.forgetError(name)
 		}
 	}
 	s.names, s.wildcard = names, wildcard
+	for name := range s.absent {
+		if !s.asksByName(name) {
+			s.forgetError(name)
+		}
+	}
 }
 
 // tells takes down that a response was handed over to be sent. The client is taken to accept it; answered
 // takes down if not.
 func (s *subscription) tells(r *response) {
 	r.before, r.owed = s.told, s.owed
-	next := told{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
+	next := told{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held, absent: s.hears(r)}
 	for _, name := range r.names() {
 		delete(s.refused, name)
 		delete(s.unknown, name)
@@ -159,7 +167,9 @@ func (s *subscription) drop() {
 	if s.made = nil; r == nil || r.beat {
 		return
 	}
-	if !r.foreign { // else carryOver has taken down that the client may have what it has
+	if r.foreign { // carryOver has taken down that the client may have what it has
+		s.unhear(r)
+	} else {
 		s.told = r.before
 	}
 	s.owed.merge(r.owed)
@@ -167,11 +177,14 @@ func (s *subscription) drop() {
 
 // answered takes down which resources the client has, once it has answered a response.
 func (s *subscription) answered(r *response, refused bool) {
+	if refused {
+		s.unhear(r)
+	}
 	if r.foreign { // carryOver has taken down that the client may have them
 		return
 	}
 	s.strays = s.strays || refused && r.before.strays
-	for _, name := range r.names() {
+	for _, name := range s.about(r) {
 		if refused {
 			s.doubt(name)
 		} else {
@@ -183,7 +196,7 @@ func (s *subscription) answered(r *response, refused bool) {
 // carryOver makes what the client has something of a stream before: from now on, what it gets is made of
 // other states. versions and variants are those of told, by the names of these states.
 func (s *subscription) carryOver(versions map[string]string, variants map[string][]params.Constraints) {
-	s.told = told{versions: versions, variants: variants, resumed: s.resumed, strays: s.strays}
+	s.told = told{versions: versions, variants: variants, absent: s.absent, resumed: s.resumed, strays: s.strays}
 	s.taken, s.parked = nil, nil
 	clear(s.refused)
 	clear(s.alive)
