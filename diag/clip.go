@@ -8,9 +8,10 @@ const (
 	MaxText = 4 << 10
 )
 
-// ClipLine makes a text from outside one line, and clips it.
+// ClipLine makes a text from outside one line, and clips it. The line is a copy: who keeps the line does not keep the
+// text.
 func ClipLine(text string, most int) string {
-	return Clip(strings.Join(strings.Fields(text), " "), most)
+	return strings.Clone(Clip(strings.Join(strings.Fields(text), " "), most))
 }
 
 // Clip makes a text from outside fit to be shown: it has at most so many bytes, and no control

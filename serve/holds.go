@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/serve/memory"
+	"xdspub/xds/xdstp"
 )
 
 // What the parts of a stream hold, in bytes, beside the bytes that a client sends. e2e.TestAttack shows that it is enough.
@@ -25,6 +26,9 @@ const (
 func heldByNames(names map[string]struct{}) (bytes int) {
 	for name := range names {
 		bytes += heldByName + len(name)
+		if xdstp.Is(name) { // the cache keeps the client's spelling, too
+			bytes += len(name)
+		}
 	}
 	return bytes
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/grpc"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"xdspub/diag"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
@@ -99,7 +101,12 @@ func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServer
 	a.transit.opens(1)
 	defer a.transit.opens(-1)
 	a.transit.taken(proto.Size(q.(proto.Message)))
-	return handler(ctx, q)
+	answer, err = handler(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := newOutgoing(answer.(proto.Message), listen.Account(a.conn))
+	return out, s.holds(ctx, a.client, out)
 }
 
 // enter counts a stream. leave is for each.
@@ -125,6 +132,7 @@ type bounded struct {
 	arrival arrival
 	stuck   *time.Timer // runs since the last response; nil before the first
 	decoded int         // what the last request holds
+	asked   bool        // a request was received
 }
 
 // Context ends with the session.
@@ -137,6 +145,10 @@ func (b *bounded) RecvMsg(m any) error {
 	in := incoming{message: m, account: b.account, transit: b.arrival.transit}
 	err := b.ServerStream.RecvMsg(&in)
 	b.decoded = in.held
+	if b.asked {
+		dropNode(m)
+	}
+	b.asked = true
 	if in.refused != nil {
 		err = in.refused
 	}
@@ -147,6 +159,17 @@ func (b *bounded) RecvMsg(m any) error {
 	return err
 }
 
+// dropNode removes the node of a request that is not the first one of its stream. The node of the first one counts, and
+// the library would keep the last one.
+func dropNode(m any) {
+	switch q := m.(type) {
+	case *discoveryv3.DiscoveryRequest:
+		q.Node = nil
+	case *discoveryv3.DeltaDiscoveryRequest:
+		q.Node = nil
+	}
+}
+
 // SendMsg sends a message. A client that does not read has it kept in memory: the library takes the
 // first one whole, and waits for the client at the next. Such a client may well answer pings, and
 // loses its connection.
@@ -155,7 +178,8 @@ func (b *bounded) SendMsg(m any) error {
 		b.stuck.Stop()
 	}
 	out := newOutgoing(m.(proto.Message), listen.Account(b.arrival.conn))
-	if err := b.waits(out); err != nil {
+	if err := b.of.holds(b.ctx, b.client, out); err != nil {
+		b.end(err)
 		return err
 	}
 	var sent atomic.Bool
@@ -171,19 +195,23 @@ func (b *bounded) SendMsg(m any) error {
 	return err
 }
 
-// waits waits until there is memory for a response, for as long as a client may take to take in another one. A
-// publish sends to all clients at once.
-func (b *bounded) waits(out *outgoing) error {
+// holds holds the memory of a response. A publish sends to all clients at once: its responses wait for memory for as
+// long as a client may take to take in another one. Any other response is refused: all that wait would be in memory.
+func (s *sessions) holds(ctx context.Context, client admit.Client, out *outgoing) (err error) {
 	if out.size <= smallest {
 		return nil
 	}
 	out.held = min(out.size, out.account.Half())
-	late, cancel := context.WithTimeout(b.ctx, b.of.limits.Send)
-	defer cancel()
-	err := out.account.Wait(late.Done(), out.held)
+	switch out.own.(type) {
+	case *discoveryv3.DiscoveryResponse, *discoveryv3.DeltaDiscoveryResponse:
+		late, cancel := context.WithTimeout(ctx, s.limits.Send)
+		defer cancel()
+		err = out.account.Wait(late.Done(), out.held)
+	default:
+		err = out.account.Take(out.held)
+	}
 	if err != nil {
-		b.of.judge.Refused(b.client.Address, "memory", err)
-		b.end(err)
+		s.judge.Refused(client.Address, "memory", err)
 	}
 	return err
 }
@@ -209,11 +237,16 @@ type guard struct {
 	held     map[string]int
 	heldTold map[string]int
 	heldSets int
+	// toldNonce is the nonce of the response that a client has to accept until the cache forgets heldTold, by type.
+	toldNonce map[string]string
+	// heldNode are the bytes of the node, heldReason those of the reason of a NACK of a type.
+	heldNode   int
+	heldReason map[string]int
 }
 
 // guarded returns the guard of a Stream.
 func (s *session) guarded(c *cache.Stream) *guard {
-	g := &guard{Stream: c, session: s, asks: s.of.judge.Stream(s.client), told: make(map[string]int), held: make(map[string]int), heldTold: make(map[string]int)}
+	g := &guard{Stream: c, session: s, asks: s.of.judge.Stream(s.client), told: make(map[string]int), held: make(map[string]int), heldTold: make(map[string]int), heldReason: make(map[string]int), toldNonce: make(map[string]string)}
 	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
 		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v", s.of.limits.FirstRequest))
 	})
@@ -247,7 +280,10 @@ func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error
 		return err
 	}
 	g.session.of.metrics.asked(q.GetTypeUrl(), q.GetErrorDetail())
-	return g.Stream.OnStreamRequest(id, q)
+	if err := g.Stream.OnStreamRequest(id, q); err != nil {
+		return err
+	}
+	return g.remember(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
 }
 
 // OnStreamDeltaRequest judges a request.
@@ -258,15 +294,49 @@ func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequ
 		return err
 	}
 	g.session.of.metrics.asked(q.GetTypeUrl(), q.GetErrorDetail())
-	return g.Stream.OnStreamDeltaRequest(id, q)
+	if err := g.Stream.OnStreamDeltaRequest(id, q); err != nil {
+		return err
+	}
+	if nonce := q.GetResponseNonce(); nonce != "" && nonce == g.toldNonce[q.GetTypeUrl()] && q.GetErrorDetail() == nil {
+		g.forgetTold(q.GetTypeUrl())
+	}
+	return g.remember(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
+}
+
+// remember holds the bytes of a request that the library and the cache keep beside its names: the node of the client,
+// and the reason of a NACK.
+func (g *guard) remember(typeURL string, node *corev3.Node, refused string) error {
+	size := max(g.heldNode, proto.Size(node))
+	reason := max(g.heldReason[typeURL], min(len(refused), diag.MaxText))
+	if err := g.take(g.heldNode+g.heldReason[typeURL], size+reason); err != nil {
+		return err
+	}
+	g.heldNode, g.heldReason[typeURL] = size, reason
+	return nil
+}
+
+// forgetTold gives back the bytes of the names that a client has told: the client has accepted what the server answered.
+func (g *guard) forgetTold(typeURL string) {
+	told := g.heldTold[typeURL]
+	g.session.account.Give(told)
+	g.held[typeURL] -= told
+	delete(g.heldTold, typeURL)
+	delete(g.toldNonce, typeURL)
+}
+
+// take makes the stream hold now bytes for something that it held was bytes for.
+func (g *guard) take(was, now int) error {
+	err := g.session.account.Set(was, now)
+	if err != nil {
+		g.session.of.judge.Refused(g.session.client.Address, "memory", err)
+	}
+	return err
 }
 
 // hold holds so many bytes for what the client asks for of a type, and for its sets of parameters.
 func (g *guard) hold(typeURL string, bytes int) error {
 	sets := g.Stream.ParameterBytes()
-	err := g.session.account.Set(g.held[typeURL]+g.heldSets, bytes+sets)
-	if err != nil {
-		g.session.of.judge.Refused(g.session.client.Address, "memory", err)
+	if err := g.take(g.held[typeURL]+g.heldSets, bytes+sets); err != nil {
 		return err
 	}
 	g.held[typeURL], g.heldSets = bytes, sets
@@ -307,11 +377,7 @@ func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev
 // OnStreamDeltaResponse takes down that a response leaves.
 func (g *guard) OnStreamDeltaResponse(id int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
 	delete(g.told, q.GetTypeUrl())
-	if told := g.heldTold[q.GetTypeUrl()]; told > 0 {
-		g.session.account.Give(told)
-		g.held[q.GetTypeUrl()] -= told
-		delete(g.heldTold, q.GetTypeUrl())
-	}
+	g.toldNonce[q.GetTypeUrl()] = r.GetNonce()
 	g.session.of.metrics.responses.WithLabelValues(label(q.GetTypeUrl())).Inc()
 	g.Stream.OnStreamDeltaResponse(id, q, r)
 }

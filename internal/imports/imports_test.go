@@ -66,7 +66,7 @@ var may = map[string][]string{
 	"scope":                  {"check", "diag", "gitdir", "internal/fspath", "load", "report", "revision", "safefile"},
 	"pipeline":               {"bootstrap", "bootstrap/trial", "importer", "clients", "event", "diag", "xds", "check", "render", "publish", "published", "planner", "confirm", "trim", "envoy", "revision"},
 	"controller":             {"event", "diag", "xds", "bind", "load", "publish", "watch", "envoy", "control", "check", "diff", "planner", "published", "pipeline", "confirm", "revision", "internal/fspath", "clients", "xds/params", "xds/variants"},
-	"serve":                  {"event", "xds", "serve/admit", "serve/cache", "serve/listen", "serve/memory", "serve/rest", "clients", "control", "serve/csds", "xds/params", "xds/variants"},
+	"serve":                  {"diag", "event", "xds", "xds/xdstp", "serve/admit", "serve/cache", "serve/listen", "serve/memory", "serve/rest", "clients", "control", "serve/csds", "xds/params", "xds/variants"},
 	"serve/cache":            {"event", "diag", "diff", "quorum", "xds", "xds/xdstp", "xds/params", "xds/variants", "bind", "clients"},
 	"serve/listen":           {"event", "safefile", "internal/expiry", "internal/usergroup", "serve/memory"},
 	"serve/admit":            {"event", "xds", "xds/params", "serve/memory"},

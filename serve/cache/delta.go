@@ -73,8 +73,9 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	} else {
 		sub.renew(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe())
 	}
+	asks := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: q.GetTypeUrl()} // a watch would keep q, which no account holds
 	sub.answer = func(r *response) {
-		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, TypeUrl: q.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
+		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, TypeUrl: asks.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if !s.located {
 			m.RemovedResources = r.removed
 		} else {
@@ -88,7 +89,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 			}
 			s.asAsked(sub.of, m)
 		}
-		answers <- &cache.DeltaPassthroughResponse{DeltaRequest: q, DeltaDiscoveryResponse: m, NextVersionMap: make(map[string]string)}
+		answers <- &cache.DeltaPassthroughResponse{DeltaRequest: asks, DeltaDiscoveryResponse: m, NextVersionMap: make(map[string]string)}
 	}
 	s.push()
 	return func() {

@@ -103,6 +103,8 @@ type polled struct {
 	// gap means that the client has a gap, which was reported; missing are the first names of that.
 	gap     bool
 	missing []string
+
+	bytes int // that polls has counted
 }
 
 // answer is a response by REST.
@@ -316,21 +318,6 @@ func (r *refusal) inState(now *state) (list []*xds.Resource) {
 		if is := now.Lookup(r.of, strings.TrimRight(word, ".:")); is != nil && !slices.Contains(list, is) && len(list) < mostBlamed {
 			list, r.names = append(list, is), append(slices.Clip(r.names), is.Name)
 		}
-	}
-	return list
-}
-
-// mostNameBytes bounds the names of a question that are kept.
-const mostNameBytes = 1 << 10
-
-// firstNames returns the first of some names, for a reader.
-func firstNames(names []string) (list []string) {
-	n := 0
-	for _, name := range names {
-		if n += len(name); n > mostNameBytes || len(list) == clients.MostNames {
-			break
-		}
-		list = append(list, strings.Clone(name))
 	}
 	return list
 }

@@ -33,6 +33,7 @@ type polls struct {
 	clients map[string]*list.Element // of a *poller
 	recent  list.List                // of *poller, the one that asked last at the end
 	count   int                      // of questions
+	bytes   int                      // of questions
 }
 
 // poller is a client that asks by REST.
@@ -53,6 +54,7 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	is := ps.question(c, p.Question)
 	is.view, is.params = p.view, p.params
 	if refused = f(is); !refused && !is.rejects() {
+		ps.weighs(c, is)
 		ps.mu.Unlock()
 		return false
 	}
@@ -66,6 +68,9 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	r.found = found
 	if is.rejects() {
 		is.rejected(&named, found, now)
+	}
+	if c.questions[p.Key] == is { // else it was forgotten
+		ps.weighs(c, is)
 	}
 	ps.mu.Unlock()
 	if refused {
@@ -152,9 +157,39 @@ func (ps *polls) forgetOldest(c *poller) {
 			oldest, at = key, is.last
 		}
 	}
-	c.questions[oldest].ends()
+	ps.ends(c.questions[oldest])
 	delete(c.questions, oldest)
+}
+
+// ends takes down that a question is forgotten.
+func (ps *polls) ends(is *polled) {
+	is.ends()
 	ps.count--
+	ps.bytes -= is.bytes
+	is.bytes = 0
+}
+
+// weighs takes down how many bytes a question of the client that asked last has. If all questions have too many, those are
+// forgotten that were asked the longest ago.
+func (ps *polls) weighs(c *poller, is *polled) {
+	now := bytesOf(c.Client) + heldByShown + bytesOfNames(is.names)
+	for key, value := range is.params {
+		now += heldByParameter + len(key) + len(value)
+	}
+	if r := is.refusal; r != nil {
+		now += len(r.message) + bytesOfFindings(r.found)
+	}
+	ps.bytes += now - is.bytes
+	is.bytes = now
+	for ps.bytes > mostPolledBytes {
+		if first := ps.recent.Front(); first.Value != c {
+			ps.leave(first)
+		} else if len(c.questions) > 1 {
+			ps.forgetOldest(c)
+		} else {
+			break
+		}
+	}
 }
 
 // sweep makes those clients gone that have not asked for long.
@@ -168,14 +203,14 @@ func (ps *polls) sweep(now time.Time) {
 func (ps *polls) leave(e *list.Element) {
 	c := ps.recent.Remove(e).(*poller)
 	delete(ps.clients, c.key)
-	ps.count -= len(c.questions)
+	had := ps.subscriptions(c)
 	for _, is := range c.questions {
-		is.ends()
+		ps.ends(is)
 	}
+	clear(c.questions) // a request that is being answered may know of one
 	if c.nameless() {
 		return
 	}
-	had := ps.subscriptions(c)
 	ps.registry.mu.Lock()
 	defer ps.registry.mu.Unlock()
 	ps.registry.went(c.Client, c.last, had)

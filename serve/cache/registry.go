@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type registry struct {
 	mu        sync.Mutex
 	connected map[identity]*connected
 	gone      []clients.Client // in the order in which they went
+	goneBytes int              // of gone
 	rejecting map[rejecting]*rejections
 	gaps      map[rejecting]*gaps
 	open      map[string]int // gaps, by API
@@ -87,7 +89,7 @@ func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 	if c == nil {
 		c = &connected{identity: id, streams: make(map[*Stream]struct{}, 1), Client: clients.Client{
 			Node: id.node, Cluster: diag.Clip(node.GetCluster(), diag.MaxWord), UserAgent: userAgent(node),
-			Address: addressOf(s.peer), Kind: string(id.kind), Parameters: s.params, Since: time.Now().UTC().Round(0),
+			Address: addressOf(s.peer), Kind: string(id.kind), Parameters: shownParameters(s.params), Since: time.Now().UTC().Round(0),
 		}}
 		r.connected[id] = c
 		r.back(c.Client)
@@ -100,6 +102,7 @@ func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 func (r *registry) back(c clients.Client) {
 	i := slices.IndexFunc(r.gone, func(g clients.Client) bool { return g.Node == c.Node && g.Kind == c.Kind })
 	if i >= 0 {
+		r.goneBytes -= bytesOf(r.gone[i])
 		r.gone = slices.Delete(r.gone, i, i+1)
 	}
 }
@@ -108,6 +111,7 @@ func (r *registry) back(c clients.Client) {
 func (r *registry) went(c clients.Client, at time.Time, had []clients.Subscription) {
 	c.Gone, c.Subscriptions = at.UTC().Round(0), had
 	r.gone = append(r.gone, c)
+	r.goneBytes += bytesOf(c)
 	r.forget(time.Now())
 }
 
@@ -129,8 +133,9 @@ func (r *registry) leave(s *Stream, c *connected, had []clients.Subscription) {
 
 // forget forgets the clients that are gone for long, and those that are too many.
 func (r *registry) forget(now time.Time) {
-	old := max(0, len(r.gone)-mostGone)
-	for old < len(r.gone) && now.Sub(r.gone[old].Gone) > goneFor {
+	old := 0
+	for old < len(r.gone) && (len(r.gone)-old > mostGone || r.goneBytes > mostGoneBytes || now.Sub(r.gone[old].Gone) > goneFor) {
+		r.goneBytes -= bytesOf(r.gone[old])
 		old++
 	}
 	r.gone = slices.Delete(r.gone, 0, old)
@@ -207,31 +212,39 @@ func (c *Cache) Rejections() []clients.Rejections {
 }
 
 // Clients returns the clients that are connected, and behind them the last ones that were: 1,000
-// at most, for an hour, unless they come back. Both are sorted by node.
+// at most, for an hour, unless they come back. Both are sorted by node. If the details of the first clients have
+// 16 MiB, the other clients have no details.
 func (c *Cache) Clients() []clients.Client {
 	r := c.registry
 	polling := r.polls.list()
 	r.mu.Lock()
 	r.forget(time.Now())
-	list := make([]clients.Client, 0, len(r.connected)+len(polling)+len(r.gone))
-	streams := make([][]*Stream, 0, len(r.connected))
-	for _, is := range r.connected {
-		list = append(list, is.Client)
-		var of []*Stream
-		for s := range is.streams {
-			of = append(of, s)
-		}
-		streams = append(streams, of)
+	there := slices.Collect(maps.Values(r.connected))
+	slices.SortFunc(there, func(a, b *connected) int { return compareClients(a.Client, b.Client) })
+	streams := make([][]*Stream, len(there))
+	for i, is := range there {
+		streams[i] = slices.Collect(maps.Keys(is.streams))
 	}
 	gone := slices.Clone(r.gone)
 	r.mu.Unlock()
-	for i := range list {
-		list[i].Subscriptions = []clients.Subscription{}
-		for _, s := range streams[i] {
-			list[i].Subscriptions = merged(list[i].Subscriptions, s.status())
+	list, left := make([]clients.Client, 0, len(there)+len(polling)+len(gone)), mostDetails
+	add := func(c clients.Client) {
+		if left -= bytesOf(c); left < 0 {
+			c = withoutDetails(c)
 		}
+		list = append(list, c)
 	}
-	list = append(list, polling...)
+	for i, is := range there {
+		is := is.Client
+		is.Subscriptions = []clients.Subscription{}
+		for _, s := range streams[i] {
+			is.Subscriptions = merged(is.Subscriptions, s.status())
+		}
+		add(is)
+	}
+	for _, c := range polling {
+		add(c)
+	}
 	slices.SortFunc(list, compareClients)
 	slices.SortFunc(gone, compareClients)
 	list = append(list, gone...)
@@ -274,7 +287,7 @@ func merged(list, more []clients.Subscription) []clients.Subscription {
 		is.Asked += m.Asked
 		is.Names = slices.Concat(is.Names, m.Names)
 		slices.Sort(is.Names)
-		is.Names = is.Names[:min(len(is.Names), clients.MostNames)]
+		is.Names = firstNames(is.Names)
 		is.Missing = slices.Concat(is.Missing, m.Missing)
 		slices.Sort(is.Missing)
 		is.Missing = slices.Compact(is.Missing)

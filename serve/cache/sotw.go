@@ -98,14 +98,15 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 		s.resumes(sub, now)
 	}
 	wraps := s.countsTTLs(sub)
+	asks := &discoveryv3.DiscoveryRequest{TypeUrl: q.GetTypeUrl()} // a watch would keep q, which no account holds
 	sub.answer = func(r *response) {
-		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: q.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
+		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: asks.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if r.message = m; r.whole && (!wraps || r.state.mortal[sub.of] == 0) {
 			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].world()) // is sent as it stands
 		} else {
 			m.Resources = r.world(wraps)
 		}
-		answers <- &cache.PassthroughResponse{Request: q, DiscoveryResponse: m, ReturnedResources: make(map[string]string)}
+		answers <- &cache.PassthroughResponse{Request: asks, DiscoveryResponse: m, ReturnedResources: make(map[string]string)}
 	}
 	s.push()
 	return func() {
@@ -135,6 +136,8 @@ func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error
 	q.ResourceNames = append(q.ResourceNames, names...)
 	s.spell(q.GetTypeUrl(), q.GetResourceNames())
 	inSets(q.ResourceNames[len(q.ResourceNames)-len(names):], sets)
+	slices.Sort(q.ResourceNames)
+	q.ResourceNames = slices.Compact(q.ResourceNames) // the library makes room for as many as there are
 	s.overtaken(q)
 	return nil
 }
@@ -171,6 +174,7 @@ func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
 func shorten(n *corev3.Node) {
 	if n != nil {
 		n.Extensions, n.Metadata, n.DynamicParameters, n.ClientFeatures = nil, nil, nil, features(n)
+		n.ProtoReflect().SetUnknown(nil)
 	}
 }
 

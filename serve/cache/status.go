@@ -34,7 +34,7 @@ func (s *Stream) statusOf(sub *subscription) clients.Subscription {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	is := clients.Subscription{
-		Sync: s.syncOf(sub), API: sub.of.API, All: sub.wildcard, Asked: len(names), Names: append([]string{}, names[:min(len(names), clients.MostNames)]...),
+		Sync: s.syncOf(sub), API: sub.of.API, All: sub.wildcard, Asked: len(names), Names: append([]string{}, firstNames(names)...),
 		Acknowledged: sub.acknowledged, Sent: sub.sentVersion, Since: s.client.Since,
 	}
 	if now := s.view.current.Load(); now != nil {
