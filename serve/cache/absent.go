@@ -41,7 +41,7 @@ func (s *subscription) absence(r *response) map[string]string {
 		}
 	}
 	for name := range s.absent { // the reason may be another one
-		if s.lacksByName(name, r.state) {
+		if !r.keeps(name) && s.lacksByName(name, r.state) {
 			errors[name] = s.detail(name)
 		}
 	}
@@ -84,6 +84,13 @@ func (s *subscription) hears(r *response) map[string]string {
 	return known
 }
 
+// keeps reports whether the client is told later that it has a resource no more.
+func (r *response) keeps(name string) bool {
+	_, late := r.late[name]
+	_, held := r.held[name]
+	return late || held
+}
+
 // unhear takes down that the client ignores the errors of a response.
 func (s *subscription) unhear(r *response) {
 	for name := range r.absent {
@@ -91,12 +98,35 @@ func (s *subscription) unhear(r *response) {
 	}
 }
 
-// forgetError has the client told again that a resource does not exist.
+// forgetError takes down that the client does not know the error of a name.
 func (s *subscription) forgetError(name string) {
-	delete(s.absent, plain(name))
+	delete(s.absent, name)
 	for _, r := range s.inFlight() {
-		delete(r.before.absent, plain(name))
+		delete(r.before.absent, name)
 	}
+}
+
+// repeatsError has the client told once more what it was told of a name, if there still is no resource.
+func (s *subscription) repeatsError(name string) {
+	if _, told := s.absent[name]; told {
+		s.absent[name] = ""
+	}
+	for _, r := range s.inFlight() {
+		if _, told := r.before.absent[name]; told {
+			r.before.absent[name] = ""
+		}
+	}
+}
+
+// owesError has the client told that there is no resource of a name, if it was not told and there is none.
+func (s *subscription) owesError(name string) {
+	if _, told := s.absent[name]; told {
+		return
+	}
+	if s.absent == nil {
+		s.absent = make(map[string]string)
+	}
+	s.absent[name] = ""
 }
 
 // asksByName reports whether the client asks for a resource by its name, not by a collection or the wildcard.

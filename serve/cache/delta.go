@@ -107,7 +107,7 @@ func (s *subscription) renew(subscribed, unsubscribed []string) {
 			s.owed.all = true
 		} else {
 			s.owed.owe(name)
-			s.forgetError(name)
+			s.repeatsError(plain(name))
 		}
 	}
 	for _, name := range unsubscribed {

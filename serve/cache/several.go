@@ -182,26 +182,28 @@ func (s *Stream) asks(sub *subscription, names map[string]struct{}, wildcard boo
 	if wildcard {
 		names["*"] = struct{}{}
 	}
-	fewer := false
-	for name := range sub.names {
-		_, still := names[name]
-		fewer = fewer || !still
-	}
+	before := sub.names
 	sub.several = newSeveral(names, s.sets, &s.view.constraints)
 	sub.ask(names, false)
 	sub.collections = names
-	if now := s.view.current.Load(); fewer && now != nil {
-		sub.owesErrors(now)
+	for name := range before {
+		if _, still := names[name]; !still {
+			sub.asksLess(plain(name))
+		}
 	}
 }
 
-// owesErrors owes the client the errors of the names of which the client gets no variant any more: the client has got
-// one by other parameters, with which it no longer asks.
-func (s *subscription) owesErrors(now *state) {
-	for asked := range s.names {
-		if name := plain(asked); s.absent[name] == "" && s.lacksByName(name, now) {
-			s.owed.owe(asked)
-		}
+// asksLess owes the client the errors of names of which the client may get no variant any more: until now, it asked
+// by other parameters as well, for that name or for all resources of a collection.
+func (s *subscription) asksLess(asked string) {
+	if s.asksByName(asked) {
+		s.owesError(asked)
+	}
+	if asked != "*" && !xdstp.IsCollection(asked) {
+		return
+	}
+	for name := range s.several.asked {
+		s.owesError(name)
 	}
 }
 

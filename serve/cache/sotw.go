@@ -161,7 +161,7 @@ func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
 			sub.owed.owe(name)
 		}
 		if !plainNames[plain(name)] {
-			sub.forgetError(name)
+			sub.repeatsError(plain(name))
 		}
 	}
 	if sub.wildcard && !names["*"] && (len(names) > 0 || !sub.legacy) {

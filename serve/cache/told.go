@@ -20,7 +20,8 @@ type told struct {
 	// variants has the resources of which the client may have other variants than that of at. Only
 	// clients that locate have any.
 	variants map[string][]params.Constraints
-	// absent has the details of the errors that the client was told, by the names of the resources.
+	// absent has the details of the errors that the client was told, by the names of the resources: "" if the
+	// client is to be told, once there is no such resource.
 	absent map[string]string
 	// held has the resources that a response left as the client has them: listeners that wait for an
 	// address, nil for a listener that the client lacks, and what a state of the world still has although
@@ -101,7 +102,7 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 				s.versions[name] = "" // s.at has what the client asked for
 			}
 			s.owed.owe(name)
-			s.forgetError(name)
+			s.repeatsError(plain(name))
 		}
 	}
 	s.names, s.wildcard = names, wildcard
