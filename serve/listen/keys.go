@@ -213,8 +213,14 @@ func (c contents) parse(f Files) (*keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s, key %s: %w", f.Cert, f.Key, err)
 	}
+	if isCut(c.cert) {
+		return nil, fmt.Errorf("certificate %s: %w", f.Cert, errCut)
+	}
 	k := &keys{certificate: certificate}
 	if f.ClientCA != "" {
+		if isCut(c.ca) {
+			return nil, fmt.Errorf("client CA %s: %w", f.ClientCA, errCut)
+		}
 		k.clients = x509.NewCertPool()
 		for _, ca := range certificatesIn(c.ca) {
 			k.clients.AddCert(ca)
@@ -227,6 +233,23 @@ func (c contents) parse(f Files) (*keys, error) {
 		}
 	}
 	return k, nil
+}
+
+var errCut = errors.New("a certificate has a beginning and no end, as in a file that is written now")
+
+// isCut reports whether the last certificate of a text in PEM has no end, or not all of the line that begins it. The
+// library ignores such a certificate: for a moment, clients of the last CA would be refused.
+func isCut(text []byte) bool {
+	const begin = "-----BEGIN CERTIFICATE-----"
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			break
+		}
+		text = rest
+	}
+	last := text[bytes.LastIndexByte(text, '\n')+1:]
+	return bytes.Contains(text, []byte(begin)) || len(last) > 0 && bytes.HasPrefix([]byte(begin), last)
 }
 
 // certificatesIn returns the certificates of a text in PEM. Other blocks do not count, nor does a certificate that can't be

@@ -446,13 +446,19 @@ func TestBadKeys(t *testing.T) {
 	ca := certs.NewAuthority(t)
 	cert, key := ca.Sign(1, "a")
 	_, wrong := ca.Sign(2, "b")
-	for name, data := range map[string][]byte{"cert": cert, "key": key, "wrong": wrong, "none": nil} {
+	bundle := append(certs.NewAuthority(t).PEM(), ca.PEM()...)
+	chain := append(bytes.Clone(cert), ca.PEM()...)
+	for name, data := range map[string][]byte{
+		"cert": cert, "key": key, "wrong": wrong, "none": nil,
+		"cut": bundle[:len(bundle)-100], "begun": bundle[:len(bundle)-len(ca.PEM())+10], "cut-chain": chain[:len(chain)-100], "bundle": append(bundle, "\n# the end\n"...),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, files := range []Files{
 		{"cert", "wrong", ""}, {"cert", "none", ""}, {"none", "key", ""}, {"cert", "key", "none"}, {"cert", "key", "key"}, {"missing", "key", ""}, {"cert", "key", "."}, {"/dev/zero", "key", ""},
+		{"cert", "key", "cut"}, {"cert", "key", "begun"}, {"cut-chain", "key", ""},
 	} {
 		at := func(name string) string {
 			if name == "" || filepath.IsAbs(name) {
@@ -464,5 +470,8 @@ func TestBadKeys(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "/") {
 			t.Errorf("%v: %v", files, err)
 		}
+	}
+	if _, err := OpenKeys(Files{filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "bundle")}, nil); err != nil {
+		t.Error(err)
 	}
 }
