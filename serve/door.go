@@ -53,6 +53,7 @@ func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	}
 	secured, info, err := d.tls.ServerHandshake(conn)
 	if err != nil {
+		conn.Close()                                                   // which gives its turn back
 		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // of who looks whether the port is open
 			d.judge.Refused(a.client.Address, "handshake", err)
 		}

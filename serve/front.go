@@ -29,6 +29,7 @@ import (
 	"xdspub/serve/listen"
 	"xdspub/serve/memory"
 	"xdspub/serve/rest"
+	"xdspub/serve/turns"
 )
 
 // Security says who may connect, and as what.
@@ -56,6 +57,7 @@ type front struct {
 	health   *health.Server
 	gate     *listen.Gate
 	budget   *memory.Budget
+	turns    *turns.Turns
 	keys     *listen.Keys // nil for none
 	security Security
 	judge    *admit.Judge
@@ -79,7 +81,12 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 		Refused:      func(level string) { f.metrics.refused.WithLabelValues(level).Inc() },
 	})
 	f.judge = admit.New(admit.Options{Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status, Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log})
-	f.gate = listen.NewGate(limits.Connections, limits.ConnectionRate, f.budget, func(address string, err error) { f.judge.Refused(address, "memory", err) }, o.Log)
+	// One processor stays free for the work that is done in no time.
+	f.turns = turns.New(max(1, runtime.GOMAXPROCS(0)-1))
+	f.gate = listen.NewGate(listen.GateOptions{
+		Connections: limits.Connections, Rate: limits.ConnectionRate, Budget: f.budget, Turns: f.turns,
+		Refused: func(address string, err error) { f.judge.Refused(address, "memory", err) }, Log: o.Log,
+	})
 	if o.Security.TLS.Cert != "" {
 		var err error
 		if f.keys, err = listen.OpenKeys(o.Security.TLS, o.Log); err != nil {
@@ -88,7 +95,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	}
 	var draining context.Context
 	draining, f.drain = context.WithCancel(context.Background())
-	f.sessions = &sessions{limits: limits, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime}
+	f.sessions = &sessions{limits: limits, turns: f.turns, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime}
 	f.showWatch(control.Watch{})
 	f.metrics.watch(c, f, f.sessions, f.gate, f.budget, f.keys)
 	f.grpc = grpc.NewServer(append(limits.options(), grpc.Creds(newDoor(f.keys, f.judge)), grpc.ForceServerCodecV2(newCodec()), grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
@@ -275,6 +282,7 @@ func (f *front) known(next http.Handler) http.Handler {
 			rest.Refuse(w, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(memory.With(r.Context(), account)))
+		_, peer := client.Peer()
+		next.ServeHTTP(w, r.WithContext(turns.With(memory.With(r.Context(), account), f.turns.Client(peer))))
 	})
 }

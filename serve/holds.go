@@ -1,12 +1,15 @@
 package serve
 
 import (
+	"context"
+
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/serve/memory"
+	"xdspub/serve/turns"
 	"xdspub/xds/xdstp"
 )
 
@@ -39,6 +42,8 @@ type incoming struct {
 	message any
 	account *memory.Account
 	transit *transit
+	turns   *turns.Client
+	ctx     context.Context // of the stream
 	held    int
 	refused error
 }
@@ -46,6 +51,11 @@ type incoming struct {
 // decode takes the memory of a message before it decodes the message.
 func (in *incoming) decode(data []byte) error {
 	defer in.transit.taken(len(data))
+	turn, err := in.turns.Take(in.ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.Give()
 	m := in.message.(proto.Message)
 	held := heldByMessage(data, m.ProtoReflect().Descriptor(), 0)
 	if in.refused = in.account.Take(held); in.refused != nil {

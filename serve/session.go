@@ -24,6 +24,7 @@ import (
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
 	"xdspub/serve/memory"
+	"xdspub/serve/turns"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -33,6 +34,7 @@ type sessions struct {
 	limits  Limits
 	judge   *admit.Judge
 	metrics *metrics
+	turns   *turns.Turns
 	open    atomic.Int64
 	// draining ends when streams have to, each at a time of its own within drain.
 	draining context.Context
@@ -47,6 +49,8 @@ type session struct {
 	end    context.CancelCauseFunc // with the status that the client gets
 	// account is the memory that the stream holds.
 	account *memory.Account
+	// turns are the turns of the processors that the client has.
+	turns *turns.Client
 }
 
 type sessionKey struct{}
@@ -80,7 +84,8 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 		time.AfterFunc(rand.N(s.drain+1), func() { end(status.Error(codes.Unavailable, "the server ends")) })
 	})
 	defer stop()
-	c := &session{of: s, client: a.client, end: end, account: account}
+	_, peer := a.client.Peer()
+	c := &session{of: s, client: a.client, end: end, account: account, turns: s.turns.Client(peer)}
 	c.ctx = context.WithValue(ctx, sessionKey{}, c)
 	b := &bounded{ServerStream: stream, session: c, arrival: a}
 	defer b.done()
@@ -142,7 +147,7 @@ func (b *bounded) Context() context.Context { return b.session.ctx }
 // to know that its message was too large, or none.
 func (b *bounded) RecvMsg(m any) error {
 	b.account.Give(b.decoded) // the library is done with that one
-	in := incoming{message: m, account: b.account, transit: b.arrival.transit}
+	in := incoming{message: m, account: b.account, transit: b.arrival.transit, turns: b.turns, ctx: b.ServerStream.Context()}
 	err := b.ServerStream.RecvMsg(&in)
 	b.decoded = in.held
 	if b.asked {
@@ -276,6 +281,11 @@ func (g *guard) ask(r admit.Request) error {
 
 // OnStreamRequest judges a request.
 func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error {
+	turn, err := g.session.turns.Take(g.session.ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.Give()
 	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: q.GetResourceNames(), Locators: q.GetResourceLocators()}); err != nil {
 		return err
 	}
@@ -288,6 +298,11 @@ func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error
 
 // OnStreamDeltaRequest judges a request.
 func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequest) error {
+	turn, err := g.session.turns.Take(g.session.ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.Give()
 	names := slices.Concat(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe(), slices.Collect(maps.Keys(q.GetInitialResourceVersions())))
 	locators := slices.Concat(q.GetResourceLocatorsSubscribe(), q.GetResourceLocatorsUnsubscribe())
 	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: names, Locators: locators}); err != nil {
@@ -345,6 +360,11 @@ func (g *guard) hold(typeURL string, bytes int) error {
 
 // CreateWatch bounds how much the client asks for.
 func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscription, answers chan cachev3.Response) (func(), error) {
+	turn, err := g.session.turns.Take(g.session.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Give()
 	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())); err != nil {
 		return nil, err
 	}
@@ -356,6 +376,11 @@ func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscrip
 
 // CreateDeltaWatch bounds how much the client asks for.
 func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev3.Subscription, answers chan cachev3.DeltaResponse) (func(), error) {
+	turn, err := g.session.turns.Take(g.session.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Give()
 	g.told[q.GetTypeUrl()] += len(q.GetResourceNamesUnsubscribe()) + len(q.GetInitialResourceVersions())
 	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())+g.told[q.GetTypeUrl()]); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l, err := listen.Listen(context.Background(), address, listen.Options{Gate: listen.NewGate(10_000, 1000, nil, nil, nil)})
+	l, err := listen.Listen(context.Background(), address, listen.Options{Gate: listen.NewGate(listen.GateOptions{Connections: 10_000, Rate: 1000})})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,31 +11,42 @@ import (
 
 	"xdspub/event"
 	"xdspub/serve/memory"
+	"xdspub/serve/turns"
 )
 
-// Gate lets connections in, of all listeners that have it.
+// Gate lets connections in. Several listeners may have the same Gate.
 type Gate struct {
-	most   int
-	rate   *rate.Limiter
-	budget *memory.Budget
-	// refused says why a connection of an address is closed.
-	refused func(address string, err error)
-	log     *event.Log
+	options GateOptions
+	rate    *rate.Limiter
 
 	mu   sync.Mutex
+	most int
 	open int
 	// strangers are those connections that are not Known yet, the oldest first.
 	strangers list.List
 	full      bool // is logged
 }
 
-// NewGate returns a Gate for so many connections at a time, and so many new ones in a second;
-// more of them wait. Each connection holds memory of the budget. If no place or no memory is left, the oldest connection
-// that is not Known is closed, so that a flood of these keeps nobody out. If all connections are Known, the new one
-// is closed.
-// refused is told why a connection with an address is closed of a client that holds the most memory.
-func NewGate(connections, perSecond int, budget *memory.Budget, refused func(address string, err error), log *event.Log) *Gate {
-	return &Gate{most: connections, rate: rate.NewLimiter(rate.Limit(perSecond), perSecond), budget: budget, refused: refused, log: log}
+// GateOptions say how many connections a Gate lets in.
+type GateOptions struct {
+	// Connections is the number of connections at a time. A further connection takes the place of the oldest connection that is not
+	// Known, so that a flood keeps nobody out. If all connections are Known, the further connection is closed.
+	Connections int
+	// Rate is the number of new connections that are served in a second. Other connections wait. Addresses take turns, and the newest
+	// connection of an address is served first.
+	Rate int
+	// Budget has the memory that connections hold; nil for no bound.
+	Budget *memory.Budget
+	// Turns are the turns of the processors that handshakes take; nil for no bound.
+	Turns *turns.Turns
+	// Refused is told why a connection is closed of a client that holds the most memory.
+	Refused func(address string, err error)
+	Log     *event.Log
+}
+
+// NewGate returns a Gate.
+func NewGate(o GateOptions) *Gate {
+	return &Gate{options: o, most: o.Connections, rate: rate.NewLimiter(rate.Limit(o.Rate), o.Rate)}
 }
 
 // The bytes that a connection holds. A new connection has a goroutine, and buffers of TLS that grow with what the client
@@ -85,6 +96,7 @@ func Identify(conn net.Conn, kind memory.Kind, name string) error {
 	if c == nil || !c.shaken.CompareAndSwap(false, true) {
 		return nil
 	}
+	c.rest()
 	if err := c.account.Identify(kind, name); err != nil {
 		return err
 	}
@@ -107,15 +119,18 @@ func (g *Gate) Open() int {
 	return g.open
 }
 
-// enter returns the connection as one of the Gate's, nil where there is no place.
-func (g *Gate) enter(conn net.Conn) net.Conn {
-	c := &gatedConn{Conn: conn, gate: g}
+// enter returns a connection of a listener as one of the Gate's, nil if there is no place.
+func (g *Gate) enter(conn net.Conn, of *arrivals) *gatedConn {
+	c := &gatedConn{Conn: conn, gate: g, arrivals: of}
 	c.leave = sync.OnceFunc(c.left)
 	var kind memory.Kind
 	kind, c.peer = peerOf(conn)
-	c.account = g.budget.Connect(kind, c.peer, func(r *memory.Refusal) {
+	if g.options.Turns != nil {
+		c.turns = g.options.Turns.Client(c.peer)
+	}
+	c.account = g.options.Budget.Connect(kind, c.peer, func(r *memory.Refusal) {
 		c.Close()
-		g.refused(conn.RemoteAddr().String(), r)
+		g.options.Refused(conn.RemoteAddr().String(), r)
 	})
 	for refused := c.account.Take(newConnection); refused != nil; refused = c.account.Take(newConnection) {
 		is, _ := refused.(*memory.Refusal)
@@ -128,7 +143,7 @@ func (g *Gate) enter(conn net.Conn) net.Conn {
 	}
 	oldest, ok, filled := g.take(c)
 	if filled {
-		g.log.Write(event.ConnectionsFull{Connections: g.most})
+		g.options.Log.Write(event.ConnectionsFull{Connections: g.options.Connections})
 	}
 	if !ok {
 		c.account.Close()
@@ -197,28 +212,6 @@ func (g *Gate) recognize(c *gatedConn) {
 	}
 }
 
-// gated is a listener with a Gate.
-type gated struct {
-	net.Listener
-	gate *Gate
-}
-
-func (l *gated) Accept() (net.Conn, error) {
-	for {
-		if err := l.gate.rate.Wait(context.Background()); err != nil {
-			return nil, err
-		}
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if c := l.gate.enter(conn); c != nil {
-			return c, nil
-		}
-		conn.Close()
-	}
-}
-
 // gatedConn is a connection that takes one of the places of a Gate.
 type gatedConn struct {
 	net.Conn
@@ -229,24 +222,69 @@ type gatedConn struct {
 	account *memory.Account
 	peer    string
 
+	// arrivals has the connection at a place until it is served.
+	arrivals *arrivals
+	at       *list.Element // arrivals.mu protects it
+
 	read, written atomic.Int64
 	shaken        atomic.Bool // the handshake is done
+
+	// A handshake takes turns for what it does between two reads: it has no turn while it waits for its client.
+	turns *turns.Client
+	turn  atomic.Pointer[turns.Turn] // nil for none
+}
+
+// work takes a turn for what follows a read of the handshake.
+func (c *gatedConn) work() {
+	c.rest()
+	turn, _ := c.turns.Take(context.Background())     // which does not end
+	if another := c.turn.Swap(turn); another != nil { // of another goroutine
+		another.Give()
+	}
+	if c.shaken.Load() { // Identify was called meanwhile.
+		c.rest()
+	}
+}
+
+// rest gives back the turn that the connection has, if any.
+func (c *gatedConn) rest() {
+	if turn := c.turn.Swap(nil); turn != nil {
+		turn.Give()
+	}
+}
+
+// withoutTurn calls f, which may take long, during the handshake of a connection.
+func withoutTurn(conn net.Conn, f func()) {
+	c := gatedOf(conn)
+	if c == nil {
+		f()
+		return
+	}
+	c.rest()
+	f()
+	c.work()
 }
 
 // Read reads from the connection. The bytes of a handshake are held until it is done.
 func (c *gatedConn) Read(p []byte) (int, error) {
+	c.rest()
 	n, err := c.Conn.Read(p)
-	if n > 0 && !c.shaken.Load() {
+	if c.shaken.Load() {
+		return n, err
+	}
+	if n > 0 {
 		if refused := c.account.Take(n); refused != nil {
 			return 0, refused
 		}
 		c.read.Add(int64(n))
 	}
+	c.work()
 	return n, err
 }
 
 // Write writes to the connection.
 func (c *gatedConn) Write(p []byte) (int, error) {
+	c.rest()
 	n, err := c.Conn.Write(p)
 	c.written.Add(int64(n))
 	return n, err
@@ -254,11 +292,13 @@ func (c *gatedConn) Write(p []byte) (int, error) {
 
 // Close closes the connection, and gives back its place.
 func (c *gatedConn) Close() error {
+	c.rest()
 	defer c.leave()
 	return c.Conn.Close()
 }
 
 func (c *gatedConn) left() {
+	c.arrivals.gone(c)
 	c.account.Close()
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()

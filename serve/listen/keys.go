@@ -78,8 +78,8 @@ func OpenKeys(files Files, log *event.Log) (*Keys, error) {
 // that don't fit together, as between two writes, leave what was read before. Clients must have a
 // certificate if there is a ClientCA, or, where optional is true, may have one.
 func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := k.now()
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		now := k.nowBy(func(read func()) { withoutTurn(hello.Conn, read) })
 		// No tickets: a session that goes on is not held against another CA.
 		c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: protocols, Certificates: []tls.Certificate{now.certificate}, SessionTicketsDisabled: true}
 		if now.clients != nil {
@@ -155,8 +155,11 @@ func (l *lifetime) log(to *event.Log, file string, validity func() (from, until 
 	return until.Sub(now) + time.Nanosecond // a certificate is valid at the time of its end
 }
 
-// now returns what the files hold. Only one caller at a time looks at them.
-func (k *Keys) now() *keys {
+// now returns what the files hold.
+func (k *Keys) now() *keys { return k.nowBy(func(read func()) { read() }) }
+
+// nowBy returns what the files hold. Only one caller at a time reads the files: nowBy calls slowly with the function that reads.
+func (k *Keys) nowBy(slowly func(read func())) *keys {
 	if !k.reading.TryLock() {
 		return k.current.Load()
 	}
@@ -165,7 +168,9 @@ func (k *Keys) now() *keys {
 		return k.current.Load()
 	}
 	k.read = time.Now()
-	data, err := k.files.read()
+	var data contents
+	var err error
+	slowly(func() { data, err = k.files.read() })
 	if err != nil {
 		if message := []byte(err.Error()); !bytes.Equal(message, k.seen) {
 			k.seen = message

@@ -37,7 +37,7 @@ func Listen(ctx context.Context, a Address, o Options) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", a, reason(err))
 	}
 	if o.Gate != nil {
-		l = &gated{l, o.Gate}
+		l = newArrivals(l, o.Gate)
 	}
 	return l, nil
 }

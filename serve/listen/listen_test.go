@@ -3,6 +3,7 @@ package listen
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -16,6 +17,8 @@ import (
 
 	"xdspub/event"
 	"xdspub/internal/certs"
+	"xdspub/serve/memory"
+	"xdspub/serve/turns"
 )
 
 func TestParse(t *testing.T) {
@@ -156,7 +159,7 @@ func TestSocketGroup(t *testing.T) {
 
 func TestGate(t *testing.T) {
 	var log bytes.Buffer
-	gate := NewGate(2, 1000, nil, nil, event.New(slog.NewTextHandler(&log, nil)))
+	gate := NewGate(GateOptions{Connections: 2, Rate: 1000, Log: event.New(slog.NewTextHandler(&log, nil))})
 	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Gate: gate})
 	if err != nil {
 		t.Fatal(err)
@@ -219,33 +222,157 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateRate: more connections than there may be in a second wait.
+// TestGateRate: more connections than there may be in a second wait. Addresses take turns, and the newest connection of an
+// address comes first.
 func TestGateRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &gated{endless{}, NewGate(1000, 10, nil, nil, nil)}
+		come := make(come, 100)
+		l := newArrivals(come, NewGate(GateOptions{Connections: 1000, Rate: 10}))
 		began := time.Now()
-		for range 30 {
-			if _, err := l.Accept(); err != nil {
+		accept := func() *net.TCPAddr {
+			conn, err := l.Accept()
+			if err != nil {
 				t.Fatal(err)
 			}
+			return conn.RemoteAddr().(*net.TCPAddr)
 		}
-		if d := time.Since(began).Round(time.Second / 10); d != 2*time.Second {
-			t.Errorf("30 connections in %v", d)
+		for range 10 {
+			come <- from("192.0.2.1", 0)
+			accept()
+		}
+		for i := range 20 {
+			come <- from("192.0.2.1", i)
+		}
+		synctest.Wait()
+		come <- from("192.0.2.2", 99)
+		synctest.Wait()
+		var order []int
+		for range 21 {
+			order = append(order, accept().Port)
+		}
+		// The first one was chosen when no other address was there.
+		if order[0] != 19 || order[1] != 99 && order[2] != 99 || order[20] != 0 {
+			t.Error("served", order)
+		}
+		if d := time.Since(began).Round(time.Second / 10); d != 2100*time.Millisecond {
+			t.Errorf("31 connections in %v", d)
+		}
+		come <- from("192.0.2.3", 0)
+		synctest.Wait()
+		if err := l.Close(); err != nil || l.gate.Open() != 31 {
+			t.Errorf("%v, %d open", err, l.gate.Open())
+		}
+		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
 		}
 	})
 }
 
-// endless is a listener with clients without end.
-type endless struct{ net.Listener }
+// come is a listener with connections that a test makes.
+type come chan net.Conn
 
-func (endless) Accept() (net.Conn, error) { return nopConn{}, nil }
+func (c come) Accept() (net.Conn, error) {
+	if conn, ok := <-c; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
 
-type nopConn struct{ net.Conn }
+func (c come) Close() error {
+	close(c)
+	return nil
+}
 
-func (nopConn) LocalAddr() net.Addr  { return &net.TCPAddr{} }
-func (nopConn) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+func (c come) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (nopConn) Close() error { return nil }
+type nopConn struct {
+	net.Conn
+	from *net.TCPAddr
+}
+
+func from(address string, port int) nopConn {
+	return nopConn{from: &net.TCPAddr{IP: net.ParseIP(address), Port: port}}
+}
+
+func (nopConn) LocalAddr() net.Addr    { return &net.TCPAddr{} }
+func (c nopConn) RemoteAddr() net.Addr { return c.from }
+func (nopConn) Close() error           { return nil }
+
+// TestHandshakesTakeTurns: a handshake has a turn while it works, and none while it waits for its client, once it is over, or
+// while certificates are read.
+func TestHandshakesTakeTurns(t *testing.T) {
+	dir := t.TempDir()
+	ca := certs.NewAuthority(t)
+	cert, key := ca.Sign(1, "xds.test")
+	for name, data := range map[string][]byte{"cert": cert, "key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, err := OpenKeys(Files{filepath.Join(dir, "cert"), filepath.Join(dir, "key"), ""}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := turns.New(1)
+	gate := NewGate(GateOptions{Connections: 1000, Rate: 1000, Turns: all})
+	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Keys: keys, Gate: gate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if tls.Server(conn, keys.Config(false)).Handshake() == nil {
+					_ = Identify(conn, memory.Known, "client") // there is no budget
+					_, _ = conn.Read(make([]byte, 1))
+				}
+			}()
+		}
+	}()
+	connect := func() *tls.Conn {
+		t.Helper()
+		conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	var open []net.Conn
+	for range 50 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+		if _, err := conn.Write([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xf0, 0}); err != nil { // the first bytes of a ClientHello
+			t.Fatal(err)
+		}
+	}
+	connect()
+	for _, conn := range open {
+		conn.Close()
+	}
+	connect()
+	another := func() {
+		turn, err := all.Client("another").Take(t.Context())
+		if turn.Give(); err != nil {
+			t.Error(err)
+		}
+	}
+	another()
+	c := &gatedConn{turns: all.Client("slow")}
+	c.work()
+	withoutTurn(c, another)
+	c.rest()
+	another()
+}
 
 // TestKeysExpire: a certificate that nobody replaces is logged when it expires soon and when it has expired, each
 // once. So is the certificate that replaces it.

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -37,11 +38,16 @@ const (
 // Local returns the peer of all connections by a Unix socket.
 func Local() (kind Kind, name string) { return Known, "unix" }
 
-// Stranger returns the peer of connections from an address, HOST:PORT, whose client has shown no certificate.
+// Stranger returns the peer of connections from an address, HOST:PORT, whose client has shown no certificate. By IPv6 a client has
+// all addresses of a network: the first 64 bits count.
 func Stranger(address string) (kind Kind, name string) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		host = address
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().Is6() {
+		network, _ := ip.WithZone("").Prefix(64)
+		host = network.String()
 	}
 	return Anonymous, host
 }
@@ -78,10 +84,10 @@ type peer struct {
 	name string
 }
 
-// largest is the peer that holds the most.
+// largest is a peer that holds the most, or half of the most.
 type largest struct {
 	peer *Account // nil for none
-	held int64    // the most that it has held since it is the largest
+	held int64    // the most that the peer has held while it was the largest
 }
 
 // A garbage collector lets the heap grow by half before it collects (GOGC=50), so that a byte that is held costs one and a half.
@@ -96,6 +102,8 @@ const (
 	partOfConnection = 4
 	partOfStream     = 8
 	partOfAnonymous  = 8
+	// partLate is left for what connections that have given way hold until their goroutines have ended.
+	partLate = 16
 )
 
 // outweighs is how many times as much as another peer a peer holds if its connections give way to those of the other one.
@@ -112,7 +120,7 @@ func New(limit int64, o Options) *Budget {
 	b.all = Account{budget: b, level: "all", most: most}
 	anonymous, known := most-most/partOfAnonymous, most
 	if o.Certificates {
-		anonymous, known = known-anonymous, anonymous
+		anonymous, known = known-anonymous, anonymous-most/partLate
 	}
 	b.kinds[Anonymous] = Account{budget: b, above: &b.all, level: "anonymous", most: anonymous}
 	b.kinds[Known] = Account{budget: b, above: &b.all, level: "known", most: known}
@@ -317,8 +325,8 @@ func (b *Budget) largestOf(kind Kind) *Account {
 	return is.peer
 }
 
-// giveWay closes the account of one connection of a peer, and returns the function that closes the connection. A connection
-// whose client has not shown yet who it is goes first, and then the one that holds the most. The caller holds the lock.
+// giveWay closes the account of one connection of a peer, and returns the function that closes the connection. giveWay prefers
+// connections that were not identified, and among them the connection that holds the most. The caller holds the lock.
 func (a *Account) giveWay() (evict func()) {
 	var first *Account
 	for c := range a.connections {

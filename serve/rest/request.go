@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"xdspub/diag"
 	"xdspub/serve/cache"
 	"xdspub/serve/memory"
+	"xdspub/serve/turns"
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
 )
@@ -49,7 +51,7 @@ func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, sta
 	}
 	q = newRequest(of)
 	q.account = memory.Of(r.Context())
-	body := &held{Reader: http.MaxBytesReader(w, r.Body, largest), account: q.account}
+	body := &held{Reader: http.MaxBytesReader(w, r.Body, largest), account: q.account, turns: turns.Of(r.Context()), ctx: r.Context()}
 	defer body.done()
 	if err := q.parse(body); err != nil {
 		if _, noMemory := errors.AsType[*memory.Refusal](err); noMemory {
@@ -74,15 +76,23 @@ func newRequest(of *xds.Type) *request {
 	return &request{Question: cache.Question{Type: of, Node: &corev3.Node{}}}
 }
 
-// held is a body whose bytes an account holds, as far as it was read.
+// held is a body whose bytes an account holds, as far as it was read. What follows a read has a turn, until the next one.
 type held struct {
 	io.Reader
 	account *memory.Account
 	bytes   int
+	turns   *turns.Client
+	ctx     context.Context // of the request
+	turn    *turns.Turn     // nil for none
 }
 
 func (h *held) Read(p []byte) (int, error) {
+	h.rest()
 	n, err := h.Reader.Read(p)
+	var gone error
+	if h.turn, gone = h.turns.Take(h.ctx); gone != nil {
+		return 0, gone
+	}
 	if refused := h.account.Take(n); refused != nil {
 		return 0, refused
 	}
@@ -90,8 +100,17 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// rest gives back the turn.
+func (h *held) rest() {
+	h.turn.Give()
+	h.turn = nil
+}
+
 // done gives back the bytes of the body: it is read.
-func (h *held) done() { h.account.Give(h.bytes) }
+func (h *held) done() {
+	h.rest()
+	h.account.Give(h.bytes)
+}
 
 // heldByName is what a request holds for a name, beside its text.
 const heldByName = 64

@@ -1,0 +1,142 @@
+package listen
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"sync"
+)
+
+// arrivals is a listener with a Gate. It accepts connections at once, and serves them at the rate of the Gate: in the queue
+// of the kernel, the connections of a flood would stand before those of other clients.
+type arrivals struct {
+	net.Listener
+	gate  *Gate
+	start sync.Once
+	some  chan struct{} // has an element if connections may wait
+	fails chan error    // of the listener, for Accept
+	close func()        // closes ended
+	ended chan struct{}
+
+	mu    sync.Mutex
+	order list.List                // of *list.List: connections of one address that wait, the newest last; the next address first
+	of    map[string]*list.Element // of order, by the address
+}
+
+func newArrivals(l net.Listener, gate *Gate) *arrivals {
+	ended := make(chan struct{})
+	return &arrivals{Listener: l, gate: gate, some: make(chan struct{}, 1), fails: make(chan error), ended: ended, close: sync.OnceFunc(func() { close(ended) }), of: make(map[string]*list.Element)}
+}
+
+// Close closes the listener, and the connections that wait.
+func (l *arrivals) Close() error {
+	err := l.Listener.Close()
+	l.close()
+	for c := l.next(); c != nil; c = l.next() {
+		c.Close()
+	}
+	return err
+}
+
+// Accept returns the next connection to be served.
+func (l *arrivals) Accept() (net.Conn, error) {
+	l.start.Do(func() { go l.accept() })
+	for {
+		select {
+		case <-l.some:
+		case err := <-l.fails:
+			return nil, err
+		case <-l.ended:
+			return nil, net.ErrClosed
+		}
+		if err := l.gate.rate.Wait(context.Background()); err != nil {
+			return nil, err
+		}
+		if c := l.next(); c != nil {
+			return c, nil
+		}
+	}
+}
+
+// accept accepts connections until the listener is closed.
+func (l *arrivals) accept() {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			select {
+			case l.fails <- err: // The caller of Accept knows how long to wait.
+				continue
+			case <-l.ended:
+				return
+			}
+		}
+		if c := l.gate.enter(conn, l); c != nil {
+			l.wait(c)
+		} else {
+			conn.Close()
+		}
+	}
+}
+
+// wait adds a connection, which waits to be served.
+func (l *arrivals) wait(c *gatedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.ended:
+		go c.Close() // Close needs the lock.
+		return
+	default:
+	}
+	peer := l.of[c.peer]
+	if peer == nil {
+		peer = l.order.PushBack(list.New())
+		l.of[c.peer] = peer
+	}
+	c.at = peer.Value.(*list.List).PushBack(c)
+	l.signal()
+}
+
+// signal says that connections may wait. The caller holds the lock.
+func (l *arrivals) signal() {
+	select {
+	case l.some <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the newest connection of the next address, nil for none.
+func (l *arrivals) next() *gatedConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := l.order.Front()
+	if first == nil {
+		return nil
+	}
+	c := first.Value.(*list.List).Back().Value.(*gatedConn)
+	l.order.MoveToBack(first)
+	l.remove(c)
+	if l.order.Len() > 0 {
+		l.signal()
+	}
+	return c
+}
+
+// remove removes a connection. The caller holds the lock.
+func (l *arrivals) remove(c *gatedConn) {
+	peer := l.of[c.peer]
+	if peer.Value.(*list.List).Remove(c.at); peer.Value.(*list.List).Len() == 0 {
+		l.order.Remove(peer)
+		delete(l.of, c.peer)
+	}
+	c.at = nil
+}
+
+// gone removes a connection that was closed.
+func (l *arrivals) gone(c *gatedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.at != nil {
+		l.remove(c)
+	}
+}

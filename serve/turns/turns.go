@@ -1,0 +1,204 @@
+// Package turns shares the processors among clients.
+//
+//	all := turns.New(1)
+//	client := all.Client("192.0.2.1")
+//	turn, err := client.Take(ctx)
+//	… // a few milliseconds of work for the client
+//	turn.Give()
+//
+// Go runs goroutines one after the other: work for a client that has a thousand of them delays the work for all others.
+// Whoever works for a client takes a turn first. The number of turns at a time is fixed, and the next turn goes to the client that
+// has used the processors the least. Work that has a turn must wait for nothing: not for a client, and not for another turn.
+//
+// The order is that of start-time fair queueing (Goyal, Vin and Cheng, 1996).
+package turns
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Turns are the turns of all clients. Turns may be used from any goroutine.
+type Turns struct {
+	most int
+
+	mu      sync.Mutex
+	taken   int
+	clients map[string]*state // by the client's name
+	forget  int               // the number of clients at which next forgets clients
+	waiting queue
+	// now is the virtual time. It is the time that the client of the last turn had used before the turn.
+	now time.Duration
+	// arrivals counts the clients that began to wait.
+	arrivals int
+}
+
+// New returns Turns, so many at a time.
+func New(most int) *Turns { return &Turns{most: most, clients: make(map[string]*state)} }
+
+// state is the state of a client.
+type state struct {
+	used    time.Duration // the virtual time up to which the client has used the processors
+	taken   int
+	waiting []chan struct{} // a channel is closed when its turn comes
+	arrival int
+	place   int // in the queue
+}
+
+// Client is one client, by a name. The nil Client never waits.
+type Client struct {
+	of   *Turns
+	name string
+}
+
+// Client returns the client of a name.
+func (t *Turns) Client(name string) *Client { return &Client{t, name} }
+
+type contextKey struct{}
+
+// With returns a context that has a client.
+func With(ctx context.Context, c *Client) context.Context {
+	return context.WithValue(ctx, contextKey{}, c)
+}
+
+// Of returns the client of a context, nil for none.
+func Of(ctx context.Context) *Client {
+	c, _ := ctx.Value(contextKey{}).(*Client)
+	return c
+}
+
+// Turn is a turn of a client. The nil Turn is one of the nil Client.
+type Turn struct {
+	of    *Turns
+	state *state
+	began time.Time
+}
+
+// Take waits for a turn. The error is the cause for which ctx has ended: there is nothing left to work for.
+func (c *Client) Take(ctx context.Context) (*Turn, error) {
+	if c == nil {
+		return nil, nil
+	}
+	t := c.of
+	t.mu.Lock()
+	s := t.clients[c.name]
+	if s == nil {
+		s = &state{used: t.now}
+		t.clients[c.name] = s
+	}
+	if t.taken < t.most {
+		t.taken++
+		s.taken++
+		t.mu.Unlock()
+		return &Turn{t, s, time.Now()}, nil
+	}
+	comes := make(chan struct{})
+	s.waiting = append(s.waiting, comes)
+	if len(s.waiting) == 1 {
+		s.used = max(s.used, t.now)
+		s.arrival = t.arrivals
+		t.arrivals++
+		heap.Push(&t.waiting, s)
+	}
+	t.mu.Unlock()
+	select {
+	case <-comes:
+		return &Turn{t, s, time.Now()}, nil
+	case <-ctx.Done():
+		t.leave(s, comes)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// leave has a client wait no more for a turn, which may have come.
+func (t *Turns) leave(s *state, comes chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	place := slices.Index(s.waiting, comes)
+	if place < 0 {
+		s.taken--
+		t.pass()
+		return
+	}
+	if s.waiting = slices.Delete(s.waiting, place, place+1); len(s.waiting) == 0 {
+		heap.Remove(&t.waiting, s.place)
+	}
+}
+
+// Give gives the turn to the next client. It must be called once.
+func (turn *Turn) Give() {
+	if turn == nil {
+		return
+	}
+	t, s := turn.of, turn.state
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.used = max(s.used, t.now) + time.Since(turn.began)
+	s.taken--
+	if len(s.waiting) > 0 {
+		heap.Fix(&t.waiting, s.place)
+	}
+	t.pass()
+}
+
+// pass passes a turn on that was given back. The caller holds the lock.
+func (t *Turns) pass() {
+	if len(t.waiting) > 0 {
+		t.next()
+		return
+	}
+	if t.taken--; t.taken == 0 {
+		clear(t.clients) // Nobody waits, so that no client comes before another.
+	}
+}
+
+// next gives a turn to the client that has used the least. The caller holds the lock.
+func (t *Turns) next() {
+	s := t.waiting[0]
+	t.now = s.used
+	s.taken++
+	close(s.waiting[0])
+	if s.waiting = s.waiting[1:]; len(s.waiting) == 0 {
+		s.waiting = nil
+		heap.Pop(&t.waiting)
+	}
+	if len(t.clients) > t.forget {
+		for name, s := range t.clients {
+			if s.taken == 0 && len(s.waiting) == 0 && s.used <= t.now {
+				delete(t.clients, name)
+			}
+		}
+		t.forget = 2*len(t.clients) + 100
+	}
+}
+
+// queue is a heap of clients that wait.
+type queue []*state
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q[i].used, q[j].used), cmp.Compare(q[i].arrival, q[j].arrival)) < 0
+}
+
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+// Push adds a client.
+func (q *queue) Push(x any) {
+	s := x.(*state)
+	s.place = len(*q)
+	*q = append(*q, s)
+}
+
+// Pop takes the last client.
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
