@@ -50,7 +50,7 @@ histories: ## play N (default 20000) random histories of an output directory, wi
 soak: ## edit trees at random for T each (default 10m), with Envoys at work, or a PART of it (scripts/soak lists them)
 	@scripts/soak $(or $(T),10m) $(PART)
 
-interop: ## have gRPC clients of Python, Node and Java follow xdspub serve (docs/interop.md)
+interop: ## have gRPC clients of Python, Node, Java and Rust follow xdspub serve (docs/interop.md)
 	@scripts/interop
 
 traffic: ## publish N times (default 200) under traffic, and by plain renames for the contrast (docs/evidence/reliability.md)

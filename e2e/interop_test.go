@@ -43,6 +43,7 @@ var grpcClients = []struct {
 	{"java", func(installed string) []string {
 		return []string{"java", "-cp", filepath.Join(installed, "java", "*"), "interop/java/Client.java"}
 	}},
+	{"rust", func(installed string) []string { return []string{filepath.Join(installed, "rust/client")} }},
 }
 
 // TestGRPCClients has clients of gRPC find a backend by xdspub serve. They call it all the time,
