@@ -110,7 +110,7 @@ var grpcVerdicts = []grpcVerdict{
 	{"routes by self", "listener", apiListener(strings.Replace(byRDS, "ads", "self", 1) + `, http_filters: [` + routerFilter + `]`), "takes", ""},
 	{"routes by a file", "listener", apiListener(`rds: {route_config_name: api, config_source: {path_config_source: {path: /r.json}}}, http_filters: [` + routerFilter + `]`), "RDS configSource is not ADS or Self", "grpc-listener!"},
 	{"routes from nowhere", "listener", apiListener(`rds: {route_config_name: api}, http_filters: [` + routerFilter + `]`), "RDS configSource is not ADS or Self", "grpc-listener!"},
-	{"routes without a name", "listener", apiListener(`rds: {config_source: {ads: {}}}, http_filters: [` + routerFilter + `]`), "empty route_config_name", "grpc-listener!"},
+	{"routes without a name", "listener", apiListener(`rds: {config_source: {ads: {}}}, http_filters: [` + routerFilter + `]`), "empty route_config_name", "grpc-listener! unresolved-reference!"},
 	{"no routes", "listener", apiListener(`http_filters: [` + routerFilter + `]`), "no RouteSpecifier", "grpc-listener!"},
 	{"scopes", "listener", apiListener(`scoped_routes: {name: s, scope_key_builder: {fragments: [{header_value_extractor: {name: a, index: 0}}]}, scoped_route_configurations_list: {scoped_route_configurations: [{name: s, route_configuration_name: api, key: {fragments: [{string_key: k}]}}]}, rds_config_source: {ads: {}}}, http_filters: [` + routerFilter + `]`), "unsupported type", "grpc-listener!"},
 	{"trusted hops", "listener", apiListener(byRDS + `, xff_num_trusted_hops: 1, http_filters: [` + routerFilter + `]`), "xff_num_trusted_hops must be unset", "grpc-listener!"},
@@ -145,12 +145,12 @@ var grpcVerdicts = []grpcVerdict{
 	{"router first", "listener", apiListener(byRDS + `, http_filters: [` + routerFilter + `, ` + faultFilter + `]`), "is a terminal filter but it is not last", "grpc-http-filter!"},
 	{"no router", "listener", apiListener(byRDS + `, http_filters: [` + faultFilter + `]`), "is not a terminal filter", "grpc-http-filter!"},
 	{"no HTTP filters", "listener", apiListener(byRDS), "http filters list is empty", "grpc-http-filter!"},
-	{"filter by ECDS", "listener", apiListener(byRDS + `, http_filters: [{name: e, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault], default_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault}}}, ` + routerFilter + `]`), "no filter implementation found", "grpc-http-filter!"},
+	{"filter by ECDS", "listener", apiListener(byRDS + `, http_filters: [{name: e, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault], default_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault}}}, ` + routerFilter + `]`), "no filter implementation found", "grpc-http-filter! unresolved-reference"},
 	{"stateful session", "listener", apiListener(byRDS + `, http_filters: [{name: s, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSession}}, ` + routerFilter + `]`), "no filter implementation found", "grpc-http-filter"},
-	{"override", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api}, typed_per_filter_config: {fault: {"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault}}}`), "takes", ""},
-	{"unknown override", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api}, typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}}`), "no filter implementation found", "grpc-http-filter!"},
-	{"unknown override of a host", "routes", `virtual_hosts: [{name: all, domains: ["*"], typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}, routes: [{match: {prefix: ""}, route: {cluster: api}}]}]`, "no filter implementation found", "grpc-http-filter!"},
-	{"unknown optional override", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api}, typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.config.route.v3.FilterConfig, is_optional: true, config: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}}}`), "takes", ""},
+	{"override", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api}, typed_per_filter_config: {fault: {"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault}}}`), "takes", "unresolved-reference"},
+	{"unknown override", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api}, typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}}`), "no filter implementation found", "grpc-http-filter! unresolved-reference"},
+	{"unknown override of a host", "routes", `virtual_hosts: [{name: all, domains: ["*"], typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}, routes: [{match: {prefix: ""}, route: {cluster: api}}]}]`, "no filter implementation found", "grpc-http-filter! unresolved-reference"},
+	{"unknown optional override", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api}, typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.config.route.v3.FilterConfig, is_optional: true, config: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}}}`), "takes", "unresolved-reference"},
 	{"override of the router", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api}, typed_per_filter_config: {router: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}}`), "unexpected config override", "grpc-http-filter!"},
 	// grpc-route
 	{"no path", "routes", routesWith(`{match: {}, route: {cluster: api}}`), "doesn't have a path specifier", "grpc-route!"},
@@ -174,6 +174,12 @@ var grpcVerdicts = []grpcVerdict{
 	{"no pause at most", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api, retry_policy: {retry_on: unavailable, retry_back_off: {base_interval: 1s, max_interval: 0s}}}}`), "must be > 0", "grpc-route!"},
 	{"retries on 5xx", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api, retry_policy: {retry_on: 5xx}}}`), "takes", "grpc-route"},
 	{"bad regular expression", "routes", routesWith(`{match: {safe_regex: {regex: "("}}, route: {cluster: api}}`), "contains an invalid regex", "bad-regex!"},
+	{"character", "routes", routesWith(`{match: {safe_regex: {regex: "/caf[éè]|/grpc.health.v1.Health/Check|\\x{100}"}}, route: {cluster: api}}`), "takes", ""},
+	{"large regular expression", "routes", routesWith(`{match: {safe_regex: {regex: "/grpc.health.v1.Health/Check|(abcdefghij){100}"}}, route: {cluster: api}}`), "takes", ""},
+	// unresolved-reference
+	{"unknown cluster", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: gone}}`), "fails Unavailable", "unresolved-reference!"},
+	{"unknown mirror", "routes", routesWith(`{match: {prefix: ""}, route: {cluster: api, request_mirror_policies: [{cluster: gone}]}}`), "takes", "grpc-ignored-field unresolved-reference"},
+	{"unknown specifier plugin", "routes", routesWith(`{match: {prefix: ""}, route: {cluster_specifier_plugin: gone}}`), "cluster specifier plugin", "unresolved-reference!"},
 	// grpc-cluster
 	{"static", "cluster", `type: STATIC`, "unsupported cluster type", "grpc-cluster!"},
 	{"endpoints of this tree", "cluster", `type: EDS`, "takes", ""},
@@ -316,7 +322,7 @@ func grpcTreeWith(v grpcVerdict, backend, server int) string {
 func findings(t *testing.T, tree string) (codes []string) {
 	t.Helper()
 	loaded := load.Parse(load.Input{Name: "tree.yaml", Format: "yaml", Data: []byte(tree)})
-	for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{Profiles: []validate.Profile{validate.GRPC}, Disable: []string{"orphan-endpoints", "unresolved-reference"}}) {
+	for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{Profiles: []validate.Profile{validate.GRPC}, Disable: []string{"orphan-endpoints"}}) {
 		code := diag.CodeOf(d.Code)
 		if d.Severity == diag.Error {
 			code += "!"

@@ -30,6 +30,11 @@ func (o Options) profiles() []Profile {
 	return o.Profiles
 }
 
+// GRPCAlone reports whether all clients that get the Snapshot are gRPC clients.
+func (p *Pass) GRPCAlone() bool {
+	return !slices.ContainsFunc(p.profiles, func(q Profile) bool { return q != GRPC })
+}
+
 // isFor reports whether the rule is about a client with one of these profiles.
 func (r *Rule) isFor(profiles []Profile) bool {
 	return len(r.Profiles) == 0 || slices.ContainsFunc(profiles, func(p Profile) bool { return slices.Contains(r.Profiles, p) })

@@ -108,20 +108,8 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 		return
 	}
 	f := validate.Finding{Check: missing(noun), Path: use.Path, Help: "write one of " + facts.Quoted(names.list)}
-	f.Message = fmt.Sprintf("unknown %s %q: ", noun, use.Name)
-	switch p.Envoy.OnMissing(use.Field) {
-	case envoyapi.Warned:
-		f.Message += "Envoy uses the default"
-		f.Warning = true
-	case envoyapi.Ignored:
-		f.Message += "Envoy accepts this, and " + noEffect
-		f.Warning = true
-	case envoyapi.BreaksTraffic:
-		f.Message += "Envoy accepts this, and " + someFail
-		f.Warning = true
-	default:
-		f.Message += p.Resource.Refusal()
-	}
+	does, warning := localConsequence(p, use)
+	f.Message, f.Warning = fmt.Sprintf("unknown %s %q: %s", noun, use.Name, does), warning
 	if !p.HasRoom(f) {
 		p.Report(f)
 		return
@@ -132,6 +120,22 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 		f.Help = fmt.Sprintf("define the %s", noun)
 	}
 	p.Report(f)
+}
+
+// localConsequence says what the client does with a name that nothing around it has, and whether that is a warning.
+func localConsequence(p *validate.Pass, use xds.Use) (does string, warning bool) {
+	if p.GRPCAlone() && !slices.Contains(readByGRPC, use.Field) {
+		return grpcIgnores, true
+	}
+	switch p.Envoy.OnMissing(use.Field) {
+	case envoyapi.Warned:
+		return "Envoy uses the default", true
+	case envoyapi.Ignored:
+		return "Envoy accepts this, and " + noEffect, true
+	case envoyapi.BreaksTraffic:
+		return "Envoy accepts this, and " + someFail, true
+	}
+	return refusal(p), false
 }
 
 func specifierPlugins(routes *routev3.RouteConfiguration) (names []string, ok bool) {
@@ -196,7 +200,7 @@ func routeNames(routes *routev3.RouteConfiguration) (names []string, ok bool) {
 // name by itself in an action.
 func checkChainAction(p *validate.Pass, n *xds.Node) {
 	name, ok := n.Message.(*wrapperspb.StringValue)
-	if !ok {
+	if !ok || p.GRPCAlone() { // gRPC ignores the matcher
 		return
 	}
 	action := facts.Enclosing(n, "xds.core.v3.TypedExtensionConfig")

@@ -25,6 +25,10 @@ import (
 
 // checkName checks a name that stands by itself, for a cluster or a listener.
 func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
+	if p.GRPCAlone() {
+		checkNameForGRPC(p, n, use)
+		return
+	}
 	static, exists := p.BootstrapFacts.Has(use.Target, use.Name), p.Exists(use.Target, use.Name)
 	if p.Envoy.OnMissing(use.Field) == envoyapi.Conditional && (static || exists && !facts.LoadsFirst(p, n)) { // most of all uses
 		return

@@ -1,9 +1,7 @@
 package reference
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	ondemandv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/on_demand/v3"
@@ -13,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/validate"
+	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -36,7 +35,7 @@ var fetched = []protoreflect.FullName{
 }
 
 // comesOnDemand reports whether Envoy may get the cluster that a node names when a request needs the cluster:
-// by the on_demand filter of the connection manager, by its configuration for a route, or by a TCP proxy.
+// by the on_demand filter of a connection manager, by its configuration for a route, or by a TCP proxy.
 func comesOnDemand(p *validate.LookupPass, n *xds.Node, use xds.Use) bool {
 	if !slices.Contains(fetched, use.Field) {
 		return false
@@ -45,22 +44,23 @@ func comesOnDemand(p *validate.LookupPass, n *xds.Node, use xds.Use) bool {
 		switch m := at.Message.(type) {
 		case *tcpproxyv3.TcpProxy:
 			return m.GetOnDemand() != nil
-		case *hcmv3.HttpConnectionManager:
-			return slices.ContainsFunc(m.GetHttpFilters(), func(f *hcmv3.HttpFilter) bool { return asksOnDemand(f.GetTypedConfig()) })
 		case interface {
 			GetTypedPerFilterConfig() map[string]*anypb.Any
 		}:
-			if slices.ContainsFunc(slices.Collect(maps.Values(m.GetTypedPerFilterConfig())), asksOnDemand) {
-				return true
+			for _, config := range m.GetTypedPerFilterConfig() {
+				if asksOnDemand(config) {
+					return true
+				}
 			}
 		}
 	}
-	for _, name := range []string{routesOf(p.Resource), anyRoutes} {
-		if _, ok := onDemandRoutes.First(p.Snapshot, name); ok {
-			return true
-		}
-	}
-	return false
+	managers, _, _ := managersOf(p, n)
+	return slices.ContainsFunc(managers, func(m *hcmv3.HttpConnectionManager) bool {
+		return slices.ContainsFunc(m.GetHttpFilters(), func(f *hcmv3.HttpFilter) bool {
+			configs := facts.FilterConfigs(p, f.GetName(), f.GetTypedConfig(), f.GetConfigDiscovery())
+			return slices.ContainsFunc(configs, func(c facts.FilterConfig) bool { return asksOnDemand(c.Any) })
+		})
+	})
 }
 
 // asksOnDemand reports whether the configuration of an on_demand filter, or that for a route, has a source of
@@ -73,34 +73,4 @@ func asksOnDemand(config *anypb.Any) bool {
 		return m.GetOdcds() != nil
 	}
 	return false
-}
-
-// onDemandRoutes has the resources with a connection manager that gets clusters on demand, under the name of the
-// route configuration that the connection manager asks RDS for. If the connection manager gets its routes in
-// another way, or the filter is of ECDS, the name is anyRoutes.
-var onDemandRoutes = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
-	for _, source := range r.Facts().ConfigSources {
-		if source.Field() != "envoy.extensions.filters.http.on_demand.v3.OnDemandCds.source" {
-			continue
-		}
-		manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](source)
-		switch {
-		case manager.GetRds() != nil:
-			add(manager.GetRds().GetRouteConfigName(), r)
-		case manager.GetRouteConfig() == nil:
-			add(anyRoutes, r)
-		}
-	}
-})
-
-// anyRoutes is the name in onDemandRoutes for all route configurations.
-const anyRoutes = ""
-
-// routesOf returns the name of the route configuration that a resource is, or that a virtual host is of.
-func routesOf(r *xds.Resource) string {
-	if r.Type != xds.VirtualHost {
-		return r.Name
-	}
-	routes, _, _ := strings.Cut(r.Name, "/")
-	return routes
 }

@@ -25,7 +25,7 @@ func checkSubscriptions(p *validate.LookupPass) {
 			checkEndpoints(p, s)
 		case s.Target == xds.ExtensionConfig:
 			if s.Name != "" && p.Snapshot.Lacks(s.Target, s.Name) {
-				reportMissing(p, s, p.Resource.Refusal())
+				reportMissing(p, s, withoutIt(p, s))
 			}
 		case s.Target == xds.ScopedRoutes:
 			if len(p.Snapshot.Of(s.Target)) == 0 && p.Snapshot.Complete(s.Target) {
@@ -38,7 +38,7 @@ func checkSubscriptions(p *validate.LookupPass) {
 			}
 		case s.Target == xds.RouteConfiguration:
 			if _, named := s.Node.Message.(*hcmv3.Rds); named && p.Snapshot.Lacks(s.Target, s.Name) {
-				reportMissing(p, s, p.Resource.Refusal())
+				reportMissing(p, s, withoutIt(p, s))
 			}
 		}
 	})
@@ -51,12 +51,24 @@ func checkSubscriptions(p *validate.LookupPass) {
 	}
 }
 
+// withoutIt says what the client does if nothing answers a subscription.
+func withoutIt(p *validate.LookupPass, s xds.Subscription) string {
+	switch {
+	case !p.GRPCAlone():
+		return p.Resource.Refusal()
+	case s.Target == xds.Endpoints, s.Target == xds.RouteConfiguration:
+		return callsFail
+	}
+	return grpcIgnores
+}
+
 // reportMissing reports that a subscription asks for what does not exist.
 func reportMissing(p *validate.LookupPass, s xds.Subscription, consequence string) {
 	f := validate.Finding{
 		Check:   missing(s.Target.Noun),
 		Path:    s.NamePath,
 		Message: fmt.Sprintf("unknown %s: %s", xds.Key{Type: s.Target, Name: s.Name}, consequence),
+		Warning: strings.HasSuffix(consequence, grpcIgnores),
 	}
 	suggest(p, &f, s.Target, s.Name)
 	p.Report(f)
@@ -68,9 +80,9 @@ func checkSecret(p *validate.LookupPass, s xds.Subscription, isServed bool) {
 	switch {
 	case s.Name == "" || !p.Snapshot.FromBootstrap() && !p.Snapshot.Lacks(xds.Secret, s.Name): // field-constraint, or found
 	case isServed:
-		reportMissing(p, s, p.Resource.Refusal())
+		reportMissing(p, s, withoutIt(p, s))
 	case s.Source.GetConfigSourceSpecifier() == nil && !p.BootstrapFacts.Has(xds.Secret, s.Name):
-		reportMissing(p, s, "it is neither here nor in the bootstrap, and "+p.Resource.Refusal())
+		reportMissing(p, s, "it is neither here nor in the bootstrap, and "+withoutIt(p, s))
 	}
 }
 
@@ -81,7 +93,7 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 	f := validate.Finding{
 		Check:   "endpoint-assignment",
 		Path:    s.NamePath,
-		Message: fmt.Sprintf("no endpoint assignment for %q: %s", s.Name, p.Resource.Refusal()),
+		Message: fmt.Sprintf("no endpoint assignment for %q: %s", s.Name, withoutIt(p, s)),
 		Help:    "define one with this cluster_name, or correct eds_cluster_config.service_name",
 	}
 	if meant := claims.Hint(p.Snapshot, s.Name); meant != "" {

@@ -29,7 +29,10 @@ source for RDS, EDS, SRDS or ECDS, and of a fluentd access log. With a source of
 Envoy does not check this. Whatever Envoy looks up while it loads a static resource must be in the
 bootstrap too, such as the cluster of a route in a static listener: Envoy asks CDS later. If clusters
 or listeners come over the network, only names that Envoy looks up later may come from there. A cluster
-that comes on demand, by the on_demand filter or on_demand of tcp_proxy, may be missing.`,
+that comes on demand, by the on_demand filter or on_demand of tcp_proxy, may be missing.
+
+With --profile grpc alone, an error is what makes calls fail, and what gRPC rejects: an unknown cluster,
+endpoint assignment, route configuration or cluster specifier plugin. gRPC looks for no other names.`,
 	Checks: []diag.Check{
 		{Name: "cluster", Summary: "A cluster that is named does not exist."},
 		{Name: "cluster-specifier-plugin", Summary: "A route names an unknown cluster specifier plugin."},

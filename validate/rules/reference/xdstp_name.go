@@ -80,7 +80,7 @@ func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected 
 	case err != nil:
 		message := fmt.Sprintf("%q is no xdstp name: %v", name, err)
 		if rejected = rejected && !hasType(name); rejected {
-			message += ": " + p.Resource.Refusal()
+			message += ": " + refusal(p)
 		}
 		p.Report(validate.Finding{Check: "unreadable", Path: at, Warning: !rejected, Message: message, Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:"})
 	case t != nil && url.Type != string(t.Message):

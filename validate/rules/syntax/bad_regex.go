@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"fmt"
+	"math"
 
 	xdsmatcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -83,6 +84,13 @@ func pattern(p *validate.Pass, n *xds.Node, regex string) {
 	limit := defaultRegexSize
 	if m, ok := n.Message.(*matcherv3.RegexMatcher); ok && m.GetGoogleRe2().GetMaxProgramSize() != nil {
 		limit = int(m.GetGoogleRe2().GetMaxProgramSize().GetValue())
+	}
+	if p.GRPCAlone() { // gRPC reads UTF-8, and has no limit
+		if f, ok := faultOf(regex, math.MaxInt, re2.UTF8, ""); ok {
+			f.Path = n.Path().Field("regex")
+			p.Report(f)
+		}
+		return
 	}
 	if p.Envoy.RegexesAreBytes() {
 		if f, ok := faultOf(regex, limit, re2.Latin1, "the regular expression"); ok {

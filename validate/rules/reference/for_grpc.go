@@ -1,0 +1,49 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/envoyapi"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+// readByGRPC are the fields with a name that a gRPC client looks for.
+var readByGRPC = []protoreflect.FullName{
+	"envoy.config.route.v3.RouteAction.cluster",
+	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin",
+	"envoy.config.route.v3.WeightedCluster.ClusterWeight.name",
+	"envoy.extensions.clusters.aggregate.v3.ClusterConfig.clusters",
+}
+
+// What a gRPC client does without something that a resource names.
+const (
+	callsFail   = "calls fail"
+	grpcIgnores = "gRPC does not look for it"
+)
+
+// checkNameForGRPC is checkName for gRPC clients alone, which have no bootstrap with clusters.
+func checkNameForGRPC(p *validate.LookupPass, n *xds.Node, use xds.Use) {
+	if n.InMetadata() || p.Envoy.OnMissing(use.Field) == envoyapi.Dynamic || !p.Lacks(use.Target, use.Name) {
+		return
+	}
+	does, warning := callsFail, false
+	switch {
+	case !slices.Contains(readByGRPC, use.Field):
+		does, warning = grpcIgnores, true
+	case othersServe(p, n):
+		does, warning = "gRPC "+goesOn, true
+	}
+	reportUnknown(p, use, missing(use.Target.Noun), fmt.Sprintf("unknown %s %q: %s", use.Target.Noun, use.Name, does), warning)
+}
+
+// refusal returns Resource.Refusal, or the same of gRPC clients.
+func refusal(p *validate.Pass) string {
+	if p.GRPCAlone() {
+		return "gRPC rejects the " + p.Resource.Type.Noun
+	}
+	return p.Resource.Refusal()
+}
