@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,29 +23,70 @@ import (
 	"xdspub/internal/golden"
 )
 
-// worldState is a row of testdata/states.yaml.
-type worldState struct {
+// statesOf is testdata/states.yaml.
+type statesOf struct {
+	Watch []watchState
+	Serve []servedState
+}
+
+// state is a state of the world.
+type state struct {
 	State, Means string
 	// Broken means that a person would call the state broken.
 	Broken bool
-	// Unknown is why a view of status can't know that.
+	// Unknown is why a view can't know that.
 	Unknown string
-	Out     *cell
-	Src     *cell
+	// OfClient means that a client of a serve is at fault, not the server: /readyz is about the server.
+	OfClient bool `json:"of_client"`
+}
+
+// watchState is a row of the table of a watch.
+type watchState struct {
+	state  `json:",inline"`
+	Out    *cell
+	Src    *cell
+	JSON   *cell `json:"json"`
+	Log    *cell
+	Socket *cell
+}
+
+// servedState is a row of the table of a serve.
+type servedState struct {
+	state   `json:",inline"`
+	Status  *cell
 	JSON    *cell `json:"json"`
 	Log     *cell
-	Socket  *cell
+	Readyz  *cell
+	Healthz *cell
+	Health  *cell
+	Metrics *cell
+	CSDS    *cell `json:"csds"`
 }
 
 // cell is what one view shows of a state.
 type cell struct {
 	Exit  *int // of status
+	Code  *int // of HTTP; 0 if nobody answers
 	Shows []string
 }
 
-// cells returns the views of a row, by name.
-func (s *worldState) cells() []namedCell {
-	return []namedCell{{"status --out OUT", s.Out}, {"status --out OUT SRC", s.Src}, {"status --format json", s.JSON}, {"log", s.Log}, {"control socket", s.Socket}}
+// number returns the exit status or the code; nil if the view has none.
+func (c *cell) number() *int { return cmp.Or(c.Exit, c.Code) }
+
+// cells returns the views of a row.
+func (s *watchState) cells() []namedCell {
+	return []namedCell{{"`status --out OUT`", s.Out}, {statusOfSource, s.Src}, {"`status --out OUT --format json`", s.JSON}, {"log", s.Log}, {"`GET /v1/watch`", s.Socket}}
+}
+
+// statusOfSource is the one view of status that knows the source tree in any case.
+const statusOfSource = "`status --out OUT SRC`"
+
+// cells returns the views of a row.
+func (s *servedState) cells() []namedCell {
+	return []namedCell{
+		{"`status --serve ADDR`", s.Status}, {"`status --serve ADDR --format json`", s.JSON}, {"log", s.Log}, {"`/readyz`", s.Readyz}, {"`/healthz`", s.Healthz},
+		{"gRPC health", s.Health}, {"`/metrics`", s.Metrics}, {"CSDS", s.CSDS},
+	}
 }
 
 type namedCell struct {
@@ -50,19 +94,19 @@ type namedCell struct {
 	*cell
 }
 
-func worldStates(t *testing.T) (list []worldState) {
+func statesTable(t *testing.T) (table statesOf) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/states.yaml")
 	if err == nil {
-		err = yaml.UnmarshalStrict(text, &list)
+		err = yaml.UnmarshalStrict(text, &table)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list
+	return table
 }
 
-// makeState makes the states of testdata/states.yaml.
+// makeState makes the states of a watch in testdata/states.yaml.
 var makeState = map[string]func(t *testing.T, s *fixture){
 	"running": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
@@ -107,16 +151,9 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		disk := filepath.Dir(s.out)
 		s.src = filepath.Join(t.TempDir(), "src")
 		s.write(t, "blue.yaml", aCluster("blue"))
-		s.startIsolated(t, fmt.Sprintf("mount -t tmpfs -o size=300k tmpfs '%s'", disk))
+		s.startIsolated(t, smallDisk(disk))
+		fillDisk(t, s.watch, disk)
 		s.out = fmt.Sprintf("/proc/%d/root%s", s.watch.cmd.Process.Pid, s.out)
-		full, err := os.Create(filepath.Join(filepath.Dir(s.out), "ballast"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer full.Close()
-		for err == nil { // until there is no space
-			_, err = full.Write(make([]byte, 4096))
-		}
 		s.write(t, "blue.yaml", aCluster("green"+strings.Repeat("n", 8192)))
 		s.watch.WaitLog(t, "event=failed")
 	},
@@ -125,7 +162,7 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 			t.Skip("NOT TESTED: only root can give a folder to somebody else")
 		}
 		// To a user of a namespace who is not its root, the modes of files apply.
-		s.startUnshared(t, "--user", "--map-user=1000", "--map-group=1000", watcher)
+		s.startUnshared(t, "--user", "--map-user=1000", "--map-group=1000")
 		if err := os.Chown(filepath.Join(s.out, "cds"), 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +173,16 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.startIsolated(t, "echo 0 > /proc/sys/user/max_inotify_instances")
 	},
 	"changed by hand": editPublished,
+	"restored from a backup": func(t *testing.T, s *fixture) {
+		s.startWatch(t, "--rescan", "1h")
+		backup := filepath.Join(t.TempDir(), "backup")
+		copyTree(t, s.out, backup)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=published ")
+		s.watch.Signal(t, syscall.SIGHUP) // after that no look at the tree is due
+		s.watch.WaitLog(t, "event=unchanged ")
+		copyTree(t, backup, s.out)
+	},
 	"mended": func(t *testing.T, s *fixture) {
 		editPublished(t, s)
 		s.watch.Signal(t, syscall.SIGHUP)
@@ -171,6 +218,16 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.write(t, "blue.yaml", aCluster("green"))
 		s.watch.WaitLog(t, "event=file-not-applied")
 	},
+	"Envoy restarted with older files": func(t *testing.T, s *fixture) {
+		envoytest.Binary(t)
+		older := filepath.Join(t.TempDir(), "older")
+		s.args = append(s.args, "--envoy-path", older)
+		s.publish(t)
+		copyTree(t, s.out, older)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.startWatch(t, "--rescan", "500ms", "--ack-timeout", "1s", "--envoy-admin", adminURL(t, s.reader(t)))
+		s.watch.WaitLog(t, "event=file-not-applied")
+	},
 	"Envoy runs other files": func(t *testing.T, s *fixture) {
 		envoytest.Binary(t)
 		other := newFixture(t, map[string]string{"blue.yaml": aCluster("blue")})
@@ -190,6 +247,34 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 func (s *fixture) writeCertificate(t *testing.T, until time.Time) {
 	t.Helper()
 	s.write(t, "blue.yaml", documents(certificate("client", datedPair(t, "client", time.Now().AddDate(0, 0, -30), until)), staticCluster("blue", 1, upstreamTLS("client"))))
+}
+
+// copyTree makes the files of a folder those of another one. Sockets and the lock stay.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	_ = filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && e.Name() != "lock" {
+			return os.Remove(path)
+		}
+		return nil
+	})
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		below, _ := filepath.Rel(from, path)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(to, below)), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, below), text, 0o600)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func aCluster(name string) string { return staticCluster(name, 1) }
@@ -220,17 +305,44 @@ func watchEnvoy(t *testing.T, s *fixture, args ...string) {
 // startIsolated starts the watch in namespaces of its own for users and mounts, after a command of the shell.
 func (s *fixture) startIsolated(t *testing.T, first string) {
 	t.Helper()
-	s.startUnshared(t, "-Urm", "sh", "-c", first+` && exec "$0" "$@"`, watcher)
+	s.startUnshared(t, isolated(first)...)
 }
 
-// startUnshared starts the watch by unshare with these arguments, the last of which is the program.
+// startUnshared starts the watch by unshare with these arguments.
 func (s *fixture) startUnshared(t *testing.T, args ...string) {
+	t.Helper()
+	s.watch = startUnshared(t, args, slices.Concat([]string{watcher, "watch"}, s.args, []string{s.src})...)
+	s.watch.WaitLog(t, "event=published ")
+}
+
+// isolated returns the arguments of unshare for namespaces of users and mounts, in which a command of the shell runs first.
+func isolated(first string) []string {
+	return []string{"-Urm", "sh", "-c", first + ` && exec "$0" "$@"`}
+}
+
+// startUnshared starts a program by unshare with these arguments.
+func startUnshared(t *testing.T, args []string, program ...string) *process {
 	t.Helper()
 	if exec.Command("unshare", "-Urm", "sh", "-c", "echo 1 > /proc/sys/user/max_inotify_instances && mount -t tmpfs tmpfs /tmp").Run() != nil {
 		t.Skip("NOT TESTED: needs namespaces of users")
 	}
-	s.watch = start(t, "unshare", slices.Concat(args, []string{"watch"}, s.args, []string{s.src})...)
-	s.watch.WaitLog(t, "event=published ")
+	return start(t, "unshare", append(args, program...)...)
+}
+
+// smallDisk is a command of the shell that mounts a small disk at a folder.
+func smallDisk(at string) string { return fmt.Sprintf("mount -t tmpfs -o size=300k tmpfs '%s'", at) }
+
+// fillDisk writes into a folder, as a process sees it, until there is no space.
+func fillDisk(t *testing.T, p *process, folder string) {
+	t.Helper()
+	full, err := os.Create(filepath.Join(fmt.Sprintf("/proc/%d/root", p.cmd.Process.Pid), folder, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for err == nil {
+		_, err = full.Write(make([]byte, 4096))
+	}
 }
 
 // opensNoPort fails if a process listens on TCP.
@@ -257,16 +369,16 @@ func opensNoPort(t *testing.T, pid int) {
 	}
 }
 
-// TestStates makes each state of testdata/states.yaml, and looks at each of its views.
+// TestStates makes each state of a watch in testdata/states.yaml, and looks at each of its views.
 func TestStates(t *testing.T) {
 	t.Parallel()
-	rows := worldStates(t)
+	rows := statesTable(t).Watch
 	if len(rows) != len(makeState) {
-		t.Errorf("testdata/states.yaml has %d states, and the test makes %d", len(rows), len(makeState))
+		t.Errorf("testdata/states.yaml has %d states of a watch, and the test makes %d", len(rows), len(makeState))
 	}
 	for _, row := range rows {
 		t.Run(row.State, func(t *testing.T) {
-			row.complete(t)
+			complete(t, row.state, row.cells())
 			t.Parallel()
 			s := newFixture(t, map[string]string{"blue.yaml": aCluster("blue")})
 			if makeState[row.State] == nil {
@@ -300,68 +412,95 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// complete fails if a row has no entry for a view, or a view exits 0 in a broken state.
-func (s *worldState) complete(t *testing.T) {
+// complete fails if a row has no entry for a view, or a view says that all is well in a broken state.
+func complete(t *testing.T, s state, cells []namedCell) {
 	t.Helper()
-	for _, c := range s.cells() {
-		ofStatus := strings.HasPrefix(c.view, "status")
+	for _, c := range cells {
+		ofStatus, ofHTTP := strings.HasPrefix(c.view, "`status"), strings.HasPrefix(c.view, "`/")
 		switch {
-		case c.cell == nil || c.Shows == nil || ofStatus && (c.Exit == nil || len(c.Shows) == 0):
-			t.Fatalf("testdata/states.yaml has no entry for the view %q", c.view)
-		case !s.Broken || !ofStatus || *c.Exit != 0:
-		case s.Unknown == "" || c.cell == s.Src:
+		case c.cell == nil || c.Shows == nil || (ofStatus || ofHTTP) && c.number() == nil || ofStatus && len(c.Shows) == 0:
+			t.Fatalf("testdata/states.yaml has no entry for the view %s", c.view)
+		case !s.Broken || s.Unknown != "" && c.view != statusOfSource:
+		case ofStatus && *c.Exit == 0:
 			t.Errorf("%s exits 0 in a state that is broken", c.view)
+		case c.view == "`/readyz`" && !s.OfClient && *c.Code == http.StatusOK && slices.Equal(c.Shows, []string{"ok\n"}):
+			t.Errorf("%s says that all is well in a state that is broken", c.view)
 		}
 	}
 }
 
 // holds waits until a view shows what a cell says.
-func (c *cell) holds(t *testing.T, view string, look func() (text string, exit int)) {
+func (c *cell) holds(t *testing.T, view string, look func() (text string, number int)) {
 	t.Helper()
 	envoytest.Eventually(t, patience, view, func() (bool, string) {
-		text, exit := look()
-		fits := c.Exit == nil || exit == *c.Exit
+		text, number := look()
+		fits := c.number() == nil || number == *c.number()
 		for _, want := range c.Shows {
 			fits = fits && strings.Contains(text, want)
 		}
-		return fits, fmt.Sprintf("exit status %d, want %v and %q:\n%s", exit, c.Exit, c.Shows, text)
+		return fits, fmt.Sprintf("%d, want %+v:\n%s", number, c, text)
 	})
 }
 
 // TestStatesPage compares docs/reference/states.md with testdata/states.yaml.
 func TestStatesPage(t *testing.T) {
+	table := statesTable(t)
 	var b strings.Builder
-	b.WriteString(`# States and views
+	b.WriteString("# States and views\n\n" + `What each view shows in each state of the world. Each cell is tested with real processes (e2e/testdata/states.yaml). A view of
+` + "`status`" + ` begins with its exit status, a view of HTTP with its status code. In a broken state no view of ` + "`status`" + ` says "in sync" or
+exits 0, and ` + "`/readyz`" + ` says more than ok, unless the table says why the view can't know.
 
-What each view shows in each state of the world, for a ` + "`watch`" + ` and its output directory. Each cell is tested with real
-processes (e2e/testdata/states.yaml). A view of ` + "`status`" + ` begins with its exit status. In a broken state no view of
-` + "`status`" + ` says "in sync" or exits 0, unless the table says why the view can't know.
+## A watch and its output directory
 
-` + "`status --serve`" + `, ` + "`/readyz`" + ` and gRPC health are views of a ` + "`serve`" + `: a ` + "`watch`" + ` opens no port.
+A ` + "`watch`" + ` opens no port.
 
-| state | ` + "`status --out OUT`" + ` | ` + "`status --out OUT SRC`" + ` | ` + "`status --out OUT --format json`" + ` | log | ` + "`GET /v1/watch`" + ` |
-|---|---|---|---|---|---|
 `)
-	for _, s := range worldStates(t) {
-		means := s.Means
-		if s.Unknown != "" {
-			means += "; " + s.Unknown
-		}
-		fmt.Fprintf(&b, "| **%s**: %s", s.State, means)
-		for _, c := range s.cells() {
-			var parts []string
-			if c.Exit != nil {
-				parts = append(parts, fmt.Sprint(*c.Exit))
-			}
-			for _, text := range c.Shows {
-				parts = append(parts, "`"+strings.TrimSpace(text)+"`")
-			}
-			if len(parts) == 0 {
-				parts = []string{"nothing"}
-			}
-			fmt.Fprintf(&b, " | %s", strings.Join(parts, " "))
-		}
-		b.WriteString(" |\n")
+	for i, s := range table.Watch {
+		writeState(&b, s.state, s.cells(), i == 0)
+	}
+	b.WriteString(`
+## A serve
+
+` + "`/healthz`" + ` says that the process answers, and gRPC health whether there is something to serve: a server whose source tree became
+invalid goes on with the last valid snapshot. Both, and ` + "`/readyz`" + `, are about the server, not about its clients.
+
+`)
+	for i, s := range table.Serve {
+		writeState(&b, s.state, s.cells(), i == 0)
 	}
 	golden.Compare(t, "../../docs/reference/states.md", b.String())
+}
+
+// writeState writes a row of a table, and the head of the table before the first row.
+func writeState(b *strings.Builder, s state, cells []namedCell, first bool) {
+	if first {
+		b.WriteString("| state |")
+		for _, c := range cells {
+			fmt.Fprintf(b, " %s |", c.view)
+		}
+		b.WriteString("\n|---" + strings.Repeat("|---", len(cells)) + "|\n")
+	}
+	means := s.Means
+	if s.Unknown != "" {
+		means += "; " + s.Unknown
+	}
+	fmt.Fprintf(b, "| **%s**: %s", s.State, means)
+	for _, c := range cells {
+		var parts []string
+		switch n := c.number(); {
+		case n == nil:
+		case c.Code != nil && *n == 0:
+			parts = append(parts, "no answer")
+		default:
+			parts = append(parts, fmt.Sprint(*n))
+		}
+		for _, text := range c.Shows {
+			parts = append(parts, "`"+strings.ReplaceAll(strings.TrimSpace(text), "\n", " ")+"`")
+		}
+		if len(parts) == 0 {
+			parts = []string{"nothing"}
+		}
+		fmt.Fprintf(b, " | %s", strings.Join(parts, " "))
+	}
+	b.WriteString(" |\n")
 }

@@ -126,26 +126,40 @@ func statusSettings(c *cli.Context) (v values, err error) {
 	return v, err
 }
 
+// maxAsks is how often statusOf asks again because the watch has published meanwhile.
+const maxAsks = 5
+
 // statusOf asks what there is about an output directory. If o names no Envoys, it asks those that the running
 // watch knows.
 func statusOf(ctx context.Context, o status.Options) (*statusReport, error) {
 	report := &statusReport{}
-	report.ask(ctx, o.Out)
-	if w := report.Watch; w != nil && len(o.Admins) == 0 {
-		for _, address := range w.Envoys {
-			admin, err := envoy.NewAdmin(address)
-			if err != nil {
-				return nil, err
+	for asks, asked := 1, ""; ; asks, asked = asks+1, report.Watch.Snapshot {
+		report.ask(ctx, o.Out)
+		of := o
+		if w := report.Watch; w != nil && len(o.Admins) == 0 {
+			for _, address := range w.Envoys {
+				admin, err := envoy.NewAdmin(address)
+				if err != nil {
+					return nil, err
+				}
+				of.Admins = append(of.Admins, admin)
 			}
-			o.Admins = append(o.Admins, admin)
+		}
+		var err error
+		if report.Report, err = status.Of(ctx, of); err != nil {
+			return nil, err
+		}
+		if !report.replaced() || report.Watch.Snapshot == asked || asks == maxAsks {
+			report.InSync = report.InSync && report.watched()
+			return report, nil
 		}
 	}
-	var err error
-	if report.Report, err = status.Of(ctx, o); err != nil {
-		return nil, err
-	}
-	report.InSync = report.InSync && report.watched()
-	return report, nil
+}
+
+// replaced reports whether another snapshot is published than the one that the running watch has published last.
+func (s *statusReport) replaced() bool {
+	w := s.Watch
+	return w != nil && w.Running == nil && s.Published != nil && w.Snapshot != "" && w.Snapshot != s.Published.Snapshot
 }
 
 // printReport prints a report, as text by write. The exit status is whether all is well.
@@ -214,6 +228,7 @@ type sourceStatus struct {
 
 // ask asks the watch of an output directory.
 func (s *statusReport) ask(ctx context.Context, out string) {
+	s.Watch, s.WatchError, s.Clients = nil, "", nil
 	w, err := control.Ask(ctx, out)
 	if err == nil && w.Serves {
 		s.Clients, err = control.Clients(ctx, out)
@@ -247,7 +262,7 @@ func (s *statusReport) watched() bool {
 		return s.WatchState == watchNone
 	}
 	_, behind := countClients(s.Clients)
-	return w.Refused == nil && w.Failed == "" && behind == 0 && len(w.Certificates.OutOfDate) == 0
+	return w.Refused == nil && w.Failed == "" && behind == 0 && !s.replaced() && len(w.Certificates.OutOfDate) == 0
 }
 
 // compare compares the snapshot of a checked source tree with the published one.

@@ -120,6 +120,7 @@ func (r *statusReport) wrong() (wrong []string) {
 		}
 		add(w.Failed != "", "the watch can't publish")
 	}
+	add(r.replaced(), "the published files are not those that the watch has published")
 	fault, faulty := watchFaults[r.WatchState]
 	add(faulty, "%s", fault)
 	if s := r.Source; s != nil && !s.Published {
@@ -208,6 +209,9 @@ func (p *statusPrinter) watch(r *statusReport) {
 	p.printf("\n")
 	if w.Failed != "" {
 		p.printf("  can't publish: %s\n", w.Failed)
+	}
+	if r.replaced() {
+		p.printf("  has published snapshot %s: somebody has put other files in its place; the next rescan mends that\n", w.Snapshot)
 	}
 	// What Envoy refused is on record, and told from there. A source tree that status checks tells its own
 	// findings.

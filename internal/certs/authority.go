@@ -22,7 +22,10 @@ type Authority struct {
 }
 
 // NewAuthority returns an Authority.
-func NewAuthority(t testing.TB) *Authority {
+func NewAuthority(t testing.TB) *Authority { return NewAuthorityUntil(t, time.Now().Add(time.Hour)) }
+
+// NewAuthorityUntil returns an Authority whose certificate is valid until then.
+func NewAuthorityUntil(t testing.TB, until time.Time) *Authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +33,7 @@ func NewAuthority(t testing.TB) *Authority {
 	a := &Authority{t: t, key: key}
 	a.cert = &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, key.Public(), key)
 	if err != nil {
