@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -228,4 +230,84 @@ func (s *running) metric(name string) (value float64) {
 		}
 	}
 	return value
+}
+
+// TestMemoryIsGivenBack has clients connect, ask, poll and leave in all ways, most of them in the middle of something. In
+// the end clients hold no more memory than before.
+func TestMemoryIsGivenBack(t *testing.T) {
+	s := run(t, serve.Options{ClientMemory: 64 << 20})
+	s.publish(`[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s, metadata: {filter_metadata: {a: {b: "` + strings.Repeat("x", 1<<20) + `"}}}}]`)
+	const held = "xdspub_client_memory_bytes"
+	s.metric(held)
+	before := s.metric(held)
+	long := strings.Repeat("n", 4000)
+	ways := map[string]func(context.Context, *grpc.ClientConn) error{
+		"reads nothing": func(ctx context.Context, conn *grpc.ClientConn) error {
+			stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+			if err != nil {
+				return err
+			}
+			return stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL(), ResourceNamesSubscribe: []string{"web", long}})
+		},
+		"half a request": func(ctx context.Context, conn *grpc.ClientConn) error {
+			stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+			if err != nil {
+				return err
+			}
+			return stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xds.Cluster.URL(), ResourceNames: slices.Repeat([]string{long}, 500)})
+		},
+		"too much": func(ctx context.Context, conn *grpc.ClientConn) error {
+			stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+			if err != nil {
+				return err
+			}
+			return stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xds.Cluster.URL(), Node: &corev3.Node{Extensions: slices.Repeat([]*corev3.Extension{{}}, 1<<20)}})
+		},
+		"status": func(ctx context.Context, conn *grpc.ClientConn) error {
+			_, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(ctx, &statusv3.ClientStatusRequest{})
+			return err
+		},
+		"a poll that waits": func(ctx context.Context, _ *grpc.ClientConn) error {
+			return s.poll(ctx, `{"resource_names": ["`+long+`"]}`)
+		},
+		"half a poll": func(ctx context.Context, _ *grpc.ClientConn) error {
+			return s.poll(ctx, `{"resource_names": ["`+long+`", `)
+		},
+	}
+	var clients sync.WaitGroup
+	for _, way := range ways {
+		clients.Go(func() {
+			for i := range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+				// The client is cut off at any time: its errors say nothing.
+				_ = s.connected(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+					for ctx.Err() == nil {
+						_ = way(ctx, conn)
+					}
+					return nil
+				})
+				cancel()
+			}
+		})
+	}
+	clients.Wait()
+	envoytest.Eventually(t, patience, "all memory is given back", func() (bool, string) {
+		http.DefaultClient.CloseIdleConnections()
+		now := s.metric(held)
+		return now <= before, fmt.Sprintf("%.0f bytes, before that %.0f", now, before)
+	})
+}
+
+// poll asks for endpoints by REST, with a body.
+func (s *running) poll(ctx context.Context, body string) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.web+"/v3/discovery:endpoints", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return err
+	}
+	return a.Body.Close()
 }
