@@ -212,3 +212,17 @@ func (r *rotated) follow(ctx context.Context, c *tls.Config) (grpc.BidiStreaming
 	q.VersionInfo, q.ResponseNonce = answer.GetVersionInfo(), answer.GetNonce()
 	return s, s.Send(q)
 }
+
+// TestSocketReturns removes the socket of a server: new clients connect soon after.
+func TestSocketReturns(t *testing.T) {
+	t.Parallel()
+	s := serveTree(t, map[string]string{"cluster.yaml": oneServed})
+	s.start(t, "--grpc", "unix:"+s.socket)
+	if err := os.Remove(s.socket); err != nil {
+		t.Fatal(err)
+	}
+	s.server.WaitLog(t, "event=socket-made-again ")
+	if stdout, stderr, exit := xdspub(t, "status", "--serve", "unix:"+s.socket); exit != 0 {
+		t.Errorf("exit status %d\n%s%s", exit, stdout, stderr)
+	}
+}

@@ -54,6 +54,30 @@ func (CertificateExpired) kind() Kind {
 	return Kind{"certificate-expired", slog.LevelError, "a certificate of the server has expired; clients can't connect by TLS"}
 }
 
+// SocketLost means that somebody has removed the file of a Unix socket that clients connect to, and that the server can't make
+// the file again, such as because another process listens there. Connections that are open stay; no new ones come.
+// The server tries again every 2 seconds.
+//
+// Do: end the other process, or remove what is in the place of the file.
+type SocketLost struct {
+	Address string
+	Error   error
+}
+
+func (SocketLost) kind() Kind {
+	return Kind{"socket-lost", slog.LevelError, "the Unix socket was removed; no client can connect to it"}
+}
+
+// SocketMadeAgain means that somebody has removed the file of a Unix socket that clients connect to, and that the server has
+// made the file again. Connections that are open stay.
+type SocketMadeAgain struct {
+	Address string
+}
+
+func (SocketMadeAgain) kind() Kind {
+	return Kind{"socket-made-again", slog.LevelWarn, "the Unix socket was removed; it is there again"}
+}
+
 // ConnectionsFull means that as many clients are connected as may be. A connection that has not
 // asked for anything gives its place to a new one; if there is none, the new one is closed. It
 // is logged again once a tenth of the connections was free.

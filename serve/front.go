@@ -63,6 +63,7 @@ type front struct {
 	judge    *admit.Judge
 	metrics  *metrics
 	sessions *sessions
+	log      *event.Log
 	// watch is what becomes of the source tree; succeeded is when the source tree was last found published,
 	// zero before that.
 	watch     atomic.Pointer[control.Watch]
@@ -74,7 +75,7 @@ type front struct {
 func newFront(c *cache.Cache, o Options) (*front, error) {
 	o.ClientMemory = cmp.Or(o.ClientMemory, memory.Default)
 	limits := o.Limits.orDefault()
-	f := &front{security: o.Security, health: health.NewServer(), metrics: newMetrics()}
+	f := &front{log: o.Log, security: o.Security, health: health.NewServer(), metrics: newMetrics()}
 	f.budget = memory.New(o.ClientMemory, memory.Options{
 		Certificates: o.Security.TLS.ClientCA != "",
 		Full:         func() { o.Log.Write(event.ClientMemoryFull{Bytes: o.ClientMemory}) },
@@ -160,7 +161,7 @@ func (f *front) listen(ctx context.Context, address string) (net.Listener, error
 	if err != nil {
 		return nil, err
 	}
-	return listen.Listen(ctx, a, listen.Options{Keys: f.keys, Insecure: f.security.Insecure, Group: f.security.Group, Gate: f.gate})
+	return listen.Listen(ctx, a, listen.Options{Keys: f.keys, Insecure: f.security.Insecure, Group: f.security.Group, Gate: f.gate, Log: f.log})
 }
 
 // serveHTTP serves HTTP on a listener: with TLS, but for Unix sockets. A client without a

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+
+	"xdspub/event"
 )
 
 // Options say how to listen.
@@ -18,6 +20,8 @@ type Options struct {
 	Group string
 	// Gate lets connections in; nil lets in all.
 	Gate *Gate
+	// Log gets the log lines; nil discards them.
+	Log *event.Log
 }
 
 // Listen listens on an Address. Its connections are plain: Keys.Config is for whoever serves
@@ -29,7 +33,7 @@ func Listen(ctx context.Context, a Address, o Options) (net.Listener, error) {
 	var l net.Listener
 	var err error
 	if a.Network == "unix" {
-		l, err = listenUnix(ctx, a.Name, o.Group)
+		l, err = listenUnix(ctx, a, o.Group, o.Log)
 	} else {
 		l, err = new(net.ListenConfig).Listen(ctx, "tcp", a.Name)
 	}

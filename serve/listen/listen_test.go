@@ -139,6 +139,96 @@ func TestSocket(t *testing.T) {
 	}
 }
 
+// TestSocketIsMadeAgain: a socket whose file somebody removes is there again, with its mode, and what was connected stays. A
+// file of somebody else is left, and told once.
+func TestSocketIsMadeAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := Address{"unix", filepath.Join(dir, "s")}
+	var log bytes.Buffer
+	l, err := Listen(t.Context(), at, Options{Log: event.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { serveEcho(l); close(ended) }()
+	connect := func() net.Conn {
+		t.Helper()
+		conn, err := net.Dial("unix", at.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	answers := func(conn net.Conn) {
+		t.Helper()
+		if _, err := conn.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Error(err)
+		}
+	}
+	stays := connect()
+	look := func(event string) {
+		t.Helper()
+		for range 2 {
+			l.(*socket).look(t.Context())
+		}
+		if n := strings.Count(log.String(), "event="); n != strings.Count(log.String(), "event="+event) || n > 1 || (n == 0) != (event == "") {
+			t.Errorf("%s: %s", event, log.String())
+		}
+		log.Reset()
+	}
+	look("")
+	for name, take := range map[string]func() error{
+		"removed":         func() error { return os.Remove(at.Name) },
+		"moved":           func() error { return os.Rename(at.Name, at.Name+".moved") },
+		"folder replaced": func() error { return errors.Join(os.Rename(dir, dir+".moved"), os.Mkdir(dir, 0o700)) },
+	} {
+		if err := take(); err != nil {
+			t.Fatal(name, err)
+		}
+		look("socket-made-again")
+		answers(connect())
+		if info, err := os.Lstat(at.Name); err != nil || info.Mode().Perm() != socketMode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	// Another process takes the place, then a link, then nobody.
+	if err := os.Remove(at.Name); err != nil {
+		t.Fatal(err)
+	}
+	other, err := net.Listen("unix", at.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look("socket-lost")
+	look("")
+	other.Close() // which removes its file
+	if err := os.Symlink("/dev/null", at.Name); err != nil {
+		t.Fatal(err)
+	}
+	look("")
+	if err := os.Remove(at.Name); err != nil {
+		t.Fatal(err)
+	}
+	look("socket-made-again")
+	answers(connect())
+	answers(stays)
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	look("")
+	if _, err := os.Lstat(at.Name); !os.IsNotExist(err) {
+		t.Errorf("the file stays: %v", err)
+	}
+}
+
 func TestSocketGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	if _, err := Listen(t.Context(), Address{"unix", path}, Options{Group: "no-such-group"}); err == nil || !strings.Contains(err.Error(), "no-such-group") {

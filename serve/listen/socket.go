@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
+	"xdspub/event"
 	"xdspub/internal/usergroup"
 
 	"golang.org/x/sys/unix"
@@ -19,50 +21,157 @@ import (
 // socketMode is that of a Unix socket: connecting needs the right to write.
 const socketMode = 0o660
 
-// socket is a Unix socket that removes its file at its end.
+// socket is a Unix socket that removes its file at its end, and makes the file again if somebody removes it.
 type socket struct {
-	*net.UnixListener
-	path string
-	info fs.FileInfo
+	at    Address
+	gid   int // -1 for none
+	log   *event.Log
+	close context.CancelFunc
+
+	mu     sync.Mutex
+	now    *net.UnixListener // nil at the end
+	info   fs.FileInfo       // of the file of now
+	absent bool              // the file was somebody else's, or could not be made, when keep looked last
 }
 
 // listenUnix listens on a Unix socket. It replaces the file of a process that was killed, and
-// nothing else. The folder is locked meanwhile, so that of two processes that start at once one
-// finds the other.
-func listenUnix(ctx context.Context, path, group string) (net.Listener, error) {
+// nothing else.
+func listenUnix(ctx context.Context, at Address, group string, log *event.Log) (net.Listener, error) {
 	gid, err := groupID(group)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := lockFolder(filepath.Dir(path))
-	if err != nil {
+	s := &socket{at: at, gid: gid, log: log}
+	if s.now, s.info, err = s.bind(ctx); err != nil {
 		return nil, err
+	}
+	ctx, s.close = context.WithCancel(context.WithoutCancel(ctx))
+	go s.keep(ctx)
+	return s, nil
+}
+
+// bind makes the file and listens. The folder is locked meanwhile, so that of two processes that start at once one
+// finds the other.
+func (s *socket) bind(ctx context.Context) (*net.UnixListener, fs.FileInfo, error) {
+	unlock, err := lockFolder(filepath.Dir(s.at.Name))
+	if err != nil {
+		return nil, nil, err
 	}
 	defer unlock()
-	if err := removeStale(path); err != nil {
-		return nil, err
+	if err := removeStale(s.at.Name); err != nil {
+		return nil, nil, err
 	}
-	l, err := closedConfig.Listen(ctx, "unix", path)
+	bound, err := closedConfig.Listen(ctx, "unix", s.at.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &socket{UnixListener: l.(*net.UnixListener), path: path}
-	s.SetUnlinkOnClose(false) // by then the file may be another's
-	if gid >= 0 {
-		err = os.Lchown(path, -1, gid)
-	}
-	if err == nil {
-		err = os.Chmod(path, socketMode)
-	}
-	if err == nil {
-		s.info, err = os.Lstat(path)
-	}
+	l := bound.(*net.UnixListener)
+	l.SetUnlinkOnClose(false) // by then the file may be another's
+	info, err := s.open()
 	if err != nil {
 		l.Close()
-		_ = os.Remove(path) // the next one does, where this can't
+		_ = os.Remove(s.at.Name) // the next one does, where this can't
+		return nil, nil, err
+	}
+	return l, info, nil
+}
+
+// open gives the file of the socket its group and its mode, so that others may connect.
+func (s *socket) open() (fs.FileInfo, error) {
+	if s.gid >= 0 {
+		if err := os.Lchown(s.at.Name, -1, s.gid); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Chmod(s.at.Name, socketMode); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return os.Lstat(s.at.Name)
+}
+
+// lookAgain is how often keep looks for the file.
+const lookAgain = 2 * time.Second
+
+// keep makes the file again if somebody has removed it, until ctx ends. A file of somebody else stays: keep logs that, and
+// makes the file once the other file is gone.
+func (s *socket) keep(ctx context.Context) {
+	ticks := time.NewTicker(lookAgain)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			s.look(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *socket) look(ctx context.Context) {
+	if info, err := os.Lstat(s.at.Name); err == nil && os.SameFile(info, s.info) {
+		s.absent = false
+		return
+	}
+	l, info, err := s.bind(ctx)
+	if err != nil {
+		if !s.absent {
+			s.log.Write(event.SocketLost{Address: s.at.String(), Error: reason(err)})
+		}
+		s.absent = true
+		return
+	}
+	s.mu.Lock()
+	old := s.now
+	if old != nil {
+		s.now, s.info = l, info
+	}
+	s.mu.Unlock()
+	if old == nil { // it has ended meanwhile
+		_ = os.Remove(s.at.Name)
+		old = l
+	} else {
+		s.absent = false
+		s.log.Write(event.SocketMadeAgain{Address: s.at.String()})
+	}
+	old.Close()
+}
+
+// Accept waits for a connection.
+func (s *socket) Accept() (net.Conn, error) {
+	for {
+		s.mu.Lock()
+		l := s.now
+		s.mu.Unlock()
+		if l == nil {
+			return nil, net.ErrClosed
+		}
+		conn, err := l.Accept()
+		s.mu.Lock()
+		replaced := l != s.now
+		s.mu.Unlock()
+		if err == nil || !replaced {
+			return conn, err
+		}
+	}
+}
+
+// Addr returns the path of the socket.
+func (s *socket) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: s.at.Name} }
+
+// Close ends the listener, and removes its file unless that is another's by now.
+func (s *socket) Close() error {
+	s.close()
+	s.mu.Lock()
+	l, was := s.now, s.info
+	s.now = nil
+	s.mu.Unlock()
+	if l == nil {
+		return net.ErrClosed
+	}
+	if info, err := os.Lstat(s.at.Name); err == nil && os.SameFile(info, was) {
+		_ = os.Remove(s.at.Name) // one that is left says that nobody listens
+	}
+	return l.Close()
 }
 
 // closedConfig makes sockets that only the owner may connect to, until they have their group: on
@@ -70,14 +179,6 @@ func listenUnix(ctx context.Context, path, group string) (net.Listener, error) {
 var closedConfig = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) })
 }}
-
-// Close ends the listener, and removes its file unless that is another's by now.
-func (s *socket) Close() error {
-	if info, err := os.Lstat(s.path); err == nil && os.SameFile(info, s.info) {
-		_ = os.Remove(s.path) // one that is left says that nobody listens
-	}
-	return s.UnixListener.Close()
-}
 
 // removeStale removes a socket on which nobody listens.
 func removeStale(path string) error {
