@@ -152,8 +152,17 @@ func TestSocketIsMadeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { serveEcho(l); close(ended) }()
+	accepted := make(chan net.Conn)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
 	connect := func() net.Conn {
 		t.Helper()
 		conn, err := net.Dial("unix", at.Name)
@@ -161,6 +170,11 @@ func TestSocketIsMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
+		served := <-accepted
+		go func() {
+			defer served.Close()
+			_, _ = io.CopyN(served, served, 1)
+		}()
 		return conn
 	}
 	answers := func(conn net.Conn) {
@@ -222,7 +236,7 @@ func TestSocketIsMadeAgain(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	<-ended
+	<-accepted
 	look("")
 	if _, err := os.Lstat(at.Name); !os.IsNotExist(err) {
 		t.Errorf("the file stays: %v", err)
