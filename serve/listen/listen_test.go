@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -496,7 +497,7 @@ func TestKeysExpire(t *testing.T) {
 		}
 		began := time.Now()
 		write(began.Add(5 * time.Hour))
-		var log bytes.Buffer
+		var log lines
 		k, err := OpenKeys(files, event.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -506,9 +507,8 @@ func TestKeysExpire(t *testing.T) {
 		logged := func(after time.Duration) string {
 			time.Sleep(time.Until(began.Add(after)))
 			synctest.Wait()
-			defer log.Reset()
 			var events []string
-			for line := range strings.Lines(log.String()) {
+			for line := range strings.Lines(log.take()) {
 				_, rest, _ := strings.Cut(line, "event=")
 				name, _, _ := strings.Cut(rest, " ")
 				if _, path, ok := strings.Cut(rest, "file="); ok {
@@ -543,6 +543,26 @@ func TestKeysExpire(t *testing.T) {
 			t.Errorf("the new certificate: %q", got)
 		}
 	})
+}
+
+// lines is a log that other goroutines write.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take returns what was logged since the last call.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
 }
 
 // TestKeys: certificates and the CA are read again, also where they are replaced by a link of the
