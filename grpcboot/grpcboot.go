@@ -40,6 +40,8 @@ type Server struct {
 	// Credentials are in the order of preference: a client uses the first that it knows.
 	Credentials []Credentials `json:"channel_creds"`
 	Features    []string      `json:"server_features,omitempty"`
+	// CallCredentials go with each call to the server: a client uses all that it knows.
+	CallCredentials []CallCredentials `json:"call_creds,omitempty"`
 }
 
 // Credentials are those of a channel: insecure, tls or google_default.
@@ -47,6 +49,18 @@ type Credentials struct {
 	Type string `json:"type"`
 	// Config is for tls; nil trusts the roots of the system.
 	Config *Files `json:"config,omitempty"`
+}
+
+// CallCredentials are those of a call (gRFC A97).
+type CallCredentials struct {
+	Type string `json:"type"`
+	// Config is for jwt_token_file.
+	Config *Token `json:"config,omitempty"`
+}
+
+// Token is a file with a JSON Web Token.
+type Token struct {
+	File string `json:"jwt_token_file"`
 }
 
 // Files are those of TLS. gRPC reads them again after each RefreshInterval, such as 600s.

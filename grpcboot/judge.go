@@ -29,6 +29,7 @@ func (p *parser) config(v value) *Config {
 	c.Node = p.node(m)
 	p.named(m, "certificate_providers", func(name string, v value) { c.Providers[name] = p.provider(v) })
 	p.named(m, "authorities", func(name string, v value) { c.Authorities[name] = p.authority(name, v) })
+	p.named(m, "allowed_grpc_services", func(_ string, v value) { p.service(v) })
 	c.ClientTemplate = p.text(m, "client_default_listener_resource_name_template")
 	c.ServerTemplate = p.text(m, "server_listener_resource_name_template")
 	p.template(c, m["client_default_listener_resource_name_template"], c.ClientTemplate)
@@ -69,6 +70,7 @@ func (p *parser) server(v value) (s Server) {
 		s.Features = append(s.Features, name)
 		p.feature(f, name)
 	}
+	s.CallCredentials = p.callCredentials(m)
 	return s
 }
 
@@ -131,6 +133,43 @@ func (p *parser) credentials(server value, m map[string]value) (list []Credentia
 		p.refuse(given.path, "channel_creds has no entry of a type that clients know", oneOf(credentialTypes, ""))
 	}
 	return list
+}
+
+// tokenFile is the type of call credentials that clients know (A97). Clients read call_creds if their environment
+// has GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS.
+const tokenFile = "jwt_token_file"
+
+// callCredentials are those of a server, or of a service.
+func (p *parser) callCredentials(of map[string]value) (list []CallCredentials) {
+	for _, v := range p.list(of, "call_creds") {
+		m, ok := p.fields(v, callObject)
+		if !ok {
+			continue
+		}
+		c := CallCredentials{Type: p.required(v, m, "type", "write "+tokenFile)}
+		config, given := m["config"]
+		switch {
+		case c.Type == "":
+		case c.Type != tokenFile:
+			p.ignore(m["type"].path, fmt.Sprintf("no client knows call credentials of type %q: clients skip the entry", c.Type), oneOf([]string{tokenFile}, c.Type))
+		case !given:
+			p.refuse(v.path, v.name()+" has no config", `write "config": {"jwt_token_file": "FILE"}`)
+		default:
+			if m, ok := p.fields(config, tokenObject); ok {
+				c.Config = &Token{File: p.required(config, m, "jwt_token_file", "write the path of the file with the token")}
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// service judges an entry of allowed_grpc_services (A102): the credentials for a target that a server of xDS names.
+func (p *parser) service(v value) {
+	if m, ok := p.fields(v, serviceObject); ok {
+		p.credentials(v, m)
+		p.callCredentials(m)
+	}
 }
 
 // oneOf says which of some names was meant, or what the names are.

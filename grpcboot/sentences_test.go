@@ -32,6 +32,8 @@ type sentence struct {
 	// where it depends on the machine.
 	byCore  string
 	differs string
+	// newer means that clients read the field only with the variables of experimental.
+	newer bool
 }
 
 const (
@@ -57,6 +59,14 @@ func features(list string) string { return server(oneServer + `, "server_feature
 func provider(fields string) string {
 	return with(`"certificate_providers": {"own": {` + fields + `}}`)
 }
+
+// calls is a bootstrap whose server has these call credentials.
+func calls(list string) string {
+	return server(`"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "tls"}], "call_creds": [` + list + `]`)
+}
+
+// experimental are variables of clients that read what newer proposals have.
+var experimental = []string{"GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true", "GRPC_EXPERIMENTAL_XDS_EXT_PROC_ON_CLIENT=true"}
 
 func watcher(fields string) string {
 	return provider(`"plugin_name": "file_watcher", "config": {` + fields + `}`)
@@ -114,7 +124,16 @@ var sentences = []sentence{
 	{says: "which xDS is not", bootstrap: server(`"server_uri": "xds:///a", "channel_creds": [{"type": "insecure"}]`), finds: `error: a client can't find its xDS server by xDS [grpc-bootstrap]`, byGo: "failed to read xDS bootstrap config", byCore: "not asked"},
 	{says: "a path of a Unix socket is", bootstrap: server(`"server_uri": "unix:///nonexistent", "channel_creds": [{"type": "insecure"}]`), byGo: "takes"},
 	{says: "what it does not know it ignores", bootstrap: server(oneServer + `, "server_feature": []`), finds: `warning: an entry of xds_servers has no field "server_feature": clients ignore it [grpc-bootstrap-ignored]`, byGo: "takes"},
-	{says: "what newer proposals have is known", bootstrap: with(`"allowed_grpc_services": {}`), byGo: "takes"},
+	// allowed_grpc_services (A102), and call_creds (A97), with the variables of experimental
+	{newer: true, says: "services that a server may name", bootstrap: with(`"allowed_grpc_services": {"dns:///a:1": {"channel_creds": [{"type": "insecure"}]}}`), byGo: "takes"},
+	{newer: true, says: "none", bootstrap: with(`"allowed_grpc_services": {}`), byGo: "takes"},
+	{newer: true, says: "each with credentials", bootstrap: with(`"allowed_grpc_services": {"dns:///a:1": {}}`), finds: "error: allowed_grpc_services[\"dns:///a:1\"] has no channel_creds [grpc-bootstrap]", byGo: "no supported channel credentials found", byCore: "field not present"},
+	{newer: true, says: "of calls", bootstrap: calls(`{"type": "jwt_token_file", "config": {"jwt_token_file": "/t"}}`), byGo: "takes"},
+	{newer: true, says: "of a type that is not known", bootstrap: calls(`{"type": "jwt"}`), finds: `warning: no client knows call credentials of type "jwt": clients skip the entry [grpc-bootstrap-ignored]`, byGo: "takes"},
+	{newer: true, says: "with the file of a token", bootstrap: calls(`{"type": "jwt_token_file", "config": {}}`), finds: `error: config has no jwt_token_file [grpc-bootstrap]`, byGo: "jwt_token_file is required", byCore: "field not present"},
+	{newer: true, says: "in a config", bootstrap: calls(`{"type": "jwt_token_file"}`), finds: `error: xds_servers[0].call_creds[0] has no config [grpc-bootstrap]`, byGo: "JWT call credentials config", byCore: "field not present"},
+	{newer: true, says: "in a list", bootstrap: server(oneServer + `, "call_creds": {}`), finds: `error: call_creds has to be a list, and is an object [grpc-bootstrap]`, byGo: "cannot unmarshal object", byCore: "is not an array"},
+	{says: "what a draft has is not known (A67)", bootstrap: with(`"dynamic_parameters": {"env": "prod"}`), finds: `warning: the bootstrap has no field "dynamic_parameters": clients ignore it [grpc-bootstrap-ignored]`, byGo: "takes"},
 	// channel_creds
 	{says: "credentials are required", bootstrap: server(`"server_uri": "unix:/nonexistent"`), finds: `error: xds_servers[0] has no channel_creds [grpc-bootstrap]`, byGo: "`channel_creds` field in server config cannot be empty", byCore: "field not present"},
 	{says: "with one type that the client supports", bootstrap: creds(``), finds: `error: channel_creds has no entry of a type that clients know [grpc-bootstrap]`, byGo: "cannot be empty", byCore: "no known creds type found"},
@@ -262,18 +281,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// byGo is what grpc-go does with a bootstrap. Where it crashes it does so in a process of its own.
+// byGo is what grpc-go does with a bootstrap. If it crashes, or reads what newer proposals have, it does so in a
+// process of its own.
 func byGo(t *testing.T, s sentence) string {
-	if s.byGo != "crashes" {
+	if s.byGo != "crashes" && !s.newer {
 		return callByGo(t.Context(), s.bootstrap)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), tryVariable+"="+s.bootstrap)
+	cmd.Env = append(append(os.Environ(), tryVariable+"="+s.bootstrap), experimental...)
 	out, err := cmd.CombinedOutput()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended && strings.Contains(string(out), "panic: ") {
 		return "crashes"
 	}
-	return string(out)
+	return strings.TrimSpace(string(out))
 }
 
 // callByGo makes a call by xDS. There is no server: one that fails for that took its bootstrap.
@@ -357,7 +377,7 @@ func TestSentencesByCore(t *testing.T) {
 		t.Run(s.says, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(python, "../e2e/interop/python/client.py", "xds:///x")
-			cmd.Env = append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+s.bootstrap)
+			cmd.Env = append(append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+s.bootstrap), experimental...)
 			cmd.Stdin = strings.NewReader("\n")
 			out, err := cmd.CombinedOutput()
 			words := took(string(out))
