@@ -46,6 +46,18 @@ func TestNodeRule(t *testing.T) {
 		{"aba*aba=x", "ababa", "x", false},
 		{"a=b=c", "a", "b=c", true},
 		{".*=x", "ab", "x", false}, // no regular expression
+		// An id that only looks like the one that is allowed is another id.
+		{"edge-*=spiffe://test/edge-*", "edge-1\n", "spiffe://test/edge-1", false},
+		{"edge-*=spiffe://test/edge-*", "edge-1\x00", "spiffe://test/edge-1", false},
+		{"edge-*=spiffe://test/edge-*", "EDGE-1", "spiffe://test/edge-1", false},
+		{"edge-*=spiffe://test/edge-*", "\u0435dge-1", "spiffe://test/edge-1", false}, // Cyrillic
+		{"edge-*=spiffe://test/edge-*", "edge-1", "spiffe://test/edge-%31", false},
+		{"edge-*=spiffe://test/edge-*", "edge-1", "spiffe://test/edge-1/edge-2", false},
+		{"edge-*=spiffe://test/edge-*", "edge-*", "spiffe://test/edge-1", false},
+		{"edge=edge.test", "edge ", "edge.test", false},
+		// A wildcard in a certificate is a text.
+		{"*=*.test", "*", "*.test", true},
+		{"*=*.test", "a", "*.test", false},
 	} {
 		r, err := ParseNodeRule(c.rule)
 		if err != nil {
