@@ -206,6 +206,26 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.envoy.Stop(t)
 		s.watch.WaitLog(t, "event=envoy-unreachable")
 	},
+	"invalid, Envoy down": func(t *testing.T, s *fixture) {
+		watchEnvoy(t, s)
+		s.write(t, "bad.yaml", "name: x")
+		s.watch.WaitLog(t, "event=source-invalid")
+		s.envoy.Stop(t)
+		s.watch.WaitLog(t, "event=envoy-unreachable")
+	},
+	"changed by hand, killed, newer": func(t *testing.T, s *fixture) {
+		editPublished(t, s)
+		s.watch.Signal(t, syscall.SIGKILL)
+		s.watch.Wait(t)
+		s.write(t, "blue.yaml", aCluster("green"))
+	},
+	"settings broken, ended": func(t *testing.T, s *fixture) {
+		s.startWatch(t)
+		s.write(t, "xdspub.yaml", "no-such-setting: 7")
+		s.watch.WaitLog(t, "event=failed")
+		s.watch.Signal(t, syscall.SIGTERM)
+		s.watch.Wait(t)
+	},
 	"Envoy behind": func(t *testing.T, s *fixture) {
 		watchEnvoy(t, s, "--ack-timeout", "1s")
 		folder := filepath.Join(s.out, "cds")
