@@ -141,13 +141,14 @@ func (c *varied) subscribe() {
 		if c.asks[of][name] = slices.Delete(c.asks[of][name], i, i+1); len(c.asks[of][name]) == 0 {
 			delete(c.asks[of], name)
 			delete(c.errors[of].is, name)
+			c.errors[of].unsure[name] = true // the server may not see that, if a response is in flight
 		}
 		q.ResourceNamesUnsubscribe, q.ResourceLocatorsUnsubscribe = []string{name}, []*discoveryv3.ResourceLocator{locator}
 	} else if i < 0 {
-		c.asks[of][name] = append(c.asks[of][name], set)
 		if name != "*" {
-			c.errors[of].subscribes(name)
+			c.errors[of].subscribes(name, len(c.asks[of][name]) > 0)
 		}
+		c.asks[of][name] = append(c.asks[of][name], set)
 		q.ResourceNamesSubscribe, q.ResourceLocatorsSubscribe = []string{name}, []*discoveryv3.ResourceLocator{locator}
 	} else {
 		return
@@ -350,7 +351,11 @@ func (c *varied) wantErrors(of *xds.Type) map[string]string {
 		_, has := c.has[of][name]
 		mayHave := heard.unsure[name] || refused && !c.delta && cache.HoldsAll(of) // a response would remove that, too
 		switch {
-		case name == "*", gets, keeps && has, keeps && mayHave && heard.is[name] == "":
+		case name == "*", gets, keeps && has:
+		case keeps && mayHave:
+			if heard.is[name] != "" {
+				want[name] = heard.is[name]
+			}
 		case len(list) > 0:
 			want[name] = noVariant
 		default:

@@ -292,7 +292,8 @@ type heardErrors struct {
 	is map[string]string // the details, by the names that the client asks for
 	// again is how often the client may hear the same error again, by each name that the client has asked for.
 	again map[string]int
-	// unsure are the names of which the client refused the last resource or error.
+	// unsure are the names of which the server does not know whether the client has a resource: the client refused
+	// the last resource or error, or did not ask for the name in between.
 	unsure map[string]bool
 }
 
@@ -300,9 +301,12 @@ func newHeardErrors() *heardErrors {
 	return &heardErrors{is: make(map[string]string), again: make(map[string]int), unsure: make(map[string]bool)}
 }
 
-// subscribes takes down that the client sends a subscription to a name.
-func (h *heardErrors) subscribes(name string) {
-	delete(h.is, name)
+// subscribes takes down that the client sends a subscription to a name. more means that the client has one, with
+// other parameters.
+func (h *heardErrors) subscribes(name string, more bool) {
+	if !more {
+		delete(h.is, name)
+	}
 	h.again[name]++
 }
 
@@ -450,7 +454,7 @@ func (w *world) connect(c *model) *model {
 	for typ, m := range c.types { // asks for all that it asked for before
 		m.nonce, m.errors = "", newHeardErrors()
 		for name := range m.names {
-			m.errors.subscribes(name)
+			m.errors.subscribes(name, false)
 		}
 		if !m.wildcard && len(m.names) == 0 { // an empty list would ask for all
 			delete(c.types, typ)
@@ -513,7 +517,7 @@ func (c *model) subscribe() {
 		if !m.wildcard {
 			name := modelNames[c.r.IntN(len(modelNames))]
 			m.names[name] = true
-			m.errors.subscribes(name)
+			m.errors.subscribes(name, false)
 		}
 		if c.delta {
 			c.requestDelta(typ, &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: slices.Sorted(maps.Keys(m.names))})
@@ -560,7 +564,7 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 			}
 		default:
 			if c.delta || !m.names[name] {
-				m.errors.subscribes(name)
+				m.errors.subscribes(name, false)
 			}
 			m.names[name] = true
 			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
