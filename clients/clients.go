@@ -36,7 +36,7 @@ type Client struct {
 
 // InSync reports whether the client runs all that it asks for, as far as that exists.
 func (c *Client) InSync() bool {
-	return !slices.ContainsFunc(c.Subscriptions, func(s Subscription) bool { return s.Sync == Rejected || s.Sync == NoVariant || s.Sync == Stale })
+	return !slices.ContainsFunc(c.Subscriptions, func(s Subscription) bool { return s.Sync != Synced && s.Sync != NotSent })
 }
 
 // Count returns how many subscriptions have the state s.
@@ -57,6 +57,9 @@ type Sync string
 const (
 	// Rejected: the last answer of the client was a NACK. It runs what it had before.
 	Rejected Sync = "REJECTED"
+	// Retrying: the last answer of the client was a NACK, since it has not fetched the code of a filter yet. It
+	// runs what it had before, and is sent the same once more.
+	Retrying Sync = "RETRYING"
 	// NoVariant: the source tree has resources of the type that the client asks for, and none of them is for
 	// its dynamic parameters. It keeps what it has.
 	NoVariant Sync = "NO VARIANT"
@@ -69,7 +72,7 @@ const (
 )
 
 // Syncs lists all values of Sync, the worst first.
-var Syncs = [...]Sync{Rejected, NoVariant, Stale, NotSent, Synced}
+var Syncs = [...]Sync{Rejected, Retrying, NoVariant, Stale, NotSent, Synced}
 
 // MostNames is how many names a Subscription lists.
 const MostNames = 20

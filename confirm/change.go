@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"xdspub/diff"
 	"xdspub/envoy"
 	"xdspub/publish"
 	"xdspub/published"
@@ -32,11 +33,9 @@ type Change struct {
 	wait     *envoy.AckWait       // nil where no Envoy is expected to follow
 	outcomes []envoy.Outcome
 
-	// offered is the name of the last refused step, which is offered again until the time until.
-	// next is the pause before its next offer.
+	// offered is the name of the last refused step.
 	offered string
-	next    time.Duration
-	until   time.Time
+	offers  diff.Offers
 }
 
 // Change returns the confirmation of a change to a Snapshot, which is nil where only old bytes
@@ -197,13 +196,20 @@ func (c *Change) After(ctx context.Context, s publish.Step) (answered bool, err 
 	if outcome.Verdict == envoy.RefusedByQuorum {
 		refusal := c.refusal
 		refusal.Time, refusal.Step, refusal.Findings = time.Now().UTC().Round(0), s.Name, c.refusals(ctx, outcome)
-		return true, &publish.RefusedError{
+		refused := &publish.RefusedError{
 			Refusal: refusal,
 			Keep:    slices.Sorted(maps.Keys(c.acked)),
 			Again:   c.pause(ctx, s, outcome),
 		}
+		if refused.Again > 0 {
+			c.retries(refused)
+		} else {
+			c.retries(nil)
+		}
+		return true, refused
 	}
 	c.offered = ""
+	c.retries(nil)
 	return outcome.Answering > 0, nil
 }
 

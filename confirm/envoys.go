@@ -26,6 +26,9 @@ type Options struct {
 	// Reasons returns why an Envoy refuses a Snapshot, as findings on its resources, where those that
 	// rejected it do not say so; nil where nobody knows.
 	Reasons func(context.Context, *xds.Snapshot) (diag.List, error)
+	// Retried is called when Envoys refuse a step that they are offered again, and with nil when they no longer
+	// refuse the step; nil is not called.
+	Retried func(*publish.RefusedError)
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
 }

@@ -2,29 +2,12 @@ package confirm
 
 import (
 	"context"
-	"strings"
 	"time"
 
-	dynamicmodulesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/dynamic_modules/v3"
-	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/wasm/v3"
-
+	"xdspub/diff"
 	"xdspub/envoy"
 	"xdspub/publish"
 	"xdspub/xds"
-)
-
-// Envoy's reasons for the rejection of a resource whose code it fetches. The first one says that a
-// fetch is under way. The second one is the same for all faults of a Wasm plugin.
-const (
-	moduleNotCached = "Remote module not cached; background fetch in progress"
-	wasmNotCreated  = "Unable to create Wasm plugin"
-)
-
-// firstPause and longestPause bound the time between two offers of a step. Each pause is twice the
-// one before.
-const (
-	firstPause   = 500 * time.Millisecond
-	longestPause = 15 * time.Second
 )
 
 // pause returns the time after which a refused step is offered again. It is 0 if Envoy will
@@ -32,14 +15,19 @@ const (
 // first refusal.
 func (c *Change) pause(ctx context.Context, s publish.Step, o envoy.Outcome) time.Duration {
 	if c.offered != s.Name {
-		c.offered, c.next, c.until = s.Name, firstPause, time.Now().Add(c.options.Fleet.AckTimeout())
+		c.offered, c.offers = s.Name, diff.Offers{}
 	}
-	if c.snapshot == nil || time.Now().Add(c.next).After(c.until) || !c.passes(ctx, s, o) {
+	if c.snapshot == nil || !c.passes(ctx, s, o) {
 		return 0
 	}
-	pause := c.next
-	c.next = min(2*c.next, longestPause)
-	return pause
+	return c.offers.Pause(c.options.Fleet.AckTimeout())
+}
+
+// retries tells Options.Retried that Envoys refuse a step that they are offered again, or nil.
+func (c *Change) retries(refused *publish.RefusedError) {
+	if c.options.Retried != nil {
+		c.options.Retried(refused)
+	}
 }
 
 // passes reports whether Envoy may accept the refused files of a step later: each refusal is of a
@@ -59,32 +47,18 @@ func (c *Change) passes(ctx context.Context, s publish.Step, o envoy.Outcome) bo
 
 // fetched reports whether a refusal is, or may be, of code that Envoy has begun to fetch.
 func (c *Change) fetched(ctx context.Context, s publish.Step, r envoy.Refusal) bool {
-	switch {
-	case strings.HasPrefix(r.Message, moduleNotCached):
-		return true
-	case r.Message != "" && !strings.HasPrefix(r.Message, wasmNotCreated):
-		return false
-	}
+	var known []*xds.Resource
 	for _, f := range s.Write {
 		for _, resource := range c.out.Resources(f) {
-			if (r.Resource == "" || r.Resource == resource.Name) && rejectedUntilFetched(ctx, resource, r.Message == "") {
-				return true
+			if r.Resource == "" || r.Resource == resource.Name {
+				known = append(known, resource)
 			}
 		}
 	}
-	return false
-}
-
-// rejectedUntilFetched reports whether Envoy rejects a resource until it has fetched the Wasm code
-// of the resource, or a dynamic module if modules is set.
-func rejectedUntilFetched(ctx context.Context, r *xds.Resource, modules bool) (found bool) {
-	err := r.Walk(ctx, func(n *xds.Node) {
-		switch m := n.Message.(type) {
-		case *wasmv3.VmConfig:
-			found = found || m.GetNackOnCodeCacheMiss() && m.GetCode().GetRemote() != nil
-		case *dynamicmodulesv3.DynamicModuleConfig:
-			found = found || modules && m.GetNackOnCacheMiss() && m.GetModule().GetRemote() != nil
+	for _, resource := range append(known, nil) {
+		if diff.UntilFetched(ctx, resource, r.Message) {
+			return true
 		}
-	})
-	return found && err == nil
+	}
+	return false
 }

@@ -113,6 +113,8 @@ type Reconcile struct {
 	// Snapshot is the id of the snapshot that Running is about to publish; empty if that is not known yet,
 	// or is published already.
 	Snapshot string `json:"snapshot,omitempty"`
+	// Retrying is why Envoys refuse a step that they are offered again; empty if there is no such step.
+	Retrying string `json:"retrying,omitempty"`
 	// Outcome is empty while the reconcile is under way.
 	Outcome Outcome `json:"outcome,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/publish"
 )
 
 // announce sets the state that the control socket shows first.
@@ -37,6 +38,21 @@ func (w *watching) publishing(snapshot string) {
 	}
 	running := *w.shown.Running // others may read it
 	running.Snapshot = snapshot
+	w.shown.Running = &running
+	w.show()
+}
+
+// retries shows that Envoys refuse a step that they are offered again; nil for no more.
+func (w *watching) retries(refused *publish.RefusedError) {
+	words := ""
+	if refused != nil {
+		words = refused.Error()
+	}
+	if w.shown.Running == nil || w.shown.Running.Retrying == words {
+		return
+	}
+	running := *w.shown.Running // others may read it
+	running.Retrying = words
 	w.shown.Running = &running
 	w.show()
 }

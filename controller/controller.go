@@ -106,9 +106,9 @@ func New(o Options) *Controller {
 	return &Controller{options: o, log: o.Log, pipeline: pipeline.New(o.Options), given: o.Out}
 }
 
-// Configure replaces the options, but for Out, Server and Clock.
+// Configure replaces the options, but for Out, Server, Clock and Retried.
 func (c *Controller) Configure(o Options) {
-	o.Out, o.Server, o.Clock = c.options.Out, c.options.Server, c.options.Clock
+	o.Out, o.Server, o.Clock, o.Retried = c.options.Out, c.options.Server, c.options.Clock, c.options.Retried
 	c.options, c.pipeline, c.judged = o, pipeline.New(o.Options), judged{}
 	if c.dir != nil {
 		c.pipeline.Opened(c.dir)

@@ -90,10 +90,13 @@ const (
 )
 
 func newWatching(s *source, o Options) *watching {
-	return &watching{
-		Controller: New(o), o: s.o, source: s, target: o.Target, news: make(chan news, 1),
+	w := &watching{
+		o: s.o, source: s, target: o.Target, news: make(chan news, 1),
 		control: control.New(), changeLog: changeLog{log: o.Log, most: s.o.MaxFindings, alone: o.Target == ""}, envoyLog: newEnvoyLog(o.Log, s.o.Watch.Rescan),
 	}
+	o.Retried = w.retries
+	w.Controller = New(o)
+	return w
 }
 
 // tell has w look again. The source alone calls it, with its lock.

@@ -110,7 +110,7 @@ func TestRetried(t *testing.T) {
 			}
 			if test.missing > 1 { // it goes on to reject the file
 				stdout, stderr, exit := xdspub(t, "status", "--out", s.out)
-				if exit == 0 || !strings.Contains(stdout, "a change is under way") {
+				if exit == 0 || !strings.Contains(stdout, "a change is under way") || !strings.Contains(stdout, "retrying: step listeners: ") || !strings.Contains(stdout, "Unable to create Wasm plugin") {
 					t.Errorf("status while the step is retried: exit status %d\n%s%s", exit, stdout, stderr)
 				}
 			}
@@ -129,5 +129,61 @@ func TestRetried(t *testing.T) {
 			}
 			becomes(t, "the page", "200 web", func() string { return ask(t, request{port: edge}).text })
 		})
+	}
+}
+
+// TestServedRetried has Envoys by each transport reject a listener until they have fetched the code of a filter:
+// the server sends the listener once more, until the Envoy accepts it, or its reason can't pass, or the ack
+// timeout is over. Only then the rejection counts for the quorum.
+func TestServedRetried(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		code    string
+		missing int64 // requests without an answer
+		module  bool
+		ends    string
+	}{
+		{name: "wasm that comes late", code: wasmCode, missing: 1, ends: "event=snapshot-confirmed "},
+		{name: "wasm that never comes", code: wasmCode, missing: 1 << 40, ends: "event=snapshot-refused "},
+		{name: "module that is none", code: "no module: " + t.TempDir(), module: true, ends: "event=snapshot-refused "},
+	} {
+		for _, k := range transports {
+			t.Run(test.name+", "+k.name, func(t *testing.T) {
+				t.Parallel()
+				envoytest.Binary(t)
+				web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code, test.missing)
+				edge := envoytest.FreePort(t)
+				with := func(filters string) string {
+					return documents(staticCluster("web", web.Port()), staticCluster("code", code.port),
+						listener("edge", edge, "route_config: {"+hosts("web")+"}", "http_filters: ["+filters+router+"]"))
+				}
+				s := serveTree(t, map[string]string{"edge.yaml": with("")})
+				s.admin = envoytest.FreePort(t)
+				s.out = t.TempDir()
+				s.start(t, "--grpc", "unix:"+s.socket, "--ack-quorum", "all", "--ack-timeout", "4s")
+				envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, s.bootstrap(t), k)})
+				s.synced(t)
+				filter := code.wasm()
+				if test.module {
+					filter = code.module(t)
+				}
+				s.write(t, "edge.yaml", with(filter+", "))
+				if line := s.server.WaitLog(t, "event=response-retried "); !strings.Contains(line, "edge") {
+					t.Errorf("no reason in %s", line)
+				}
+				if test.missing > 1 { // it goes on to reject the listener
+					stdout, stderr, exit := xdspub(t, "status", "--serve", "unix:"+s.socket)
+					if exit == 0 || !strings.Contains(stdout, "RETRYING") || !strings.Contains(stdout, "Unable to create Wasm plugin") {
+						t.Errorf("status while the listener is retried: exit status %d\n%s%s", exit, stdout, stderr)
+					}
+				}
+				end := s.server.WaitMatch(t, regexp.MustCompile("event=snapshot-(confirmed|refused|unconfirmed) .*"))
+				if !strings.Contains(end, test.ends) {
+					t.Errorf("the change ends with %s, want %s\n%s", end, test.ends, s.server.Log())
+				}
+				becomes(t, "the page", "200 web", func() string { return ask(t, request{port: edge}).text })
+			})
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package event
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // ResponseRejected means that a client rejected a DiscoveryResponse (a NACK). It keeps the resources
 // that it had, and does not get these again before the snapshot changes. It is logged once for a node,
@@ -17,6 +20,24 @@ type ResponseRejected struct {
 
 func (ResponseRejected) kind() Kind {
 	return Kind{"response-rejected", slog.LevelWarn, "a client rejected a response"}
+}
+
+// ResponseRetried means that a client rejected a DiscoveryResponse because the client has not fetched the code of
+// a filter yet: a remote dynamic module with nack_on_cache_miss, or remote Wasm code with
+// nack_on_code_cache_miss. The response is sent once more after the pause, and then after longer ones. If the
+// client still rejects the response after --ack-timeout, the rejection counts (response-rejected).
+//
+// Do: nothing, if no response-rejected follows. Otherwise look whether the client reaches the server of the code.
+type ResponseRetried struct {
+	Node    string        // the id of the client's node
+	Type    string        // the resource type
+	Version string        // of the response
+	Pause   time.Duration // until the response is sent once more
+	Error   string        // the client's reason
+}
+
+func (ResponseRetried) kind() Kind {
+	return Kind{"response-retried", slog.LevelWarn, "a client has not fetched the code of a filter yet; the response is sent once more"}
 }
 
 // ClientWithoutVariant means that a client asks for listeners or clusters, the source tree has some, and none

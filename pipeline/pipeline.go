@@ -54,6 +54,9 @@ type Options struct {
 	// Confirm makes what confirms each step in place of Envoys, where Envoys is nil. of has
 	// the ids that its refusals go on record with. nil where nothing does.
 	Confirm func(of publish.Refusal) publish.Confirmer
+	// Retried is called when Envoys refuse a step that they are offered again, and with nil when they no longer
+	// refuse the step; nil is not called.
+	Retried func(*publish.RefusedError)
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
 }
@@ -86,7 +89,7 @@ func New(o Options) *Pipeline {
 		Source: o.Source.Path, Envoy: o.Source.Envoy, Disable: o.Source.Lenient(),
 		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, PollInterval: o.PollInterval, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
 	})
-	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Reasons: check.New(o.Source).Reasons(), Log: o.Log})
+	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Reasons: check.New(o.Source).Reasons(), Retried: o.Retried, Log: o.Log})
 	p.trimmer = trim.New(p.out, p.envoys, p.planner.Renderer(), trim.Options{Delay: o.TrimDelay, StepGap: o.StepGap, Clock: o.Clock, Log: o.Log})
 	return p
 }

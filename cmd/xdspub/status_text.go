@@ -109,6 +109,7 @@ func (r *statusReport) wrong() (wrong []string) {
 	}
 	add(r.Published == nil, "nothing is published")
 	add(r.Change != nil, "a change is under way or was interrupted")
+	add(r.retrying() != "", "Envoy rejects a step for now, retrying")
 	add(r.Incomplete, "the record of published files is incomplete")
 	add(len(r.Drifted) > 0, "%s changed by hand", diag.Count(len(r.Drifted), "file"))
 	add(len(r.Missing) > 0, "%s missing", diag.Count(len(r.Missing), "file"))
@@ -272,6 +273,14 @@ func unpublished(r *statusReport) string {
 	return fmt.Sprintf("publish it with xdspub render --out %s %s", r.publishedTo(), r.Source.Path)
 }
 
+// retrying says why Envoys reject a step that they are offered again.
+func (r *statusReport) retrying() string {
+	if r.Watch == nil || r.Watch.Running == nil {
+		return ""
+	}
+	return r.Watch.Running.Retrying
+}
+
 func (p *statusPrinter) change(r *statusReport) {
 	c := r.Change
 	if c == nil {
@@ -286,6 +295,8 @@ func (p *statusPrinter) change(r *statusReport) {
 		p.printf(", attempt %d", c.Attempt)
 	}
 	switch {
+	case r.retrying() != "":
+		p.printf("\n  it is under way; retrying: %s\n", diag.Clip(r.retrying(), diag.MaxText))
 	case r.Watch != nil && r.Watch.Running != nil:
 		p.printf("\n  it is under way\n")
 	case r.Watch != nil:

@@ -60,7 +60,7 @@ var may = map[string][]string{
 	"oracle":                 {"diag", "envoyapi", "xds", "load", "render", "bootstrap", "bootstrap/trial", "envoy", "published"},
 	"check":                  {"xds/params", "xds/variants", "diag", "envoyapi", "xds", "load", "diff", "follow", "oracle", "grpcboot", "policy", "validate", "validate/rules", "internal/fspath"},
 	"planner":                {"event", "diag", "envoyapi", "xds", "validate", "validate/rules", "diff", "render", "publish", "published"},
-	"confirm":                {"event", "diag", "xds", "publish", "published", "envoy"},
+	"confirm":                {"event", "diag", "diff", "xds", "publish", "published", "envoy"},
 	"trim":                   {"event", "diag", "xds", "render", "publish", "published", "confirm"},
 	"status":                 {"diag", "xds", "render", "publish", "published", "envoy"},
 	"scope":                  {"check", "diag", "gitdir", "internal/fspath", "load", "report", "revision", "safefile"},

@@ -42,13 +42,14 @@ type Answers struct {
 // In the second case it publishes the Snapshot before once more. It returns the error of ctx where
 // that ends; the Snapshot is served then unless that was while it was bound.
 func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (Answers, error) {
-	w := newWait(c.registry.polls)
+	within := cmp.Or(o.Timeout, 15*time.Second)
+	w := newWait(c.registry.polls, within)
 	before, err := c.publish(ctx, s, w)
 	if err != nil {
 		return Answers{}, err
 	}
 	defer w.end()
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.Timeout, 15*time.Second), errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errTimeout)
 	defer cancel()
 	answers := w.await(ctx, o.Quorum)
 	if err := context.Cause(ctx); err != nil && err != errTimeout {
@@ -66,7 +67,7 @@ func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (A
 // routes of the clients that have taken it lead there. Once these have gone back, what was
 // rejected is removed: clients that reject it can't take what comes with it.
 func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wait) error {
-	back := newWait(refused.polls)
+	back := newWait(refused.polls, 0)
 	defer back.end()
 	if _, err := c.publish(context.WithoutCancel(ctx), before, back); err != nil {
 		return err
@@ -107,6 +108,7 @@ func (c *Cache) logAnswers(a Answers, silent []string) {
 // wait is the wait for the answers of clients to a Snapshot.
 type wait struct {
 	changed chan struct{} // has room for one
+	until   time.Time     // when the wait ends; clients may answer later
 	polls   *polls        // has clients that answer, too
 
 	mu       sync.Mutex
@@ -129,8 +131,8 @@ type blame struct {
 	clients map[*clients.Client]struct{}
 }
 
-func newWait(ps *polls) *wait {
-	return &wait{changed: make(chan struct{}, 1), polls: ps, clients: make(map[*clients.Client]*tally), streams: make(map[*Stream]struct{}), refusals: make(map[string]*blame), keys: make(map[xds.Key]bool)}
+func newWait(ps *polls, within time.Duration) *wait {
+	return &wait{changed: make(chan struct{}, 1), until: time.Now().Add(within), polls: ps, clients: make(map[*clients.Client]*tally), streams: make(map[*Stream]struct{}), refusals: make(map[string]*blame), keys: make(map[xds.Key]bool)}
 }
 
 // expects makes a client one that has to answer, once more where it has to already. s is its stream,

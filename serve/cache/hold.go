@@ -315,7 +315,7 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 		return
 	}
 	if sub.parked != now {
-		sub.tries = 0
+		sub.tries, sub.offers, sub.retries = 0, diff.Offers{}, false
 	}
 	clear(sub.refused)
 	if sub.strays {

@@ -75,7 +75,7 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	ps.mu.Unlock()
 	if refused {
 		line := event.ResponseRejected{Node: c.Node, Type: r.of.API, Version: r.version, Error: r.message}
-		ps.registry.rejected(line, line.Type)
+		ps.registry.rejected(rejecting{line.Node, line.Type}, line.Version, line)
 	}
 	return refused
 }

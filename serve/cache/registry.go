@@ -141,25 +141,30 @@ func (r *registry) forget(now time.Time) {
 	r.gone = slices.Delete(r.gone, 0, old)
 }
 
-// rejected counts a NACK, and logs it unless a client of the node has rejected the version before, and
-// taken none since: a hundred replicas may share a node id.
-func (r *registry) rejected(e event.ResponseRejected, api string) {
+// rejected counts a NACK of a version, and logs it unless a client of the node has rejected the version before,
+// and taken none since: a hundred replicas may share a node id. A NACK that is retried is logged once, too.
+func (r *registry) rejected(key rejecting, version string, e event.Event) {
+	if _, ok := e.(event.ResponseRetried); ok {
+		version += retried
+	}
 	r.mu.Lock()
-	key := rejecting{e.Node, api}
 	known := r.rejecting[key]
 	if known == nil {
 		known = &rejections{}
 		r.makeRoom()
 		r.rejecting[key] = known
 	}
-	first := known.count == 0 || known.version != e.Version
+	first := known.count == 0 || known.version != version
 	known.count++
-	known.version, known.last = e.Version, time.Now()
+	known.version, known.last = version, time.Now()
 	r.mu.Unlock()
 	if first {
 		r.log.Write(e)
 	}
 }
+
+// retried ends the version of a NACK that is retried.
+const retried = " retried"
 
 // takes has a version that a client refused logged once more where one of its node refuses it again: the
 // client has taken another one since. A nil refusal is none.
@@ -169,7 +174,7 @@ func (r *registry) takes(node string, refused *refusal) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.rejecting[rejecting{node, refused.of.API}]; known != nil && known.version == refused.version {
+	if known := r.rejecting[rejecting{node, refused.of.API}]; known != nil && strings.TrimSuffix(known.version, retried) == refused.version {
 		known.version = ""
 	}
 }
@@ -299,7 +304,7 @@ func merged(list, more []clients.Subscription) []clients.Subscription {
 
 // badness orders subscriptions, the worst first.
 func badness(s clients.Subscription) int {
-	return slices.Index([]clients.Sync{clients.Rejected, clients.NoVariant, clients.Stale, clients.Synced, clients.NotSent}, s.Sync)
+	return slices.Index([]clients.Sync{clients.Rejected, clients.Retrying, clients.NoVariant, clients.Stale, clients.Synced, clients.NotSent}, s.Sync)
 }
 
 // orderOf returns the place of a type in the order of make before break.

@@ -61,6 +61,8 @@ func (s *Stream) findings(r *refusal) diag.List {
 func (s *Stream) syncOf(sub *subscription) clients.Sync {
 	now := s.view.current.Load()
 	switch {
+	case sub.refusal != nil && sub.retries:
+		return clients.Retrying
 	case sub.refusal != nil:
 		return clients.Rejected
 	case now != nil && s.gap(sub, now):

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"xdspub/diag"
+	"xdspub/diff"
 	"xdspub/event"
 	"xdspub/xds"
 	"xdspub/xds/params"
@@ -329,14 +330,15 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	sub.answered(r, refused != nil)
 	if refused == nil {
 		s.view.clients.takes(s.client.Node, sub.refusal)
-		sub.acknowledged, sub.refusal, sub.tries = r.version, nil, 0
+		sub.acknowledged, sub.refusal, sub.tries, sub.offers, sub.retries = r.version, nil, 0, diff.Offers{}, false
 		if !r.foreign {
 			s.took(sub, r)
 		}
 		return
 	}
-	hope := s.hopes(sub, r)
 	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText))}
+	pause := s.fetches(sub, r)
+	hope := pause > 0 || sub.offers == (diff.Offers{}) && s.hopes(sub, r)
 	sub.yields = sub.exchanged()
 	if r.foreign {
 		sub.refusal.state = -1 // no state of this view
@@ -353,5 +355,9 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	if !hope {
 		s.refuses(sub)
 	}
-	s.view.clients.rejected(event.ResponseRejected{Node: s.client.Node, Type: sub.of.API, Version: r.version, Error: sub.refusal.message}, sub.of.API)
+	var e event.Event = event.ResponseRejected{Node: s.client.Node, Type: sub.of.API, Version: r.version, Error: sub.refusal.message}
+	if pause > 0 {
+		e = event.ResponseRetried{Node: s.client.Node, Type: sub.of.API, Version: r.version, Pause: pause, Error: sub.refusal.message}
+	}
+	s.view.clients.rejected(rejecting{s.client.Node, sub.of.API}, r.version, e)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"xdspub/diff"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -42,6 +43,10 @@ type subscription struct {
 	parked  *state
 	again   time.Time
 	tries   int
+	// offers are those of a response that the client rejects until it has fetched code; retries means that
+	// another offer comes.
+	offers  diff.Offers
+	retries bool
 	// removesSince is when the removals that are told later would have been told; zero where there are
 	// none.
 	removesSince time.Time

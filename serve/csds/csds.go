@@ -299,11 +299,11 @@ func configsOf(s clients.Subscription) []*statusv3.ClientConfig_GenericXdsConfig
 var (
 	configStatus = map[clients.Sync]statusv3.ConfigStatus{
 		clients.Synced: statusv3.ConfigStatus_SYNCED, clients.NotSent: statusv3.ConfigStatus_NOT_SENT,
-		clients.NoVariant: statusv3.ConfigStatus_ERROR, clients.Stale: statusv3.ConfigStatus_STALE, clients.Rejected: statusv3.ConfigStatus_ERROR,
+		clients.NoVariant: statusv3.ConfigStatus_ERROR, clients.Stale: statusv3.ConfigStatus_STALE, clients.Rejected: statusv3.ConfigStatus_ERROR, clients.Retrying: statusv3.ConfigStatus_ERROR,
 	}
 	clientStatus = map[clients.Sync]adminv3.ClientResourceStatus{
 		clients.Synced: adminv3.ClientResourceStatus_ACKED, clients.NotSent: adminv3.ClientResourceStatus_DOES_NOT_EXIST,
-		clients.NoVariant: adminv3.ClientResourceStatus_DOES_NOT_EXIST, clients.Stale: adminv3.ClientResourceStatus_REQUESTED, clients.Rejected: adminv3.ClientResourceStatus_NACKED,
+		clients.NoVariant: adminv3.ClientResourceStatus_DOES_NOT_EXIST, clients.Stale: adminv3.ClientResourceStatus_REQUESTED, clients.Rejected: adminv3.ClientResourceStatus_NACKED, clients.Retrying: adminv3.ClientResourceStatus_NACKED,
 	}
 )
 

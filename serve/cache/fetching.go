@@ -1,0 +1,58 @@
+package cache
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"xdspub/diff"
+	"xdspub/xds"
+)
+
+// fetchPatience is how long a client that nobody waits for is sent once more what it rejects until it has
+// fetched code. It is the default of Confirmation.Timeout.
+const fetchPatience = 15 * time.Second
+
+// fetches returns the time after which the client is sent a rejected response once more, because the client may
+// accept the response later: Envoy has begun to fetch the code of a filter. fetches returns 0 if not, or if that
+// would be too late for the quorum.
+func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
+	if r.foreign || r.state != s.view.current.Load() || !untilFetched(sub.refusal) {
+		return 0
+	}
+	within := fetchPatience
+	if s.wait != nil {
+		within = time.Until(s.wait.until)
+	}
+	pause := sub.offers.Pause(within)
+	if sub.retries = pause > 0; sub.retries {
+		sub.again = time.Now().Add(pause)
+	}
+	return pause
+}
+
+// untilFetched reports whether each resource that a client means by its refusal may be accepted later.
+func untilFetched(r *refusal) bool {
+	meant := r.meant()
+	some := false
+	for _, is := range r.changed {
+		if !slices.Contains(meant, is.Name) {
+			continue
+		}
+		if !diff.UntilFetched(context.Background(), is, reasonOf(is, r.message)) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// reasonOf returns what the message of a NACK says of a resource: Envoy writes the name and the reason of each
+// listener and cluster, and of other types the reason alone.
+func reasonOf(r *xds.Resource, message string) string {
+	if _, reason, ok := strings.Cut(message, plain(r.Name)+": "); ok {
+		return reason
+	}
+	return message
+}
