@@ -23,25 +23,32 @@ type method struct{ input, output string }
 // message of the set: of a few bytes each, these would take a hundred times the memory.
 func readDescriptors(binary []byte, whole bool) (descriptors, error) {
 	r := descriptorReader{set: descriptors{make(map[string]map[string]*method), make(map[string]map[string]bool)}, files: make(map[string]bool)}
-	if !r.read(binary, (&descriptorpb.FileDescriptorSet{}).ProtoReflect().Descriptor(), 0) {
+	if !r.read(binary, fileSet, 0) {
 		return descriptors{}, errors.New("the descriptor set can't be parsed")
 	}
-	for _, i := range r.imports {
-		if whole && !r.files[i.imported] {
-			return r.set, fmt.Errorf("the descriptor set lacks %s, which %s imports", i.imported, i.by)
-		}
+	if whole {
+		return r.set, r.missingImport(binary)
 	}
 	return r.set, nil
 }
 
-// descriptorReader reads a descriptor set file by file.
-type descriptorReader struct {
-	set     descriptors
-	files   map[string]bool
-	imports []fileImport
+// missingImport returns an error if a file of a descriptor set imports a file that is not in the set.
+func (r *descriptorReader) missingImport(binary []byte) (err error) {
+	each(binary, "file", fileSet, func(b []byte) {
+		each(b, "dependency", file, func(imported []byte) {
+			if err == nil && !r.files[string(imported)] {
+				err = fmt.Errorf("the descriptor set lacks %s, which %s imports", imported, text(b, "name", file))
+			}
+		})
+	})
+	return err
 }
 
-type fileImport struct{ imported, by string }
+// descriptorReader reads a descriptor set file by file.
+type descriptorReader struct {
+	set   descriptors
+	files map[string]bool
+}
 
 // mostNested is how deep C++ reads messages that are nested in each other.
 const mostNested = 100
@@ -94,7 +101,6 @@ func (r *descriptorReader) takeFile(b []byte) {
 		prefix += "."
 	}
 	r.files[name] = true
-	each(b, "dependency", file, func(imported []byte) { r.imports = append(r.imports, fileImport{string(imported), name}) })
 	each(b, "message_type", file, func(m []byte) {
 		fields := make(map[string]bool)
 		each(m, "field", message, func(f []byte) { fields[text(f, "name", field)] = true })
@@ -111,6 +117,7 @@ func (r *descriptorReader) takeFile(b []byte) {
 
 // The messages whose fields are read by name.
 var (
+	fileSet = (&descriptorpb.FileDescriptorSet{}).ProtoReflect().Descriptor()
 	file    = (&descriptorpb.FileDescriptorProto{}).ProtoReflect().Descriptor()
 	message = (&descriptorpb.DescriptorProto{}).ProtoReflect().Descriptor()
 	field   = (&descriptorpb.FieldDescriptorProto{}).ProtoReflect().Descriptor()

@@ -2,17 +2,22 @@ package filter
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
 
+	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/apipb"
 	"google.golang.org/protobuf/types/known/sourcecontextpb"
 	"google.golang.org/protobuf/types/known/typepb"
+
+	"xdspub/xds"
 )
 
 // TestReadDescriptors: changed bytes of a descriptor set can be parsed if the library can parse them.
@@ -51,17 +56,64 @@ func TestReadDescriptors(t *testing.T) {
 	}
 }
 
-// TestDescriptorBomb: two million messages of two bytes take no memory.
+// TestDescriptorBomb: two million messages, or eight million imports, of two bytes take no memory.
 func TestDescriptorBomb(t *testing.T) {
-	messages := bytes.Repeat([]byte{4<<3 | 2, 0}, 2<<20)
-	set := append([]byte{1<<3 | 2, 0x80, 0x80, 0x80, 0x02}, messages...)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if _, err := readDescriptors(set, false); err != nil {
+	for name, file := range map[string][]byte{
+		"messages": bytes.Repeat([]byte{4<<3 | 2, 0}, 2<<20),
+		"imports":  bytes.Repeat([]byte{3<<3 | 2, 0}, 8<<20),
+	} {
+		set := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), file)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := readDescriptors(set, true); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if grown := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && grown > 64<<20 {
+			t.Errorf("%s: the heap has grown by %d MiB", name, grown>>20)
+		}
+	}
+}
+
+// TestImports: cycles of imports are whole, and a set is not whole if a file imports a file that is not in the set.
+func TestImports(t *testing.T) {
+	a := &descriptorpb.FileDescriptorProto{Name: proto.String("a"), Dependency: []string{"b"}}
+	b := &descriptorpb.FileDescriptorProto{Name: proto.String("b"), Dependency: []string{"b", "a"}}
+	for want, files := range map[string][]*descriptorpb.FileDescriptorProto{
+		"": {a, b, a},
+		"the descriptor set lacks b, which a imports": {a},
+	} {
+		binary, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readDescriptors(binary, true); err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := readDescriptors(binary, false); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestManyServices: a filter that names 10,000 services that are not among the 300,000 of its set has the set sorted
+// once. Sorted for each service, the test does not end.
+func TestManyServices(t *testing.T) {
+	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{}}}
+	for i := range 300_000 {
+		set.File[0].Service = append(set.File[0].Service, &descriptorpb.ServiceDescriptorProto{Name: proto.String(fmt.Sprint(i))})
+	}
+	binary, err := proto.Marshal(set)
+	if err != nil {
 		t.Fatal(err)
 	}
-	runtime.ReadMemStats(&after)
-	if grown := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && grown > 64<<20 {
-		t.Errorf("the heap has grown by %d MiB", grown>>20)
+	filter := &transcoderv3.GrpcJsonTranscoder{
+		DescriptorSet: &transcoderv3.GrpcJsonTranscoder_ProtoDescriptorBin{ProtoDescriptorBin: binary},
+		Services:      slices.Repeat([]string{"absent"}, 10_000),
+	}
+	findings := 0
+	checkTranscoder(filter, func(xds.Path, string, string) { findings++ })
+	if findings != 10_000 {
+		t.Errorf("%d findings", findings)
 	}
 }

@@ -91,9 +91,10 @@ func checkTranscoder(m *transcoderv3.GrpcJsonTranscoder, wrong func(path xds.Pat
 		wrong("proto_descriptor_bin", err.Error(), describeHelp)
 		return
 	}
+	help := "the set has " + facts.Quoted(slices.Sorted(maps.Keys(set.services)))
 	for i, service := range m.GetServices() {
 		if _, ok := set.services[service]; !ok {
-			wrong(xds.Path("services").Index(i), fmt.Sprintf("service %q is not in the descriptor set", service), "the set has "+facts.Quoted(slices.Sorted(maps.Keys(set.services))))
+			wrong(xds.Path("services").Index(i), fmt.Sprintf("service %q is not in the descriptor set", service), help)
 		}
 	}
 }
