@@ -3,6 +3,7 @@ package revision
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -110,6 +111,10 @@ func (b *Base) Write(ctx context.Context, path, top string) error {
 		return fmt.Errorf("list the files of commit %s: %w", b.commit, err)
 	}
 	files, err := parseFiles(list)
+	if lacks, ok := errors.AsType[lacksError](err); ok {
+		return fmt.Errorf("the repository of %s lacks the content of %s in commit %s: run git diff %s > /dev/null in a partial clone to fetch the content, else git fsck",
+			b.repository.top, lacks.path, b.commit, b.commit)
+	}
 	if err != nil || len(files) == 0 {
 		return err
 	}
@@ -131,7 +136,13 @@ type treeFile struct {
 	size               int64
 }
 
-// parseFiles reads what `git ls-tree -r -l -z` says.
+// lacksError says that the content of a file of a commit is not in the repository.
+type lacksError struct{ path string }
+
+func (e lacksError) Error() string { return e.path + " has no content" }
+
+// parseFiles reads the output of `git ls-tree -r -l -z`. The size of a file whose content the repository lacks is
+// "BAD" there.
 func parseFiles(list string) (files []treeFile, err error) {
 	left := int64(maxBase)
 	for entry := range strings.SplitSeq(strings.TrimRight(list, "\x00"), "\x00") {
@@ -142,7 +153,7 @@ func parseFiles(list string) (files []treeFile, err error) {
 		}
 		f := treeFile{mode: fields[0], object: fields[2], path: filepath.FromSlash(path)}
 		if f.size, err = strconv.ParseInt(fields[3], 10, 64); err != nil {
-			return nil, err
+			return nil, lacksError{f.path}
 		}
 		if left -= f.size; left < 0 {
 			return nil, fmt.Errorf("the commit has more than %d bytes there", maxBase)

@@ -3,6 +3,7 @@ package revision
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"xdspub/internal/sh"
@@ -71,6 +72,28 @@ func TestBaseFetched(t *testing.T) {
 		if b.commit != want {
 			t.Errorf("FETCH_HEAD is %s, want %s", b.commit, want)
 		}
+	}
+}
+
+// TestBaseLacking: an error says how to fetch the content of a commit that a partial clone lacks, and the remedy works.
+func TestBaseLacking(t *testing.T) {
+	dir := newRepository(t)
+	sh.Run(t, dir, `git config uploadpack.allowFilter true; echo y >envoy/a.yaml; git commit -qam two; git clone -q --filter=blob:none "file://$PWD" ../partial`)
+	partial := filepath.Join(dir, "../partial")
+	b, err := OpenBase(t.Context(), partial, "HEAD~1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	err = b.Write(t.Context(), b.Top(), t.TempDir())
+	if err == nil {
+		t.Fatal("the content of all files is there")
+	}
+	_, remedy, _ := strings.Cut(err.Error(), "lacks the content of envoy/a.yaml in commit "+b.commit+": run ")
+	remedy, _, _ = strings.Cut(remedy, " in a partial clone")
+	sh.Run(t, partial, remedy)
+	if err := b.Write(t.Context(), b.Top(), t.TempDir()); err != nil {
+		t.Errorf("after %q: %v", remedy, err)
 	}
 }
 
