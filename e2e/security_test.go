@@ -12,7 +12,7 @@ import (
 // them are there.
 func TestSecurityPage(t *testing.T) {
 	var code strings.Builder
-	for _, pattern := range []string{"*/*_test.go", "*/*/*_test.go"} {
+	for _, pattern := range []string{"*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
