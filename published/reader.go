@@ -43,6 +43,8 @@ type Reader struct {
 	// rendered are the files that were rendered last, by path: they need not be read back
 	// once they are published.
 	rendered map[string]*readOut
+	// damage holds, by path, why the files of clusters and listeners could not be read the last time, or "".
+	damage map[string]string
 	// subscribers are those that were found last.
 	subscribers *Subscribers
 }
@@ -56,6 +58,7 @@ func New(o Options) *Reader {
 		derived:  make(map[*xds.Type]*derived),
 		readOut:  make(map[string]*readOut),
 		rendered: make(map[string]*readOut),
+		damage:   make(map[string]string),
 	}
 }
 

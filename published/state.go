@@ -75,17 +75,19 @@ func (r *Reader) compatible(m publish.Manifest) error {
 	return nil
 }
 
-// published reads back the resources of a published file. A file that is missing
-// or was damaged by hand holds none: it is going to be replaced.
+// published returns the resources of the published file of a type. A file that is missing, or was damaged by
+// hand, has no resources, and the next publish replaces the file. published logs a damage once while the damage
+// lasts: a publish does not replace a folder.
 func (r *Reader) published(t *xds.Type) ([]*xds.Resource, error) {
 	file := r.options.Format.Path(t, "")
 	out, err := r.readBack(file)
 	if err != nil {
 		return nil, err
 	}
-	if out.damage != "" {
+	if out.damage != "" && out.damage != r.damage[file] {
 		r.options.Log.Write(event.PublishedFileUnreadable{File: file, Error: out.damage})
 	}
+	r.damage[file] = out.damage
 	return out.only(t), nil
 }
 

@@ -1,8 +1,10 @@
 package published_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"xdspub/event"
 	"xdspub/internal/fixture"
 	"xdspub/pipeline"
 	"xdspub/published"
@@ -77,4 +80,31 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Want("a published file that was damaged by hand is mended", "clusters: cds/cds.json")
+}
+
+// TestDamageIsLoggedOnce: a folder in the place of a published file, which no publish replaces, is logged once.
+func TestDamageIsLoggedOnce(t *testing.T) {
+	out := t.TempDir()
+	var log bytes.Buffer
+	r := published.New(published.Options{Dir: out, Log: event.New(slog.NewTextHandler(&log, nil))})
+	file := filepath.Join(out, "cds/cds.json")
+	for want := 1; want <= 2; want++ {
+		if err := os.MkdirAll(file, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := r.State(); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(log.String(), "event=published-file-unreadable"); got != want {
+				t.Fatalf("%d lines, want %d:\n%s", got, want, &log)
+			}
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.State(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
