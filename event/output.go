@@ -14,8 +14,8 @@ func (OutputReplaced) kind() Kind {
 	return Kind{"output-replaced", slog.LevelWarn, "the output directory was removed or replaced; publishing all files again"}
 }
 
-// PublishedFileUnreadable means that somebody has damaged a published file. It is published
-// again.
+// PublishedFileUnreadable means that somebody has damaged a published file. The next publish replaces the file.
+// A damage that stays, such as a folder in the place of the file, is logged once.
 type PublishedFileUnreadable struct {
 	File  string // below the output directory
 	Error string // what is wrong with it
