@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +22,32 @@ import (
 // function whose name is the version of the ABI.
 const wasmCode = "\x00asm\x01\x00\x00\x00" + "\x01\x09\x02\x60\x00\x00\x60\x01\x7f\x01\x7f" + "\x03\x03\x02\x00\x01" + "\x05\x03\x01\x00\x01" +
 	"\x07\x2d\x03\x17proxy_abi_version_0_2_1\x00\x00\x06malloc\x00\x01\x06memory\x02\x00" + "\x0a\x09\x02\x02\x00\x0b\x04\x00\x41\x00\x0b"
+
+func wasm(*testing.T) string { return wasmCode }
+
+func noModule(t *testing.T) string { return "no module: " + t.TempDir() }
+
+// dynamicModule returns a dynamic module that Envoy accepts. Its bytes are another module's in each test: Envoy keeps
+// what it has fetched.
+func dynamicModule(t *testing.T) string {
+	t.Helper()
+	compiler, err := exec.LookPath("cc")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no C compiler: ", err)
+		}
+		t.Skip("NOT TESTED, needs a C compiler: ", err)
+	}
+	file := filepath.Join(t.TempDir(), "module.so")
+	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", file, filepath.Join("testdata", "module.c")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	code, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(code) + t.TempDir()
+}
 
 // codeServer serves code, and answers 503 to the first requests.
 type codeServer struct {
@@ -74,21 +102,22 @@ func TestRetried(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		code    string
+		code    func(*testing.T) string
 		missing int64 // requests without an answer
 		module  bool
 		args    []string
 		retries int // 0: some
 		ends    string
 	}{
-		{name: "wasm that comes late", code: wasmCode, missing: 1, ends: "event=published "},
-		{name: "wasm that never comes", code: wasmCode, missing: 1 << 40, args: []string{"--ack-timeout", "2s"}, retries: 2, ends: "event=rolled-back "},
-		{name: "module that is none", code: "no module: " + t.TempDir(), module: true, retries: 1, ends: "event=rolled-back "},
+		{name: "wasm that comes late", code: wasm, missing: 1, ends: "event=published "},
+		{name: "wasm that never comes", code: wasm, missing: 1 << 40, args: []string{"--ack-timeout", "2s"}, retries: 2, ends: "event=rolled-back "},
+		{name: "module that comes late", code: dynamicModule, module: true, missing: 1, ends: "event=published "},
+		{name: "module that is none", code: noModule, module: true, retries: 1, ends: "event=rolled-back "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			envoytest.Binary(t)
-			web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code, test.missing)
+			web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code(t), test.missing)
 			edge := envoytest.FreePort(t)
 			with := func(filters string) string {
 				return documents(staticCluster("web", web.Port()), staticCluster("code", code.port),
@@ -139,20 +168,21 @@ func TestServedRetried(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		code    string
+		code    func(*testing.T) string
 		missing int64 // requests without an answer
 		module  bool
 		ends    string
 	}{
-		{name: "wasm that comes late", code: wasmCode, missing: 1, ends: "event=snapshot-confirmed "},
-		{name: "wasm that never comes", code: wasmCode, missing: 1 << 40, ends: "event=snapshot-refused "},
-		{name: "module that is none", code: "no module: " + t.TempDir(), module: true, ends: "event=snapshot-refused "},
+		{name: "wasm that comes late", code: wasm, missing: 1, ends: "event=snapshot-confirmed "},
+		{name: "wasm that never comes", code: wasm, missing: 1 << 40, ends: "event=snapshot-refused "},
+		{name: "module that comes late", code: dynamicModule, module: true, missing: 1, ends: "event=snapshot-confirmed "},
+		{name: "module that is none", code: noModule, module: true, ends: "event=snapshot-refused "},
 	} {
 		for _, k := range transports {
 			t.Run(test.name+", "+k.name, func(t *testing.T) {
 				t.Parallel()
 				envoytest.Binary(t)
-				web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code, test.missing)
+				web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code(t), test.missing)
 				edge := envoytest.FreePort(t)
 				with := func(filters string) string {
 					return documents(staticCluster("web", web.Port()), staticCluster("code", code.port),
