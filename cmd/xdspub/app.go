@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/published"
 )
@@ -86,11 +88,21 @@ func said(err error, stderr io.Writer) int {
 	case errors.As(err, &usage):
 		status = exitUsage
 	}
-	fmt.Fprintf(stderr, "xdspub: %v\n", err)
+	fmt.Fprintf(stderr, "xdspub: %s\n", printable(err))
 	if help := advice(err); help != "" {
 		fmt.Fprintf(stderr, "    help: %s\n", help)
 	}
 	return status
+}
+
+// printable returns the lines of an error without control characters: an error may have the name of a file, or words of a
+// server.
+func printable(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = diag.Printable(strings.ReplaceAll(line, "\t", " "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // advice says what to do about an error of the system, or is empty.

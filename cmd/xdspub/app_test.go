@@ -38,3 +38,14 @@ func flagsAreTried(t *testing.T, prefix string, commands []*cli.Command) {
 		}
 	}
 }
+
+// TestErrorsForTerminals: the name of a file can't write to the terminal what it likes.
+func TestErrorsForTerminals(t *testing.T) {
+	var b strings.Builder
+	if status := run([]string{"xdspub", "validate", t.TempDir() + "/no\x1b[2J\r"}, io.Discard, &b); status != exitFailed {
+		t.Error(status)
+	}
+	if text := b.String(); !strings.HasSuffix(text, "/no\uFFFD[2J\uFFFD: no such file or directory\n") {
+		t.Errorf("%q", text)
+	}
+}

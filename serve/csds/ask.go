@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"xdspub/clients"
+	"xdspub/diag"
 )
 
 // maxAnswer is beyond what a server says of 10,000 clients.
@@ -46,12 +47,16 @@ func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 	}
 	// The library has a time-out of its own, 20s, for a connection, and an error that says less.
 	patient := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour})
-	conn, err := grpc.NewClient("passthrough:///"+address, patient, grpc.WithAuthority("xdspub"), grpc.WithContextDialer(d.dial),
+	ctx, cancel := context.WithCancel(ctx)
+	dial := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return d.dial(ctx) })
+	conn, err := grpc.NewClient("passthrough:///"+address, patient, grpc.WithAuthority("xdspub"), dial,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	defer conn.Close()
+	defer cancel() // first: the library would wait 5s for a server that does not read
 	answer, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(ctx, &statusv3.ClientStatusRequest{})
 	switch {
 	case ctx.Err() != nil:
@@ -61,7 +66,7 @@ func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 	case err != nil && d.reason() != nil:
 		return nil, d.reason()
 	case err != nil:
-		return nil, errors.New(status.Convert(err).Message())
+		return nil, errors.New(diag.Clip(status.Convert(err).Message(), diag.MaxText))
 	}
 	says, own := &Answer{Clients: []clients.Client{}}, false
 	for _, config := range answer.GetConfig() {
@@ -110,7 +115,8 @@ func (d *dialer) failed(err error) error {
 	return err
 }
 
-func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
+// dial returns a connection that is closed when ctx ends.
+func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	network, name := "tcp", d.address
 	if path, ok := strings.CutPrefix(d.address, "unix:"); ok {
 		network, name = "unix", path
@@ -119,6 +125,7 @@ func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, d.failed(err)
 	}
+	context.AfterFunc(ctx, func() { plain.Close() })
 	if d.tls == nil {
 		return &plainConn{plain, d}, nil
 	}
@@ -133,8 +140,6 @@ func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 // secure makes a connection one of TLS. With TLS 1.3 the server judges the certificate of a client
 // after that is through: it is, once the server says something.
 func (d *dialer) secure(ctx context.Context, plain net.Conn) (net.Conn, error) {
-	stop := context.AfterFunc(ctx, func() { plain.Close() })
-	defer stop()
 	secured := tls.Client(plain, d.tls)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, err
