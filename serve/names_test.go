@@ -8,14 +8,17 @@ import (
 	"testing"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/xds"
+	grpcxds "google.golang.org/grpc/xds"
 
 	"xdspub/internal/envoytest"
+	"xdspub/serve"
 	"xdspub/serve/cache"
+	"xdspub/xds"
 )
 
 // TestEnvoyNames has an Envoy ask for xdstp names, each of which is spelled in several ways, and for
@@ -124,7 +127,7 @@ func TestGRPCNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	bootstrap := strings.Replace(string(grpcBootstrap(socket)), "{", `{"authorities": {"prod": {}}, `, 1)
-	resolver, err := xds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
+	resolver, err := grpcxds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,5 +142,55 @@ func TestGRPCNames(t *testing.T) {
 	}
 	if is := p.Addr.(*net.TCPAddr).Port; is != blue {
 		t.Errorf("answers from %d", is)
+	}
+}
+
+// spellings returns a hundred spellings of the name of one cluster.
+func spellings(id string) (list []string) {
+	encoded := fmt.Sprintf("%%%02x%s", id[0], id[1:])
+	for _, authority := range []string{"a", "%61"} {
+		for _, path := range []string{"all/" + id, "%61ll/" + id, "a%6cl/" + id, "all/" + encoded, "%61%6C%6c/" + encoded} {
+			for _, context := range []string{"a=1&b=2", "b=2&a=1", "%61=1&b=2", "b=2&%61=%31", "a=%31&b=2", "a=1&b=%32", "%62=2&a=1", "b=%32&a=1", "%61=%31&%62=%32", "%62=%32&%61=%31"} {
+				list = append(list, "xdstp://"+authority+"/envoy.config.cluster.v3.Cluster/"+path+"?"+context)
+			}
+		}
+	}
+	return list
+}
+
+// TestManySpellings has a client ask for a cluster, and for one that does not exist, in a hundred spellings each, by name and
+// by locators with two sets of parameters. The client gets one answer for each, and an edit of the cluster once.
+func TestManySpellings(t *testing.T) {
+	const cluster = `[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: "xdstp://a/envoy.config.cluster.v3.Cluster/all/web?a=1&b=2", connect_timeout: %ds}]`
+	names := append(spellings("web"), spellings("api")...)
+	byName := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL(), ResourceNamesSubscribe: names}
+	byLocator := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL()}
+	for i, name := range names {
+		byLocator.ResourceLocatorsSubscribe = append(byLocator.ResourceLocatorsSubscribe, locator(name, fmt.Sprintf("env=%d}", i%2)))
+	}
+	for how, q := range map[string]*discoveryv3.DeltaDiscoveryRequest{"by name": byName, "by locator": byLocator} {
+		t.Run(how, func(t *testing.T) {
+			s := run(t, serve.Options{})
+			s.publish(fmt.Sprintf(cluster, 1))
+			stream := openDelta(t, dial(t, "unix:"+s.socket, nil))
+			if err := stream.Send(q); err != nil {
+				t.Fatal(err)
+			}
+			for edit, wantErrors := range []int{1, 0, 0} {
+				if edit > 0 {
+					s.publish(fmt.Sprintf(cluster, edit+1))
+				}
+				r, err := stream.Recv()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(r.GetResources()) != 1 || len(r.GetResourceErrors()) != wantErrors {
+					t.Errorf("edit %d: %d resources, %d errors; want 1, %d", edit, len(r.GetResources()), len(r.GetResourceErrors()), wantErrors)
+				}
+				if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
