@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 	pb "google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/serve/memory"
 )
 
 // codec writes messages as the library does, but for a response whose resources the cache has given
@@ -57,7 +59,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return in.decode(buffer.ReadOnlyData())
 	}
 	m := v.(pb.Message)
-	if held := heldByMessage(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor(), 0); held > largestCall {
+	if held := memory.Decoded(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor()); held > largestCall {
 		return status.Errorf(codes.ResourceExhausted, "a request that holds %d bytes once it is decoded: %d are allowed", held, largestCall)
 	}
 	return pb.Unmarshal(buffer.ReadOnlyData(), m)

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/serve/memory"
 	"xdspub/serve/turns"
@@ -57,53 +55,12 @@ func (in *incoming) decode(data []byte) error {
 	}
 	defer turn.Give()
 	m := in.message.(proto.Message)
-	held := heldByMessage(data, m.ProtoReflect().Descriptor(), 0)
+	held := memory.Decoded(data, m.ProtoReflect().Descriptor())
 	if in.refused = in.account.Take(held); in.refused != nil {
 		return in.refused
 	}
 	in.held = held
 	return proto.Unmarshal(data, m)
-}
-
-// What the parts of a decoded message hold at most, in bytes.
-const (
-	heldByField  = 16
-	heldByString = 48
-	heldBySub    = 256
-	// deepest is the depth down to which heldByMessage looks at messages in messages. Below that it counts each byte as a message.
-	deepest = 50
-)
-
-// heldByMessage returns how many bytes a message holds at most once it is decoded, its wire format included. A
-// request of 4 MB can have two million messages.
-func heldByMessage(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes int) {
-	bytes = heldBySub + len(data)
-	if depth > deepest {
-		return bytes * heldBySub
-	}
-	for len(data) > 0 {
-		number, typ, n := protowire.ConsumeField(data)
-		if n < 0 {
-			return bytes // it does not decode
-		}
-		field := data[:n]
-		data = data[n:]
-		is := of.Fields().ByNumber(number)
-		switch {
-		case is == nil:
-		case typ != protowire.BytesType:
-			bytes += heldByField
-		case is.Kind() == protoreflect.MessageKind:
-			_, _, tag := protowire.ConsumeTag(field)
-			value, _ := protowire.ConsumeBytes(field[tag:])
-			bytes += heldByMessage(value, is.Message(), depth+1)
-		case is.Kind() == protoreflect.StringKind || is.Kind() == protoreflect.BytesKind:
-			bytes += heldByString + n
-		default: // packed numbers
-			bytes += heldByField * n
-		}
-	}
-	return bytes
 }
 
 // outgoing is a message that a stream sends. The account of the connection holds bytes from before the message is encoded

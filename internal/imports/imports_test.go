@@ -75,7 +75,7 @@ var may = map[string][]string{
 	"serve/rest":             {"diag", "xds", "xds/params", "xds/xdstp", "serve/admit", "serve/cache", "serve/memory", "serve/turns"},
 	"clients":                {"diag"},
 	"cmd/xdspub":             {"xds/params", "xds/variants", "scope", "revision", "event", "diag", "gitdir", "report", "quorum", "xds", "xds/xdstp", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "oracle", "baseline", "planner", "policy", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
-	"serve/csds":             {"clients", "control", "diag", "safefile", "xds", "internal/expiry"},
+	"serve/csds":             {"serve/memory", "clients", "control", "diag", "safefile", "xds", "internal/expiry"},
 	"control":                {"clients", "diag"},
 	"validate/cel":           {"validate/re2"},
 	"validate/substitution":  {"diag", "validate/cel"},

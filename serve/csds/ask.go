@@ -18,14 +18,32 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"xdspub/clients"
 	"xdspub/diag"
+	"xdspub/serve/memory"
 )
 
-// maxAnswer is beyond what a server says of 10,000 clients.
-const maxAnswer = 256 << 20
+// maxAnswer is beyond what a server says of 10,000 clients, in bytes. maxDecoded is the memory that an answer may take.
+const (
+	maxAnswer  = 256 << 20
+	maxDecoded = 1 << 30
+)
+
+// boundedCodec refuses a message before it decodes the message, if the decoded message would take more than maxDecoded.
+type boundedCodec struct{ encoding.CodecV2 }
+
+func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	if held := memory.Decoded(data.Materialize(), v.(proto.Message).ProtoReflect().Descriptor()); held > maxDecoded {
+		return fmt.Errorf("the answer of the server would take %d MiB of memory, and %d MiB are allowed", held>>20, maxDecoded>>20)
+	}
+	return c.CodecV2.Unmarshal(data, v)
+}
 
 // Ask asks xdspub serve at an address, HOST:PORT or unix:PATH, for itself and its clients: by TLS with the
 // files, by plain TCP where they are nil.
@@ -50,7 +68,7 @@ func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	dial := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return d.dial(ctx) })
 	conn, err := grpc.NewClient("passthrough:///"+address, patient, grpc.WithAuthority("xdspub"), dial,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodecV2(boundedCodec{encoding.GetCodecV2("proto")})))
 	if err != nil {
 		cancel()
 		return nil, err

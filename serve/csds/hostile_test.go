@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
 
 	"xdspub/diag"
 	"xdspub/serve/csds"
@@ -115,5 +117,31 @@ func TestHostileServers(t *testing.T) {
 				t.Errorf("took %v", took)
 			}
 		})
+	}
+}
+
+// raw is a codec of bytes.
+type raw struct{}
+
+func (raw) Name() string { return "proto" }
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+func (raw) Unmarshal(mem.BufferSlice, any) error { return nil }
+
+// TestAnswerBomb: an answer of 16 MiB that would take 2 GiB of memory is not decoded.
+func TestAnswerBomb(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := bytes.Repeat([]byte{0x0a, 0}, 8<<20) // eight million, without a word about any
+	server := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return s.SendMsg(clients) }))
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	_, err = csds.Ask(t.Context(), "unix:"+socket, nil)
+	if want := "would take 2064 MiB of memory, and 1024 MiB are allowed"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
