@@ -143,8 +143,7 @@ func (f *front) showWatch(w control.Watch) {
 func (f *front) itself() csds.Server {
 	s := csds.Server{Watch: *f.watch.Load()}
 	if f.keys != nil {
-		s.Certificate.From, s.Certificate.Until = f.keys.Certificate()
-		s.ClientCA.From, s.ClientCA.Until = f.keys.ClientCA()
+		s.Certificate, s.ClientCA = f.keys.Certificate(), f.keys.ClientCA()
 	}
 	return s
 }

@@ -53,10 +53,7 @@ func (m *metrics) watch(c *cache.Cache, f *front, s *sessions, gate *listen.Gate
 	gauge("xdspub_client_memory_limit_bytes", "The limit of that (--max-client-memory).", func() float64 { return float64(budget.Limit()) })
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
 	if keys != nil {
-		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 {
-			_, until := keys.Certificate()
-			return float64(until.Unix())
-		})
+		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 { return float64(keys.Certificate().Until.Unix()) })
 	}
 }
 

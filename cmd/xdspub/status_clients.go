@@ -13,6 +13,7 @@ import (
 	"xdspub/clients"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/internal/expiry"
 	"xdspub/serve/csds"
 	"xdspub/serve/listen"
 	"xdspub/xds"
@@ -173,15 +174,14 @@ func (p *statusPrinter) server(s csds.Server) {
 }
 
 // validity prints a line if a certificate of the server is not valid, or expires soon.
-func (p *statusPrinter) validity(what string, v csds.Validity) {
+func (p *statusPrinter) validity(what string, v expiry.Validity) {
 	at := v.Until.UTC().Format(time.RFC3339)
-	switch {
-	case v == csds.Validity{}:
-	case p.now.After(v.Until):
+	switch v.At(p.now) {
+	case expiry.Expired:
 		p.printf("%s: expired at %s: clients can't connect by TLS\n", what, at)
-	case p.now.Before(v.From):
+	case expiry.NotYetValid:
 		p.printf("%s: not valid before %s: clients can't connect by TLS\n", what, v.From.UTC().Format(time.RFC3339))
-	case !p.now.Before(v.Soon()):
+	case expiry.ExpiresSoon:
 		p.printf("%s: expires at %s (in %s)\n", what, at, v.Until.Sub(p.now).Truncate(time.Second))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"xdspub/clients"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/internal/expiry"
 	"xdspub/serve/csds"
 )
 
@@ -47,7 +48,7 @@ func TestWriteClients(t *testing.T) {
 			OutOfDate:  diag.List{{Code: "expired-certificate/expired", Severity: diag.Warning, Position: diag.Position{File: "b.yaml", Line: 3}, Message: "expired"}},
 			ExpireSoon: diag.List{{Code: "expired-certificate/expires-soon", Severity: diag.Warning, Position: diag.Position{File: "c.yaml", Line: 4}, Message: "soon"}},
 		},
-	}, Certificate: csds.Validity{From: at.Add(-9 * time.Hour), Until: at.Add(time.Hour)}, ClientCA: csds.Validity{From: at, Until: at}}, Clients: []clients.Client{
+	}, Certificate: expiry.Validity{From: at.Add(-9 * time.Hour), Until: at.Add(time.Hour)}, ClientCA: expiry.Validity{From: at, Until: at}}, Clients: []clients.Client{
 		{Node: "a", UserAgent: "envoy 1.40.0", Address: "10.0.0.1:4711", Kind: "ads", Since: at, Subscriptions: []clients.Subscription{{Sync: clients.Synced, API: "CDS"}, {Sync: clients.NotSent, API: "RTDS"}}},
 		{Node: "b", Address: "unix:s", Kind: "delta-ads", Since: at, Subscriptions: []clients.Subscription{{
 			Sync: clients.Rejected, API: "LDS", Version: "v2", Acknowledged: "v1", Since: at,

@@ -6,9 +6,41 @@ import "time"
 // longest is the longest time before the end of a certificate that counts as soon.
 const longest = 14 * 24 * time.Hour
 
-// Soon returns the time from which a certificate expires soon: 14 days before its end, and of a certificate that is
+// Validity is the time in which a certificate is valid. The zero Validity stands for no certificate.
+type Validity struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+}
+
+// State is the state of a certificate at a time.
+type State int
+
+// The states of a certificate.
+const (
+	Valid State = iota // or no certificate
+	ExpiresSoon
+	Expired
+	NotYetValid
+)
+
+// Soon returns the time from which the certificate expires soon: 14 days before its end, and of a certificate that is
 // valid for less than 84 days the last sixth of its validity. Renewers replace a certificate well before that: cert-manager
 // and ACME clients in the last third, SPIFFE agents at half.
-func Soon(from, until time.Time) time.Time {
-	return until.Add(-min(longest, until.Sub(from)/6))
+func (v Validity) Soon() time.Time {
+	return v.Until.Add(-min(longest, v.Until.Sub(v.From)/6))
+}
+
+// At returns the state of the certificate at a time. A certificate is valid at both ends of its validity.
+func (v Validity) At(now time.Time) State {
+	switch {
+	case v == Validity{}:
+		return Valid
+	case now.After(v.Until):
+		return Expired
+	case now.Before(v.From):
+		return NotYetValid
+	case !now.Before(v.Soon()):
+		return ExpiresSoon
+	}
+	return Valid
 }

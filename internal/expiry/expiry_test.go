@@ -18,17 +18,17 @@ func TestSoon(t *testing.T) {
 		{0, 0},
 	} {
 		until := from.Add(c.valid)
-		if got := until.Sub(Soon(from, until)); got != c.before {
+		if got := until.Sub(Validity{from, until}.Soon()); got != c.before {
 			t.Errorf("valid for %v: soon is the last %v, want %v", c.valid, got, c.before)
 		}
 	}
 	// A certificate may be valid for longer than a Duration is.
 	forever := from.AddDate(9000, 0, 0)
-	if got := forever.Sub(Soon(from, forever)); got != 14*day {
+	if got := forever.Sub(Validity{from, forever}.Soon()); got != 14*day {
 		t.Errorf("valid for 9000 years: soon is the last %v", got)
 	}
 	// The end may be before the beginning.
-	if got := Soon(from, from.Add(-time.Hour)); got.Before(from.Add(-time.Hour)) {
+	if got := (Validity{from, from.Add(-time.Hour)}).Soon(); got.Before(from.Add(-time.Hour)) {
 		t.Errorf("the end is before the beginning: soon is from %v", got)
 	}
 }

@@ -74,7 +74,7 @@ var may = map[string][]string{
 	"serve/turns":            {},
 	"serve/rest":             {"diag", "xds", "xds/params", "xds/xdstp", "serve/admit", "serve/cache", "serve/memory", "serve/turns"},
 	"clients":                {"diag"},
-	"cmd/xdspub":             {"xds/params", "xds/variants", "scope", "revision", "event", "diag", "gitdir", "report", "quorum", "xds", "xds/xdstp", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "oracle", "baseline", "planner", "policy", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
+	"cmd/xdspub":             {"internal/expiry", "xds/params", "xds/variants", "scope", "revision", "event", "diag", "gitdir", "report", "quorum", "xds", "xds/xdstp", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "oracle", "baseline", "planner", "policy", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
 	"serve/csds":             {"serve/memory", "clients", "control", "diag", "safefile", "xds", "internal/expiry"},
 	"control":                {"clients", "diag"},
 	"validate/cel":           {"validate/re2"},

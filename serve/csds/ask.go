@@ -39,10 +39,13 @@ const (
 type boundedCodec struct{ encoding.CodecV2 }
 
 func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	if held := memory.Decoded(data.Materialize(), v.(proto.Message).ProtoReflect().Descriptor()); held > maxDecoded {
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	m := v.(proto.Message)
+	if held := memory.Decoded(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor()); held > maxDecoded {
 		return fmt.Errorf("the answer of the server would take %d MiB of memory, and %d MiB are allowed", held>>20, maxDecoded>>20)
 	}
-	return c.CodecV2.Unmarshal(data, v)
+	return proto.Unmarshal(buffer.ReadOnlyData(), m)
 }
 
 // Ask asks xdspub serve at an address, HOST:PORT or unix:PATH, for itself and its clients: by TLS with the

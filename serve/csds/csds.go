@@ -59,29 +59,8 @@ type Server struct {
 	Watch control.Watch `json:"watch"`
 	// Certificate is that of the server, and ClientCA the one of --client-ca that is valid for the longest time; zero
 	// if there is none.
-	Certificate Validity `json:"certificate,omitzero"`
-	ClientCA    Validity `json:"client_ca,omitzero"`
-}
-
-// Validity is the time in which a certificate is valid.
-type Validity struct {
-	From  time.Time `json:"from"`
-	Until time.Time `json:"until"`
-}
-
-// Soon returns the time from which the certificate expires soon.
-func (v Validity) Soon() time.Time { return expiry.Soon(v.From, v.Until) }
-
-// fault says why a certificate is not valid at a time; empty if it is, or if there is none.
-func (v Validity) fault(now time.Time) string {
-	switch {
-	case v == Validity{}:
-	case now.After(v.Until):
-		return "has expired"
-	case now.Before(v.From):
-		return "is not valid yet"
-	}
-	return ""
+	Certificate expiry.Validity `json:"certificate,omitzero"`
+	ClientCA    expiry.Validity `json:"client_ca,omitzero"`
 }
 
 // Faults returns what is wrong with the source tree and with the server at a time, in words for a person.
@@ -89,10 +68,13 @@ func (s *Server) Faults(now time.Time) []string {
 	faults := s.Watch.Faults(now)
 	for _, of := range []struct {
 		name string
-		Validity
+		expiry.Validity
 	}{{"the certificate of the server", s.Certificate}, {"the CA of clients", s.ClientCA}} {
-		if fault := of.fault(now); fault != "" {
-			faults = append(faults, of.name+" "+fault)
+		switch of.At(now) {
+		case expiry.Expired:
+			faults = append(faults, of.name+" has expired")
+		case expiry.NotYetValid:
+			faults = append(faults, of.name+" is not valid yet")
 		}
 	}
 	return faults

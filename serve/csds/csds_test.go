@@ -21,6 +21,7 @@ import (
 	"xdspub/clients"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/internal/expiry"
 	"xdspub/serve/csds"
 )
 
@@ -45,7 +46,7 @@ func itself() csds.Server {
 		Watch: control.Watch{PID: 1, Source: "/tree", Since: at, Serves: true, Snapshot: "v1", SnapshotSince: at, Refused: &control.Refusal{
 			Since: at, Message: "invalid", Errors: 1, Findings: diag.List{finding},
 		}},
-		Certificate: csds.Validity{From: at, Until: at.Add(time.Hour)},
+		Certificate: expiry.Validity{From: at, Until: at.Add(time.Hour)},
 	}
 }
 

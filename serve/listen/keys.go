@@ -92,19 +92,20 @@ func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
 	}}
 }
 
-// Certificate returns when the certificate of the server is valid.
-func (k *Keys) Certificate() (from, until time.Time) {
-	leaf := k.now().certificate.Leaf
-	return leaf.NotBefore, leaf.NotAfter
+// Certificate returns the validity of the server's certificate.
+func (k *Keys) Certificate() expiry.Validity { return validityOf(k.now().certificate.Leaf) }
+
+// ClientCA returns the validity of the certificate of the ClientCA that is valid for the longest time. It is zero if
+// clients need no certificate.
+func (k *Keys) ClientCA() expiry.Validity {
+	if ca := k.now().ca; ca != nil {
+		return validityOf(ca)
+	}
+	return expiry.Validity{}
 }
 
-// ClientCA returns when the certificate of the ClientCA is valid that is valid for the longest time; zero times where
-// clients need no certificate.
-func (k *Keys) ClientCA() (from, until time.Time) {
-	if ca := k.now().ca; ca != nil {
-		return ca.NotBefore, ca.NotAfter
-	}
-	return from, until
+func validityOf(c *x509.Certificate) expiry.Validity {
+	return expiry.Validity{From: c.NotBefore, Until: c.NotAfter}
 }
 
 // watchEvery is how often Watch reads the files at least.
@@ -114,9 +115,9 @@ const watchEvery = time.Minute
 func (k *Keys) Watch(ctx context.Context) {
 	var certificate, ca lifetime
 	for {
-		wait := min(watchEvery, certificate.log(k.log, k.files.Cert, k.Certificate))
+		wait := min(watchEvery, certificate.log(k.log, k.files.Cert, k.Certificate()))
 		if k.files.ClientCA != "" {
-			wait = min(wait, ca.log(k.log, k.files.ClientCA, k.ClientCA))
+			wait = min(wait, ca.log(k.log, k.files.ClientCA, k.ClientCA()))
 		}
 		select {
 		case <-time.After(wait):
@@ -128,31 +129,29 @@ func (k *Keys) Watch(ctx context.Context) {
 
 // lifetime is what was logged of a certificate.
 type lifetime struct {
-	until         time.Time // its end
-	soon, expired bool      // are logged
+	until  time.Time // its end
+	logged expiry.State
 }
 
-// log logs what is new about the certificate of a file, and returns how long nothing else will be.
-func (l *lifetime) log(to *event.Log, file string, validity func() (from, until time.Time)) (quiet time.Duration) {
-	from, until := validity()
-	if !until.Equal(l.until) {
-		*l = lifetime{until: until}
+// log logs what is new about the certificate of a file, and returns the time until the next news of the same certificate.
+func (l *lifetime) log(to *event.Log, file string, v expiry.Validity) (quiet time.Duration) {
+	if !v.Until.Equal(l.until) {
+		*l = lifetime{until: v.Until}
 	}
-	now, soon := time.Now(), expiry.Soon(from, until)
-	switch {
-	case now.Before(soon):
-		return soon.Sub(now)
-	case now.After(until):
-		if !l.expired {
-			to.Write(event.CertificateExpired{File: file, Expired: until})
+	now, before := time.Now(), l.logged
+	switch l.logged = v.At(now); l.logged {
+	case expiry.Expired:
+		if before != expiry.Expired {
+			to.Write(event.CertificateExpired{File: file, Expired: v.Until})
 		}
-		l.expired = true
 		return watchEvery
-	case !l.soon:
-		to.Write(event.CertificateExpiresSoon{File: file, Expires: until})
+	case expiry.ExpiresSoon:
+		if before != expiry.ExpiresSoon {
+			to.Write(event.CertificateExpiresSoon{File: file, Expires: v.Until})
+		}
+		return v.Until.Sub(now) + time.Nanosecond // a certificate is valid at the time of its end
 	}
-	l.soon = true
-	return until.Sub(now) + time.Nanosecond // a certificate is valid at the time of its end
+	return v.Soon().Sub(now)
 }
 
 // now returns what the files hold.

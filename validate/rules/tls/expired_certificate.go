@@ -126,7 +126,7 @@ func dated(p *validate.Pass, c *boring.Certificate) (check validate.CheckName, w
 		return checkExpired, "expired on " + c.NotAfter.UTC().Format(dateForm)
 	case !p.Passed(c.NotBefore.Add(-time.Nanosecond)):
 		return checkNotYetValid, "is not valid before " + c.NotBefore.UTC().Format(dateForm)
-	case p.Passed(expiry.Soon(c.NotBefore, c.NotAfter)):
+	case p.Passed(expiry.Validity{From: c.NotBefore, Until: c.NotAfter}.Soon()):
 		return checkExpiresSoon, expiresOn(c)
 	}
 	return "", ""
