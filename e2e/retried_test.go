@@ -95,6 +95,29 @@ func (c *codeServer) module(t *testing.T) string {
 	return `{name: module, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter, filter_name: module, dynamic_module_config: {nack_on_cache_miss: true, module: ` + c.remote() + `}}}`
 }
 
+// fetching is a listener with a filter that Envoy rejects until it has fetched the code of the filter.
+type fetching struct {
+	edge   int    // the port of the listener
+	filter string // of the code
+	tree   func(filters string) string
+}
+
+// newFetching returns a listener with a filter by a dynamic module, or by Wasm code. The server of the code answers 503 to
+// the first missing requests.
+func newFetching(t *testing.T, code string, missing int64, module bool) *fetching {
+	t.Helper()
+	web, from := envoytest.NewUpstream(t, "web"), newCodeServer(t, code, missing)
+	f := &fetching{edge: envoytest.FreePort(t), filter: from.wasm()}
+	if module {
+		f.filter = from.module(t)
+	}
+	f.tree = func(filters string) string {
+		return documents(staticCluster("web", web.Port()), staticCluster("code", from.port),
+			listener("edge", f.edge, "route_config: {"+hosts("web")+"}", "http_filters: ["+filters+router+"]"))
+	}
+	return f
+}
+
 // TestRetried has Envoy reject a listener until it has fetched the code of a filter. Envoy does not
 // try the file again by itself: the watch publishes it once more, until Envoy accepts it, or its
 // reason can't pass, or the ack timeout is over.
@@ -117,22 +140,13 @@ func TestRetried(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			envoytest.Binary(t)
-			web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code(t), test.missing)
-			edge := envoytest.FreePort(t)
-			with := func(filters string) string {
-				return documents(staticCluster("web", web.Port()), staticCluster("code", code.port),
-					listener("edge", edge, "route_config: {"+hosts("web")+"}", "http_filters: ["+filters+router+"]"))
-			}
-			s := newFixture(t, map[string]string{"edge.yaml": with("")})
+			f := newFetching(t, test.code(t), test.missing, test.module)
+			s := newFixture(t, map[string]string{"edge.yaml": f.tree("")})
 			s.args = append(append(s.args, confirmed(s.admin)...), test.args...)
 			s.startWatch(t)
 			s.startEnvoy(t)
 			s.took(t)
-			filter := code.wasm()
-			if test.module {
-				filter = code.module(t)
-			}
-			s.write(t, "edge.yaml", with(filter+", "))
+			s.write(t, "edge.yaml", f.tree(f.filter+", "))
 			line := s.watch.WaitLog(t, "event=step-retried step=listeners ")
 			if !strings.Contains(line, "edge") {
 				t.Errorf("no reason in %s", line)
@@ -156,7 +170,7 @@ func TestRetried(t *testing.T) {
 			if got := s.envoy.Stat(t, "listener_manager.lds.update_rejected"); test.missing > 0 && int(got) != retries+strings.Count(end, "event=rolled-back ") {
 				t.Errorf("rejected %v times, after %d retries", got, retries)
 			}
-			becomes(t, "the page", "200 web", func() string { return ask(t, request{port: edge}).text })
+			becomes(t, "the page", "200 web", func() string { return ask(t, request{port: f.edge}).text })
 		})
 	}
 }
@@ -182,23 +196,14 @@ func TestServedRetried(t *testing.T) {
 			t.Run(test.name+", "+k.name, func(t *testing.T) {
 				t.Parallel()
 				envoytest.Binary(t)
-				web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code(t), test.missing)
-				edge := envoytest.FreePort(t)
-				with := func(filters string) string {
-					return documents(staticCluster("web", web.Port()), staticCluster("code", code.port),
-						listener("edge", edge, "route_config: {"+hosts("web")+"}", "http_filters: ["+filters+router+"]"))
-				}
-				s := serveTree(t, map[string]string{"edge.yaml": with("")})
+				f := newFetching(t, test.code(t), test.missing, test.module)
+				s := serveTree(t, map[string]string{"edge.yaml": f.tree("")})
 				s.admin = envoytest.FreePort(t)
 				s.out = t.TempDir()
 				s.start(t, "--grpc", "unix:"+s.socket, "--ack-quorum", "all", "--ack-timeout", "4s")
 				envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, s.bootstrap(t), k)})
 				s.synced(t)
-				filter := code.wasm()
-				if test.module {
-					filter = code.module(t)
-				}
-				s.write(t, "edge.yaml", with(filter+", "))
+				s.write(t, "edge.yaml", f.tree(f.filter+", "))
 				if line := s.server.WaitLog(t, "event=response-retried "); !strings.Contains(line, "edge") {
 					t.Errorf("no reason in %s", line)
 				}
@@ -212,7 +217,7 @@ func TestServedRetried(t *testing.T) {
 				if !strings.Contains(end, test.ends) {
 					t.Errorf("the change ends with %s, want %s\n%s", end, test.ends, s.server.Log())
 				}
-				becomes(t, "the page", "200 web", func() string { return ask(t, request{port: edge}).text })
+				becomes(t, "the page", "200 web", func() string { return ask(t, request{port: f.edge}).text })
 			})
 		}
 	}
