@@ -21,10 +21,14 @@ import (
 type Confirmation struct {
 	// Quorum is how many of the connected clients that the Snapshot concerns must acknowledge it.
 	Quorum quorum.Quorum
-	// Timeout is how long Confirm waits for them; 0 is 15s. A client that does not answer by then
-	// has not rejected it.
+	// Timeout is how long Confirm waits for the clients; 0 is 15s. A client that does not answer by then
+	// has not rejected the Snapshot.
 	Timeout time.Duration
 }
+
+// defaultTimeout is the time for a confirmation. A client is also sent for so long what it rejects until it has fetched
+// code, if nobody waits for a confirmation.
+const defaultTimeout = 15 * time.Second
 
 // Answers are what the connected clients that a Snapshot concerns say to it.
 type Answers struct {
@@ -42,7 +46,7 @@ type Answers struct {
 // In the second case it publishes the Snapshot before once more. It returns the error of ctx where
 // that ends; the Snapshot is served then unless that was while it was bound.
 func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (Answers, error) {
-	within := cmp.Or(o.Timeout, 15*time.Second)
+	within := cmp.Or(o.Timeout, defaultTimeout)
 	w := newWait(c.registry.polls, within)
 	before, err := c.publish(ctx, s, w)
 	if err != nil {

@@ -10,10 +10,6 @@ import (
 	"xdspub/xds"
 )
 
-// fetchPatience is how long a client that nobody waits for is sent once more what it rejects until it has
-// fetched code. It is the default of Confirmation.Timeout.
-const fetchPatience = 15 * time.Second
-
 // fetches returns the time after which the client is sent a rejected response once more, because the client may
 // accept the response later: Envoy has begun to fetch the code of a filter. fetches returns 0 if not, or if that
 // would be too late for the quorum.
@@ -21,7 +17,7 @@ func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
 	if r.foreign || r.state != s.view.current.Load() || !untilFetched(sub.refusal) {
 		return 0
 	}
-	within := fetchPatience
+	within := defaultTimeout
 	if s.wait != nil {
 		within = time.Until(s.wait.until)
 	}

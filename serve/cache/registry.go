@@ -73,7 +73,8 @@ type rejecting struct{ node, api string }
 // rejections are the NACKs of a node for a type.
 type rejections struct {
 	count   uint64
-	version string // of the last one, until a client takes another one
+	version string // of the last NACK, until a client takes another version
+	retried bool   // the last NACK was
 	last    time.Time
 }
 
@@ -144,9 +145,7 @@ func (r *registry) forget(now time.Time) {
 // rejected counts a NACK of a version, and logs it unless a client of the node has rejected the version before,
 // and taken none since: a hundred replicas may share a node id. A NACK that is retried is logged once, too.
 func (r *registry) rejected(key rejecting, version string, e event.Event) {
-	if _, ok := e.(event.ResponseRetried); ok {
-		version += retried
-	}
+	_, retried := e.(event.ResponseRetried)
 	r.mu.Lock()
 	known := r.rejecting[key]
 	if known == nil {
@@ -154,17 +153,14 @@ func (r *registry) rejected(key rejecting, version string, e event.Event) {
 		r.makeRoom()
 		r.rejecting[key] = known
 	}
-	first := known.count == 0 || known.version != version
+	first := known.count == 0 || known.version != version || known.retried != retried
 	known.count++
-	known.version, known.last = version, time.Now()
+	known.version, known.retried, known.last = version, retried, time.Now()
 	r.mu.Unlock()
 	if first {
 		r.log.Write(e)
 	}
 }
-
-// retried ends the version of a NACK that is retried.
-const retried = " retried"
 
 // takes has a version that a client refused logged once more where one of its node refuses it again: the
 // client has taken another one since. A nil refusal is none.
@@ -174,7 +170,7 @@ func (r *registry) takes(node string, refused *refusal) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.rejecting[rejecting{node, refused.of.API}]; known != nil && strings.TrimSuffix(known.version, retried) == refused.version {
+	if known := r.rejecting[rejecting{node, refused.of.API}]; known != nil && known.version == refused.version {
 		known.version = ""
 	}
 }
