@@ -259,9 +259,11 @@ func (c *Cache) countRejections(list []clients.Client) {
 	for _, r := range c.Rejections() {
 		counts[rejecting{r.Node, r.API}] = r.Count
 	}
-	for _, of := range list {
-		for i := range of.Subscriptions {
-			sub := &of.Subscriptions[i]
+	for i := range list {
+		of := &list[i]
+		of.Subscriptions = slices.Clone(of.Subscriptions) // the registry shares those of a client that is gone
+		for j := range of.Subscriptions {
+			sub := &of.Subscriptions[j]
 			sub.Rejections = counts[rejecting{of.Node, sub.API}]
 		}
 	}

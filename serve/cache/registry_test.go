@@ -3,6 +3,7 @@ package cache_test
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -105,4 +106,34 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// TestClientsAtOnce asks for the list of clients while clients come back, so that the race detector sees both.
+func TestClientsAtOnce(t *testing.T) {
+	c := cache.New(cache.Options{})
+	if err := c.Publish(t.Context(), xds.NewSnapshot(nil)); err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					c.Clients()
+				}
+			}
+		})
+	}
+	for i := range 400 {
+		f := newFake(t, c, fmt.Sprint("node-", i%4))
+		f.ask("", "")
+		f.hear("1")
+		f.stream.Close()
+	}
+	close(done)
+	asking.Wait()
 }
