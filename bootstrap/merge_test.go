@@ -19,15 +19,15 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"xdspub/bootstrap"
+	"xdspub/internal/addr"
 	"xdspub/load"
-	"xdspub/serve/listen"
 )
 
 // options are of an Envoy by ADS, with what no other bootstrap has.
 func options() bootstrap.EnvoyOptions {
 	return bootstrap.EnvoyOptions{
 		Transport: bootstrap.DeltaAggregated,
-		Server:    bootstrap.Server{Address: listen.Address{Network: "tcp", Name: "127.0.0.1:18000"}, Cluster: "the-server"},
+		Server:    bootstrap.Server{Address: addr.Address{Network: "tcp", Name: "127.0.0.1:18000"}, Cluster: "the-server"},
 		NodeID:    "edge-1", NodeCluster: "edge", Region: "eu", Metadata: map[string]string{"tier": "2"},
 		Admin: "127.0.0.1:9901", RuntimeLayers: []bootstrap.RuntimeLayer{{Name: "the-layer"}},
 		StatsTags: map[string]string{"the-tag": "on"}, MaxConnections: 100, MaxHeap: 1 << 30,

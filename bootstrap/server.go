@@ -17,13 +17,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"xdspub/serve/listen"
+	"xdspub/internal/addr"
 )
 
 // Server is the one that resources come from.
 type Server struct {
 	// Address is where it listens, as Envoy sees it: the path of a socket is absolute.
-	Address listen.Address
+	Address addr.Address
 	// Cluster is the name of the cluster that leads there. The server tells it to clients that
 	// don't use an aggregated transport (cache.Options.Cluster).
 	Cluster string
@@ -67,7 +67,7 @@ func (s Server) check() error {
 	return nil
 }
 
-// hostPort returns the host and the port of an address that listen.Parse took.
+// hostPort returns the host and the port of an address that addr.Parse took.
 func (s Server) hostPort() (host string, port uint32) {
 	host, text, _ := net.SplitHostPort(s.Address.Name)
 	n, _ := strconv.ParseUint(text, 10, 16)

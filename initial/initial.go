@@ -15,7 +15,7 @@ import (
 
 	"xdspub/bootstrap"
 	"xdspub/grpcboot"
-	"xdspub/serve/listen"
+	"xdspub/internal/addr"
 )
 
 // File is one file of a new directory.
@@ -91,7 +91,7 @@ func filesBootstrap() ([]byte, error) {
 
 // serveBootstrap returns that of an Envoy that asks a server.
 func serveBootstrap() ([]byte, error) {
-	address, err := listen.Parse(Server)
+	address, err := addr.Parse(Server)
 	if err != nil {
 		return nil, err
 	}

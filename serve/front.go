@@ -23,6 +23,7 @@ import (
 
 	"xdspub/control"
 	"xdspub/event"
+	"xdspub/internal/addr"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/csds"
@@ -156,7 +157,7 @@ func (f *front) isReady() bool {
 
 // listen opens an address, HOST:PORT or unix:PATH.
 func (f *front) listen(ctx context.Context, address string) (net.Listener, error) {
-	a, err := listen.Parse(address)
+	a, err := addr.Parse(address)
 	if err != nil {
 		return nil, err
 	}

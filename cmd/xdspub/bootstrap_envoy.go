@@ -15,11 +15,11 @@ import (
 	"xdspub/bootstrap"
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/internal/addr"
 	"xdspub/load"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
-	"xdspub/serve/listen"
 	"xdspub/xds"
 )
 
@@ -448,7 +448,7 @@ func connect(v values, o *bootstrap.EnvoyOptions) (err error) {
 		return usagef("--server is required for --transport %s: see %s", o.Transport, helpFor("bootstrap envoy"))
 	}
 	o.Server.Cluster = c.String("xds-cluster")
-	if o.Server.Address, err = listen.Parse(server); err != nil {
+	if o.Server.Address, err = addr.Parse(server); err != nil {
 		return v.invalid("server", server, "write HOST:PORT or unix:PATH")
 	}
 	if o.Server.Address.Network == "unix" {

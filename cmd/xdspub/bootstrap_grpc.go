@@ -15,7 +15,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/grpcboot"
-	"xdspub/serve/listen"
+	"xdspub/internal/addr"
 )
 
 func bootstrapGRPCCommand() *cli.Command {
@@ -184,7 +184,7 @@ func isSocket(address string) bool { return strings.HasPrefix(address, "unix:") 
 
 // elsewhere reports whether a server may be on another machine.
 func elsewhere(address string) bool {
-	a, err := listen.Parse(address)
+	a, err := addr.Parse(address)
 	return err != nil && !isSocket(address) || err == nil && !a.Local()
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/check/codes"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 // completeWord is the first argument by which a shell asks how the last of all others can go on.
@@ -203,11 +203,11 @@ func valuesOf(of, placeholder string) (kind string, choices []choice) {
 
 // ruleChoices returns the rules that can be turned on, turned off or explained.
 func ruleChoices(of string) (choices []choice) {
-	codes, off := pipeline.Codes(), check.OptIn()
+	all, off := codes.All(), check.OptIn()
 	if of == "disable" {
-		codes = pipeline.RuleCodes()
+		all = codes.Rules()
 	}
-	for _, code := range diag.WithSubCodes(codes) {
+	for _, code := range diag.WithSubCodes(all) {
 		if of != "enable" || slices.Contains(off, diag.CodeOf(code.Name)) {
 			choices = append(choices, choice{code.Name, code.Summary()})
 		}

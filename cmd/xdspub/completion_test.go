@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check/codes"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 // completionCases are words, the last of which is completed, and what it can be: a kind, and words
@@ -134,8 +134,8 @@ func TestPlaceholders(t *testing.T) {
 		}
 	}
 	look(newApp(io.Discard, io.Discard).Commands)
-	for _, code := range diag.WithSubCodes(pipeline.Codes()) {
-		if strings.ContainsAny(code.Summary(), "\t\n") || !slices.Contains(diag.Names(pipeline.Codes()), code.Name) {
+	for _, code := range diag.WithSubCodes(codes.All()) {
+		if strings.ContainsAny(code.Summary(), "\t\n") || !slices.Contains(diag.Names(codes.All()), code.Name) {
 			t.Errorf("%s can't be a line", code.Name)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"strings"
 
+	"xdspub/check/codes"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 // docsURL is the address of the folder that has this repository's docs/ in it, such as that of a
@@ -15,7 +15,7 @@ import (
 var docsURL string
 
 // documented returns all codes, with the addresses of their pages.
-func documented() ([]diag.Code, error) { return withURLs(docsURL, pipeline.Codes()) }
+func documented() ([]diag.Code, error) { return withURLs(docsURL, codes.All()) }
 
 // withURLs gives codes the addresses of their pages below base; none if that is empty. It returns an
 // error where base is no absolute http or https URL of a folder.

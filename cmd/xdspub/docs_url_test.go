@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/pipeline"
+	"xdspub/check/codes"
 )
 
 // TestURLs: the address of each code leads to a heading of docs/rules.
 func TestURLs(t *testing.T) {
 	const base = "https://example.com/a%20b/blob/v1"
 	for _, address := range []string{base, base + "/"} {
-		codes, err := withURLs(address, pipeline.Codes())
+		codes, err := withURLs(address, codes.All())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestDocsURL(t *testing.T) {
 		"javascript:alert(1)":          "error",
 	} {
 		got := ""
-		codes, err := withURLs(base, pipeline.Codes())
+		codes, err := withURLs(base, codes.All())
 		if err != nil {
 			if got = "error"; !strings.Contains(err.Error(), "DOCS_URL=") {
 				t.Errorf("%q: %v", base, err)

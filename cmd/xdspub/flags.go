@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/check/codes"
 	"xdspub/controller"
 	"xdspub/diag"
 	"xdspub/envoy"
@@ -154,11 +155,11 @@ func checkRules(v values, flag string, given []string) error {
 
 // wrongRule says why a name is not that of a rule that can be turned off; empty where it is.
 func wrongRule(name string) string {
-	rules := diag.Names(pipeline.RuleCodes())
+	rules := diag.Names(codes.Rules())
 	switch meant := nearestRule(rules, name); {
 	case slices.Contains(rules, name):
 		return ""
-	case slices.Contains(diag.Names(pipeline.Codes()), name):
+	case slices.Contains(diag.Names(codes.All()), name):
 		return "this finding can't be turned off, since xdspub can't read the file"
 	case meant != "":
 		return fmt.Sprintf("did you mean %s?", meant)

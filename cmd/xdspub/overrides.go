@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"xdspub/check"
+	"xdspub/check/codes"
 	"xdspub/diag"
 	"xdspub/load"
-	"xdspub/pipeline"
 	"xdspub/policy"
 )
 
@@ -148,7 +148,7 @@ func (r *severityReader) levels(v load.SettingValue, at diag.Position, everywher
 			r.fail(rule.Position, "invalid %s %q: %s", rule.Key, rule.Text, oneOf(policy.Levels, rule.Text))
 			continue
 		}
-		if aboutChange := slices.Contains(diag.Names(pipeline.ChangeCodes()), rule.Key); aboutChange && (!everywhere || level != policy.Kept && level != policy.Dropped) {
+		if aboutChange := slices.Contains(diag.Names(codes.Changes()), rule.Key); aboutChange && (!everywhere || level != policy.Kept && level != policy.Dropped) {
 			r.fail(rule.Position, "%s is about a change of what is published: it is on or off, for all files", rule.Key)
 			continue
 		}

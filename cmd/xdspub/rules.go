@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check/codes"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 func rulesCommand() *cli.Command {
@@ -39,7 +39,7 @@ func rulesCommand() *cli.Command {
 
 func writeRules(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, code := range diag.WithSubCodes(pipeline.Codes()) {
+	for _, code := range diag.WithSubCodes(codes.All()) {
 		fmt.Fprintf(tw, "%s\t%s\t%s\n", code.Name, code.Severity, code.Summary())
 	}
 	return tw.Flush()
@@ -89,7 +89,7 @@ func explainCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			for _, code := range diag.WithSubCodes(pipeline.Codes()) {
+			for _, code := range diag.WithSubCodes(codes.All()) {
 				if code.Name == name {
 					return explain(c.App.Writer, code)
 				}
@@ -122,7 +122,7 @@ func nearestRule(names []string, word string) string {
 
 // unknownRule says that there is no rule of a name, and which may have been meant.
 func unknownRule(name string) error {
-	if meant := nearestRule(diag.Names(pipeline.Codes()), name); meant != "" {
+	if meant := nearestRule(diag.Names(codes.All()), name); meant != "" {
 		return usagef("unknown rule %q: did you mean %s?", name, meant)
 	}
 	return usagef("unknown rule %q: run xdspub rules for a list", name)

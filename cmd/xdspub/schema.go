@@ -11,9 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/check/codes"
 	"xdspub/diag"
 	"xdspub/load"
-	"xdspub/pipeline"
 	"xdspub/policy"
 )
 
@@ -43,12 +43,11 @@ func writeSchema(w io.Writer) error { return writeJSON(w, settingsSchema()) }
 // settingsSchema returns the schema of a settings file. It takes nothing that is refused, as far as a
 // schema can tell, and asks for the plain form where there are several: true, not "yes".
 func settingsSchema() schema {
-	codes := diag.WithSubCodes(pipeline.RuleCodes())
 	rules := make(schema)
-	for _, code := range codes {
+	for _, code := range diag.WithSubCodes(codes.Rules()) {
 		rules[code.Name] = schema{"$ref": "#/$defs/severity", "description": code.Summary()}
 	}
-	changes := diag.Names(pipeline.ChangeCodes())
+	changes := diag.Names(codes.Changes())
 	for _, name := range changes {
 		rules[name].(schema)["$ref"] = "#/$defs/switch"
 	}
@@ -77,7 +76,7 @@ func settingsSchema() schema {
 	return schema{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "settings of xdspub",
 		"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false,
-		"$defs": schema{"rule": schema{"enum": diag.Names(pipeline.RuleCodes())}, "severity": schema{"enum": severities}, "switch": schema{"enum": off}},
+		"$defs": schema{"rule": schema{"enum": diag.Names(codes.Rules())}, "severity": schema{"enum": severities}, "switch": schema{"enum": off}},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/event"
+	"xdspub/internal/addr"
 	"xdspub/quorum"
 	"xdspub/serve"
 	"xdspub/serve/admit"
@@ -127,7 +128,7 @@ func checkAddresses(v values) error {
 	for _, flag := range []string{"grpc", "http"} {
 		for _, address := range value(v, flag, v.c.StringSlice) {
 			n++
-			if _, err := listen.Parse(address); err != nil {
+			if _, err := addr.Parse(address); err != nil {
 				return v.invalid(flag, address, "write HOST:PORT or unix:PATH")
 			}
 		}

@@ -13,9 +13,9 @@ import (
 	"xdspub/clients"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/internal/addr"
 	"xdspub/internal/expiry"
 	"xdspub/serve/csds"
-	"xdspub/serve/listen"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -85,7 +85,7 @@ func servedStatus(c *cli.Context, address, format string) error {
 	if c.Args().Present() {
 		return usagef("--serve asks the server about its own source tree: leave out the tree")
 	}
-	if _, err := listen.Parse(address); err != nil {
+	if _, err := addr.Parse(address); err != nil {
 		return usagef("invalid --serve %q: write HOST:PORT or unix:PATH", address)
 	}
 	files, err := askedFiles(c, address)

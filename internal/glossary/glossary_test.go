@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/pipeline"
+	"xdspub/check/codes"
 )
 
 const root = "../.."
@@ -96,7 +96,7 @@ var riddles = regexp.MustCompile(`\b(?:` + strings.Join([]string{
 
 // TestSummaries: the first line of a rule's Doc is a sentence in plain words, and fits a line.
 func TestSummaries(t *testing.T) {
-	for _, code := range pipeline.Codes() {
+	for _, code := range codes.All() {
 		summary := code.Summary()
 		if found := riddles.FindString(summary); found != "" {
 			t.Errorf("%s: %q: %q has to be read twice", code.Name, summary, found)

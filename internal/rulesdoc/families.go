@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"xdspub/check/codes"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 // family is the codes of one page.
@@ -38,7 +38,7 @@ func families(root string) ([]*family, error) {
 		return nil, err
 	}
 	list := slices.Concat([]*family{reading, following}, validation, []*family{change, publishing})
-	for _, c := range pipeline.Codes() {
+	for _, c := range codes.All() {
 		i := slices.IndexFunc(list, func(f *family) bool { return f.name == c.Family })
 		if i < 0 {
 			return nil, fmt.Errorf("%s is of the family %q, which has no page", c.Name, c.Family)

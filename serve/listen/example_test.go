@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"xdspub/internal/addr"
 	"xdspub/serve/listen"
 )
 
@@ -17,7 +18,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	address, err := listen.Parse("unix:" + filepath.Join(dir, "xds.sock"))
+	address, err := addr.Parse("unix:" + filepath.Join(dir, "xds.sock"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,3 +1,12 @@
+// Package listen is where clients connect: sockets, their certificates, and how many connections
+// there may be.
+//
+//	address, err := addr.Parse("unix:/run/xdspub/xds.sock")
+//	…
+//	l, err := listen.Listen(ctx, address, listen.Options{})
+//
+// A connection by a Unix socket or by TLS is private. One by plain TCP is not, and Listen takes
+// only loopback addresses for these unless Options.Insecure says otherwise.
 package listen
 
 import (
@@ -6,6 +15,7 @@ import (
 	"net"
 
 	"xdspub/event"
+	"xdspub/internal/addr"
 )
 
 // Options say how to listen.
@@ -26,7 +36,7 @@ type Options struct {
 
 // Listen listens on an Address. Its connections are plain: Keys.Config is for whoever serves
 // them.
-func Listen(ctx context.Context, a Address, o Options) (net.Listener, error) {
+func Listen(ctx context.Context, a addr.Address, o Options) (net.Listener, error) {
 	if o.Keys == nil && !o.Insecure && !a.Local() {
 		return nil, fmt.Errorf("listen on %s: other machines can connect, and there is no TLS: give --tls-cert and --tls-key, or a loopback address, or a Unix socket; --insecure allows it", a)
 	}

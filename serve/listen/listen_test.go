@@ -17,33 +17,11 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/addr"
 	"xdspub/internal/certs"
 	"xdspub/serve/memory"
 	"xdspub/serve/turns"
 )
-
-func TestParse(t *testing.T) {
-	for text, want := range map[string]Address{
-		"127.0.0.1:1":   {"tcp", "127.0.0.1:1"},
-		"[::1]:1":       {"tcp", "[::1]:1"},
-		":18000":        {"tcp", ":18000"},
-		"xds.test:1":    {"tcp", "xds.test:1"},
-		"unix:/run/a":   {"unix", "/run/a"},
-		"unix:a.sock":   {"unix", "a.sock"},
-		"":              {},
-		"18000":         {},
-		"unix:":         {},
-		"unix:@a":       {}, // everybody may connect to such a name
-		"host:http":     {},
-		"host:65536":    {},
-		"host:-1":       {},
-		"http://host:1": {},
-	} {
-		if is, err := Parse(text); is != want || (err == nil) != (want != Address{}) {
-			t.Errorf("%q: %v, %v", text, is, err)
-		}
-	}
-}
 
 // TestLoopback: without TLS nobody on another machine may connect, unless that is asked for.
 func TestLoopback(t *testing.T) {
@@ -51,7 +29,7 @@ func TestLoopback(t *testing.T) {
 		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "::ffff:127.0.0.1": true, "localhost": true,
 		"": false, "0.0.0.0": false, "::": false, "192.0.2.1": false, "localhost.test": false, "0": false,
 	} {
-		a, err := Parse(net.JoinHostPort(host, "0"))
+		a, err := addr.Parse(net.JoinHostPort(host, "0"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,11 +37,11 @@ func TestLoopback(t *testing.T) {
 			t.Errorf("%s: local is %v", a, a.Local())
 		}
 	}
-	if _, err := Listen(t.Context(), Address{"tcp", "0.0.0.0:0"}, Options{}); err == nil || !strings.Contains(err.Error(), "--insecure") {
+	if _, err := Listen(t.Context(), addr.Address{Network: "tcp", Name: "0.0.0.0:0"}, Options{}); err == nil || !strings.Contains(err.Error(), "--insecure") {
 		t.Error(err)
 	}
 	for _, o := range []Options{{Insecure: true}, {Keys: new(Keys)}} {
-		l, err := Listen(t.Context(), Address{"tcp", "0.0.0.0:0"}, o)
+		l, err := Listen(t.Context(), addr.Address{Network: "tcp", Name: "0.0.0.0:0"}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +51,7 @@ func TestLoopback(t *testing.T) {
 
 func TestSocket(t *testing.T) {
 	dir := t.TempDir()
-	at := Address{"unix", filepath.Join(dir, "s")}
+	at := addr.Address{Network: "unix", Name: filepath.Join(dir, "s")}
 	l, err := Listen(t.Context(), at, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -125,17 +103,17 @@ func TestSocket(t *testing.T) {
 		if err := make(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Listen(t.Context(), Address{"unix", path}, Options{}); err == nil || !strings.Contains(err.Error(), "no socket") {
+		if _, err := Listen(t.Context(), addr.Address{Network: "unix", Name: path}, Options{}); err == nil || !strings.Contains(err.Error(), "no socket") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Lstat(path); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Listen(t.Context(), Address{"unix", filepath.Join(dir, "none", "s")}, Options{}); err == nil {
+	if _, err := Listen(t.Context(), addr.Address{Network: "unix", Name: filepath.Join(dir, "none", "s")}, Options{}); err == nil {
 		t.Error("no folder")
 	}
-	if _, err := Listen(t.Context(), Address{"unix", filepath.Join(dir, strings.Repeat("x", 120))}, Options{}); err == nil {
+	if _, err := Listen(t.Context(), addr.Address{Network: "unix", Name: filepath.Join(dir, strings.Repeat("x", 120))}, Options{}); err == nil {
 		t.Error("no system has such long names")
 	}
 }
@@ -147,7 +125,7 @@ func TestSocketIsMadeAgain(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	at := Address{"unix", filepath.Join(dir, "s")}
+	at := addr.Address{Network: "unix", Name: filepath.Join(dir, "s")}
 	var log bytes.Buffer
 	l, err := Listen(t.Context(), at, Options{Log: event.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -246,13 +224,13 @@ func TestSocketIsMadeAgain(t *testing.T) {
 
 func TestSocketGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	if _, err := Listen(t.Context(), Address{"unix", path}, Options{Group: "no-such-group"}); err == nil || !strings.Contains(err.Error(), "no-such-group") {
+	if _, err := Listen(t.Context(), addr.Address{Network: "unix", Name: path}, Options{Group: "no-such-group"}); err == nil || !strings.Contains(err.Error(), "no-such-group") {
 		t.Error(err)
 	}
 	if os.Getuid() != 0 {
 		return // only root may give a file to any group
 	}
-	l, err := Listen(t.Context(), Address{"unix", path}, Options{Group: "12345"})
+	l, err := Listen(t.Context(), addr.Address{Network: "unix", Name: path}, Options{Group: "12345"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +243,7 @@ func TestSocketGroup(t *testing.T) {
 func TestGate(t *testing.T) {
 	var log bytes.Buffer
 	gate := NewGate(GateOptions{Connections: 2, Rate: 1000, Log: event.New(slog.NewTextHandler(&log, nil))})
-	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Gate: gate})
+	l, err := Listen(t.Context(), addr.Address{Network: "tcp", Name: "127.0.0.1:0"}, Options{Gate: gate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +398,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	}
 	all := turns.New(1)
 	gate := NewGate(GateOptions{Connections: 1000, Rate: 1000, Turns: all})
-	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Keys: keys, Gate: gate})
+	l, err := Listen(t.Context(), addr.Address{Network: "tcp", Name: "127.0.0.1:0"}, Options{Keys: keys, Gate: gate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -586,7 +564,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Keys: k})
+	l, err := Listen(t.Context(), addr.Address{Network: "tcp", Name: "127.0.0.1:0"}, Options{Keys: k})
 	if err != nil {
 		t.Fatal(err)
 	}

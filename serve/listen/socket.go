@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/addr"
 	"xdspub/internal/usergroup"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +24,7 @@ const socketMode = 0o660
 
 // socket is a Unix socket that removes its file at its end, and makes the file again if somebody removes it.
 type socket struct {
-	at    Address
+	at    addr.Address
 	gid   int // -1 for none
 	log   *event.Log
 	close context.CancelFunc
@@ -36,7 +37,7 @@ type socket struct {
 
 // listenUnix listens on a Unix socket. It replaces the file of a process that was killed, and
 // nothing else.
-func listenUnix(ctx context.Context, at Address, group string, log *event.Log) (net.Listener, error) {
+func listenUnix(ctx context.Context, at addr.Address, group string, log *event.Log) (net.Listener, error) {
 	gid, err := groupID(group)
 	if err != nil {
 		return nil, err

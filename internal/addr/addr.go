@@ -1,13 +1,5 @@
-// Package listen is where clients connect: addresses and sockets, their certificates, and how
-// many connections there may be.
-//
-//	address, err := listen.Parse("unix:/run/xdspub/xds.sock")
-//	…
-//	l, err := listen.Listen(ctx, address, listen.Options{})
-//
-// A connection by a Unix socket or by TLS is private. One by plain TCP is not, and Listen takes
-// only loopback addresses for these unless Options.Insecure says otherwise.
-package listen
+// Package addr reads the addresses on which xdspub listens and to which clients connect.
+package addr
 
 import (
 	"fmt"

@@ -1,4 +1,5 @@
-package pipeline
+// Package codes lists the codes of the findings of every stage.
+package codes
 
 import (
 	"cmp"
@@ -14,14 +15,14 @@ import (
 	"xdspub/planner"
 )
 
-// RuleCodes returns the codes that can be disabled.
-func RuleCodes() []diag.Code { return slices.Concat(check.RuleCodes(), planner.RuleCodes()) }
+// Rules returns the codes that can be disabled.
+func Rules() []diag.Code { return slices.Concat(check.RuleCodes(), planner.RuleCodes()) }
 
-// ChangeCodes returns those of RuleCodes that are about a change of what is published.
-func ChangeCodes() []diag.Code { return planner.RuleCodes() }
+// Changes returns the codes of Rules that are about a change of what is published.
+func Changes() []diag.Code { return planner.RuleCodes() }
 
-// Codes returns all codes that a finding can have, of every stage, sorted and each once.
-func Codes() []diag.Code {
+// All returns all codes that a finding can have, of every stage, sorted and each once.
+func All() []diag.Code {
 	codes := slices.Concat(
 		check.Codes(), planner.Codes(), diag.InFamily("publishing", slices.Concat(confirm.Codes, clients.Codes)),
 		diag.InFamily("following", slices.Concat(bootstrap.Codes, trial.Codes, importer.Codes)),
