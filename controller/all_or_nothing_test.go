@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"xdspub/publish"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 )
 
 // rejecting is a Confirmer whose Envoy rejects each step while on is set.
@@ -52,7 +52,7 @@ func TestAllOrNothing(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Watch(ctx, all, WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
+		ended <- Watch(ctx, all, WatchOptions{Watch: notify.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
 	}()
 	published := func() {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestAllOrNothingWithoutOne(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Watch(ctx, all, WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
+		ended <- Watch(ctx, all, WatchOptions{Watch: notify.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
 	}()
 	for i := range 3 {
 		logs["a"].wait(t, "event=published target=a")

@@ -18,7 +18,7 @@ import (
 	"xdspub/pipeline"
 	"xdspub/planner"
 	"xdspub/publish"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 )
 
 const (
@@ -201,7 +201,7 @@ func TestWatch(t *testing.T) {
 	go func() {
 		ended <- Watch(ctx, []Options{s.o}, WatchOptions{
 			Log:    s.o.Log,
-			Watch:  watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour},
+			Watch:  notify.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour},
 			Hangup: hangup,
 			Reload: func() ([]Options, bool, error) {
 				mu.Lock()

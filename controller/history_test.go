@@ -30,7 +30,7 @@ import (
 	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/render"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 	"xdspub/xds"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
@@ -191,7 +191,7 @@ func (h *history) start() {
 	}}), h.o)
 	var err error
 	// Nothing is watched: a history tells what changed.
-	h.w.source.watcher, err = watch.New(h.t.Context(), h.o.Source.Path, watch.Options{Poll: time.Hour, Skip: load.Hidden})
+	h.w.source.watcher, err = notify.New(h.t.Context(), h.o.Source.Path, notify.Options{Poll: time.Hour, Skip: load.Hidden})
 	h.tree.must(err)
 	h.tree.must(h.w.Open())
 	h.w.retry = h.random.IntN(4) == 0
@@ -213,7 +213,7 @@ func (h *history) next() {
 	if h.random.IntN(6) > 0 {
 		h.tree.heal()
 	}
-	a, reason := h.answersNext(), string(watch.Change)
+	a, reason := h.answersNext(), string(notify.Change)
 	switch n := h.random.IntN(20); {
 	case n < 2:
 		d := time.Duration(h.random.IntN(16)) * time.Minute
@@ -225,7 +225,7 @@ func (h *history) next() {
 			reason = trimming
 		}
 	case n < 4:
-		reason = string(watch.Rescan)
+		reason = string(notify.Rescan)
 	case n < 5:
 		h.w.retry = true
 		reason = "SIGHUP"
@@ -240,7 +240,7 @@ func (h *history) next() {
 	case n < 9:
 		h.harm()
 		if n == 8 {
-			reason = string(watch.Rescan)
+			reason = string(notify.Rescan)
 		}
 	}
 	h.turn(reason, a)
@@ -298,15 +298,15 @@ func (h *history) end() {
 	h.o.WarningsAsErrors, h.o.InotifyBudget, h.edited = false, 100, true
 	h.tree.heal()
 	for range 2 { // a trim can open the way for what the first rescan can't publish
-		h.turn(string(watch.Rescan), noAnswers)
+		h.turn(string(notify.Rescan), noAnswers)
 		h.pass(2 * h.o.TrimDelay)
 		h.turn(trimming, noAnswers)
 	}
-	if result := h.turn(string(watch.Rescan), noAnswers); result.Outcome != control.Published {
+	if result := h.turn(string(notify.Rescan), noAnswers); result.Outcome != control.Published {
 		return // the tree is not right, or not on the way from what is out
 	}
 	before := h.contents(h.w.options.Out)
-	h.turn(string(watch.Rescan), noAnswers)
+	h.turn(string(notify.Rescan), noAnswers)
 	if diff := cmp.Diff(before, h.contents(h.w.options.Out)); diff != "" {
 		h.t.Errorf("nothing changed, and something moved (-before +after):\n%s", diff)
 	}
@@ -337,21 +337,21 @@ func (h *history) turn(reason string, a answers) control.Result {
 	h.said = append(h.said, strings.ReplaceAll(fmt.Sprintf("%s, %+v, changed: %v", reason, a, changed), h.tree.src+"/", ""))
 	out, copied := h.w.options.Out, filepath.Join(h.dir, "cold")
 	h.copy(out, copied)
-	h.w.source.unread = h.w.source.unread.And(watch.Changes{Paths: changed})
+	h.w.source.unread = h.w.source.unread.And(notify.Changes{Paths: changed})
 	before, retry, waiting := h.w.settled, h.w.retry, h.retiredClusters()
 	got := h.warm(reason, a)
 	h.said = append(h.said, fmt.Sprintf("\t%s %s", got.Result.Outcome, got.Error))
 	want := h.cold(copied, reason, a, retry)
 	ended := a.ends >= 0 && got.Error != ""
 	switch {
-	case h.damaged && (reason == string(watch.Change) || reason == trimming): // it trusts what it knows
+	case h.damaged && (reason == string(notify.Change) || reason == trimming): // it trusts what it knows
 	default:
 		h.damaged = false
 		h.compare(want, got)
 	}
 	if before != nil && h.w.settled != nil {
 		compareDelta(h.t, before, h.w.settled)
-		if changes, ok := h.w.settled.ChangesSince(before); ok && reason == string(watch.Change) {
+		if changes, ok := h.w.settled.ChangesSince(before); ok && reason == string(notify.Change) {
 			happened.count(changes)
 			if h.trimmed {
 				happened.add(wasChangedAfterTrim)

@@ -16,7 +16,7 @@ import (
 	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/revision"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 )
 
 // Watch publishes the source tree whenever it changes, until ctx ends: then it returns nil. all are the
@@ -31,15 +31,15 @@ func Watch(ctx context.Context, all []Options, o WatchOptions) error {
 // source is a source tree that is watched for all its targets.
 type source struct {
 	o       WatchOptions
-	watcher *watch.Watcher
+	watcher *notify.Watcher
 	outs    atomic.Pointer[[]string] // the output directories, absolute, for the watcher
 
 	looking chan struct{} // is full while somebody looks, whom the following belongs to
 	all     []Options     // of the targets, as the settings say now
 	tree    *check.Tree
-	unread  watch.Changes // of the source tree, since it was read
-	inlined []string      // files that go into resources
-	said    diag.List     // the findings that all targets have, as logged last
+	unread  notify.Changes // of the source tree, since it was read
+	inlined []string       // files that go into resources
+	said    diag.List      // the findings that all targets have, as logged last
 	looks   uint64
 
 	last atomic.Pointer[look]
@@ -126,7 +126,7 @@ func (s *source) revision(context.Context) string {
 func (s *source) run(ctx context.Context) (err error) {
 	at := s.o.Watch
 	at.Ignore, at.Skip, at.Files, at.Log = s.ignored, load.Hidden, s.extraFiles(), s.o.Log
-	s.watcher, err = watch.New(ctx, s.all[0].Source.Path, at)
+	s.watcher, err = notify.New(ctx, s.all[0].Source.Path, at)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -224,7 +224,7 @@ func (s *source) want(reason string) uint64 {
 	defer s.mu.Unlock()
 	if reason != starting || s.wanted == 0 {
 		s.wanted++
-		s.whole = s.whole || reason != string(watch.Change)
+		s.whole = s.whole || reason != string(notify.Change)
 		s.again = s.again || reason == hangup
 	}
 	return s.wanted
@@ -278,9 +278,9 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 	}
 	var whole bool
 	next.wanted, whole, again = s.begin() // before the tree is read: what is wanted from here on is wanted anew
-	s.watcher.Read(ctx, func(c watch.Changes) {
+	s.watcher.Read(ctx, func(c notify.Changes) {
 		// What somebody asks for comes before the events of what was done just before it.
-		s.unread = s.unread.And(c).And(watch.Changes{All: whole})
+		s.unread = s.unread.And(c).And(notify.Changes{All: whole})
 		if s.unread.All {
 			next.whole = next.n
 		}
@@ -299,7 +299,7 @@ func (s *source) tellOthers(by *watching, last, next *look) {
 	defer s.mu.Unlock()
 	for _, w := range s.publishers {
 		if w != by && (next.agreement != nil || !next.sameFor(w.target, last)) {
-			w.tell(news{string(watch.Change), next.wanted})
+			w.tell(news{string(notify.Change), next.wanted})
 		}
 	}
 }
@@ -342,7 +342,7 @@ func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.unread = watch.Changes{}
+	s.unread = notify.Changes{}
 	s.inlined = checked.Inlined
 	return checked, s.watcher.Also(s.extraFiles()...)
 }

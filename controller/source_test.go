@@ -11,7 +11,7 @@ import (
 
 	"xdspub/event"
 	"xdspub/publish"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 	"xdspub/xds"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
@@ -65,7 +65,7 @@ func TestTargetsDoNotWait(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Watch(ctx, all, WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
+		ended <- Watch(ctx, all, WatchOptions{Watch: notify.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
 	}()
 	logs["b"].wait(t, "event=published target=b")
 	for i := range 3 {
@@ -99,7 +99,7 @@ func TestServedVariants(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- Watch(ctx, []Options{s.o}, WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
+			ended <- Watch(ctx, []Options{s.o}, WatchOptions{Watch: notify.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
 		}()
 		log.wait(t, "event=published")
 		s.write(perEnvironment(1, 2))
@@ -131,7 +131,7 @@ func TestTargetThatCannotBegin(t *testing.T) {
 	if err := other.Open(); err != nil {
 		t.Fatal(err)
 	}
-	o := WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}}
+	o := WatchOptions{Watch: notify.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}}
 	come := make(chan struct{}, 1)
 	o.Reload = func() ([]Options, bool, error) {
 		select {

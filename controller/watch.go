@@ -18,7 +18,7 @@ import (
 	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/published"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 	"xdspub/xds"
 )
 
@@ -26,7 +26,7 @@ import (
 type WatchOptions struct {
 	// Watch says when Watch reads the source tree. It sets Ignore, Skip, Files and Log
 	// itself.
-	Watch watch.Options
+	Watch notify.Options
 	// Log is for what concerns all targets.
 	Log *event.Log
 	// Settings is a file that counts as part of the source; it may be missing.
@@ -113,7 +113,7 @@ func (w *watching) tell(n news) {
 
 // run publishes until ctx ends or the target is gone.
 func (w *watching) run(ctx context.Context) {
-	defer w.source.tell(string(watch.Change)) // somebody may wait for the directory
+	defer w.source.tell(string(notify.Change)) // somebody may wait for the directory
 	defer w.Close()
 	defer w.control.Close()
 	defer w.asking.Wait()
@@ -220,7 +220,7 @@ func (w *watching) heed(ctx context.Context, n news) {
 	case n.reason == removed:
 		w.gone = true
 		return
-	case n.reason == string(watch.Change) && last != nil && last.n == w.seen && last.wanted >= n.wanted:
+	case n.reason == string(notify.Change) && last != nil && last.n == w.seen && last.wanted >= n.wanted:
 		return // it was looked at for another target, and is published
 	case n.reason == hangup:
 		w.changeLog.forget() // asked for: say all again
@@ -300,7 +300,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 		if err := w.keepRevision(ctx, checked.Snapshot.ID()); err != nil {
 			return o, err
 		}
-		if reason == string(watch.Rescan) {
+		if reason == string(notify.Rescan) {
 			w.source.foundNothing(found)
 		}
 		w.giveBack()

@@ -9,7 +9,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/publish"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 )
 
 // TestWholeLook: whatever looks at the whole source tree looks at the whole output directory.
@@ -29,7 +29,7 @@ func TestWholeLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.source.unread.All = true
-	turn(string(watch.Change))
+	turn(string(notify.Change))
 	if _, err := os.Stat(clusters); err != nil {
 		t.Errorf("after a look at the whole tree: %v", err)
 	}
@@ -52,9 +52,9 @@ func TestRescanOfWrongTree(t *testing.T) {
 	if err := os.Remove(clusters); err != nil {
 		t.Fatal(err)
 	}
-	turn(string(watch.Rescan), wrong)
+	turn(string(notify.Rescan), wrong)
 	w.source.unread.Paths = []string{filepath.Join(s.o.Source.Path, "web.yaml")}
-	turn(string(watch.Change), web)
+	turn(string(notify.Change), web)
 	if _, err := os.Stat(clusters); err != nil {
 		t.Errorf("after the edit: %v", err)
 	}
@@ -66,7 +66,7 @@ func watchingOf(t *testing.T, s *site) *watching {
 	w := newWatching(newSource([]Options{s.o}, WatchOptions{}), s.o)
 	t.Cleanup(w.Close)
 	var err error
-	if w.source.watcher, err = watch.New(t.Context(), s.o.Source.Path, watch.Options{}); err != nil {
+	if w.source.watcher, err = notify.New(t.Context(), s.o.Source.Path, notify.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -105,7 +105,7 @@ func TestRescanOfNothing(t *testing.T) {
 			rescan := func() {
 				t.Helper()
 				w.source.unread.All = true
-				if _, err := w.turn(t.Context(), string(watch.Rescan)); err != nil {
+				if _, err := w.turn(t.Context(), string(notify.Rescan)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -115,7 +115,7 @@ func TestRescanOfNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.source.unread.All = true
-			found, err := w.source.look(t.Context(), w, w.source.want(string(watch.Rescan)))
+			found, err := w.source.look(t.Context(), w, w.source.want(string(notify.Rescan)))
 			if err != nil {
 				t.Fatal(err)
 			}

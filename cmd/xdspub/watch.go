@@ -20,7 +20,7 @@ import (
 	"xdspub/event"
 	"xdspub/load"
 	"xdspub/trim"
-	"xdspub/watch"
+	"xdspub/watch/notify"
 )
 
 func watchCommand() *cli.Command {
@@ -101,7 +101,7 @@ func watchUntil(ctx context.Context, v *values, all []controller.Options, option
 	log := all[0].Log.For("") // for all of them
 	live := liveSettings{v: v, out: v.file["out"], source: source, log: log, options: options}
 	return controller.Watch(ctx, withClocks(all), controller.WatchOptions{
-		Watch: watch.Options{
+		Watch: notify.Options{
 			QuietPeriod: value(*v, "quiet-period", v.c.Duration), Rescan: value(*v, "rescan", v.c.Duration), Poll: value(*v, "poll", v.c.Duration),
 		},
 		Log:         log,

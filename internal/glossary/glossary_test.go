@@ -110,7 +110,7 @@ func TestSummaries(t *testing.T) {
 // spoken are the packages whose texts a user meets, but for the rules.
 var spoken = []string{
 	"bind", "bootstrap", "check", "cmd/xdspub", "confirm", "control", "controller", "diag", "envoy", "follow", "gitdir", "grpcboot", "planner",
-	"publish", "published", "render", "report", "revision", "safefile", "status", "trim", "watch",
+	"publish", "published", "render", "report", "revision", "safefile", "status", "trim", "watch/notify",
 	"load", "diff", "xds", "validate/*", "validate/rules/*",
 }
 

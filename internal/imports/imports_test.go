@@ -53,7 +53,7 @@ var may = map[string][]string{
 	"initial":                {"diag", "bootstrap", "grpcboot", "internal/addr"},
 	"importer":               {"diag", "xds", "load", "render", "bootstrap"},
 	"publish":                {"event", "diag", "safefile", "internal/fspath", "internal/names", "internal/usergroup"},
-	"watch":                  {"event", "gitdir", "safefile", "internal/fspath"},
+	"watch/notify":           {"event", "gitdir", "safefile", "internal/fspath"},
 	"envoy":                  {"event", "diag", "quorum", "safefile", "internal/fspath"},
 	"quorum":                 {},
 	"published":              {"event", "envoyapi", "xds", "load", "render", "publish", "envoy", "internal/fspath", "internal/names"},
@@ -66,7 +66,7 @@ var may = map[string][]string{
 	"scope":                  {"check", "diag", "gitdir", "internal/fspath", "load", "report", "revision", "safefile"},
 	"check/codes":            {"check", "planner", "confirm", "clients", "bootstrap", "bootstrap/trial", "importer", "diag"},
 	"pipeline":               {"event", "diag", "xds", "check", "render", "publish", "published", "planner", "confirm", "trim", "envoy", "revision"},
-	"controller":             {"event", "diag", "xds", "bind", "load", "publish", "watch", "envoy", "control", "check", "diff", "planner", "published", "pipeline", "confirm", "revision", "internal/fspath", "clients", "xds/params", "xds/variants"},
+	"controller":             {"event", "diag", "xds", "bind", "load", "publish", "watch/notify", "envoy", "control", "check", "diff", "planner", "published", "pipeline", "confirm", "revision", "internal/fspath", "clients", "xds/params", "xds/variants"},
 	"serve":                  {"diag", "event", "xds", "xds/xdstp", "internal/addr", "serve/admit", "serve/cache", "serve/listen", "serve/memory", "serve/rest", "serve/turns", "clients", "control", "serve/csds", "xds/params", "xds/variants"},
 	"serve/cache":            {"event", "diag", "diff", "quorum", "xds", "xds/xdstp", "xds/params", "xds/variants", "bind", "clients"},
 	"serve/listen":           {"event", "internal/addr", "safefile", "internal/expiry", "internal/usergroup", "serve/memory", "serve/turns"},
@@ -75,7 +75,7 @@ var may = map[string][]string{
 	"serve/turns":            {},
 	"serve/rest":             {"diag", "xds", "xds/params", "xds/xdstp", "serve/admit", "serve/cache", "serve/memory", "serve/turns"},
 	"clients":                {"diag"},
-	"cmd/xdspub":             {"check/codes", "internal/addr", "internal/expiry", "xds/params", "xds/variants", "scope", "revision", "event", "diag", "gitdir", "report", "quorum", "xds", "xds/xdstp", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "oracle", "baseline", "planner", "policy", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
+	"cmd/xdspub":             {"check/codes", "internal/addr", "internal/expiry", "xds/params", "xds/variants", "scope", "revision", "event", "diag", "gitdir", "report", "quorum", "xds", "xds/xdstp", "load", "render", "publish", "watch/notify", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "oracle", "baseline", "planner", "policy", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
 	"serve/csds":             {"serve/memory", "clients", "control", "diag", "safefile", "xds", "internal/expiry"},
 	"control":                {"clients", "diag"},
 	"validate/cel":           {"validate/re2"},
@@ -89,7 +89,7 @@ var may = map[string][]string{
 var only = map[string][]string{
 	"os/exec":                                    {"revision", "bootstrap/trial"}, // these start git, and the user's own Envoy
 	"log/slog":                                   {"event", "cmd/xdspub"},         // what is logged is an event
-	"github.com/fsnotify/fsnotify":               {"watch"},
+	"github.com/fsnotify/fsnotify":               {"watch/notify"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},
 	"go.yaml.in/yaml":                            {"load", "bootstrap", "importer"},

@@ -1,4 +1,4 @@
-package watch
+package notify
 
 // errorQueue takes errors from a channel at once, and keeps them until they are
 // fetched. fsnotify hands one over with its lock held, and who fetches it also makes

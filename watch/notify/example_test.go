@@ -1,4 +1,4 @@
-package watch_test
+package notify_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"xdspub/watch"
+	"xdspub/watch/notify"
 )
 
 // A signal says "look again", once for a burst of changes.
@@ -18,7 +18,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(tree)
-	w, err := watch.New(context.Background(), tree, watch.Options{QuietPeriod: 50 * time.Millisecond, Rescan: -1})
+	w, err := notify.New(context.Background(), tree, notify.Options{QuietPeriod: 50 * time.Millisecond, Rescan: -1})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println("look again:", <-w.Signals())
-	w.Read(ctx, func(watch.Changes) { // not while git is at work on the tree
+	w.Read(ctx, func(notify.Changes) { // not while git is at work on the tree
 		text, err := os.ReadFile(filepath.Join(tree, "web.yaml"))
 		fmt.Printf("%s%v\n", text, err)
 	})

@@ -1,4 +1,4 @@
-// Package watch turns directories into "changed" signals.
+// Package notify turns directories into "changed" signals.
 //
 // A signal says only: look again. Editors save by writing in place, by renaming over,
 // or by moving the old file away first; events of one save come in different orders on
@@ -33,10 +33,10 @@
 // them all: never with some, because Envoy needs watches of the same user, and
 // aborts when it gets none.
 //
-//	w, err := watch.New(ctx, "/etc/xds", watch.Options{})
+//	w, err := notify.New(ctx, "/etc/xds", notify.Options{})
 //	if err != nil { … }
 //	go w.Run(ctx)
 //	for range w.Signals() { // ends with ctx
-//		w.Read(ctx, func(c watch.Changes) { read("/etc/xds", c) })
+//		w.Read(ctx, func(c notify.Changes) { read("/etc/xds", c) })
 //	}
-package watch
+package notify
