@@ -7,8 +7,8 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 
-	"xdspub/follow"
-	"xdspub/load"
+	"xdspub/source/follow"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

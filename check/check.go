@@ -12,11 +12,11 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 
+	"xdspub/check/oracle"
+	"xdspub/check/policy"
 	"xdspub/diag"
-	"xdspub/envoyapi"
-	"xdspub/load"
-	"xdspub/oracle"
-	"xdspub/policy"
+	"xdspub/envoy/envoyapi"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/xds"
 	"xdspub/xds/variants"

@@ -3,11 +3,11 @@ package check
 import (
 	"slices"
 
+	"xdspub/check/oracle"
 	"xdspub/diag"
-	"xdspub/follow"
-	"xdspub/grpcboot"
-	"xdspub/load"
-	"xdspub/oracle"
+	"xdspub/setup/grpcboot"
+	"xdspub/source/follow"
+	"xdspub/source/load"
 	"xdspub/validate/rules"
 )
 

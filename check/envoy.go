@@ -1,6 +1,6 @@
 package check
 
-import "xdspub/envoyapi"
+import "xdspub/envoy/envoyapi"
 
 // EnvoyReleases returns the names of the releases of Envoy that EnvoyOf takes, the oldest first.
 func EnvoyReleases() []string { return envoyapi.Releases() }

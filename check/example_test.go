@@ -6,7 +6,7 @@ import (
 	"log"
 
 	"xdspub/check"
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 // A document is checked as if it were a source tree.

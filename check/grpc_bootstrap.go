@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"xdspub/diag"
-	"xdspub/grpcboot"
+	"xdspub/setup/grpcboot"
 	"xdspub/xds"
 )
 

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 
 	"xdspub/diag"
-	"xdspub/diff"
-	"xdspub/follow"
-	"xdspub/load"
+	"xdspub/source/follow"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
+	"xdspub/validate/transition"
 )
 
 // ignored are the comments that ignore findings, by what they ignore. A comment is about findings on
@@ -98,7 +98,7 @@ func wrongCode(code string, rules, all []string, near *diag.Candidates) (message
 		return "", ""
 	case slices.Contains(all, code):
 		return fmt.Sprintf("the comment ignores nothing: findings of %s can't be ignored", code), ""
-	case slices.ContainsFunc(diff.Rules, func(r *diff.Rule) bool { return r.Code == code }):
+	case slices.ContainsFunc(transition.Rules, func(r *transition.Rule) bool { return r.Code == code }):
 		return fmt.Sprintf("the comment ignores nothing: %s is about a change of what is published", code), "turn it off for all files: rules: in xdspub.yaml"
 	}
 	help = "run xdspub rules for a list"

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"xdspub/check"
+	"xdspub/check/policy"
 	"xdspub/diag"
-	"xdspub/policy"
 )
 
 // TestIgnoredEdits: whatever is edited, a tree that keeps what it knows has the findings that one has

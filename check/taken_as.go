@@ -7,9 +7,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/diag"
-	"xdspub/follow"
 	"xdspub/internal/fspath"
-	"xdspub/load"
+	"xdspub/source/follow"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

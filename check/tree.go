@@ -10,10 +10,10 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 
+	"xdspub/check/oracle"
 	"xdspub/diag"
 	"xdspub/internal/fspath"
-	"xdspub/load"
-	"xdspub/oracle"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"

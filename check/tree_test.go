@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"xdspub/check"
-	"xdspub/internal/fixture"
-	"xdspub/pipeline"
+	"xdspub/tools/fixture"
+	"xdspub/watch/pipeline"
 	"xdspub/xds"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/planner"
+	"xdspub/render/planner"
 )
 
 // Objection returns the finding that other targets have, with Options.AllOrNothing, while this one is not

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/publish"
+	"xdspub/render/publish"
 	"xdspub/watch/notify"
 )
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"xdspub/check"
-	"xdspub/internal/sample"
-	"xdspub/pipeline"
-	"xdspub/planner"
 	"xdspub/render"
+	"xdspub/render/planner"
+	"xdspub/tools/sample"
+	"xdspub/watch/pipeline"
 )
 
 // BenchmarkPass is a pass of a watch after an edit, from the look at the source tree to the

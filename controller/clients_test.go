@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/watch/control"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 	"xdspub/xds/variants"
 )
 

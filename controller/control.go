@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/watch/control"
 )
 
 // announce sets the state that the control socket shows first.

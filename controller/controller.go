@@ -23,14 +23,14 @@ import (
 	"time"
 
 	"xdspub/check"
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/pipeline"
-	"xdspub/planner"
-	"xdspub/publish"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/watch/control"
+	"xdspub/watch/pipeline"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 	"xdspub/xds/variants"
 )
 

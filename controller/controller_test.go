@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"xdspub/check"
-	"xdspub/control"
 	"xdspub/event"
-	"xdspub/pipeline"
-	"xdspub/planner"
-	"xdspub/publish"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/watch/control"
 	"xdspub/watch/notify"
+	"xdspub/watch/pipeline"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"xdspub/confirm"
 	"xdspub/envoy"
 	"xdspub/event"
+	"xdspub/render/confirm"
 )
 
 // envoyLog logs when an Envoy does not run what is published, and when it does again. An Envoy

@@ -10,8 +10,8 @@ import (
 
 	"xdspub/check"
 	"xdspub/controller"
-	"xdspub/pipeline"
-	"xdspub/planner"
+	"xdspub/render/planner"
+	"xdspub/watch/pipeline"
 )
 
 // A source tree is published once.

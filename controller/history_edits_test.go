@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 // filled is a slot with its content.

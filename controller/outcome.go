@@ -7,9 +7,9 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/envoy"
-	"xdspub/pipeline"
-	"xdspub/planner"
-	"xdspub/publish"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/watch/pipeline"
 )
 
 // Verdict is the result of a Publish.

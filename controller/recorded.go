@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"xdspub/bind"
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/xds"
+	"xdspub/xds/bind"
 )
 
 // recorded returns what is in the output directory where the Server serves nothing yet: clients may

@@ -12,9 +12,9 @@ import (
 
 	"xdspub/check"
 	"xdspub/event"
-	"xdspub/load"
-	"xdspub/planner"
+	"xdspub/render/planner"
 	"xdspub/serve/cache"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

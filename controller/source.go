@@ -14,8 +14,8 @@ import (
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/internal/fspath"
-	"xdspub/load"
-	"xdspub/revision"
+	"xdspub/source/load"
+	"xdspub/source/revision"
 	"xdspub/watch/notify"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"xdspub/event"
-	"xdspub/publish"
+	"xdspub/render/publish"
 	"xdspub/watch/notify"
 	"xdspub/xds"
 	"xdspub/xds/params"

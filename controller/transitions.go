@@ -2,7 +2,7 @@ package controller
 
 import (
 	"xdspub/diag"
-	"xdspub/diff"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 	"xdspub/xds/variants"
 )
@@ -22,7 +22,7 @@ func (c *Controller) transitions(s *xds.Snapshot) (diag.List, error) {
 		return nil, nil
 	}
 	changes, known := s.ChangesSince(c.served)
-	keeps := known && diff.Keeps(changes, s)
+	keeps := known && transition.Keeps(changes, s)
 	if keeps && c.judged.still && c.judged.snapshot == c.served {
 		c.judged.snapshot = s
 		return nil, nil
@@ -30,7 +30,7 @@ func (c *Controller) transitions(s *xds.Snapshot) (diag.List, error) {
 	of := c.options.Server.Transitions(s)
 	var found diag.Owned
 	for _, t := range of {
-		list, err := diff.Transitions(diff.Served{Snapshot: t.From}, t.To, diff.Options{Disable: rules.Disable})
+		list, err := transition.Transitions(transition.Served{Snapshot: t.From}, t.To, transition.Options{Disable: rules.Disable})
 		if err != nil {
 			c.judged = judged{}
 			return nil, err

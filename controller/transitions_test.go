@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"xdspub/diag"
-	"xdspub/load"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/xds"
 )

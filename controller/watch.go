@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"xdspub/check"
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/publish"
-	"xdspub/published"
+	"xdspub/render/publish"
+	"xdspub/render/published"
+	"xdspub/watch/control"
 	"xdspub/watch/notify"
 	"xdspub/xds"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"xdspub/diag"
-	"xdspub/publish"
+	"xdspub/render/publish"
 	"xdspub/watch/notify"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"xdspub/diag"
-	"xdspub/internal/golden"
+	"xdspub/tools/golden"
 )
 
 // sources are the lines of the files that findings speak of.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestAdminPaths: an admin interface that answers only what --admin-paths needed writes is enough for

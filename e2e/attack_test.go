@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/bootstrap"
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/setup/bootstrap"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 )
 
 // bootstrapped is an example that is served, to Envoys that start from what xdspub writes.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"xdspub/control"
 	"xdspub/diag"
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
+	"xdspub/watch/control"
 )
 
 // rest has all that is down come up, and sees that all comes to be as it is meant to.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
 )
 
 // chaos is a watch that two Envoys confirm, and all that can happen to them.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // chaosTree is what a tree is meant to hold. It is a value: a rollback is an

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/control"
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
+	"xdspub/watch/control"
 )
 
 // asked returns what the running watch of the fixture says of itself.

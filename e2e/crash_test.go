@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
-	"xdspub/internal/memdir"
+	"xdspub/tools/envoytest"
+	"xdspub/tools/memdir"
 )
 
 // TestKilled kills xdspub after each step of a change that needs all of them. What

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // startDrained starts an Envoy on the fixture that drains for a second.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // demo is a run of scripts/demo in a process group and a temporary directory of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // page returns a file of the documentation.
@@ -60,7 +60,7 @@ func TestContributing(t *testing.T) {
 			}
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root, "internal/envoytest/*.go"))
+	files, err := filepath.Glob(filepath.Join(root, "tools/envoytest/*.go"))
 	if err != nil || files == nil {
 		t.Fatal(err)
 	}

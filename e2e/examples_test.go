@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // example is a copy of an example, with ports of its own. What its README tells

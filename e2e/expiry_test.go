@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestCertificateExpires has a certificate expire while a watch runs and an Envoy serves it, and nobody changes

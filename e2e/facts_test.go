@@ -19,9 +19,9 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/envoyapi"
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/envoy/envoyapi"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 )
 
 // facts is testdata/facts.yaml.

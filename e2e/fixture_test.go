@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // fixture is a source tree, the directory that xdspub publishes it to, and an Envoy

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // transitionsPage has the source trees of the two ways to a new dynamic parameter.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestInFlight: a request that Envoy holds in a filter before the router while its

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
-	"xdspub/internal/envoytest"
 	"xdspub/render"
+	"xdspub/tools/envoytest"
 	_ "xdspub/xds/alltypes" // to decode what is published
 )
 

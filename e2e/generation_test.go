@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // ground is what stays while generations of a configuration come and go: the ports.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xdspub/internal/certs"
+	"xdspub/tools/certs"
 )
 
 // TestGRPCBootstrap: a client of grpc-go completes a call by what bootstrap grpc writes, however

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 const (

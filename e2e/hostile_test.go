@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/status"
 
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestIgnoredWatch renames new files into the watched_directory of several fields. Envoy reads the body

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"xdspub/diag"
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
-	"xdspub/load"
+	"xdspub/source/load"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 )
 
 // An Envoy that starts from what import has made of another one's /config_dump, or of its bootstrap,
@@ -238,7 +238,7 @@ func marshal(t *testing.T, v any) string {
 // of their own. Other files of theirs are put below dir.
 func readCases(t *testing.T, dir string) map[string][]any {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(root, "internal/agreement/testdata/cases/*.txtar"))
+	names, err := filepath.Glob(filepath.Join(root, "tools/agreement/testdata/cases/*.txtar"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}

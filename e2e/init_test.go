@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // initialized is a directory that xdspub init has written. What xdspub and Envoy read of it has ports

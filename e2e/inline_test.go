@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestCertificateFiles: a certificate and its key that stand in the tree as files

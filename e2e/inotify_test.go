@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // The tests here do not run in parallel: what one Envoy takes of the user's 128

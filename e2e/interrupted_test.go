@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
 )
 
 // turn is a tree, and the step behind which the watch that publishes it is ended; "" is

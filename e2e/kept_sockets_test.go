@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestKeptSockets shows what becomes of a change that Envoy takes and that does not

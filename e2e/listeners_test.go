@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestPortMoves: a listener takes the port that another one leaves in the same

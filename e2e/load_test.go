@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestExamplesLoad: Envoy takes every file of every example that is for Envoy, in the version that

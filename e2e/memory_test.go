@@ -21,7 +21,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestOnDemandClusters has an Envoy get a cluster on demand from xdspub serve, and its other clusters from a

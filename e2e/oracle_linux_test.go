@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
-	"xdspub/internal/sh"
+	"xdspub/tools/envoytest"
+	"xdspub/tools/sh"
 )
 
 // TestOracleKilled: an Envoy that is asked dies with xdspub, and leaves nothing behind, however it is

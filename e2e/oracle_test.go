@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // refusedCluster is a cluster that Envoy refuses, and the rules that are on in these tests do not.

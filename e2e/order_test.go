@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
 	"xdspub/render"
+	"xdspub/tools/envoytest"
 )
 
 // TestBusyEnvoy publishes a new cluster and the listener that routes to it, again

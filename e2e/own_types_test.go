@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestOwnTypes: an Envoy that does not know a type of the user's applies what has a message of it where

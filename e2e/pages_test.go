@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
-	"xdspub/internal/sh"
+	"xdspub/tools/envoytest"
+	"xdspub/tools/sh"
 )
 
 // typedPages returns the names of the documents whose commands are typed. CONTRIBUTING.md and

@@ -14,8 +14,8 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/internal/envoytest"
-	"xdspub/load"
+	"xdspub/source/load"
+	"xdspub/tools/envoytest"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"

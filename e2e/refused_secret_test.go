@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestRefusedSecret has a change refused that brings a secret with it. What was out

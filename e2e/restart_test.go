@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
 )
 
 // gate is the way to an admin interface. It shuts when a file has moved as often as it

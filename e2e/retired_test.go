@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
 )
 
 // TestGoingFileByHand does something to the endpoints of a cluster that goes, and to

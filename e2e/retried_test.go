@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // wasmCode is the smallest Wasm module that Envoy accepts as a plugin: a memory, malloc, and the

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"xdspub/control"
-	"xdspub/internal/canary"
+	"xdspub/tools/canary"
+	"xdspub/watch/control"
 )
 
 // TestCanaries plants texts in all fields for secrets, of variants for two kinds of clients. No command prints such

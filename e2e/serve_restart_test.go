@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestServeInvalidAtStart: a server that starts with an invalid source tree serves what lies in its

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/check"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

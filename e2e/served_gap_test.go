@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestNodeParamTypo: a server comes back with a typing error in --node-param, by which no Envoy of a fleet

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestServedMoves moves listeners such that each takes the address that another one leaves. Envoy

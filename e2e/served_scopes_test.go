@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestServedScopesReturn removes a listener with scopes, and has it return once Envoy is connected anew:

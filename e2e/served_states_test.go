@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"xdspub/internal/certs"
+	"xdspub/tools/certs"
 	"xdspub/xds"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 )
 
 // pems are files of certificates and keys.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"xdspub/clients"
-	"xdspub/diff"
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
+	"xdspub/validate/transition"
+	"xdspub/xds/clients"
 )
 
 // TestServedTransitions serves the examples of the rules about what runs to an Envoy, by the
@@ -25,8 +25,8 @@ func TestServedTransitions(t *testing.T) {
 	envoytest.Binary(t)
 	ads := slices.DeleteFunc(slices.Clone(transports), func(k transport) bool { return !k.aggregated })
 	turn := 0
-	for _, rule := range diff.Rules {
-		archive, err := txtar.ParseFile(filepath.Join(root, "diff", "testdata", rule.Code+".txtar"))
+	for _, rule := range transition.Rules {
+		archive, err := txtar.ParseFile(filepath.Join(root, "validate", "transition", "testdata", rule.Code+".txtar"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestServedTransitions(t *testing.T) {
 	}
 }
 
-func (c *transition) serve(t *testing.T, code string, k transport) {
+func (c *transitionCase) serve(t *testing.T, code string, k transport) {
 	s := serveTree(t, map[string]string{"xdspub.yaml": "disable: [expired-certificate]\n"})
 	ports, last := make(map[string]string), len(c.trees)-1
 	s.writeOne(t, ports, c.trees[0])

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // step makes one edit.

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
-	"xdspub/internal/envoytest"
 	"xdspub/render"
+	"xdspub/tools/envoytest"
 )
 
 // soak is a fixture whose tree is edited at random, and what the tree is meant to

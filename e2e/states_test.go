@@ -18,9 +18,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"xdspub/control"
-	"xdspub/internal/envoytest"
-	"xdspub/internal/golden"
+	"xdspub/tools/envoytest"
+	"xdspub/tools/golden"
+	"xdspub/watch/control"
 )
 
 // statesOf is testdata/states.yaml.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
-	"xdspub/status"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
+	"xdspub/watch/status"
 )
 
 // status asks "xdspub status" about a fixture and these Envoys. The exit status must

@@ -14,9 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"xdspub/diff"
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
+	"xdspub/validate/transition"
 )
 
 // TestTransitions publishes the examples of the rules about what runs to an Envoy:
@@ -26,8 +26,8 @@ import (
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
-	for _, rule := range diff.Rules {
-		archive, err := txtar.ParseFile(filepath.Join(root, "diff", "testdata", rule.Code+".txtar"))
+	for _, rule := range transition.Rules {
+		archive, err := txtar.ParseFile(filepath.Join(root, "validate", "transition", "testdata", rule.Code+".txtar"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,20 +40,20 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// transition is an example: source trees that are published one after the other.
-type transition struct {
+// transitionCase is an example of a transition rule: source trees that are published one after the other.
+type transitionCase struct {
 	name  string
 	envoy string // "takes", "crashes", or "refuses: " and its words; empty means "takes"
 	trees []map[string][]byte
 }
 
-func transitions(archive *txtar.Archive) []*transition {
-	var list []*transition
+func transitions(archive *txtar.Archive) []*transitionCase {
+	var list []*transitionCase
 	var last string // the tree that the last file was of
 	for _, f := range archive.Files {
 		name, rest, _ := strings.Cut(f.Name, "/")
 		if len(list) == 0 || list[len(list)-1].name != name {
-			list = append(list, &transition{name: name})
+			list = append(list, &transitionCase{name: name})
 		}
 		c := list[len(list)-1]
 		tree, file, isTree := strings.Cut(rest, "/")
@@ -70,7 +70,7 @@ func transitions(archive *txtar.Archive) []*transition {
 	return list
 }
 
-func (c *transition) run(t *testing.T, code string) {
+func (c *transitionCase) run(t *testing.T, code string) {
 	s := newFixture(t, nil, "--disable", code, "--disable", "expired-certificate")
 	ports := make(map[string]string)
 	for i, tree := range c.trees {
@@ -94,7 +94,7 @@ func (c *transition) run(t *testing.T, code string) {
 
 // refusesOrCrashes waits for what an Envoy does that does not take the last tree. It returns false
 // where the Envoy is to take that.
-func (c *transition) refusesOrCrashes(t *testing.T, s *fixture) bool {
+func (c *transitionCase) refusesOrCrashes(t *testing.T, s *fixture) bool {
 	t.Helper()
 	words, refuses := strings.CutPrefix(c.envoy, "refuses: ")
 	switch {

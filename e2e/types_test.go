@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestEveryType makes a good edit of each resource type, and sees it in traffic:

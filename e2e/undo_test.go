@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"testing"
 
-	"xdspub/internal/envoytest"
-	"xdspub/publish"
+	"xdspub/render/publish"
+	"xdspub/tools/envoytest"
 )
 
 // keptAlive is a connection over which one request goes after the other.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"xdspub/diag"
-	"xdspub/follow"
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
+	"xdspub/source/follow"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )
@@ -70,7 +70,7 @@ func readVerdicts(t *testing.T) (facts, map[string][]fact) {
 
 // TestErrorsAreEnvoys: a rule that says of Envoy that it refuses something has been seen
 // to be right: with a row of testdata/verdicts.yaml or facts.yaml, or with a case of
-// internal/agreement in which nothing else is wrong. Those that refuse what Envoy takes
+// tools/agreement in which nothing else is wrong. Those that refuse what Envoy takes
 // say why in testdata/stricter-than-envoy.
 func TestErrorsAreEnvoys(t *testing.T) {
 	shown := refusedByEnvoy(t)
@@ -103,12 +103,12 @@ func TestErrorsAreEnvoys(t *testing.T) {
 	}
 }
 
-// TestRefusedSince: each line of envoyapi/refused-since.txt and each constraint of since.txt there has a
+// TestRefusedSince: each line of envoy/envoyapi/refused-since.txt and each constraint of since.txt there has a
 // row that says the same, and each such row a line.
 func TestRefusedSince(t *testing.T) {
 	listed := make(map[string]bool) // release and code
 	for _, name := range []string{"refused-since.txt", "since.txt"} {
-		text, err := os.ReadFile(filepath.Join("..", "envoyapi", name))
+		text, err := os.ReadFile(filepath.Join("..", "envoy", "envoyapi", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func refusedByEnvoy(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join("..", "internal", "agreement", "testdata", "findings.txt"))
+	text, err := os.ReadFile(filepath.Join("..", "tools", "agreement", "testdata", "findings.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"xdspub/envoy"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 func TestNewAdmin(t *testing.T) {

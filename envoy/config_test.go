@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"xdspub/envoy"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"xdspub/event"
-	"xdspub/quorum"
+	"xdspub/xds/quorum"
 )
 
 // FleetOptions says which Envoys read the output directory.

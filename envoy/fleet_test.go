@@ -13,8 +13,8 @@ import (
 
 	"xdspub/envoy"
 	"xdspub/event"
-	"xdspub/internal/envoytest"
-	"xdspub/quorum"
+	"xdspub/tools/envoytest"
+	"xdspub/xds/quorum"
 )
 
 // step begins an AckWait, publishes, and awaits the outcome.

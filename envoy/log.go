@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"xdspub/safefile"
+	"xdspub/internal/safefile"
 )
 
 // maxLog is how much of a log is read at most: the end of it, where there is more.

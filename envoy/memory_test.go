@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xdspub/envoy"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // counted is a proxy before an admin interface that takes down what it is asked.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"xdspub/envoy"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 func TestReading(t *testing.T) {

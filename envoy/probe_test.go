@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"xdspub/envoy"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 // TestLookAfterRename: an Envoy that answers has read what was renamed before it was

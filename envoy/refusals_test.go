@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"xdspub/envoy"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 )
 
 const private = "in a file that nobody but Envoy may read"

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/quorum"
+	"xdspub/xds/quorum"
 )
 
 func TestJudge(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package event is the log: each kind of line is an event, a type here, with a stable name, a
 // level, a message and keys. The comments of the types and of their fields are what
-// docs/logs.md says of them (go generate ./internal/logsdoc): what the event means, and, from
+// docs/logs.md says of them (go generate ./tools/logsdoc): what the event means, and, from
 // "Do:" on, what to do about it. A Log takes nothing but events.
 //
 //	log := event.New(slog.NewJSONHandler(os.Stderr, nil))

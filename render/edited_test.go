@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"xdspub/diag"
-	"xdspub/internal/edits"
+	"xdspub/tools/edits"
 	"xdspub/xds"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
-	"xdspub/load"
 	"xdspub/render"
+	"xdspub/source/load"
 )
 
 // An endpoint assignment gets a file of its own, and the cluster that asks for it a

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"xdspub/bind"
 	"xdspub/xds"
+	"xdspub/xds/bind"
 )
 
 // byPath is the medium of files that Envoy subscribes to by their paths.

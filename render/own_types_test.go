@@ -5,9 +5,9 @@ import (
 	"context"
 	"testing"
 
-	"xdspub/envoyapi"
-	"xdspub/load"
+	"xdspub/envoy/envoyapi"
 	"xdspub/render"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

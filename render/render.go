@@ -27,9 +27,9 @@ import (
 
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 
-	"xdspub/bind"
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/bind"
 )
 
 // Target says for which Envoy, and in which form, a Snapshot is rendered.

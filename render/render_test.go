@@ -15,8 +15,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"xdspub/diag"
-	"xdspub/load"
 	"xdspub/render"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

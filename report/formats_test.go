@@ -13,8 +13,8 @@ import (
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
 	"xdspub/diag"
-	"xdspub/internal/golden"
 	"xdspub/report"
+	"xdspub/tools/golden"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"xdspub/load"
 	"xdspub/serve"
 	"xdspub/serve/cache"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

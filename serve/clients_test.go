@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"xdspub/clients"
 	"xdspub/event"
-	"xdspub/internal/envoytest"
 	"xdspub/serve/cache"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // clientTo is a stream by state of the world, of a node and over a connection.

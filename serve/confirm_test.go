@@ -11,10 +11,10 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
-	"xdspub/internal/envoytest"
-	"xdspub/quorum"
 	"xdspub/serve/cache"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
+	"xdspub/xds/quorum"
 )
 
 // robot is a client that asks for all clusters and listeners, and answers by itself.

@@ -14,11 +14,11 @@ import (
 
 	"google.golang.org/grpc"
 
-	"xdspub/internal/envoytest"
-	"xdspub/load"
 	"xdspub/serve"
 	"xdspub/serve/cache"
 	"xdspub/serve/rest"
+	"xdspub/source/load"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
 	"xdspub/serve/cache"
+	"xdspub/tools/envoytest"
 )
 
 // TestExchangedOverRestart: two listeners of an Envoy have exchanged their addresses when the next server

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
-	"xdspub/control"
 	"xdspub/event"
 	"xdspub/internal/addr"
 	"xdspub/serve/admit"
@@ -31,6 +30,7 @@ import (
 	"xdspub/serve/memory"
 	"xdspub/serve/rest"
 	"xdspub/serve/turns"
+	"xdspub/watch/control"
 )
 
 // Security says who may connect, and as what.

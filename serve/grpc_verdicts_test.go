@@ -19,9 +19,9 @@ import (
 
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/internal/envoytest"
-	"xdspub/load"
 	"xdspub/serve/cache"
+	"xdspub/source/load"
+	"xdspub/tools/envoytest"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

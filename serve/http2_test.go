@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"xdspub/internal/envoytest"
 	"xdspub/serve"
+	"xdspub/tools/envoytest"
 )
 
 // TestEnvoyRESTByHTTP2 has an Envoy get all by REST over HTTP/2, with and without TLS.

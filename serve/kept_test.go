@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"xdspub/internal/envoytest"
 	"xdspub/serve"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"xdspub/internal/envoytest"
 	"xdspub/serve"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

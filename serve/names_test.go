@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/peer"
 	grpcxds "google.golang.org/grpc/xds"
 
-	"xdspub/internal/envoytest"
 	"xdspub/serve"
 	"xdspub/serve/cache"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -31,8 +31,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"xdspub/event"
-	"xdspub/internal/envoytest"
 	"xdspub/serve"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

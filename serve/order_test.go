@@ -9,9 +9,9 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 
-	"xdspub/clients"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // TestOrderAfterAnHour: that a stream was quiet for longer than anything waits changes nothing about

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/envoytest"
 	"xdspub/serve/cache"
+	"xdspub/tools/envoytest"
 )
 
 // alone is a listener that an Envoy rejects which has another one at its address.

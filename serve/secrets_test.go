@@ -32,11 +32,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"xdspub/internal/canary"
-	"xdspub/load"
 	"xdspub/serve"
 	"xdspub/serve/admit"
 	"xdspub/serve/csds"
+	"xdspub/source/load"
+	"xdspub/tools/canary"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )

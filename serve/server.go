@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/event"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
+	"xdspub/watch/control"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )

@@ -17,11 +17,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"xdspub/internal/certs"
-	"xdspub/internal/envoytest"
 	"xdspub/serve"
 	"xdspub/serve/admit"
 	doors "xdspub/serve/listen"
+	"xdspub/tools/certs"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"xdspub/internal/envoytest"
 	"xdspub/serve"
 	"xdspub/serve/cache"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"xdspub/load"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"xdspub/diag"
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/xds"
 )
 

@@ -12,7 +12,7 @@ import (
 	"cmp"
 	"time"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/xds"
 )
 

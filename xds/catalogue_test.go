@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/internal/configfields"
+	"xdspub/tools/configfields"
 	"xdspub/xds"
 	_ "xdspub/xds/alltypes"
 )

@@ -9,7 +9,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
-	"xdspub/internal/canary"
+	"xdspub/tools/canary"
 	"xdspub/xds"
 )
 

@@ -5,14 +5,14 @@ import (
 	"cmp"
 	"slices"
 
-	"xdspub/bootstrap"
-	"xdspub/bootstrap/trial"
 	"xdspub/check"
-	"xdspub/clients"
-	"xdspub/confirm"
 	"xdspub/diag"
-	"xdspub/importer"
-	"xdspub/planner"
+	"xdspub/envoy/trial"
+	"xdspub/render/confirm"
+	"xdspub/render/planner"
+	"xdspub/setup/bootstrap"
+	"xdspub/setup/importer"
+	"xdspub/xds/clients"
 )
 
 // Rules returns the codes that can be disabled.

@@ -14,7 +14,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/published"
+	"xdspub/render/published"
 )
 
 // The exit statuses. CI scripts tell "your config is wrong" from "the tool could

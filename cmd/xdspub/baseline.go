@@ -6,10 +6,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/baseline"
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/report"
+	"xdspub/report/baseline"
 )
 
 // baselineFlags have no variables: a file is for one call.

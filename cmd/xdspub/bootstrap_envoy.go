@@ -12,14 +12,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/bootstrap"
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/internal/addr"
-	"xdspub/load"
-	"xdspub/publish"
-	"xdspub/published"
 	"xdspub/render"
+	"xdspub/render/publish"
+	"xdspub/render/published"
+	"xdspub/setup/bootstrap"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

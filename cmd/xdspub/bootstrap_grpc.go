@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/grpcboot"
 	"xdspub/internal/addr"
+	"xdspub/setup/grpcboot"
 )
 
 func bootstrapGRPCCommand() *cli.Command {

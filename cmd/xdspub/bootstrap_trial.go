@@ -8,11 +8,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/bootstrap"
-	"xdspub/bootstrap/trial"
 	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/load"
+	"xdspub/envoy/trial"
+	"xdspub/setup/bootstrap"
+	"xdspub/source/load"
 )
 
 // askEnvoy has the program of --envoy judge a bootstrap that is not written yet, from a folder of

@@ -8,8 +8,8 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/load"
 	"xdspub/render"
+	"xdspub/source/load"
 )
 
 func convertCommand() *cli.Command {

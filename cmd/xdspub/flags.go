@@ -16,11 +16,11 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/event"
-	"xdspub/pipeline"
-	"xdspub/planner"
-	"xdspub/published"
-	"xdspub/quorum"
 	"xdspub/render"
+	"xdspub/render/planner"
+	"xdspub/render/published"
+	"xdspub/watch/pipeline"
+	"xdspub/xds/quorum"
 )
 
 // sourceFlags say how a source tree is read and judged.

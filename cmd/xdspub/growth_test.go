@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/memdir"
-	"xdspub/internal/sample"
+	"xdspub/tools/memdir"
+	"xdspub/tools/sample"
 )
 
 // logLines takes each line of a log.

@@ -15,8 +15,8 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/envoy"
-	"xdspub/importer"
-	"xdspub/load"
+	"xdspub/setup/importer"
+	"xdspub/source/load"
 )
 
 func importCommand() *cli.Command {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/initial"
+	"xdspub/setup/initial"
 )
 
 func initCommand() *cli.Command {

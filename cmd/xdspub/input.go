@@ -13,7 +13,7 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/internal/fspath"
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 func stdinFormatFlag() cli.Flag {

@@ -3,9 +3,9 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"xdspub/bootstrap/trial"
 	"xdspub/check"
-	"xdspub/oracle"
+	"xdspub/check/oracle"
+	"xdspub/envoy/trial"
 )
 
 // The values of --envoy-mode.

@@ -9,9 +9,9 @@ import (
 
 	"xdspub/check"
 	"xdspub/check/codes"
+	"xdspub/check/policy"
 	"xdspub/diag"
-	"xdspub/load"
-	"xdspub/policy"
+	"xdspub/source/load"
 )
 
 // The settings that no flag has: the severities of rules, for all files and for some.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/load"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

@@ -16,11 +16,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/control"
 	"xdspub/controller"
 	"xdspub/diag"
-	"xdspub/planner"
-	"xdspub/publish"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/watch/control"
 	"xdspub/xds"
 )
 

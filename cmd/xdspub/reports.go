@@ -16,8 +16,8 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/gitdir"
 	"xdspub/report"
+	"xdspub/source/gitdir"
 )
 
 // reportFormats returns the names of the formats of findings.

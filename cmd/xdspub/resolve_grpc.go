@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/grpcboot"
+	"xdspub/setup/grpcboot"
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
 )

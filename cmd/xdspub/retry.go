@@ -13,9 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/control"
 	"xdspub/controller"
-	"xdspub/load"
+	"xdspub/source/load"
+	"xdspub/watch/control"
 )
 
 // handOver has the watch that publishes into the output directory try again what is

@@ -12,9 +12,9 @@ import (
 
 	"xdspub/check"
 	"xdspub/check/codes"
+	"xdspub/check/policy"
 	"xdspub/diag"
-	"xdspub/load"
-	"xdspub/policy"
+	"xdspub/source/load"
 )
 
 func schemaCommand() *cli.Command {

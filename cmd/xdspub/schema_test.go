@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 // compiled returns the schema of settings files, as a library reads it.

@@ -11,17 +11,17 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/bootstrap"
 	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/event"
 	"xdspub/internal/addr"
-	"xdspub/quorum"
 	"xdspub/serve"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
+	"xdspub/setup/bootstrap"
 	"xdspub/xds/params"
+	"xdspub/xds/quorum"
 )
 
 func serveCommand() *cli.Command {

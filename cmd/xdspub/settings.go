@@ -13,7 +13,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/fspath"
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 // trusted are the settings that say what is read, asked and written outside the source

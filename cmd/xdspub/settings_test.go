@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 // TestSettingPaths holds that each file and folder in a settings file is looked for from the folder of

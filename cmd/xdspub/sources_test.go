@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/publish"
+	"xdspub/render/publish"
 )
 
 // The trees of these tests have two groups of files. All files of a group say the

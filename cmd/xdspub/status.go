@@ -12,13 +12,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/internal/fspath"
-	"xdspub/revision"
-	"xdspub/status"
+	"xdspub/source/revision"
+	"xdspub/watch/control"
+	"xdspub/watch/status"
+	"xdspub/xds/clients"
 )
 
 func statusCommand() *cli.Command {

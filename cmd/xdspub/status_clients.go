@@ -10,13 +10,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/internal/addr"
 	"xdspub/internal/expiry"
 	"xdspub/serve/csds"
+	"xdspub/watch/control"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 	"xdspub/xds/params"
 )
 

@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/internal/expiry"
 	"xdspub/serve/csds"
+	"xdspub/watch/control"
+	"xdspub/xds/clients"
 )
 
 // TestWriteHostileClients: a server can't write to the terminal what it likes.

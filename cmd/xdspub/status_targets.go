@@ -9,7 +9,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/controller"
-	"xdspub/status"
+	"xdspub/watch/status"
 )
 
 // targetsReport is the status of all targets of a source tree.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"xdspub/diag"
-	"xdspub/publish"
-	"xdspub/status"
+	"xdspub/render/publish"
+	"xdspub/watch/status"
 )
 
 // mostOfAKind is how many of one kind are printed as text, such as files that an

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"xdspub/publish"
-	"xdspub/status"
+	"xdspub/render/publish"
+	"xdspub/watch/status"
 )
 
 // TestStatusText prints a report with much in it: what is many is counted, and what

@@ -12,7 +12,7 @@ import (
 	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/internal/fspath"
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 func targetFlag() cli.Flag {

@@ -9,7 +9,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/fspath"
-	"xdspub/load"
+	"xdspub/source/load"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )

@@ -10,11 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/grpcboot"
+	"xdspub/check/scope"
 	"xdspub/internal/fspath"
-	"xdspub/load"
 	"xdspub/report"
-	"xdspub/scope"
+	"xdspub/setup/grpcboot"
+	"xdspub/source/load"
 )
 
 func validateCommand() *cli.Command {

@@ -12,12 +12,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/check/scope"
 	"xdspub/diag"
-	"xdspub/grpcboot"
 	"xdspub/internal/fspath"
-	"xdspub/load"
-	"xdspub/revision"
-	"xdspub/scope"
+	"xdspub/setup/grpcboot"
+	"xdspub/source/load"
+	"xdspub/source/revision"
 )
 
 // withoutRemoved returns the paths that are named, without files that git knows and that are no

@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
-	"xdspub/load"
+	"xdspub/source/load"
 )
 
 // values are what the flags of a command say, completed by the settings file of

@@ -15,11 +15,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/control"
 	"xdspub/controller"
 	"xdspub/event"
-	"xdspub/load"
-	"xdspub/trim"
+	"xdspub/render/trim"
+	"xdspub/source/load"
+	"xdspub/watch/control"
 	"xdspub/watch/notify"
 )
 

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/quorum"
 	"xdspub/xds"
+	"xdspub/xds/clients"
+	"xdspub/xds/quorum"
 )
 
 // Confirmation says how clients confirm a Snapshot.

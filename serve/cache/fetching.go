@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"xdspub/diff"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 )
 
@@ -36,7 +36,7 @@ func untilFetched(r *refusal) bool {
 		if !slices.Contains(meant, is.Name) {
 			continue
 		}
-		if !diff.UntilFetched(context.Background(), is, reasonOf(is, r.message)) {
+		if !transition.UntilFetched(context.Background(), is, reasonOf(is, r.message)) {
 			return false
 		}
 		some = true

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 	"xdspub/xds/params"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"xdspub/diff"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 )
 
@@ -205,7 +205,7 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 		return
 	}
 	r.doubtful = true
-	waits, swaps := diff.Moves(sub.listeners(), r.state.Of(xds.Listener))
+	waits, swaps := transition.Moves(sub.listeners(), r.state.Of(xds.Listener))
 	warm := len(sub.held) > 0 && s.warmsUp(sub)
 	r.held = make(map[string]*xds.Resource)
 	r.changed = slices.DeleteFunc(slices.Clone(r.changed), func(l *xds.Resource) bool {
@@ -258,7 +258,7 @@ func (s *Stream) warmsUp(sub *subscription) bool {
 // movesFrom reports whether a listener leaves a socket that the client has it at.
 func (s *subscription) movesFrom(l *xds.Resource) bool {
 	was := s.runs(l.Name)
-	return was != nil && !diff.KeepsSockets(was, l)
+	return was != nil && !transition.KeepsSockets(was, l)
 }
 
 // runs returns a resource as the client has it; nil where it has none, or nobody knows.
@@ -315,7 +315,7 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 		return
 	}
 	if sub.parked != now {
-		sub.tries, sub.offers, sub.retries = 0, diff.Offers{}, false
+		sub.tries, sub.offers, sub.retries = 0, transition.Offers{}, false
 	}
 	clear(sub.refused)
 	if sub.strays {

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"xdspub/bind"
 	"xdspub/xds"
+	"xdspub/xds/bind"
 )
 
 // Kind is a variant of the transport protocol. Clients of one Kind get the same resources.

@@ -9,9 +9,9 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
-	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 	"xdspub/xds/params"
 )
 

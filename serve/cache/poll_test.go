@@ -6,8 +6,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"xdspub/diag"
-	"xdspub/load"
 	"xdspub/serve/cache"
+	"xdspub/source/load"
 	"xdspub/xds"
 )
 

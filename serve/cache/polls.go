@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/xds/clients"
 	"xdspub/xds/params"
 )
 

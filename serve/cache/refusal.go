@@ -8,9 +8,9 @@ import (
 	"time"
 	"unicode"
 
-	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // refusal is a NACK.

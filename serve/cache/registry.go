@@ -14,9 +14,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/peer"
 
-	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/xds/clients"
 )
 
 const (

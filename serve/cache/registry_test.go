@@ -13,9 +13,9 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/server/stream/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 
-	"xdspub/clients"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // fake is a client without a connection.

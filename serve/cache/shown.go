@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"xdspub/clients"
 	"xdspub/diag"
+	"xdspub/xds/clients"
 	"xdspub/xds/params"
 )
 

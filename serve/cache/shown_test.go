@@ -9,9 +9,9 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
-	"xdspub/clients"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // manyClusters returns a Cache with ten clusters.

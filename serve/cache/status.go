@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"xdspub/clients"
 	"xdspub/diag"
+	"xdspub/xds/clients"
 )
 
 // status returns what the client asks for, and which of it it runs.

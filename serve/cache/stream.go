@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"xdspub/diag"
-	"xdspub/diff"
 	"xdspub/event"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -330,7 +330,7 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	sub.answered(r, refused != nil)
 	if refused == nil {
 		s.view.clients.takes(s.client.Node, sub.refusal)
-		sub.acknowledged, sub.refusal, sub.tries, sub.offers, sub.retries = r.version, nil, 0, diff.Offers{}, false
+		sub.acknowledged, sub.refusal, sub.tries, sub.offers, sub.retries = r.version, nil, 0, transition.Offers{}, false
 		if !r.foreign {
 			s.took(sub, r)
 		}
@@ -338,7 +338,7 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	}
 	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText))}
 	pause := s.fetches(sub, r)
-	hope := pause > 0 || sub.offers == (diff.Offers{}) && s.hopes(sub, r)
+	hope := pause > 0 || sub.offers == (transition.Offers{}) && s.hopes(sub, r)
 	sub.yields = sub.exchanged()
 	if r.foreign {
 		sub.refusal.state = -1 // no state of this view

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"xdspub/diff"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -45,7 +45,7 @@ type subscription struct {
 	tries   int
 	// offers are those of a response that the client rejects until it has fetched code; retries means that
 	// another offer comes.
-	offers  diff.Offers
+	offers  transition.Offers
 	retries bool
 	// removesSince is when the removals that are told later would have been told; zero where there are
 	// none.

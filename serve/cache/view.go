@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"xdspub/bind"
 	"xdspub/xds"
+	"xdspub/xds/bind"
 )
 
 // view is what clients of one class get in one form, and their Streams.

@@ -24,9 +24,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/serve/memory"
+	"xdspub/xds/clients"
 )
 
 // maxAnswer is beyond what a server says of 10,000 clients, in bytes. maxDecoded is the memory that an answer may take.

@@ -26,11 +26,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/internal/expiry"
+	"xdspub/watch/control"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // metadataKey is that of a node's metadata below which the whole Client stands, as a text of JSON:

@@ -18,11 +18,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"xdspub/clients"
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/internal/expiry"
 	"xdspub/serve/csds"
+	"xdspub/watch/control"
+	"xdspub/xds/clients"
 )
 
 func some() []clients.Client {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 
-	"xdspub/safefile"
+	"xdspub/internal/safefile"
 )
 
 // Files are those of TLS, in PEM, for who asks a server.

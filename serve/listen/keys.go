@@ -14,7 +14,7 @@ import (
 
 	"xdspub/event"
 	"xdspub/internal/expiry"
-	"xdspub/safefile"
+	"xdspub/internal/safefile"
 )
 
 // Files are those of TLS, in PEM.

@@ -18,9 +18,9 @@ import (
 
 	"xdspub/event"
 	"xdspub/internal/addr"
-	"xdspub/internal/certs"
 	"xdspub/serve/memory"
 	"xdspub/serve/turns"
+	"xdspub/tools/certs"
 )
 
 // TestLoopback: without TLS nobody on another machine may connect, unless that is asked for.

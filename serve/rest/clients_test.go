@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"xdspub/clients"
-	"xdspub/quorum"
 	"xdspub/serve/cache"
+	"xdspub/xds/clients"
+	"xdspub/xds/quorum"
 )
 
 // shown are the clients, with the state of each type.

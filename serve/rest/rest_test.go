@@ -20,12 +20,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"xdspub/event"
-	"xdspub/internal/envoytest"
-	"xdspub/load"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/memory"
 	"xdspub/serve/rest"
+	"xdspub/source/load"
+	"xdspub/tools/envoytest"
 	"xdspub/xds"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/envoyapi"
-	"xdspub/internal/certs"
+	"xdspub/envoy/envoyapi"
+	"xdspub/tools/certs"
 	"xdspub/validate/boring"
 )
 

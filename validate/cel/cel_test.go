@@ -8,8 +8,8 @@ import (
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"xdspub/envoyapi"
-	"xdspub/internal/envoytest"
+	"xdspub/envoy/envoyapi"
+	"xdspub/tools/envoytest"
 	"xdspub/validate/cel"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/envoyapi"
-	"xdspub/internal/envoytest"
+	"xdspub/envoy/envoyapi"
+	"xdspub/tools/envoytest"
 	"xdspub/validate/re2"
 )
 

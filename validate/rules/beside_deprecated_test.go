@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"xdspub/diag"
-	"xdspub/load"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

@@ -16,9 +16,9 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"xdspub/diag"
-	"xdspub/internal/certs"
-	"xdspub/internal/mutate"
-	"xdspub/load"
+	"xdspub/source/load"
+	"xdspub/tools/certs"
+	"xdspub/tools/mutate"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

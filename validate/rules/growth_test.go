@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/load"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

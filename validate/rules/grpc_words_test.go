@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/internal/certs"
+	"xdspub/tools/certs"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

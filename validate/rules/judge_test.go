@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/internal/certs"
-	"xdspub/load"
+	"xdspub/source/load"
+	"xdspub/tools/certs"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"

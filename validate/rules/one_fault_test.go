@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"xdspub/diag"
-	"xdspub/internal/certs"
+	"xdspub/tools/certs"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

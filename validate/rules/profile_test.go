@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"xdspub/diag"
-	"xdspub/load"
+	"xdspub/source/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )

@@ -3,7 +3,7 @@ package substitution
 import (
 	"testing"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 )
 
 // TestBuiltIn: what a version says of a command is known here.

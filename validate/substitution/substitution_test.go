@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"xdspub/envoyapi"
-	"xdspub/internal/envoytest"
+	"xdspub/envoy/envoyapi"
+	"xdspub/tools/envoytest"
 	"xdspub/validate/cel"
 	"xdspub/validate/substitution"
 )

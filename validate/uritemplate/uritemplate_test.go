@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"xdspub/envoyapi"
-	"xdspub/internal/envoytest"
+	"xdspub/envoy/envoyapi"
+	"xdspub/tools/envoytest"
 	"xdspub/validate/uritemplate"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"xdspub/internal/fspath"
-	"xdspub/internal/sh"
+	"xdspub/tools/sh"
 )
 
 // TestChanges: Read tells what changed, by the paths as reached from the root, and each

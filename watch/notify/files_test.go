@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/sh"
+	"xdspub/tools/sh"
 )
 
 // TestFiles is about files beside the tree, watched and polled.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"xdspub/event"
-	"xdspub/gitdir"
+	"xdspub/source/gitdir"
 )
 
 const (

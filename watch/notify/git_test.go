@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"xdspub/event"
-	"xdspub/internal/sh"
+	"xdspub/tools/sh"
 )
 
 // repository makes one with two branches, one and two, which hold the same files

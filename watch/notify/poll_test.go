@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/sh"
+	"xdspub/tools/sh"
 )
 
 // TestPoll is about what polling sees, and that nothing else makes a signal.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/internal/sh"
+	"xdspub/tools/sh"
 )
 
 // TestSaves: a lone file that is whole is signalled without a quiet time, all else after

@@ -14,9 +14,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
-	"xdspub/gitdir"
 	"xdspub/internal/fspath"
-	"xdspub/safefile"
+	"xdspub/internal/safefile"
+	"xdspub/source/gitdir"
 )
 
 type set map[string]bool

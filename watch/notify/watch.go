@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"xdspub/event"
-	"xdspub/gitdir"
+	"xdspub/source/gitdir"
 
 	"github.com/fsnotify/fsnotify"
 )

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"xdspub/internal/sh"
+	"xdspub/tools/sh"
 )
 
 // TestOverflow fills the queue before anyone reads it, and then makes a folder,

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"xdspub/event"
-	"xdspub/internal/sh"
+	"xdspub/tools/sh"
 )
 
 const deadline = 2 * time.Minute // generous: it only bounds a failing test

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"xdspub/safefile"
+	"xdspub/internal/safefile"
 )
 
 // openForWriting reports whether some process has the regular file at path open for

@@ -14,7 +14,7 @@ import (
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/data/dns/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"

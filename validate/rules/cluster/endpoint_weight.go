@@ -10,7 +10,7 @@ import (
 	subsetv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/subset/v3"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/validate"
 	"xdspub/xds"
 )

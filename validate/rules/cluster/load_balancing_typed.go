@@ -12,7 +12,7 @@ import (
 	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"

@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/xds"
 )
 

@@ -1,7 +1,7 @@
 package extension
 
 import (
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/validate"
 )
 

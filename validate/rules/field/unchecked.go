@@ -7,7 +7,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/validate/facts"
 	"xdspub/xds"
 )

@@ -11,7 +11,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"xdspub/diag"
-	"xdspub/internal/envoytest"
+	"xdspub/tools/envoytest"
 	"xdspub/validate"
 	"xdspub/validate/rules/listener"
 	"xdspub/xds"

@@ -3,7 +3,7 @@ package matcher
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/xds"
 )
 

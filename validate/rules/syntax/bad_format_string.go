@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"xdspub/diag"
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/cel"
 	"xdspub/validate/facts"

@@ -13,7 +13,7 @@ import (
 	reqwithoutqueryv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/req_without_query/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/envoyapi"
+	"xdspub/envoy/envoyapi"
 	"xdspub/validate/facts"
 	"xdspub/validate/substitution"
 	"xdspub/xds"

@@ -1,0 +1,193 @@
+package oracle
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/envoy/envoyapi"
+	"xdspub/xds"
+)
+
+// part is a list of a bootstrap. They stand in the order in which one refers to those before.
+type part int
+
+const (
+	secrets part = iota
+	layers
+	clusters
+	listeners
+	parts
+)
+
+// item is an element of a list of the bootstrap.
+type item struct {
+	// of is the resource that it is made of; nil for a stand-in.
+	of   *xds.Resource
+	part part
+	// name is its own, where that is not the one of the resource.
+	name string
+	json []byte
+	// standIn takes its place where Envoy refuses it, so that what refers to it is judged; nil
+	// where nothing does.
+	standIn *item
+}
+
+// omission is a resource that Envoy is not asked about, or not about all of it, and why.
+type omission struct {
+	of  *xds.Resource
+	why string
+}
+
+// folded is a Candidate as items of one bootstrap. Each resource is an item of its own: a resource
+// that Envoy would subscribe to stands alone, in a cluster or listener that is there for it, and who
+// subscribes to it asks a management server that is not there.
+type folded struct {
+	candidate Candidate
+	items     []*item
+	omitted   []omission
+	files     []string          // that resources name
+	filters   map[string]holder // of extension configs, by their names
+	base      base
+	version   *envoyapi.Version
+}
+
+// own begins the names of what only the oracle needs.
+const own = "xdspub-oracle/"
+
+// fold returns the items of a Candidate. What can't be one is omitted.
+func fold(c Candidate) *folded {
+	f := &folded{candidate: c, filters: make(map[string]holder), base: baseOf(c), version: cmp.Or(c.Envoy, envoyapi.Latest)}
+	var all []*xds.Resource
+	for _, t := range []*xds.Type{xds.Secret, xds.Runtime, xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.ExtensionConfig} {
+		all = append(all, c.Snapshot.Of(t)...) // listeners say what extension configs are for
+	}
+	for _, r := range all {
+		m, why := f.standalone(r)
+		if why == "" {
+			why = f.add(r, m)
+		}
+		if why != "" {
+			f.omitted = append(f.omitted, omission{r, why})
+		}
+		if i := f.standIn(r); i != nil && why != "" {
+			f.items = append(f.items, i)
+		}
+	}
+	slices.SortStableFunc(f.items, func(a, b *item) int { return int(a.part - b.part) })
+	return f
+}
+
+// add adds the item of a resource, or returns why there is none.
+func (f *folded) add(r *xds.Resource, m proto.Message) (why string) {
+	i := &item{of: r, standIn: f.standIn(r)}
+	name := own + strconv.Itoa(len(f.items))
+	switch m := m.(type) {
+	case *tlsv3.Secret:
+		if f.isStatic(r) {
+			if why := f.append(&item{of: r, part: secrets}, m); why != "" {
+				return why
+			}
+		}
+		i.name = name
+		switch m.GetType().(type) {
+		case *tlsv3.Secret_TlsCertificate:
+			i.part = listeners
+			return f.append(i, certificateListener(name, m.GetTlsCertificate()))
+		case *tlsv3.Secret_ValidationContext:
+			i.part = clusters
+			return f.append(i, validationCluster(name, m.GetValidationContext()))
+		}
+		return "" // of others Envoy has no opinion
+	case *runtimev3.Runtime:
+		i.part = layers
+		return f.append(i, &bootstrapv3.RuntimeLayer{Name: m.GetName(), LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: m.GetLayer()}})
+	case *clusterv3.Cluster:
+		i.part = clusters
+		return f.append(i, m)
+	case *endpointv3.ClusterLoadAssignment:
+		i.part, i.name = clusters, name
+		cluster := emptyCluster(name)
+		cluster.LoadAssignment = m
+		return f.append(i, cluster)
+	case *listenerv3.Listener:
+		if m.GetApiListener() != nil {
+			return "they are for gRPC clients"
+		}
+		i.part = listeners
+		return f.append(i, m)
+	case *routev3.RouteConfiguration:
+		i.part, i.name = listeners, name
+		return f.append(i, routesListener(name, m))
+	case *routev3.VirtualHost:
+		i.part, i.name = listeners, name
+		return f.append(i, routesListener(name, &routev3.RouteConfiguration{Name: name, VirtualHosts: []*routev3.VirtualHost{m}}))
+	case *corev3.TypedExtensionConfig:
+		i.part, i.name = listeners, name
+		l := f.filters[r.Name].listener(name, m)
+		if l == nil {
+			return "they are judged where a listener uses them as an HTTP or listener filter"
+		}
+		return f.append(i, l)
+	default:
+		return "they can't be static"
+	}
+}
+
+func (f *folded) append(i *item, m proto.Message) (why string) {
+	data, err := protojson.Marshal(m)
+	if err != nil {
+		return "they can't be written as JSON" // such as a payload that is none
+	}
+	i.json = data
+	f.items = append(f.items, i)
+	return ""
+}
+
+// standIn is what takes the place of a resource that others refer to by name: a cluster.
+func (f *folded) standIn(r *xds.Resource) *item {
+	if r.Type != xds.Cluster || r.Name == "" {
+		return nil
+	}
+	data, err := protojson.Marshal(emptyCluster(r.Name))
+	if err != nil { // a name that is no UTF-8
+		return nil
+	}
+	return &item{part: clusters, json: data}
+}
+
+// isStatic reports whether the name of a secret finds it without a config source.
+func (f *folded) isStatic(r *xds.Resource) bool {
+	return !f.candidate.Snapshot.FromBootstrap() || r.DeliveredBy == xds.StaticResources
+}
+
+// bootstrap returns a bootstrap of items, in JSON.
+func (f *folded) bootstrap(items []*item) []byte {
+	lists := f.base.lists
+	for p := range lists {
+		lists[p] = slices.Clip(lists[p])
+	}
+	for _, i := range items {
+		lists[i.part] = append(lists[i.part], i.json)
+	}
+	var b bytes.Buffer
+	b.Write(f.base.head)
+	fmt.Fprintf(&b, `,"layered_runtime":{"layers":[%s]}`, bytes.Join(lists[layers], comma))
+	fmt.Fprintf(&b, `,"static_resources":{"secrets":[%s],"clusters":[%s],"listeners":[%s]}}`, bytes.Join(lists[secrets], comma), bytes.Join(lists[clusters], comma), bytes.Join(lists[listeners], comma))
+	return b.Bytes()
+}
+
+var comma = []byte(",\n")

@@ -1,0 +1,105 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"xdspub/envoy/trial"
+)
+
+// limit bounds the search for what Envoy does not take.
+type limit struct {
+	faults int           // that are found
+	time   time.Duration // of all questions
+}
+
+const (
+	mostFaults  = 20
+	longestTime = 5 * time.Minute
+)
+
+var usual = limit{mostFaults, longestTime}
+
+var errLimit = errors.New("the time of the search is over")
+
+// fault is an item that Envoy does not take.
+type fault struct {
+	*item
+	answer trial.Answer
+}
+
+// search finds the items that Envoy does not take. Each item stands behind those that it refers to,
+// so that the first ones, however many, are a configuration of their own. Envoy names one fault at
+// a time: it is found by halves and replaced by its stand-in, and Envoy is asked about the rest.
+type search struct {
+	limit  limit
+	ask    func(context.Context, []*item) (trial.Answer, error)
+	faults []fault
+	// rest is what Envoy makes of the items without the faults, where the search ends before
+	// Envoy takes them.
+	rest trial.Answer
+}
+
+// run searches until Envoy takes what is left, or the search has come to its limit.
+func (s *search) run(ctx context.Context, items []*item) error {
+	limited, cancel := context.WithTimeoutCause(ctx, s.limit.time, errLimit)
+	defer cancel()
+	taken := 0 // so many items are known to be taken
+	for {
+		answer, err := s.ask(ctx, items)
+		if err != nil || answer.Taken() {
+			return err
+		}
+		s.rest = answer
+		if len(s.faults) == s.limit.faults || answer.Hang != "" { // to hang again and again takes too long
+			return nil
+		}
+		at, why, err := s.first(limited, items, taken, answer)
+		if err != nil && (errors.Is(err, errLimit) || context.Cause(limited) == errLimit) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		taken, s.rest = at, trial.Answer{}
+		wrong := items[at]
+		items = slices.Delete(slices.Clone(items), at, at+1)
+		if wrong.standIn != nil {
+			items = slices.Insert(items, at, wrong.standIn)
+		}
+		if wrong.of != nil { // which a stand-in has not
+			s.faults = append(s.faults, fault{wrong, why})
+		}
+	}
+}
+
+// first finds the first item with which Envoy does not take the items, and why. So many at the
+// front are known to be taken.
+func (s *search) first(ctx context.Context, items []*item, taken int, why trial.Answer) (int, trial.Answer, error) {
+	refused := len(items)
+	for refused-taken > 1 {
+		middle := (taken + refused) / 2
+		answer, err := s.ask(ctx, items[:middle])
+		switch {
+		case err != nil:
+			return 0, why, err
+		case answer.Hang != "": // which says nothing of the items
+			return 0, why, errLimit
+		case answer.Taken():
+			taken = middle
+		default:
+			refused, why = middle, answer
+		}
+	}
+	if refused > 1 {
+		return refused - 1, why, nil
+	}
+	none, err := s.ask(ctx, nil) // is it the item at all?
+	if err == nil && !none.Taken() {
+		err = fmt.Errorf("a bootstrap without any resource is not taken: %s", words(none))
+	}
+	return 0, why, err
+}

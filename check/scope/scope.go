@@ -1,0 +1,194 @@
+// Package scope says which source trees the paths are in that a person names, and which findings
+// about a tree concern these paths: a pull request is judged by the files that it changes, and
+// references are followed through all files of the tree.
+//
+//	for _, tree := range scope.Trees([]string{"config/clusters/api.yaml"}) {
+//		result, err := check.Once(ctx, check.Options{Path: tree.Path})
+//		concerns := scope.About(tree.Named)
+//	}
+package scope
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/internal/fspath"
+	"xdspub/source/gitdir"
+	"xdspub/source/load"
+)
+
+// Tree is a source tree, or one file that is judged alone.
+type Tree struct {
+	Path string
+	// Named are the files of the tree that were named. It is empty where the tree itself was.
+	Named []string
+}
+
+// Trees returns the trees of some paths, in their order and each once. A folder is a tree. A file is in
+// the tree of a folder that is named too, or else in the one whose root is the nearest folder above
+// it with a settings file that holds more than when, or the outermost with any, or else the top of its git work tree. A file that is in none of
+// these, that is hidden or does not exist, is judged alone. So is what alone says.
+// A tree does not read a file such as README.md, which git diff names all the same.
+// A settings file is all of its tree. One that holds nothing but when is of the tree around its folder, if
+// there is one with a settings file.
+func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
+	var folders []string
+	for _, path := range paths {
+		if isFolder(path) {
+			folders = append(folders, path)
+		}
+	}
+	for _, path := range paths {
+		if isSettings(path) {
+			path = treeOf(path, folders)
+		}
+		root := path
+		if path != "-" && fspath.IsFile(path) && !hidden(path) && !alone(path) {
+			root = rootOf(path, folders)
+		}
+		named := Tree{Path: root}
+		if root != path {
+			named.Named = []string{path}
+		}
+		trees = merge(trees, named)
+	}
+	return trees
+}
+
+// hidden reports whether a tree leaves out a file that could be read.
+func hidden(path string) bool { return load.Hidden(filepath.Base(path)) && load.HasFormat(path) }
+
+// isSettings reports whether a path is that of a settings file: it says what is found in each file of its tree.
+func isSettings(path string) bool {
+	return path != "-" && filepath.Clean(path) == load.ConfigFile(filepath.Dir(path)) && fspath.IsFile(path)
+}
+
+// treeOf returns the root of the tree that a settings file is about.
+func treeOf(settings string, folders []string) string {
+	if load.OnlyWhen(settings) {
+		return rootOf(settings, folders)
+	}
+	return filepath.Dir(settings)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// merge adds a tree, or what is named of one that is there already.
+func merge(trees []Tree, t Tree) []Tree {
+	real := fspath.Resolve(t.Path)
+	i := slices.IndexFunc(trees, func(known Tree) bool { return known.Path == t.Path || fspath.Resolve(known.Path) == real })
+	switch {
+	case i < 0:
+		return append(trees, t)
+	case len(t.Named) == 0 || len(trees[i].Named) == 0:
+		trees[i].Named = nil // all of it
+	default:
+		trees[i].Named = append(trees[i].Named, t.Named...)
+	}
+	return trees
+}
+
+// rootOf returns the root of the tree that a file is in, or the file.
+func rootOf(file string, folders []string) string {
+	for _, folder := range folders {
+		if fspath.Within(fspath.Resolve(file), fspath.Resolve(folder)) {
+			return folder
+		}
+	}
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return file
+	}
+	outermost := "" // that says no more than which clients its files are for
+	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
+		if settings := load.ConfigFile(dir); load.OnlyWhen(settings) {
+			outermost = dir
+		} else if fspath.IsFile(settings) {
+			return shown(dir, file)
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	if outermost != "" {
+		return shown(outermost, file)
+	}
+	if list := gitdir.Enclosing(filepath.Dir(abs)); len(list) > 0 {
+		return shown(filepath.Dir(list[0]), file)
+	}
+	return file
+}
+
+// shown returns a folder as a person would write it who has named a file in it.
+func shown(dir, file string) string {
+	if filepath.IsAbs(file) {
+		return dir
+	}
+	return fromHere(dir)
+}
+
+// fromHere returns a path from the current folder.
+func fromHere(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	abs := path
+	if !filepath.IsAbs(path) {
+		abs = filepath.Join(here, path)
+	}
+	relative, err := filepath.Rel(here, abs)
+	if err != nil {
+		return path
+	}
+	return relative
+}
+
+// Shorten writes the path of a file of a tree as a person would who is in the current folder: a tree above
+// it has a path of dots, and its files need none.
+func Shorten(file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return fromHere(file)
+}
+
+// Concerns reports whether a finding concerns a scope.
+type Concerns func(diag.Diagnostic) bool
+
+// About returns the Concerns of findings that stand in some files, or in folders, or have a related
+// place there, and of those that are about no file. Without paths it is nil: all do.
+func About(paths []string) Concerns {
+	if len(paths) == 0 {
+		return nil
+	}
+	var named []string
+	for _, path := range paths {
+		named = append(named, fspath.Resolve(path))
+	}
+	return inFiles(func(file string) bool {
+		real := fspath.Resolve(file)
+		return slices.ContainsFunc(named, func(path string) bool { return fspath.Within(real, path) })
+	})
+}
+
+// inFiles asks about each file once.
+func inFiles(concerns func(file string) bool) Concerns {
+	known := make(map[string]bool)
+	in := func(p diag.Position) bool {
+		is, asked := known[p.File]
+		if !asked {
+			is = p.File == "" || concerns(p.File)
+			known[p.File] = is
+		}
+		return is
+	}
+	return func(d diag.Diagnostic) bool {
+		return in(d.Position) || slices.ContainsFunc(d.Related, func(r diag.Related) bool { return r.File != "" && in(r.Position) })
+	}
+}

@@ -1,0 +1,108 @@
+package envoyapi_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/tools/envoytest"
+)
+
+var (
+	update = flag.Bool("update", false, "write extensions.txt as Envoy says it")
+	every  = flag.Bool("every", false, "try every message type at every extension point, not only those of extensions")
+)
+
+// proactive is an extension that the binary does not tell of: its category has two
+// registries, of which config_dump shows one. Envoy looks into the other for this name
+// alone, which its log gives. TestExtensionPoints tries it.
+const proactive = "envoy.resource_monitors.proactive envoy.resource_monitors.global_downstream_max_connections envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
+
+// TestExtensions asks the binary which extensions it holds. What it says is
+// extensions.txt, beside proactive.
+func TestExtensions(t *testing.T) {
+	said := extensionsOf(t, "")
+	if len(said) < 500 {
+		t.Fatalf("only %d extensions: does config_dump look different now?", len(said))
+	}
+	said[proactive] = true
+	compareExtensions(t, said)
+}
+
+// extensionsOf asks a binary for its extensions; "" is that of the latest version.
+func extensionsOf(t *testing.T, binary string) map[string]bool {
+	t.Helper()
+	e := envoytest.Start(t, envoytest.Options{Binary: binary, Bootstrap: []byte(`admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}`)})
+	var dump struct {
+		Configs []struct {
+			Bootstrap struct {
+				Node struct {
+					Extensions []struct {
+						Category, Name string
+						Disabled       bool
+						TypeURLs       []string `json:"type_urls"`
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(e.Admin(t, "/config_dump?mask=bootstrap")), &dump); err != nil {
+		t.Fatal(err)
+	}
+	said := make(map[string]bool)
+	for _, x := range dump.Configs[0].Bootstrap.Node.Extensions {
+		if !x.Disabled {
+			said[strings.Join(append([]string{x.Category, x.Name}, configFirst(x.Name, x.TypeURLs)...), " ")] = true
+		}
+	}
+	return said
+}
+
+// forRoutes finds the type of a configuration for a route, of the two that a filter
+// may have. The binary lists them in no order.
+var forRoutes = regexp.MustCompile(`PerRoute|Override$|\.CorsPolicy$`)
+
+// configFirst puts the type of a configuration before that for a route.
+func configFirst(name string, types []string) []string {
+	types = slices.Clone(types)
+	if len(types) == 2 && forRoutes.MatchString(types[0]) {
+		slices.Reverse(types)
+	}
+	if len(types) > 2 || len(types) == 2 && forRoutes.MatchString(types[0]) == forRoutes.MatchString(types[1]) {
+		panic(fmt.Sprintf("%s: which of %v is for routes?", name, types))
+	}
+	return types
+}
+
+const extensionsHead = `# The extensions that the Envoy 1.40.0 binary (without contrib) holds, as it tells in config_dump (node.extensions).
+# A line is a category, a name, the type of the configuration and, for an HTTP filter that has another one there, the
+# type for a route. The category envoy.resource_monitors.proactive is our word: config_dump does not show it.
+# make extensions writes this file; a test asks the binary again.
+`
+
+// compareExtensions holds extensions.txt against its lines as they should be.
+func compareExtensions(t *testing.T, lines map[string]bool) {
+	t.Helper()
+	data, err := os.ReadFile("v1.40.0/extensions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := string(data), extensionsHead+strings.Join(slices.Sorted(maps.Keys(lines)), "\n")+"\n"
+	if got == want {
+		return
+	}
+	t.Errorf("extensions.txt is not what Envoy says; make extensions rewrites it (-file +Envoy):\n%s", cmp.Diff(strings.Split(got, "\n"), strings.Split(want, "\n")))
+	if *update {
+		if err := os.WriteFile("v1.40.0/extensions.txt", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

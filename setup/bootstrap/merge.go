@@ -1,0 +1,342 @@
+package bootstrap
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// Codes are the codes of the findings of this package.
+var Codes = []diag.Code{codeConflict}
+
+var codeConflict = diag.Code{Name: "bootstrap-conflict", Doc: `A bootstrap sets a field to another value than xdspub bootstrap envoy writes.
+
+With --from FILE the command adds to the bootstrap in FILE, and changes nothing in it. Where both
+set a field, such as node.id or dynamic_resources.cds_config, or have a cluster, a runtime layer or
+an overload action of one name, they have to agree. Nothing is written until one of them gives
+way: remove the field from FILE, or choose other options.`}
+
+// Base is a bootstrap that somebody has written.
+type Base struct {
+	// Message is what it says.
+	Message *bootstrapv3.Bootstrap
+	// Line returns the source line at a position.
+	Line  func(diag.Position) (string, bool)
+	input load.Input
+}
+
+// Input returns what the Base was read from. What Merge makes of it has the same format.
+func (b *Base) Input() load.Input { return b.input }
+
+// Read reads a Base in YAML or JSON. The Result has the findings about it; the Base is nil where
+// these are errors.
+func Read(in load.Input) (*Base, *load.Result) {
+	b, result := load.ParseBootstrap(in)
+	if b == nil || result.Diagnostics.HasErrors() {
+		return nil, result
+	}
+	return &Base{b, result.Line, in}, result
+}
+
+// Merge adds to a Base what Envoy writes for the options, and returns the bootstrap in the format
+// of the Base. All that the Base says stays, in its order and with its comments. Findings say where
+// both say something else of one field; then there is no text.
+func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err error) {
+	fail := func(err error) ([]byte, diag.List, error) {
+		return nil, nil, fmt.Errorf("envoy bootstrap: %w", err)
+	}
+	add, err := envoyMessage(o)
+	if err != nil {
+		return fail(err)
+	}
+	b.keepServers(add, o.Unpublished)
+	if limits := new(bootstrapv3.Admin); add.Admin == nil && b.Message.GetAdmin() != nil {
+		if o.limitAdmin(limits); proto.Size(limits) > 0 {
+			add.Admin = limits
+		}
+	}
+	added, err := YAML(nil, add)
+	if err != nil {
+		return fail(err)
+	}
+	base, err := b.document()
+	if err != nil {
+		return fail(err)
+	}
+	var of yaml.Node
+	if err := yaml.Unmarshal(added, &of); err != nil {
+		return fail(err)
+	}
+	m := merger{file: b.input.Name}
+	m.message(base.Content[0], of.Content[0], b.Message.ProtoReflect(), add.ProtoReflect(), "")
+	if len(m.conflicts) > 0 {
+		return nil, m.conflicts.Sort(), nil
+	}
+	if text, err = b.encode(base); err != nil {
+		return fail(err)
+	}
+	return text, nil, b.stays(text)
+}
+
+// keepServers removes from add the subscriptions to types of which nothing is published and that the Base
+// gets from a server.
+func (b *Base) keepServers(add *bootstrapv3.Bootstrap, unpublished []*xds.Type) {
+	for _, t := range unpublished {
+		switch {
+		case !xds.ServedBy(b.Message, t):
+		case t == xds.Cluster:
+			add.DynamicResources.CdsConfig = nil
+		case t == xds.Listener:
+			add.DynamicResources.LdsConfig = nil
+		}
+	}
+}
+
+// document returns what the Base was read from as a document of one mapping.
+func (b *Base) document() (base *yaml.Node, err error) {
+	base = new(yaml.Node)
+	if b.input.Format == "json" {
+		var object *yaml.Node
+		if object, err = nodeOf(b.input.Data); err == nil {
+			base = &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{object}}
+		}
+	} else {
+		documents := yaml.NewDecoder(bytes.NewReader(b.input.Data))
+		if err = documents.Decode(base); err == nil && documents.Decode(new(yaml.Node)) != io.EOF {
+			return nil, fmt.Errorf("%s has more than one document: Envoy reads only one of them, so remove the others", b.input.Name)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s can be read, but not be added to: %w", b.input.Name, err)
+	case len(base.Content) != 1 || base.Content[0].Kind != yaml.MappingNode:
+		return nil, fmt.Errorf("%s is empty: leave --from out", b.input.Name)
+	}
+	return base, nil
+}
+
+// encode returns the text of a document in the format of the Base.
+func (b *Base) encode(document *yaml.Node) ([]byte, error) {
+	if b.input.Format == "json" {
+		return jsonOf(document.Content[0])
+	}
+	return EncodeYAML(document)
+}
+
+// EncodeYAML returns the text of a document that was read, with its comments, and with lists
+// indented as they were.
+func EncodeYAML(document *yaml.Node) ([]byte, error) {
+	var text strings.Builder
+	enc := yaml.NewEncoder(&text)
+	enc.SetIndent(2)
+	if compact(document) {
+		enc.CompactSeqIndent()
+	}
+	if err := enc.Encode(document); err != nil {
+		return nil, err
+	}
+	return []byte(text.String()), enc.Close()
+}
+
+// compact reports whether the first list below a key begins where the key does.
+func compact(n *yaml.Node) bool {
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && child.Kind == yaml.SequenceNode && child.Style&yaml.FlowStyle == 0 {
+			return child.Column == n.Content[i-1].Column
+		}
+		if len(child.Content) > 0 && child.Style&yaml.FlowStyle == 0 {
+			return compact(child)
+		}
+	}
+	return true
+}
+
+// stays returns an error where a text does not say all that the Base says. YAML that was read and
+// is written again need not be what it was.
+func (b *Base) stays(text []byte) error {
+	merged, result := load.ParseBootstrap(load.Input{Name: b.input.Name, Format: b.input.Format, Data: text, Envoy: b.input.Envoy})
+	if merged == nil || result.Diagnostics.HasErrors() || !holds(merged.ProtoReflect(), b.Message.ProtoReflect()) {
+		return fmt.Errorf("envoy bootstrap: %s can't be added to without a loss: write it in a simpler form of YAML, without anchors and tags", b.input.Name)
+	}
+	return nil
+}
+
+// holds reports whether a message has all that another one has: of lists the elements in their
+// order, with others between them.
+func holds(all, part protoreflect.Message) bool {
+	same := true
+	part.Range(func(fd protoreflect.FieldDescriptor, want protoreflect.Value) bool {
+		got := all.Get(fd)
+		switch {
+		case !all.Has(fd):
+			same = false
+		case fd.IsList():
+			i := 0
+			for j := 0; j < got.List().Len() && i < want.List().Len(); j++ {
+				if got.List().Get(j).Equal(want.List().Get(i)) {
+					i++
+				}
+			}
+			same = i == want.List().Len()
+		case fd.IsMap():
+			want.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+				same = same && got.Map().Has(k) && got.Map().Get(k).Equal(v)
+				return same
+			})
+		case fd.Message() != nil:
+			same = got.Equal(want) || grows(fd.Message()) && holds(got.Message(), want.Message())
+		default:
+			same = got.Equal(want)
+		}
+		return same
+	})
+	return same
+}
+
+// grows reports whether a message may get more fields. All others are as somebody wrote them, or
+// as this package does.
+func grows(md protoreflect.MessageDescriptor) bool {
+	return slices.Contains([]protoreflect.FullName{
+		"envoy.config.bootstrap.v3.Admin",
+		"envoy.config.bootstrap.v3.Bootstrap.DynamicResources",
+		"envoy.config.bootstrap.v3.Bootstrap.StaticResources",
+		"envoy.config.bootstrap.v3.LayeredRuntime",
+		"envoy.config.core.v3.Locality",
+		"envoy.config.core.v3.Node",
+		"envoy.config.metrics.v3.StatsConfig",
+		"envoy.config.overload.v3.OverloadManager",
+		"google.protobuf.Struct",
+	}, md.FullName())
+}
+
+// merger adds nodes to those of a file.
+type merger struct {
+	file      string
+	conflicts diag.List
+}
+
+// message adds the fields of a message to another one. Both are given as nodes, too.
+func (m *merger) message(node, add *yaml.Node, have, want protoreflect.Message, path string) {
+	if len(node.Content) == 0 {
+		node.Style = 0 // not {}
+	}
+	for i := 0; i < len(add.Content); i += 2 {
+		key, value := add.Content[i], add.Content[i+1]
+		at := path + key.Value
+		if want.Descriptor().FullName() == "google.protobuf.Struct" {
+			m.entry(node, key, value, have, want, at)
+			continue
+		}
+		fd := want.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
+		mine := valueOf(node, key.Value, fd.JSONName())
+		switch {
+		case mine == nil:
+			node.Content = append(node.Content, key, value)
+		case !have.Has(fd) && mine.Kind != yaml.AliasNode: // such as [] or ""
+			value.HeadComment, value.LineComment, value.FootComment = mine.HeadComment, mine.LineComment, mine.FootComment
+			*mine = *value
+		case at == "overload_manager.refresh_interval": // ours is one that many choose, and no more
+		case fd.IsList() && fd.Name() != "allow_paths": // whose elements have no names
+			m.list(mine, value, have.Get(fd).List(), want.Get(fd).List(), at)
+		case have.Get(fd).Equal(want.Get(fd)):
+		case !fd.IsList() && fd.Message() != nil && grows(fd.Message()) && mine.Kind == yaml.MappingNode:
+			m.message(mine, value, have.Get(fd).Message(), want.Get(fd).Message(), at+".")
+		default:
+			m.conflict(mine, at+" is set already, to another value")
+		}
+	}
+}
+
+// entry adds one entry of a Struct to another one.
+func (m *merger) entry(node, key, value *yaml.Node, have, want protoreflect.Message, at string) {
+	fields := want.Descriptor().Fields().ByName("fields")
+	name := protoreflect.ValueOfString(key.Value).MapKey()
+	mine := valueOf(node, key.Value, key.Value)
+	switch {
+	case mine == nil:
+		node.Content = append(node.Content, key, value)
+	case !have.Get(fields).Map().Get(name).Equal(want.Get(fields).Map().Get(name)):
+		m.conflict(mine, at+" is set already, to another value")
+	}
+}
+
+// list adds elements to a list, but for those that it has. An element of one name has to be the
+// same.
+func (m *merger) list(node, add *yaml.Node, have, want protoreflect.List, path string) {
+	if node.Kind != yaml.SequenceNode || len(node.Content) != have.Len() {
+		m.conflict(node, path+" can't be added to in this form, such as an alias")
+		return
+	}
+	before := have.Len() // where the element is added
+	for i := range have.Len() {
+		if admin := have.Get(i).Message(); isAdminLayer(admin) {
+			before = i // whose values are over those of all layers before it
+		}
+	}
+	var added []*yaml.Node
+	for j := range want.Len() {
+		element := want.Get(j).Message()
+		i := indexOf(have, element)
+		switch {
+		case isAdminLayer(element) && before < have.Len(): // there is one, by any name
+		case i < 0:
+			added = append(added, add.Content[j])
+		case !have.Get(i).Equal(want.Get(j)):
+			m.conflict(node.Content[i], fmt.Sprintf("%s has another %q already", path, nameOf(element)))
+		}
+	}
+	node.Content = slices.Insert(node.Content, before, added...)
+}
+
+func isAdminLayer(element protoreflect.Message) bool {
+	layer, ok := element.Interface().(*bootstrapv3.RuntimeLayer)
+	return ok && layer.GetAdminLayer() != nil
+}
+
+// indexOf returns where a list has an element of the same name, -1 where it has none.
+func indexOf(list protoreflect.List, element protoreflect.Message) int {
+	for i := range list.Len() {
+		if nameOf(list.Get(i).Message()) == nameOf(element) {
+			return i
+		}
+	}
+	return -1
+}
+
+// nameOf returns the name of an element of a list of a bootstrap.
+func nameOf(element protoreflect.Message) string {
+	for _, name := range []protoreflect.Name{"name", "tag_name"} {
+		if fd := element.Descriptor().Fields().ByName(name); fd != nil {
+			return element.Get(fd).String()
+		}
+	}
+	return ""
+}
+
+// valueOf returns the value of a key, in either of its spellings; nil where a mapping has none.
+func valueOf(mapping *yaml.Node, name, jsonName string) *yaml.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if key := mapping.Content[i].Value; key == name || key == jsonName {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func (m *merger) conflict(at *yaml.Node, message string) {
+	m.conflicts = append(m.conflicts, diag.Diagnostic{
+		Code: codeConflict.Name, Position: diag.Position{File: m.file, Line: at.Line, Column: at.Column},
+		Message: message, Help: "remove it here, or choose options that agree with it",
+	})
+}

@@ -1,0 +1,41 @@
+package bootstrap_test
+
+import (
+	"testing"
+
+	"xdspub/setup/bootstrap"
+	"xdspub/source/load"
+	"xdspub/tools/envoytest"
+)
+
+// TestMergeEnvoy: what Envoy takes, it takes with all that was added.
+func TestMergeEnvoy(t *testing.T) {
+	envoytest.Binary(t)
+	n := 0
+	for name, text := range bootstraps(t) {
+		base, _ := bootstrap.Read(load.Input{Name: name, Format: "yaml", Data: text})
+		if base != nil && base.Message.GetDynamicResources() != nil {
+			text = without(t, text, "dynamic_resources")
+			base, _ = bootstrap.Read(load.Input{Name: name, Format: "yaml", Data: text})
+		}
+		if base == nil {
+			continue // is no bootstrap, or has nothing else
+		}
+		o := options()
+		agree(&o, base.Message)
+		merged, conflicts, err := base.Merge(o)
+		if err != nil || len(conflicts) > 0 {
+			continue // TestMergeKeepsAll
+		}
+		if ok, _ := envoytest.Validate(t, text); !ok {
+			continue
+		}
+		n++
+		if ok, output := envoytest.Validate(t, merged); !ok {
+			t.Errorf("%s: Envoy does not take\n%s\n%s", name, merged, output)
+		}
+	}
+	if n < 5 {
+		t.Errorf("Envoy took %d bootstraps", n)
+	}
+}

@@ -1,0 +1,189 @@
+package grpcboot
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// parser goes through a document. What it has to say it adds to found.
+type parser struct {
+	doc   *load.PlainJSON
+	found diag.Bounded
+}
+
+// value is a value of the document, and where it is.
+type value struct {
+	path xds.Path
+	raw  json.RawMessage
+}
+
+// object is a kind of object: what it is called, and its fields. Newer fields are those that gRPC
+// has by proposals that its description of the format does not have yet; they are not judged.
+type object struct {
+	name          string
+	fields, newer []string
+}
+
+var (
+	bootstrapObject   = &object{"the bootstrap", []string{"xds_servers", "node", "certificate_providers", "server_listener_resource_name_template", "client_default_listener_resource_name_template", "authorities", "allowed_grpc_services"}, nil}
+	serverObject      = &object{"an entry of xds_servers", []string{"server_uri", "channel_creds", "server_features", "call_creds"}, nil}
+	credentialsObject = &object{"an entry of channel_creds", []string{"type", "config"}, nil}
+	filesObject       = &object{"the config of tls and of file_watcher", []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval"}, []string{"spiffe_trust_bundle_map_file"}} // A87
+	nodeObject        = &object{"node", []string{"id", "cluster", "locality", "metadata"}, nil}
+	localityObject    = &object{"locality", []string{"region", "zone", "sub_zone"}, nil}
+	providerObject    = &object{"an entry of certificate_providers", []string{"plugin_name", "config"}, nil}
+	authorityObject   = &object{"an entry of authorities", []string{"client_listener_resource_name_template", "xds_servers"}, nil}
+
+	callObject    = &object{"an entry of call_creds", []string{"type", "config"}, nil}
+	tokenObject   = &object{"the config of jwt_token_file", []string{"jwt_token_file"}, nil}
+	serviceObject = &object{"an entry of allowed_grpc_services", []string{"channel_creds", "call_creds"}, nil}
+
+	objects = []*object{bootstrapObject, serverObject, credentialsObject, callObject, tokenObject, serviceObject, filesObject, nodeObject, localityObject, providerObject, authorityObject}
+)
+
+// report adds a finding, as long as there is room for it.
+func (p *parser) report(code diag.Code, path xds.Path, key bool, message, help string) {
+	if !p.found.HasRoom(code.Severity) {
+		p.found.Leave(code.Severity)
+		return
+	}
+	p.found.Add(p.doc.Finding(code, path, key, message, help))
+}
+
+func (p *parser) refuse(path xds.Path, message, help string) {
+	p.report(codeRefused, path, false, message, help)
+}
+
+func (p *parser) ignore(path xds.Path, message, help string) {
+	p.report(codeIgnored, path, false, message, help)
+}
+
+// name is what a finding calls a value: its last field.
+func (v value) name() string {
+	path := string(v.path)
+	switch i := strings.LastIndexByte(path, '.'); {
+	case path == "":
+		return "the bootstrap"
+	case strings.HasSuffix(path, "]"):
+		return path
+	default:
+		return path[i+1:]
+	}
+}
+
+// wrong says that a value is not what its place wants.
+func (p *parser) wrong(v value, wants string) {
+	p.refuse(v.path, fmt.Sprintf("%s has to be %s, and is %s", v.name(), wants, load.KindOfJSON(v.raw)), "")
+}
+
+// entries are the members of an object, by their names. Null counts as an entry, as the values of a
+// map do; ok is false where the value is no object.
+func (p *parser) entries(v value) (m map[string]json.RawMessage, ok bool) {
+	if v.raw[0] != '{' {
+		p.wrong(v, "an object")
+		return nil, false
+	}
+	return m, json.Unmarshal(v.raw, &m) == nil // it is valid JSON, no deeper than that allows
+}
+
+// fields are the members of an object of a kind. Clients take null for a field that is not there.
+func (p *parser) fields(v value, of *object) (m map[string]value, ok bool) {
+	entries, ok := p.entries(v)
+	m = make(map[string]value, len(entries))
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		switch at := v.path.Field(name); {
+		case slices.Contains(of.newer, name):
+		case !slices.Contains(of.fields, name):
+			p.unknown(v, of, name)
+		case !bytes.Equal(entries[name], []byte("null")):
+			m[name] = value{at, entries[name]}
+		}
+	}
+	return m, ok
+}
+
+// unknown says that clients ignore a field.
+func (p *parser) unknown(v value, of *object, name string) {
+	help := ""
+	if meant := nearest(of.fields, name); meant != "" {
+		help = fmt.Sprintf("did you mean %s?", meant)
+	} else if i := slices.IndexFunc(objects, func(o *object) bool { return slices.Contains(o.fields, name) }); i >= 0 {
+		help = "it is a field of " + objects[i].name
+	}
+	p.report(codeIgnored, v.path.Key(name), true, fmt.Sprintf("%s has no field %q: clients ignore it", of.name, diag.Clip(name, diag.MaxWord)), help)
+}
+
+var separators = strings.NewReplacer("_", "", "-", "")
+
+// nearest is the name that was meant, "" where no name is like it.
+func nearest(names []string, name string) string {
+	plain := func(s string) string { return strings.ToLower(separators.Replace(s)) }
+	for _, n := range names {
+		if plain(n) == plain(name) {
+			return n
+		}
+	}
+	return diag.NewCandidates(names).Nearest(name)
+}
+
+// text is the value of a field that has to be text, "" where it is not there.
+func (p *parser) text(m map[string]value, name string) string {
+	v, ok := m[name]
+	if !ok {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(v.raw, &s) != nil {
+		p.wrong(v, "text")
+	}
+	return s
+}
+
+// required is text for a field without which clients refuse the bootstrap.
+func (p *parser) required(v value, m map[string]value, name, help string) string {
+	s := p.text(m, name)
+	switch given, ok := m[name]; {
+	case !ok:
+		p.refuse(v.path, fmt.Sprintf("%s has no %s", v.name(), name), help)
+	case s == "" && given.raw[0] == '"':
+		p.refuse(given.path, name+" is empty", help)
+	}
+	return s
+}
+
+// list is the elements of a field that has to be a list.
+func (p *parser) list(m map[string]value, name string) (elements []value) {
+	v, ok := m[name]
+	if !ok {
+		return nil
+	}
+	var raw []json.RawMessage
+	if json.Unmarshal(v.raw, &raw) != nil {
+		p.wrong(v, "a list")
+		return nil
+	}
+	for i, r := range raw {
+		elements = append(elements, value{v.path.Index(i), r})
+	}
+	return elements
+}
+
+// named is the entries of a field that has to be a map, with the place of each.
+func (p *parser) named(m map[string]value, name string, each func(name string, v value)) {
+	v, ok := m[name]
+	if !ok {
+		return
+	}
+	entries, _ := p.entries(v)
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		each(key, value{v.path.Key(key), entries[key]})
+	}
+}

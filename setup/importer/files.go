@@ -1,0 +1,198 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/diag"
+	"xdspub/render"
+	"xdspub/setup/bootstrap"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// folders have the resources of a type in the source tree.
+var folders = map[*xds.Type]string{
+	xds.Secret: "secrets", xds.ExtensionConfig: "extensions", xds.Endpoints: "endpoints", xds.Cluster: "clusters",
+	xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scopes", xds.Listener: "listeners",
+}
+
+// files returns the files of the source tree, by name, and the bootstrap behind them.
+func (d *draft) files() ([]File, error) {
+	var nodes map[*item]*yaml.Node
+	if d.document != nil {
+		if nodes = d.document.take(d.items); nodes == nil {
+			d.document = nil
+			d.warn(d.bootstrap, "static_resources", "all resources are rewritten with sorted keys and without comments: static_resources has one resource where a list is needed", "write each of listeners, clusters and secrets as a list, and import again")
+		}
+	}
+	used := make(names)
+	var files []File
+	for _, i := range d.items {
+		if i.stays != "" {
+			continue
+		}
+		f, err := d.resourceFile(i, nodes[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", i.Key, err)
+		}
+		folder := folders[i.Type]
+		f.Name = path.Join(Tree, folder, used.of(folder, i.Name)+f.Name)
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	b, err := d.bootstrapFile()
+	return append(files, b), err
+}
+
+// resourceFile returns the file of a resource, whose Name is a suffix as yet.
+func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
+	if n != nil {
+		text, err := bootstrap.EncodeYAML(resourceDocument(n, i))
+		if err == nil && i.isIn(d.in, "yaml", text) {
+			return File{".yaml", text}, nil
+		}
+		d.noteRewritten(i, n, text)
+	}
+	packed := &anypb.Any{}
+	if err := anypb.MarshalFrom(packed, i.Message(), proto.MarshalOptions{Deterministic: true}); err != nil {
+		return File{}, err
+	}
+	if text, err := bootstrap.YAML(i.Registry, packed); err == nil && i.isIn(d.in, "yaml", text) {
+		return File{".yaml", text}, nil
+	}
+	text, err := jsonOf(i.Registry, packed)
+	if err == nil && !i.isIn(d.in, "json", text) {
+		err = errors.New("it can't be written as a file of a source tree")
+	}
+	return File{".json", text}, err
+}
+
+// noteRewritten says that a resource does not keep its YAML, whose nodes are n, and why. text is the file
+// that the YAML would make, and empty if it makes none.
+func (d *draft) noteRewritten(i *item, n *yaml.Node, text []byte) {
+	at, why := xds.Path(""), "a source tree does not take its YAML as it is"
+	for _, f := range i.readAs(d.in, "yaml", text).Diagnostics {
+		if f.Severity == diag.Error && len(text) > 0 {
+			at, why = xds.Path(f.Path), f.Message
+			break
+		}
+	}
+	var lost comments
+	lost.below(n)
+	loses := ""
+	if len(lost) > 0 {
+		loses = " and without its comments"
+	}
+	d.warn(i.Resource, at, fmt.Sprintf("%s is rewritten with sorted keys%s: %s", i.Key, loses, why), "")
+}
+
+// readAs reads a text in place of the configuration.
+func (i *item) readAs(in load.Input, format string, text []byte) *load.Result {
+	return load.AsWritten(load.Input{Name: in.Name, Format: format, Data: text, Envoy: in.Envoy, Streams: in.Streams})
+}
+
+// isIn reports whether a file with a text is one with the resource, and nothing else.
+func (i *item) isIn(in load.Input, format string, text []byte) bool {
+	read := i.readAs(in, format, text)
+	resources := read.Resources()
+	return !read.Diagnostics.HasErrors() && len(resources) == 1 && resources[0].Key == i.Key && sameContent(resources[0], i.Resource)
+}
+
+func sameContent(a, b *xds.Resource) bool {
+	first, errFirst := a.Canonical()
+	second, errSecond := b.Canonical()
+	return errFirst == nil && errSecond == nil && bytes.Equal(first, second)
+}
+
+// bootstrapFile returns the file of the bootstrap. It has the format of the configuration, since
+// Envoy reads numbers in metadata otherwise in YAML than in JSON.
+func (d *draft) bootstrapFile() (File, error) {
+	whole := d.whole()
+	if d.document != nil {
+		if text, err := bootstrap.EncodeYAML(d.document.node); err == nil && d.isBootstrap("yaml", text, whole) {
+			return File{"bootstrap.yaml", text}, nil
+		}
+		d.warn(d.bootstrap, "", "the comments of the bootstrap are lost: its YAML has a form that can't be kept", "")
+	}
+	if d.in.Format == "yaml" {
+		if text, err := bootstrap.YAML(d.bootstrap.Registry, whole); err == nil && d.isBootstrap("yaml", text, whole) {
+			return File{"bootstrap.yaml", text}, nil
+		}
+	}
+	text, err := jsonOf(d.bootstrap.Registry, whole)
+	if err == nil && !d.isBootstrap("json", text, whole) {
+		err = errors.New("the bootstrap can't be written as a file")
+	}
+	return File{"bootstrap.json", text}, err
+}
+
+// isBootstrap reports whether a text is a bootstrap that says what a message does.
+func (d *draft) isBootstrap(format string, text []byte, want proto.Message) bool {
+	got, result := load.ParseBootstrap(load.Input{Name: d.in.Name, Format: format, Data: text, Envoy: d.in.Envoy, Streams: d.in.Streams})
+	if got == nil || result.Diagnostics.HasErrors() {
+		return false
+	}
+	if proto.Size(got.GetStaticResources()) == 0 {
+		got.StaticResources = nil
+	}
+	return sameContent(xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, got), xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, want))
+}
+
+// below takes the comments of a node and of all below it.
+func (c *comments) below(n *yaml.Node) {
+	c.of(n)
+	for _, child := range n.Content {
+		c.below(child)
+	}
+}
+
+// jsonOf returns a message as JSON. Its bytes do not differ from build to build.
+func jsonOf(g *xds.Registry, m proto.Message) ([]byte, error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var indented bytes.Buffer
+	err = json.Indent(&indented, text, "", "  ")
+	indented.WriteByte('\n')
+	return indented.Bytes(), err
+}
+
+// names are those of files that are used, in small letters, since some file systems do not tell
+// capitals; and how often each was asked for.
+type names map[string]int
+
+// of returns the name of the file of a resource, without a suffix.
+func (n names) of(folder, resource string) string {
+	name := render.Folder(resource)
+	if !load.HoldsResources(name+".yaml") || reserved(name) {
+		name += "~"
+	}
+	asked, free := path.Join(folder, strings.ToLower(name)), name
+	for n[path.Join(folder, strings.ToLower(free))] > 0 {
+		n[asked]++
+		free = fmt.Sprintf("%s~%d", name, n[asked])
+	}
+	n[path.Join(folder, strings.ToLower(free))]++
+	return free
+}
+
+// reserved reports whether Windows takes a name for that of a device, whatever its suffix.
+func reserved(name string) bool {
+	device, _, _ := strings.Cut(strings.ToLower(name), ".")
+	if len(device) == 4 && (strings.HasPrefix(device, "com") || strings.HasPrefix(device, "lpt")) {
+		return '0' <= device[3] && device[3] <= '9'
+	}
+	return slices.Contains([]string{"con", "prn", "aux", "nul"}, device)
+}

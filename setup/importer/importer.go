@@ -1,0 +1,243 @@
+// Package importer turns the configuration of an Envoy into a source tree, one file a resource,
+// and a bootstrap for the rest: who this Envoy is, its admin interface, statistics, runtime,
+// overload manager, tracing, and the clusters that these need. The bootstrap is for xdspub
+// bootstrap envoy --from, which adds where the resources come from.
+//
+// A configuration in YAML keeps its comments. Whatever does not become what it was has a finding.
+//
+//	in, err := load.Open("envoy.yaml")
+//	…
+//	imported := importer.Static(in, importer.Options{})
+//	if !imported.Diagnostics.HasErrors() {
+//		err = importer.Write("edge", imported.Files, 0o644)
+//	}
+package importer
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// Options of an import.
+type Options struct {
+	// Root is the folder that Envoy is started in, where relative paths begin; empty for the
+	// current one.
+	Root string
+}
+
+// Imported is what a configuration becomes.
+type Imported struct {
+	// Files are those of the source tree, in the folder Tree, and the bootstrap. There are none
+	// where Diagnostics has errors.
+	Files []File
+	// Bootstrap is the name of the bootstrap among the Files.
+	Bootstrap string
+	// Resources counts those of the source tree, Static those that stay in the bootstrap.
+	Resources, Static int
+	// Diagnostics has the findings of reading, and what is not as it was.
+	Diagnostics diag.List
+	// Line returns the source line at a position.
+	Line func(diag.Position) (string, bool)
+}
+
+// File is a file that is to be written.
+type File struct {
+	// Name is the path in the directory of the import, with slashes.
+	Name string
+	Data []byte
+}
+
+// Tree is the folder of the source tree in the directory of an import.
+const Tree = "config"
+
+// draft is an import under way.
+type draft struct {
+	in      load.Input
+	options Options
+	// bootstrap is a Bootstrap without its static resources.
+	bootstrap *xds.Resource
+	items     []*item
+	document  *document // nil where there is no YAML to keep comments of
+	// replaced means that the source tree takes the place of the ADS server.
+	replaced bool
+	found    diag.Bounded
+}
+
+// item is one resource of a configuration.
+type item struct {
+	*xds.Resource
+	// source is where a dump has the item; empty for a static resource.
+	source part
+	// stays says why the item stays in the bootstrap; empty where it goes to the source tree.
+	stays string
+	edits []edit
+}
+
+// newDraft returns the import of an Input that is not read yet.
+func newDraft(in load.Input, o Options) *draft {
+	return &draft{in: in, options: o, found: diag.NewBounded(load.MaxFindings)}
+}
+
+// Static imports a bootstrap with static resources, in any format.
+func Static(in load.Input, o Options) *Imported {
+	b, result := load.ParseBootstrap(in)
+	imported := &Imported{Diagnostics: result.Diagnostics, Line: result.Line}
+	if b == nil || result.Diagnostics.HasErrors() {
+		return imported
+	}
+	resources := result.Resources()
+	d := newDraft(in, o)
+	d.bootstrap = resources[0]
+	for _, r := range resources[1:] {
+		d.items = append(d.items, &item{Resource: r})
+	}
+	if in.Format == "yaml" {
+		d.read()
+	}
+	d.noteDynamic()
+	d.stay()
+	d.finish(imported)
+	return imported
+}
+
+// finish makes the files.
+func (d *draft) finish(imported *Imported) {
+	d.nameListeners()
+	d.resolvePaths()
+	files, err := d.files()
+	if err != nil {
+		d.found.Add(d.bootstrap.Diagnostic(codeChange.Name, "", err.Error()))
+	}
+	imported.Diagnostics = append(imported.Diagnostics, d.findings()...).Sort()
+	if imported.Diagnostics.HasErrors() {
+		return
+	}
+	imported.Files, imported.Bootstrap = files, files[len(files)-1].Name
+	imported.Resources = len(files) - 1
+	imported.Static = len(d.items) - imported.Resources
+}
+
+// sourceField is the field of dynamic_resources that names the source of all resources of a type.
+func sourceField(t *xds.Type) string { return strings.ToLower(t.API) + "_config" }
+
+// noteDynamic says what becomes of the subscriptions of a bootstrap, and of the static resources of their types.
+func (d *draft) noteDynamic() {
+	dynamic := d.message().GetDynamicResources().ProtoReflect()
+	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+		field := sourceField(t)
+		if !slices.Contains(present(dynamic), protoreflect.Name(field)) {
+			continue
+		}
+		message := fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its file are not imported", field, t.Noun)
+		help := fmt.Sprintf("copy the resources of that file into the source tree, and remove %s before xdspub bootstrap envoy --from", field)
+		if xds.ServedBy(d.message(), t) {
+			message = fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its server are not imported, and static %[2]ss stay static", field, t.Noun)
+			help = "to have them in the source tree, import the running Envoy: xdspub import http://ADMIN DIR"
+		}
+		d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(field), message, help)
+	}
+}
+
+func (d *draft) message() *bootstrapv3.Bootstrap {
+	return d.bootstrap.Message().(*bootstrapv3.Bootstrap)
+}
+
+func (d *draft) warn(r *xds.Resource, at xds.Path, message, help string) {
+	f := r.Diagnostic(codeChange.Name, at, message)
+	f.Severity, f.Help = codeChange.Severity, help
+	d.found.Add(f)
+}
+
+// findings returns what was found so far.
+func (d *draft) findings() diag.List {
+	return d.found.List(diag.Position{File: d.in.Name}, "in this file")
+}
+
+// nameListeners names listeners without a name: Envoy gives them a random one at each start, and
+// a listener of that kind would be another one after each publication.
+func (d *draft) nameListeners() {
+	names := make(map[string]bool)
+	for _, i := range d.items {
+		names[i.Name] = names[i.Name] || i.Type == xds.Listener
+	}
+	n := 0
+	for _, i := range d.items {
+		if i.Type != xds.Listener || i.Name != "" || i.stays != "" {
+			continue
+		}
+		name := ""
+		for name == "" || names[name] {
+			name = fmt.Sprintf("listener_%d", n)
+			n++
+		}
+		d.warn(i.Resource, "name", fmt.Sprintf("a listener without a name becomes %q: without one it would be another listener to Envoy after each change", name), "")
+		m := proto.CloneOf(i.Message().(*listenerv3.Listener))
+		m.Name = name
+		i.Resource = i.With(m)
+		i.Name = name
+		i.edits = append(i.edits, edit{"name", name})
+	}
+}
+
+// resolvePaths makes the paths of data sources absolute that begin where Envoy is started: in a
+// source tree they would begin at the file that names them.
+func (d *draft) resolvePaths() {
+	root, err := filepath.Abs(d.options.Root)
+	for _, i := range d.items {
+		if i.stays != "" {
+			continue
+		}
+		changed := i.With(proto.Clone(i.Message()))
+		is := changed.Edit(func(n *xds.Node) bool {
+			name := relativeName(n)
+			if name == nil || err != nil {
+				return false
+			}
+			path := n.Path().Field("filename")
+			absolute := filepath.Join(root, filepath.FromSlash(*name))
+			d.warn(i.Resource, path, fmt.Sprintf("the path %q becomes %q, as Envoy finds it where it is started: in a source tree a relative path begins at the file that names it", *name, absolute), "use --root DIR where Envoy is started in another directory")
+			*name = absolute
+			i.edits = append(i.edits, edit{path, absolute})
+			return true
+		})
+		if is {
+			i.Resource = changed
+		}
+	}
+}
+
+// whole returns the bootstrap with the static resources that stay.
+func (d *draft) whole() *bootstrapv3.Bootstrap {
+	b := proto.CloneOf(d.message())
+	static := &bootstrapv3.Bootstrap_StaticResources{}
+	for _, i := range d.items {
+		if i.stays == "" {
+			continue
+		}
+		switch m := i.Message().(type) {
+		case *listenerv3.Listener:
+			static.Listeners = append(static.Listeners, m)
+		case *clusterv3.Cluster:
+			static.Clusters = append(static.Clusters, m)
+		case *tlsv3.Secret:
+			static.Secrets = append(static.Secrets, m)
+		}
+	}
+	if proto.Size(static) > 0 {
+		b.StaticResources = static
+	}
+	return b
+}

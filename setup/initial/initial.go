@@ -1,0 +1,111 @@
+// Package initial has what a new directory begins with: source trees that work, the bootstraps of
+// their clients, and what runs them by systemd, Compose, Kubernetes and in CI.
+//
+// The files are the same in every directory: they name none but /etc/xdspub, where the directory
+// is on a machine or in a container, and /var/lib/xdspub, where resources are published.
+//
+//	files, err := initial.Files()
+//	err = initial.Write("edge", files)
+package initial
+
+import (
+	"embed"
+	"fmt"
+	"path"
+
+	"xdspub/internal/addr"
+	"xdspub/setup/bootstrap"
+	"xdspub/setup/grpcboot"
+)
+
+// File is one file of a new directory.
+type File struct {
+	// Path is where it is in the directory, with slashes.
+	Path string
+	// Purpose says in a few words what it is.
+	Purpose string
+	Data    []byte
+}
+
+// What the bootstraps say, and other files repeat.
+const (
+	// Published is the output directory.
+	Published = "/var/lib/xdspub"
+	// maxConnections is what the limit on open files of its unit has room for.
+	maxConnections = 10000
+	// Admin is the address of Envoy's admin interface.
+	Admin = "127.0.0.1:9901"
+	// Server is where xdspub serve listens for Envoy, GRPCServer for gRPC programs.
+	Server, GRPCServer = "127.0.0.1:18000", "127.0.0.1:18001"
+)
+
+//go:embed all:files
+var written embed.FS
+
+// contents are all files, in the order in which somebody may want to read them. One without a
+// function to make it is written by hand, below files.
+var contents = []struct {
+	path, purpose string
+	make          func() ([]byte, error)
+}{
+	{"config/xdspub.yaml", "settings of the source tree config", nil},
+	{"config/listeners.yaml", "where requests come in, by HTTP", nil},
+	{"config/routes.yaml", "/healthz is answered by Envoy, all else by the cluster app", nil},
+	{"config/clusters.yaml", "the cluster app", nil},
+	{"config/endpoints.yaml", "where app runs: 127.0.0.1:8080", nil},
+	{"grpc/xdspub.yaml", "settings of the source tree grpc", nil},
+	{"grpc/app.yaml", "gRPC clients reach xds:///app at 127.0.0.1:9090", nil},
+	{"bootstrap/envoy-files.yaml", "for an Envoy that reads " + Published, filesBootstrap},
+	{"bootstrap/envoy-serve.yaml", "for an Envoy that asks " + Server, serveBootstrap},
+	{"bootstrap/grpc.json", "for gRPC programs that ask " + GRPCServer, grpcBootstrap},
+	{"systemd/xdspub.service", "a unit that publishes config", nil},
+	{"systemd/envoy.service", "a unit for Envoy, which starts after it", nil},
+	{"compose.yaml", "the same with Compose", nil},
+	{"kustomization.yaml", "the same on Kubernetes", nil},
+	{"kubernetes/deployment.yaml", "a pod of app, Envoy and xdspub", nil},
+	{".github/workflows/xdspub.yaml", "a job that checks both trees", nil},
+}
+
+// Files returns what a new directory holds.
+func Files() ([]File, error) {
+	var list []File
+	for _, c := range contents {
+		data, err := func() ([]byte, error) {
+			if c.make != nil {
+				return c.make()
+			}
+			return written.ReadFile(path.Join("files", c.path))
+		}()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.path, err)
+		}
+		list = append(list, File{Path: c.path, Purpose: c.purpose, Data: data})
+	}
+	return list, nil
+}
+
+// filesBootstrap returns that of an Envoy that reads published files.
+func filesBootstrap() ([]byte, error) {
+	return bootstrap.Envoy(bootstrap.EnvoyOptions{Dir: Published, NodeID: "envoy", NodeCluster: "envoy", Admin: Admin, MaxConnections: maxConnections})
+}
+
+// serveBootstrap returns that of an Envoy that asks a server.
+func serveBootstrap() ([]byte, error) {
+	address, err := addr.Parse(Server)
+	if err != nil {
+		return nil, err
+	}
+	return bootstrap.Envoy(bootstrap.EnvoyOptions{
+		Transport: bootstrap.DeltaAggregated, Server: bootstrap.Server{Address: address, Cluster: bootstrap.DefaultCluster},
+		NodeID: "envoy", NodeCluster: "envoy", Admin: Admin, MaxConnections: maxConnections,
+	})
+}
+
+// grpcBootstrap returns that of gRPC programs.
+func grpcBootstrap() ([]byte, error) {
+	c := grpcboot.Config{
+		Servers: []grpcboot.Server{{URI: GRPCServer, Credentials: []grpcboot.Credentials{{Type: "insecure"}}, Features: []string{"xds_v3"}}},
+		Node:    grpcboot.Node{ID: "grpc", Cluster: "grpc"},
+	}
+	return c.JSON()
+}

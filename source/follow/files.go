@@ -1,0 +1,305 @@
+package follow
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"xdspub/diag"
+	"xdspub/internal/fspath"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// read reads one file, and takes over what the subscriptions to it get.
+func (f *follower) read(to *file) {
+	first := to.subscribers[0]
+	if !f.opens(first.Resource, first.SourcePath, first.Source) {
+		f.incomplete(first.Target)
+		return
+	}
+	name := f.resolve(to.path)
+	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
+	if err != nil {
+		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err)), "")
+		f.incomplete(first.Target)
+		return
+	}
+	to.read = true
+	f.result.Files = append(f.result.Files, name)
+	f.result.sources[name] = loaded
+	f.left -= loaded.Bytes
+	f.add(loaded.Diagnostics...)
+	if loaded.Partial {
+		f.incomplete(first.Target)
+	}
+	for _, r := range loaded.Resources() {
+		if r.Type != first.Target {
+			f.report(r, codeSubscriptionMismatch, "", fmt.Sprintf("a %s in a file of %ss: Envoy rejects the whole file", r.Type.Noun, first.Target.Noun),
+				"move it to a file of its own type", asked(first))
+			continue
+		}
+		r.DeliveredBy = to.path
+		to.held = append(to.held, r)
+	}
+	if isOne(first.Target) {
+		f.one(to, loaded)
+	} else if len(loaded.Resources()) == 0 && !loaded.SaysNone && !loaded.Partial {
+		d := diag.Diagnostic{
+			Code: codeEmptySubscription.Name, Severity: diag.Warning, Position: diag.Position{File: name},
+			Message: fmt.Sprintf("no %s: %s", first.Target.Noun, first.Target.WithoutAny()),
+			Related: []diag.Related{asked(first)},
+			Help:    "if you mean it, write resources: []",
+		}
+		f.add(d)
+	}
+	for _, r := range to.held {
+		f.take(r)
+	}
+}
+
+// isOne reports whether a file of that type holds exactly one resource.
+func isOne(t *xds.Type) bool {
+	return slices.Contains([]*xds.Type{xds.Endpoints, xds.RouteConfiguration, xds.Secret, xds.ExtensionConfig, xds.Runtime}, t)
+}
+
+// one judges a file that must hold one resource, and leaves no other in it.
+func (f *follower) one(to *file, loaded *load.Result) {
+	first := to.subscribers[0]
+	switch {
+	case loaded.Partial || len(loaded.Resources()) > len(to.held):
+		// what is missing here was reported
+	case len(to.held) == 0:
+		d := diag.Diagnostic{
+			Code: codeEmptySubscription.Name, Position: diag.Position{File: f.resolve(to.path)},
+			Message: fmt.Sprintf("the file has no %s, but Envoy subscribes to one here: %s", first.Target.Noun, first.Target.WithoutAny()),
+			Related: []diag.Related{asked(first)},
+		}
+		if first.Target == xds.Endpoints || first.Target == xds.RouteConfiguration {
+			d.Severity = diag.Warning
+		}
+		f.add(d)
+	case len(to.held) > 1:
+		f.report(to.held[1], codeSubscriptionMismatch, xds.Path(first.Target.Name),
+			fmt.Sprintf("the file holds %d %ss: Envoy accepts exactly one, and rejects the file", len(to.held), first.Target.Noun),
+			"give each its own file, and write that in its path_config_source", asked(first))
+	}
+	if len(to.held) > 1 {
+		to.held, to.crowded = to.held[:1], true
+	}
+}
+
+// checkFiles reports what only shows when all files are known.
+func (f *follower) checkFiles() {
+	for _, r := range f.stored {
+		f.data(r, !f.asked[r.Name])
+	}
+	for _, to := range f.order {
+		f.names(to)
+	}
+	f.directories()
+	f.inotify()
+}
+
+// names compares the name of the one resource in a file with the names that are
+// asked for.
+func (f *follower) names(to *file) {
+	if !to.read || len(to.held) == 0 || to.crowded || !isOne(to.subscribers[0].Target) {
+		return
+	}
+	held := to.held[0]
+	var wrong []subscriber
+	for _, s := range to.subscribers {
+		switch {
+		case s.scopes:
+			for _, scope := range f.scopes {
+				if scope.Name != held.Name {
+					f.report(scope.Resource, codeSubscriptionMismatch, scope.NamePath,
+						fmt.Sprintf("the route configuration of all scopes comes from %s, which holds %s: requests of this scope get 404", to.path, held.Key),
+						"a file holds one route configuration: use one scope, or write route_configuration inline",
+						diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"})
+				}
+			}
+		case s.Target == held.Type && s.Name != held.Name:
+			wrong = append(wrong, s)
+		}
+	}
+	switch {
+	case len(wrong) == 0:
+	case len(wrong) == len(to.subscribers):
+		// Nobody asks for what is there: most likely its name is wrong.
+		f.report(held, codeSubscriptionMismatch, xds.Path(held.Type.Name),
+			fmt.Sprintf("%s, but Envoy subscribes to %q here: it rejects the file", held.Key, wrong[0].Name), fmt.Sprintf("name it %q, or correct the name in the subscription", wrong[0].Name), asked(wrong[0]))
+		f.resources = slices.DeleteFunc(f.resources, func(r *xds.Resource) bool { return r == held }) // Envoy never has it
+	default:
+		for _, s := range wrong {
+			f.report(s.Resource, codeSubscriptionMismatch, s.NamePath, fmt.Sprintf("%s holds %s, not %q", to.path, held.Key, s.Name),
+				"write another file here: a file holds one resource",
+				diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"})
+		}
+	}
+}
+
+// asked returns where a subscriber asks.
+func asked(s subscriber) diag.Related {
+	return diag.Related{Position: s.Origin.Range(sourcePath(s)).Position, Message: "the subscription is here"}
+}
+
+// sourcePath returns where a subscriber names its file.
+func sourcePath(s subscriber) xds.Path { return pathField(s.SourcePath, s.Source) }
+
+// pathField returns where a config source names a file.
+func pathField(at xds.Path, source *corev3.ConfigSource) xds.Path {
+	if source.GetPathConfigSource() != nil {
+		return at.Field("path_config_source").Field("path")
+	}
+	return at.Field("path")
+}
+
+// opens reports what keeps Envoy from subscribing to a file at all. at is where the
+// config source stands.
+func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSource) bool {
+	path, watched := xds.PathOf(source), source.GetPathConfigSource().GetWatchedDirectory().GetPath()
+	field := pathField(at, source)
+	if watched == "" && !strings.Contains(path, "/") {
+		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("the path %q has no directory: %s", path, r.Refusal()), fmt.Sprintf("write ./%s", path))
+		return false
+	}
+	info, err := os.Stat(f.resolve(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: %s", path, r.Refusal()), f.rootHelp(path)+"; if xdspub publishes the file, run xdspub render --out DIR first")
+		return false
+	case err != nil:
+		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, fspath.Reason(err)), "")
+		return false
+	case !info.Mode().IsRegular():
+		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is not a file", path), "")
+		return false
+	}
+	if watched == "" {
+		return true
+	}
+	field = at.Field("path_config_source").Field("watched_directory").Field("path")
+	switch info, err := os.Stat(f.resolve(watched)); {
+	case err != nil:
+		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), f.rootHelp(watched))
+	case !info.IsDir():
+		f.warn(r, codeUnsupportedFile, field, fmt.Sprintf("%s is not a directory: Envoy reads the file once and never sees a change", watched), "write the directory in which the files are renamed")
+	}
+	return true
+}
+
+// rootHelp returns the help for a path at which there is nothing.
+func (f *follower) rootHelp(path string) string {
+	if filepath.IsAbs(path) {
+		return "put the file there, or correct the path; if only Envoy's machine has the file, disable the rule missing-path"
+	}
+	looked := f.resolve(path)
+	if abs, err := filepath.Abs(looked); err == nil {
+		looked = abs
+	}
+	return fmt.Sprintf("xdspub looked for %s; if Envoy starts in another directory, pass --root DIR", looked)
+}
+
+// data puts the files that a resource names as data into it, as Envoy does when it
+// loads it: a certificate is judged by what is in it. Of an idle resource, which nothing
+// asks for, it opens no file.
+func (f *follower) data(r *xds.Resource, idle bool) {
+	r.Edit(func(n *xds.Node) bool {
+		if set, ok := load.DescriptorsOf(n.Message); ok && !n.InMetadata() && f.left >= 0 {
+			return f.descriptors(r, n, set)
+		}
+		m, ok := n.Message.(*corev3.DataSource)
+		if !ok || m.GetFilename() == "" || n.InMetadata() || f.left < 0 {
+			return false
+		}
+		path := f.resolve(m.GetFilename())
+		data, err := load.ReadData(path)
+		if f.stubs(n) && errors.Is(err, load.ErrMissing) {
+			return false
+		}
+		if err != nil {
+			report := f.report
+			if idle || f.envoy.DoesWithoutFile(n.Field()) {
+				report = f.warn
+			}
+			report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
+			return false
+		}
+		if f.left -= int64(len(data)); f.left < 0 {
+			return false
+		}
+		f.result.Data = append(f.result.Data, path)
+		load.SetData(m, n.Field(), data)
+		return true
+	})
+}
+
+// descriptors puts the descriptor set that a filter names as a file into the filter. That there is no
+// such file was reported.
+func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set load.Descriptors) bool {
+	path := f.resolve(set.Path)
+	data, err := load.ReadDescriptors(path)
+	if err != nil && !errors.Is(err, load.ErrMissing) {
+		f.report(r, codeMissingPath, n.Path().Field(set.Field), fmt.Sprintf("%s: %v", set.Path, err), "")
+	}
+	if f.left -= int64(len(data)); err != nil || f.left < 0 {
+		return false
+	}
+	f.result.Data = append(f.result.Data, path)
+	set.Inline(data)
+	return true
+}
+
+// stubs reports whether the files that a node names may be missing here.
+func (f *follower) stubs(n *xds.Node) bool { return f.options.StubSecrets && n.OfSecret() }
+
+// named checks that the files which a message names are there.
+func (f *follower) named(r *xds.Resource, n *xds.Node) {
+	m := n.Message.ProtoReflect()
+	for _, name := range f.envoy.FileFields(n.Name()) {
+		fd := m.Descriptor().Fields().ByName(name)
+		path := m.Get(fd).String()
+		if path == "" || !f.isWatched(r, n) || opensNothing(n) {
+			continue
+		}
+		if _, err := os.Stat(f.resolve(path)); err != nil && !(f.stubs(n) && errors.Is(err, fs.ErrNotExist)) {
+			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), f.rootHelp(path))
+		}
+	}
+}
+
+// opensNothing reports whether the node is a transcoder that transcodes no service: Envoy
+// never opens its descriptors.
+func opensNothing(n *xds.Node) bool {
+	transcoder, ok := n.Message.(*transcoderv3.GrpcJsonTranscoder)
+	return ok && len(transcoder.GetServices()) == 0
+}
+
+// isWatched reports whether Envoy watches a directory, if the node is one, and nothing
+// else judges it.
+func (f *follower) isWatched(r *xds.Resource, n *xds.Node) bool {
+	if n.Name() != "envoy.config.core.v3.WatchedDirectory" || n.Parent == nil {
+		return true
+	}
+	switch owner := n.Parent.Message.(type) {
+	case *corev3.PathConfigSource:
+		return false // opens does
+	case *corev3.DataSource:
+		_, certificate := xds.Enclosing[*tlsv3.TlsCertificate](n)
+		_, validation := xds.Enclosing[*tlsv3.CertificateValidationContext](n)
+		return owner.GetFilename() != "" && certificate == nil && validation == nil && !f.envoy.DoesWithoutFile(n.Parent.Field())
+	case *tlsv3.TlsCertificate, *tlsv3.CertificateValidationContext:
+		return r.Type == xds.Secret && r.DeliveredBy != xds.StaticResources
+	}
+	return true
+}

@@ -1,0 +1,125 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"xdspub/diag"
+	"xdspub/envoy/envoyapi"
+	"xdspub/xds"
+)
+
+// Dump is the text of an Envoy's /config_dump. Whoever reads it knows at which paths resources
+// stand in it.
+type Dump struct {
+	*PlainJSON
+	envoy *envoyapi.Version
+}
+
+// HoldsDump reports whether an Input is what /config_dump prints, or the beginning of that, rather
+// than a bootstrap. It goes by the names at the top.
+func HoldsDump(in Input) bool {
+	text := bytes.TrimLeft(bytes.TrimPrefix(in.Data, []byte("\ufeff")), jsonSpace)
+	if in.Format != "json" && in.Format != "yaml" || !beginsWith(text, '{') {
+		return false
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
+	if _, err := dec.ReadToken(); err != nil {
+		return false
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil || name.String() == "configs" {
+			return err == nil
+		}
+		if dec.SkipValue() != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// ParseDump makes a Dump of an Input. The findings say why it is no JSON, or is too large.
+func ParseDump(in Input) (*Dump, diag.List) {
+	j, findings := ParseJSON(in.Name, in.Data)
+	d := decoder{file: newFile(j.document.source.forEnvoy(in.Envoy))}
+	if len(findings) == 0 && d.tooMany() {
+		findings = d.file.diagnostics()
+	}
+	return &Dump{j, in.Envoy}, findings
+}
+
+// Resource decodes a resource that names its type. text is what stands at the path. The resource
+// is nil where nothing of it could be read; the findings say what could not.
+func (d *Dump) Resource(path xds.Path, text []byte) (*xds.Resource, diag.List) {
+	f := newFile(d.document.source)
+	(&decoder{file: f}).element(value{doc: d.document, text: text, path: path})
+	if len(f.resources) == 0 {
+		return nil, f.diagnostics()
+	}
+	return f.resources[0], f.diagnostics()
+}
+
+// Bootstrap decodes the bootstrap whose text stands at the path, as strictly as Envoy does. It
+// returns what BootstrapResources does, as resources.
+func (d *Dump) Bootstrap(path xds.Path, text []byte) ([]*xds.Resource, diag.List) {
+	s := newSource(d.document.source.name, formatJSON, d.document.text).forEnvoy(d.envoy)
+	s.byEnvoy, s.isBootstrap = true, true
+	f := newFile(s)
+	(&decoder{file: f}).bootstrapDocument(value{doc: s.whole(s.content()), text: text, path: path})
+	if f.bootstrap == nil {
+		f.bootstrap = xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, &bootstrapv3.Bootstrap{})
+	}
+	return append([]*xds.Resource{f.bootstrap}, f.resources...), f.diagnostics()
+}
+
+// redactions are what Envoy writes in place of secret text and of secret bytes.
+var redactions = []string{"[redacted]", "W3JlZGFjdGVkXQ=="}
+
+// Redacted returns the paths at which Envoy left a secret out. text is what stands at the path.
+func (d *Dump) Redacted(path xds.Path, text []byte) (paths []xds.Path) {
+	if !bytes.Contains(text, []byte("redacted")) && !bytes.Contains(text, []byte("W3JlZGFjdGVkXQ")) && !bytes.Contains(text, []byte(`\u`)) {
+		return nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return paths
+		}
+		kind, n := dec.StackIndex(dec.StackDepth())
+		if token.Kind() != '"' || kind == '{' && n%2 == 1 {
+			continue
+		}
+		for _, r := range redactions {
+			if strings.TrimRight(token.String(), "=") == strings.TrimRight(r, "=") {
+				paths = append(paths, path.Join(stackPath(dec)))
+			}
+		}
+	}
+}
+
+// Members returns the members of an object by their names, and false for what is none. The text
+// has to be of the Dump.
+func (d *Dump) Members(text []byte) (map[string]json.RawMessage, bool) {
+	if !beginsWith(text, '{') {
+		return nil, false
+	}
+	return objectOf(text)
+}
+
+// Elements returns the elements of a list, and false for what is none. The text has to be of the
+// Dump.
+func (d *Dump) Elements(text []byte) ([]json.RawMessage, bool) {
+	if !beginsWith(text, '[') {
+		return nil, false
+	}
+	return listOf(text)
+}
+
+// Text returns the whole text.
+func (d *Dump) Text() []byte { return bytes.TrimSpace(d.document.text) }

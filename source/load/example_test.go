@@ -1,0 +1,29 @@
+package load_test
+
+import (
+	"fmt"
+
+	"xdspub/source/load"
+)
+
+// Parse decodes one document, and says what is wrong with it, and where.
+func ExampleParse() {
+	result := load.Parse(load.Input{Name: "web.yaml", Format: "yaml", Data: []byte(`"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: web
+connect_timeout: 2s
+---
+"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: api
+conect_timeout: 2s
+`)})
+	for _, r := range result.Resources() {
+		fmt.Println(r)
+	}
+	for _, d := range result.Diagnostics {
+		fmt.Println(d)
+	}
+	// Output:
+	// cluster "web"
+	// cluster "api"
+	// web.yaml:7:1: error: unknown field "conect_timeout" [unknown-field]
+}

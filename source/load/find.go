@@ -1,0 +1,193 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"xdspub/internal/safefile"
+)
+
+// entry is a file of the tree that Load looks into.
+type entry struct {
+	path   string
+	format format
+	linked bool // by a link of its own
+	beyond bool // a link leads to it, or to a folder that it is in
+	single bool // somebody named it by itself
+	// clients are those that the file is for; nil for any, and before the settings files are read.
+	clients *clients
+}
+
+// same reports whether an entry is that of the same file, for the same clients.
+func (e entry) same(other entry) bool {
+	mine, its := e.clients, other.clients
+	e.clients, other.clients = nil, nil
+	return e == other && mine.equal(its)
+}
+
+// noFormat says that a file that was asked for can't be read, as it has another suffix or is a
+// folder.
+func noFormat(path string) error {
+	if dir, err := isDir(path); err != nil {
+		return err
+	} else if dir {
+		return fmt.Errorf("%s is a directory, and one file is needed", path)
+	}
+	return fmt.Errorf("can't tell the format of %s: its name must end in %s", path, Suffixes())
+}
+
+// isDir reports whether a path that was asked for leads to a folder.
+func isDir(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return false, &fs.PathError{Op: "read", Path: path, Err: failed.Err}
+	}
+	return err == nil && info.IsDir(), err
+}
+
+// finder goes through a tree, or through a folder of it.
+type finder struct {
+	l       *Loader
+	tree    *tree
+	folders folders // of the tree, so far
+	found   []entry
+}
+
+// folders are those of a tree.
+type folders struct {
+	at map[string]location // by path
+	// paths are the other way, by real path: what two links lead to would be read twice,
+	// a link that leads back without an end.
+	paths map[string]string
+	names int // of files and folders in them
+}
+
+// location is where a folder of the tree is.
+type location struct {
+	real   string
+	beyond bool // a link leads to it, or to a folder that it is in
+	names  int  // of files and folders in it
+}
+
+// clone are the same folders, which may be changed.
+func (f folders) clone() folders { return folders{maps.Clone(f.at), maps.Clone(f.paths), f.names} }
+
+// drop takes the folder at a path out, if there is one, but none of those in it.
+func (f *folders) drop(path string) {
+	if at, ok := f.at[path]; ok {
+		delete(f.at, path)
+		delete(f.paths, at.real)
+		f.names -= at.names
+	}
+}
+
+// find lists the files of the tree in the order of their paths.
+func (l *Loader) find(ctx context.Context, t *tree) ([]entry, folders, error) {
+	f := finder{l: l, tree: t, folders: folders{at: make(map[string]location), paths: make(map[string]string)}}
+	if err := f.folder(ctx, "", location{real: t.folders[0].real}); err != nil {
+		return nil, folders{}, err
+	}
+	f.unsaved()
+	// A folder's files stand behind files beside it: "a.yaml" < "a/b.yaml".
+	slices.SortFunc(f.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	return f.found, f.folders, nil
+}
+
+// folder goes through one folder. rel is its path below the root.
+func (f *finder) folder(ctx context.Context, rel string, at location) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dir := filepath.Join(f.tree.root, rel)
+	first, twice := f.folders.paths[at.real]
+	switch {
+	case twice && strings.HasPrefix(dir, first+string(filepath.Separator)):
+		return fmt.Errorf("read %s: the link leads back to %s", dir, at.real)
+	case twice:
+		return fmt.Errorf("read %s: the link leads to %s, which is read as %s already", dir, at.real, first)
+	}
+	f.folders.paths[at.real] = dir
+	before := f.folders.names
+	entries, err := f.list(ctx, dir, rel)
+	if err != nil {
+		return err
+	}
+	at.names = f.folders.names - before
+	f.folders.at[dir] = at
+	for _, e := range entries {
+		if err := f.entry(ctx, filepath.Join(rel, e.Name()), at, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list is what a folder holds and what may matter.
+func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, error) {
+	return safefile.List(ctx, dir, func(names int) error {
+		if f.folders.names += names; f.folders.names > f.l.names {
+			return fmt.Errorf("read %s: the source tree has more than %d files and folders at this place: keep in it what belongs to Envoy", dir, f.l.names)
+		}
+		return nil
+	}, func(e fs.DirEntry) bool { return !f.l.ignored(filepath.Join(rel, e.Name())) && !Hidden(e.Name()) })
+}
+
+// entry takes one file or folder up. What leads out of the tree is a finding once it
+// is read.
+func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirEntry) error {
+	path := filepath.Join(f.tree.root, below)
+	isDir, linked := e.IsDir(), e.Type()&fs.ModeSymlink != 0
+	to := location{real: filepath.Join(in.real, e.Name()), beyond: in.beyond || linked}
+	if linked {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if isDir = info.IsDir(); isDir {
+			in, inside, err := f.tree.locate(path)
+			if _, outside := errors.AsType[*OutsideError](err); outside {
+				f.found = append(f.found, entry{path: path, format: formatOutside, beyond: true})
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			to.real = filepath.Join(in.real, inside)
+		}
+	}
+	if isDir {
+		return f.folder(ctx, below, to)
+	}
+	if format := formatIn(path); format != formatOther || mayBeMistaken(path) {
+		f.found = append(f.found, entry{path: path, format: format, linked: linked, beyond: to.beyond})
+	}
+	return nil
+}
+
+// configName is the project's own file, at the root of a tree and in its folders.
+const configName = "xdspub.yaml"
+
+// Hidden reports whether a file or folder of that base name is never read: hidden ones, and the
+// temporary files of editors.
+func Hidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
+		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
+		name == "4913"
+}
+
+// mayBeMistaken reports whether a file of another suffix is worth a look: it could
+// be a resource file that its author misnamed. Prose quotes resources often.
+func mayBeMistaken(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".md", ".rst", ".html", ".go", ".py", ".sh":
+		return false
+	}
+	return true
+}

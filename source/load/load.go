@@ -1,0 +1,392 @@
+// Package load turns a source tree into messages, and remembers where each field stands. It is
+// stricter than Envoy: where Envoy would drop a value, or read it otherwise than its author
+// meant, it reports an error with a place.
+//
+// Values are read by sigs.k8s.io/yaml, whose YAML 1.1 booleans are Envoy's too, and by protojson.
+// Positions cost nothing until a finding asks for one: only then is the source parsed again, by a
+// parser that keeps lines and columns.
+//
+//	loader := load.New(load.Options{})
+//	result, err := loader.Load(ctx, "config/") // err: can't be read; findings: result.Diagnostics
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	_ "google.golang.org/protobuf/types/known/fieldmaskpb" // and its own types too
+
+	"xdspub/diag"
+	"xdspub/envoy/envoyapi"
+	"xdspub/internal/safefile"
+	_ "xdspub/xds/alltypes" // any @type must be decodable
+)
+
+// Options for New.
+type Options struct {
+	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	Envoy *envoyapi.Version
+	// Ignore holds glob patterns (path.Match) of files and folders that are not
+	// resources. A pattern with a slash is matched against the path below the
+	// root, one without against the base name.
+	Ignore []string
+	// Beside are paths, below the root, of files that are no resources, such as descriptor sets.
+	Beside []string
+	// Allow names folders outside the tree that links and relative names in it may
+	// lead to.
+	Allow []string
+	// Overlay has texts that are read as if they were the files at these paths, such as what
+	// an editor has not saved. They replace files of the tree, and add to them.
+	Overlay map[string][]byte
+	// StubSecrets says that certificates, keys and other secrets may be missing on this machine: where a
+	// resource names a file of one that does not exist, it keeps the name.
+	StubSecrets bool
+	// Streams says that the resources go to clients by streams alone: there a TTL counts, and in
+	// files Envoy ignores it.
+	Streams bool
+}
+
+// Loader reads source trees. It keeps what it read: a file that did not change gives the
+// same *xds.Resource values again, and is not even read where what the file system says
+// of it shows that. Not for concurrent use.
+type Loader struct {
+	options Options
+	overlay overlay
+	known   contents
+	failed  bool // known may be older than what Update was told
+	// matched has the patterns of Options.Ignore that left something out since the last Load,
+	// unused those that left nothing out then.
+	matched map[string]bool
+	unused  []UnusedPattern
+	now     func() time.Time
+	// Limits of a tree.
+	bytes    int64
+	names    int // of files and folders
+	findings int
+	held     int64 // resources
+}
+
+// New returns a Loader. It reads nothing yet.
+func New(o Options) *Loader {
+	return &Loader{options: o, overlay: newOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
+}
+
+// Load reads the tree at root, or the one file at root. What is wrong in a file is in
+// Diagnostics; an error means that something could not be read, or that ctx has ended. Where
+// nothing has changed it returns the Result of the call before.
+func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
+	l.failed = true
+	t, single, err := l.open(root)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	t.ended = func() bool { return ctx.Err() != nil }
+	found, in := []entry{{path: root, format: formatOf(root), single: true, beyond: true}}, folders{}
+	if single && found[0].format == formatOther {
+		return nil, noFormat(root)
+	}
+	l.unused = nil
+	if !single {
+		clear(l.matched)
+		if found, in, err = l.find(ctx, t); err != nil {
+			return nil, err
+		}
+		l.unused = l.unusedIn(root, found, in)
+	}
+	settings, others := apart(found)
+	files, err := l.readAll(ctx, t, settings)
+	if err != nil {
+		return nil, err
+	}
+	w := newWhens(t.root, files)
+	if len(files) == len(settings) {
+		of, err := l.readFor(ctx, t, others, w)
+		if err != nil {
+			return nil, err
+		}
+		files = together(files, of)
+	}
+	before := l.known
+	if before.root != root || before.cut {
+		before = contents{root: root}
+	}
+	before.whens = w
+	l.known = before.with(editsBetween(before.files, files), len(files) < len(found), l.findings)
+	l.known.folders = in
+	l.failed = false
+	return l.known.result, nil
+}
+
+// open opens the tree at root, or the folder of the single file at root.
+func (l *Loader) open(root string) (t *tree, single bool, err error) {
+	isDir, err := l.overlay.isDir(root)
+	if err != nil {
+		return nil, false, err
+	}
+	dir := root
+	if single = !isDir; single {
+		dir = filepath.Dir(root)
+	}
+	if t, err = openTree(dir, l.options.Allow); err != nil {
+		return nil, false, err
+	}
+	t.most, t.now, t.overlay, t.stubSecrets = l.bytes, l.now, l.overlay, l.options.StubSecrets
+	return t, single, nil
+}
+
+// apart returns the settings files among entries, and the others.
+func apart(found []entry) (settings, others []entry) {
+	if !slices.ContainsFunc(found, func(e entry) bool { return e.format == formatSettings }) {
+		return nil, found
+	}
+	for _, e := range found {
+		if e.format == formatSettings {
+			settings = append(settings, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return settings, others
+}
+
+// together puts two lists of files together, each in the order of paths.
+func together(settings, others []*file) []*file {
+	if len(settings) == 0 {
+		return others
+	}
+	all := slices.Concat(settings, others)
+	slices.SortFunc(all, func(a, b *file) int { return strings.Compare(a.source.name, b.source.name) })
+	return all
+}
+
+// readFor reads files for the clients that the settings files say.
+func (l *Loader) readFor(ctx context.Context, t *tree, found []entry, w *whens) ([]*file, error) {
+	for i := range found {
+		found[i].clients = w.clients(found[i].path)
+	}
+	return l.readAll(ctx, t, found)
+}
+
+// readAll reads files, but those that are what they were. Where there are too many
+// errors, it gives the first files that lead to that.
+func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, error) {
+	known := l.knownOf(found)
+	files := make([]*file, len(found))
+	if err := l.keep(ctx, t, found, known, files); err != nil {
+		return nil, err
+	}
+	var todo []int
+	for i := range found {
+		if files[i] == nil {
+			todo = append(todo, i)
+		}
+	}
+	errs := make([]error, len(found))
+	batches := slices.Collect(slices.Chunk(todo, max(1, min(len(todo)/manyFiles, 32))))
+	read := inParallel(len(batches), l.findings, func(n int) (errors int) {
+		in := &batch{tree: t}
+		defer in.close()
+		for _, i := range batches[n] {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				files[i], errs[i] = l.read(in, found[i], known[i])
+				errs[i] = cmp.Or(ctx.Err(), errs[i]) // where ctx has ended it is not all
+			}
+			if errs[i] == nil {
+				errors += files[i].errors()
+			}
+		}
+		return errors
+	})
+	if read < len(batches) {
+		files = files[:batches[read][0]]
+	}
+	met := 0
+	for i, f := range files {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if met += f.errors(); met >= l.findings {
+			return files[:i+1], nil
+		}
+	}
+	return files, nil
+}
+
+// manyFiles is how many files are worth to be read in batches. Fewer may each be large.
+const manyFiles = 64
+
+// knownOf is what is known of files, nil where nothing is. They stand in the order of
+// their paths, as do those that are known.
+func (l *Loader) knownOf(found []entry) []*file {
+	known := make([]*file, len(found))
+	rest := l.known.files
+	for i, e := range found {
+		rest = rest[skip(rest, e.path):]
+		if len(rest) > 0 && rest[0].found.same(e) {
+			known[i] = rest[0]
+		}
+	}
+	return known
+}
+
+// skip counts the files that stand before a path. It is fast where they are few.
+func skip(files []*file, path string) int {
+	most := 1
+	for most < len(files) && files[most-1].source.name < path {
+		most *= 2
+	}
+	n, _ := searchFile(files[:min(most, len(files))], path)
+	return n
+}
+
+// keep puts into files those that are known and, by what the file system says, surely are
+// what they were.
+func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files []*file) error {
+	const batch = 256
+	batches := (len(found) + batch - 1) / batch
+	inParallel(batches, 1, func(n int) (errors int) {
+		for i := n * batch; i < min((n+1)*batch, len(found)) && ctx.Err() == nil; i++ {
+			if f := known[i]; f != nil && f.isCurrent(t) {
+				files[i] = f
+				t.takeFile(f)
+			}
+		}
+		return 0
+	})
+	return l.overLimit(t)
+}
+
+// read reads one file, or takes what is known of it where its bytes are the same.
+// The single file that somebody names by itself may be anywhere.
+func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
+	t := in.tree
+	var read bytesOf
+	var err error
+	switch {
+	case e.format == formatOther:
+		read = t.peek(e.path)
+		f := newSource(e.path, formatOther, read.data).decode(t)
+		f.found, f.stamp = e, read.stamp
+		return f, nil
+	case e.format == formatSettings:
+		read, err = in.read(e.path, maxConfig)
+		if _, outside := errors.AsType[*OutsideError](err); outside && t.isRoot(e.path) {
+			err = nil // TreeConfig refuses it, unless somebody trusts it
+		}
+	case e.format == formatOutside:
+		_, _, err := t.locate(e.path)
+		return unread(e, cmp.Or(err, errTurned))
+	case e.single:
+		if text, _, ok := l.overlay.text(e.path); ok {
+			read.data = text
+		} else {
+			read.data, err = safefile.Read(e.path, MaxBytes)
+		}
+	default:
+		read, err = in.read(e.path, MaxBytes)
+	}
+	if err != nil {
+		return unread(e, err)
+	}
+	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
+	s.streams, s.clients = l.options.Streams, e.clients
+	f := known
+	if f != nil && !f.unread && f.source.holds(s.data()) && f.upToDate(t) {
+		t.takeFile(f)
+	} else {
+		t.take(s.size())
+		if t.full() {
+			return nil, l.overLimit(t)
+		}
+		f = s.decode(t)
+		t.resources.Add(int64(len(f.resources)))
+	}
+	f.found, f.stamp = e, read.stamp
+	return f, l.overLimit(t)
+}
+
+// overLimit is the error of a tree that has more than is read.
+func (l *Loader) overLimit(t *tree) error {
+	switch {
+	case t.full():
+		return fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
+	case t.resources.Load() > l.held:
+		return fmt.Errorf("read %s: the source tree has more than %d resources: publish parts of it apart", t.root, l.held)
+	}
+	return nil
+}
+
+var errTurned = errors.New("a link of the source tree was turned while it was read")
+
+// unread is what is known of a file that is not read on account of what it is; other
+// errors are those of reading.
+func unread(e entry, err error) (*file, error) {
+	d := diag.Diagnostic{Code: codeTooLarge.Name, Position: diag.Position{File: e.path}}
+	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {
+		d.Message, d.Help = large.Error(), "split it: a tree may have many files"
+	} else if outside, ok := errors.AsType[*OutsideError](err); ok {
+		d.Code, d.Message, d.Help = codeOutside.Name, outside.Error(), outsideHelp
+	} else {
+		return nil, err
+	}
+	f := newFile(newSource(e.path, e.format, nil))
+	f.found, f.unread, f.partial, f.clientsUnknown = e, true, true, e.format == formatSettings
+	f.findings.Add(d)
+	return f, nil
+}
+
+// inParallel calls f, which says how many errors it met, for 0 … n-1 on as many
+// goroutines as there are cores, until there are most errors. It returns how many of the
+// first calls led to that; what others made is to be left out, so that the result does not
+// depend on who was faster.
+func inParallel(n, most int, f func(i int) (errors int)) (count int) {
+	var (
+		mu    sync.Mutex
+		met   map[int]int // errors of the calls that are done and not counted
+		total int
+		wg    sync.WaitGroup
+		next  atomic.Int64
+	)
+	done := func(i, errors int) (enough bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if i != count {
+			if met == nil {
+				met = make(map[int]int)
+			}
+			met[i] = errors
+			return total >= most
+		}
+		for ok := true; ok && total < most; errors, ok = met[count] {
+			delete(met, count)
+			total += errors
+			count++
+		}
+		return total >= most
+	}
+	work := func() {
+		for enough := false; !enough; {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			enough = done(i, f(i))
+		}
+	}
+	for range min(runtime.GOMAXPROCS(0), n) - 1 {
+		wg.Go(work)
+	}
+	work() // one alone needs no goroutine
+	wg.Wait()
+	return count
+}

@@ -1,0 +1,89 @@
+package load
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"xdspub/internal/fspath"
+	"xdspub/internal/safefile"
+)
+
+// overlay are texts that are read instead of files, by absolute paths without links.
+type overlay map[string][]byte
+
+func newOverlay(texts map[string][]byte) overlay {
+	o := make(overlay, len(texts))
+	for path, text := range texts {
+		o[fspath.Resolve(path)] = text
+	}
+	return o
+}
+
+// text is what stands instead of the file that a path leads to; real is where that is.
+func (o overlay) text(path string) (text []byte, real string, ok bool) {
+	if len(o) == 0 {
+		return nil, "", false
+	}
+	real = fspath.Resolve(path)
+	text, ok = o[real]
+	return text, real, ok
+}
+
+// unsaved is what the overlay has for a file of the tree, as far as that may be read there. Its
+// stamp is that of a file that has to be read again. It is not ok where the disk has to be asked.
+func (t *tree) unsaved(path string, limit int64) (read bytesOf, err error, ok bool) {
+	text, real, ok := t.overlay.text(path)
+	if !ok {
+		return bytesOf{}, nil, false
+	}
+	if _, inside := t.folderOf(real); !inside {
+		return bytesOf{}, &OutsideError{real}, true
+	}
+	if int64(len(text)) > limit {
+		return bytesOf{}, &safefile.TooLargeError{Size: int64(len(text)), Limit: limit}, true
+	}
+	return bytesOf{data: text}, nil, true
+}
+
+// folderOf is the folder that a path without links is in.
+func (t *tree) folderOf(real string) (in folder, inside bool) {
+	i := slices.IndexFunc(t.folders, func(f folder) bool { return fspath.Within(real, f.real) })
+	if i < 0 {
+		return folder{}, false
+	}
+	return t.folders[i], true
+}
+
+// unsaved takes up the files that the overlay adds to the tree: those that are on the disk were
+// found there.
+func (f *finder) unsaved() {
+	for real := range f.tree.overlay {
+		below, err := filepath.Rel(f.tree.folders[0].real, real)
+		if err != nil || !filepath.IsLocal(below) || f.l.leftOut(below) {
+			continue
+		}
+		if _, err := os.Lstat(real); err == nil {
+			continue
+		}
+		path := filepath.Join(f.tree.root, below)
+		if format := formatIn(path); format != formatOther || mayBeMistaken(path) {
+			f.found = append(f.found, entry{path: path, format: format})
+		}
+	}
+}
+
+// Contains reports whether a source tree may be read from a path: from the root itself or below
+// it, or below a folder that is allowed. There need not be such a file.
+func Contains(root string, allow []string, path string) bool {
+	real := fspath.Resolve(path)
+	return slices.ContainsFunc(append([]string{root}, allow...), func(dir string) bool { return fspath.Within(real, fspath.Resolve(dir)) })
+}
+
+// isDir asks the overlay, then the file system whether a root is a folder.
+func (o overlay) isDir(root string) (bool, error) {
+	if _, _, ok := o.text(root); ok {
+		return false, nil
+	}
+	return isDir(root)
+}

@@ -1,0 +1,695 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/envoy/envoyapi"
+	"xdspub/xds"
+)
+
+// reader goes through a JSON text that protojson refuses, beside the type of message
+// that it is read as. protojson stops at the first fault; the reader reports each of
+// them, and writes the text again without them. In a file that Envoy itself reads, it
+// writes what only Envoy's parser takes as protojson takes it, and reports a warning.
+type reader struct {
+	d    *decoder
+	v    value
+	out  bytes.Buffer
+	lost xds.Lost
+}
+
+// place is where the reader stands: a path, and what the API says of it.
+type place struct {
+	path xds.Path
+	// written is the name of the field, or the key, as the source has it.
+	written string
+	// object is the object that the field stands in.
+	object *jsonNode
+	spot
+	// depth counts messages, an Any twice.
+	depth int
+}
+
+// in is the place of a message of type md that stands at p.
+func (p place) in(md protoreflect.MessageDescriptor) place {
+	p.around, p.field = append(slices.Clip(p.around), md), nil
+	p.depth++
+	return p
+}
+
+// at is the place of a field of the message at p, which the source may call otherwise.
+func (p place) at(name, written string, fd protoreflect.FieldDescriptor) place {
+	if isName(name) {
+		p.path = p.path.Field(name)
+	} else {
+		p.path = p.path.Key(name)
+	}
+	p.written, p.field = written, fd
+	return p
+}
+
+// within is the place of an object's members.
+func (p place) within(n *jsonNode) place { p.object = n; return p }
+
+// element is the place of an element of the list at p, entry that of a map.
+func (p place) element(i int) place    { p.path = p.path.Index(i); return p }
+func (p place) entry(key string) place { p.path, p.written = p.path.Key(key), key; return p }
+
+// read is the text of v, read as md, without its faults.
+func (r *reader) read(md protoreflect.MessageDescriptor) []byte {
+	root := parseJSON(r.v.text)
+	r.message(md, &root, place{written: fieldOf("")})
+	return r.out.Bytes()
+}
+
+func (r *reader) raw(n *jsonNode) jsontext.Value { return r.v.text[n.value:n.end] }
+
+func (r *reader) kind(n *jsonNode) jsontext.Kind { return jsontext.Value(r.v.text[n.value:]).Kind() }
+
+func (r *reader) byEnvoy() bool { return r.v.doc.source.byEnvoy }
+
+// fault reports what protojson says of the value at p, or where key is set of its name.
+// What stands there is lost.
+func (r *reader) fault(p place, key bool, reason string) bool {
+	r.d.report(r.explain(p, key, reason))
+	r.lost.Add(p.path)
+	return false
+}
+
+func (r *reader) explain(p place, key bool, reason string) diag.Diagnostic {
+	return r.v.explain(reason, p.path, p.written, key, func() spot { return p.spot })
+}
+
+// taken reports what protojson refuses, and Envoy's parser takes.
+func (r *reader) taken(p place, key bool, reason string) {
+	r.d.report(leniently(diag.List{r.explain(p, key, reason)})[0])
+}
+
+// unknown reports a field that its message has not. meant is the one that is likely meant, or
+// nil.
+func (r *reader) unknown(p place, meant protoreflect.FieldDescriptor) {
+	f := r.explain(p, true, "unknown field ")
+	if meant != nil {
+		r.v.doc.fix(&f, steps(r.v.path.Join(p.path)), true, diag.Correction{Wrong: p.written, Right: string(meant.Name())})
+	}
+	r.d.report(f)
+}
+
+// unexpected is what protojson says of a value of the wrong kind.
+func (r *reader) unexpected(n *jsonNode) string {
+	raw := r.raw(n)
+	if k := r.kind(n); k == '{' || k == '[' {
+		raw = raw[:1]
+	}
+	return "unexpected token " + string(raw)
+}
+
+// message reads a value as md. It is false where nothing was written.
+func (r *reader) message(md protoreflect.MessageDescriptor, n *jsonNode, p place) bool {
+	if p.depth > maxDepth {
+		return r.fault(p, false, "exceeded max recursion depth")
+	}
+	if meant := r.structFor(n, p); meant != nil {
+		md = meant
+	}
+	switch {
+	case md.FullName() == "google.protobuf.Any":
+		return r.any(n, p)
+	case isSpecial(md):
+		return r.special(md, n, p)
+	case r.kind(n) != '{':
+		return r.fault(p, false, r.unexpected(n))
+	}
+	r.out.WriteByte('{')
+	r.members(md, n, p.in(md), nil)
+	r.out.WriteByte('}')
+	return true
+}
+
+// structFor returns the type that a value at p, the value of a TypedStruct, stands for if only Envoy's parser
+// takes the value for one of that type. It returns nil for all other values.
+func (r *reader) structFor(n *jsonNode, p place) protoreflect.MessageDescriptor {
+	if p.field == nil || p.field.Name() != "value" || !xds.IsTypedStruct(p.field.ContainingMessage().FullName()) {
+		return nil
+	}
+	url := p.object.child("type_url")
+	if url == nil {
+		url = p.object.child("typeUrl")
+	}
+	if url == nil {
+		return nil
+	}
+	mt, err := r.v.doc.source.resolver().FindMessageByURL(jsonText(r.raw(url)))
+	if err != nil || isSpecial(mt.Descriptor()) {
+		return nil
+	}
+	md, raw := mt.Descriptor(), r.raw(n)
+	if decodes(md, raw) == nil || decodes(md, (rewriter{r.v, r.byEnvoy()}).message(md, raw, p.path)) != nil {
+		return nil
+	}
+	return md
+}
+
+// misfits reports whether the value of a TypedStruct in m is not one of its type.
+func (v value) misfits(m proto.Message) (found bool) {
+	if !bytes.Contains(v.text, []byte("TypedStruct")) {
+		return false
+	}
+	v.doc.source.envoy.Registry().Walk(m, func(n *xds.Node) {
+		found = found || n.Err != nil && xds.IsTypedStruct(n.Name())
+	})
+	return found
+}
+
+// isSpecial reports whether JSON has a form of its own for a message, which stands under
+// "value" in an Any.
+func isSpecial(md protoreflect.MessageDescriptor) bool {
+	switch md.FullName() {
+	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue",
+		"google.protobuf.Duration", "google.protobuf.Timestamp", "google.protobuf.FieldMask":
+		return true
+	}
+	return isWrapper(md)
+}
+
+// special reads a value as a message with a form of its own.
+func (r *reader) special(md protoreflect.MessageDescriptor, n *jsonNode, p place) bool {
+	raw := r.raw(n)
+	err := decodes(md, raw)
+	if err == nil {
+		r.out.Write(raw)
+		return true
+	}
+	reason, _ := cleaned(err)
+	if taken := (rewriter{r.v, r.byEnvoy()}).message(md, raw, p.path); decodes(md, taken) == nil {
+		r.respelled(p, reason, taken)
+		return true
+	}
+	if taken := (rewriter{r.v, true}).message(md, raw, p.path); decodes(md, taken) == nil {
+		return r.ambiguous(p, reason, taken)
+	}
+	return r.fault(p, false, reason)
+}
+
+// decodes tells why a text can't be read as a message of type md.
+func decodes(md protoreflect.MessageDescriptor, text []byte) error {
+	return resolver{}.json().Unmarshal(text, xds.New(md))
+}
+
+// any reads the message in an Any.
+func (r *reader) any(n *jsonNode, p place) bool {
+	if r.kind(n) != '{' {
+		return r.fault(p, false, r.unexpected(n))
+	}
+	if len(n.children) == 0 {
+		r.out.WriteString("{}")
+		return true
+	}
+	at := n.child("@type")
+	if at == nil || at.name != "@type" {
+		return r.noType(n, p)
+	}
+	var url string
+	if json.Unmarshal(r.raw(at), &url) != nil || url == "" {
+		return r.fault(p.at("@type", "@type", nil), false, "@type field is not text")
+	}
+	mt, err := r.v.doc.source.resolver().FindMessageByURL(url)
+	if err != nil {
+		r.lost.Add(p.path)
+		return r.fault(p.at("@type", "@type", nil), false, fmt.Sprintf("unable to resolve %q", url))
+	}
+	r.out.WriteString(`{"@type":`)
+	r.out.Write(r.raw(at))
+	md := mt.Descriptor()
+	p.depth++
+	if special := isSpecial(md); special || md.FullName() == "google.protobuf.Empty" {
+		r.payload(md, n, p.in(md), special)
+	} else {
+		r.members(md, n, p.in(md), at)
+	}
+	r.out.WriteByte('}')
+	return true
+}
+
+// noType reports an Any that names no type.
+func (r *reader) noType(n *jsonNode, p place) bool {
+	r.lost.Add(p.path)
+	f := r.explain(p, false, `missing "@type" field`)
+	var fields []string
+	members := make(map[string]json.RawMessage, len(n.children))
+	for i := range n.children {
+		c := &n.children[i]
+		fields, members[c.name] = append(fields, c.name), json.RawMessage(r.raw(c))
+	}
+	name := p.written // the key of a map
+	if !p.field.IsMap() && p.object != nil {
+		if c := p.object.child("name"); c != nil {
+			name = jsonText(r.raw(c))
+		}
+	}
+	if t := typeFor(r.v.doc.source.envoy, p.spot, name, fields); t != "" {
+		f.Help = fmt.Sprintf(`write "@type": %s%s`, xds.URLPrefix, t)
+	}
+	r.v.meantType(&f, p.path, members)
+	r.d.report(f)
+	return false
+}
+
+// jsonText is the text that a JSON string holds, nothing for any other value.
+func jsonText(raw jsontext.Value) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// payload reads a message with a form of its own in an Any. Without a value it is the
+// empty one, to Envoy's parser too.
+func (r *reader) payload(md protoreflect.MessageDescriptor, n *jsonNode, p place, special bool) {
+	written := false
+	present := make(map[protoreflect.FieldDescriptor]bool)
+	if n.child("value") != nil {
+		present[md.Fields().ByName("value")] = true
+	}
+	for i := range n.children {
+		c := &n.children[i]
+		switch at := p.at(c.name, c.name, nil); {
+		case c.name == "@type":
+		case c.name != "value" || !special:
+			r.unknown(at, meant(md, c.name, present))
+			r.lost.Add(at.path)
+		case r.kind(c) == 'n' && md.FullName() == "google.protobuf.FieldMask":
+			r.fault(at, false, r.unexpected(c)) // Envoy refuses null for this type alone
+		case r.kind(c) == 'n' && md.FullName() != "google.protobuf.Value":
+		default:
+			start := r.out.Len()
+			r.out.WriteString(`,"value":`)
+			if written = r.message(md, c, at); !written {
+				r.out.Truncate(start)
+			}
+		}
+	}
+	if special && !written {
+		r.out.WriteString(`,"value":`)
+		r.out.WriteString(emptyOf(md))
+	}
+}
+
+// emptyOf is the JSON of an empty message with a form of its own.
+func emptyOf(md protoreflect.MessageDescriptor) string {
+	if md.FullName() == "google.protobuf.Value" {
+		return "null"
+	}
+	text, err := protojson.Marshal(xds.New(md))
+	if err != nil {
+		return "null"
+	}
+	return string(text)
+}
+
+// members reads the members of an object, but skipped, as the fields of md. Where that
+// is set they follow other members.
+func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place, skipped *jsonNode) {
+	o := newFieldsRead(md, n, p)
+	first := skipped == nil
+	unknown := false // in a way that leaves open what was meant
+	for i := range n.children {
+		c := &n.children[i]
+		if c == skipped {
+			continue
+		}
+		if r.d.enough() {
+			r.lost.Add(p.path)
+			return
+		}
+		fd, at := r.memberField(o, c, i)
+		if fd == nil {
+			unknown = true
+			continue
+		}
+		if !r.counts(o, c, i, at) {
+			continue
+		}
+		start := r.out.Len()
+		if !first {
+			r.out.WriteByte(',')
+		}
+		fmt.Fprintf(&r.out, "%q:", fd.Name())
+		if !r.field(fd, c, at) {
+			r.out.Truncate(start)
+			continue
+		}
+		first = false
+	}
+	if unknown { // what was meant is not there
+		for i := range md.Fields().Len() {
+			if _, ok := o.last[md.Fields().Get(i)]; !ok {
+				r.lost.Add(p.path.Field(string(md.Fields().Get(i).Name())))
+			}
+		}
+	}
+}
+
+// fieldsRead is what was met of an object whose members are read.
+type fieldsRead struct {
+	md     protoreflect.MessageDescriptor
+	at     place
+	last   map[protoreflect.FieldDescriptor]int // member of each field
+	seen   map[protoreflect.FieldDescriptor]*jsonNode
+	oneofs map[protoreflect.OneofDescriptor]*jsonNode
+}
+
+func newFieldsRead(md protoreflect.MessageDescriptor, n *jsonNode, at place) fieldsRead {
+	o := fieldsRead{
+		md: md, at: at.within(n),
+		last:   make(map[protoreflect.FieldDescriptor]int, len(n.children)),
+		seen:   make(map[protoreflect.FieldDescriptor]*jsonNode, len(n.children)),
+		oneofs: make(map[protoreflect.OneofDescriptor]*jsonNode),
+	}
+	for i := range n.children {
+		if fd := fieldNamed(md, n.children[i].name); fd != nil {
+			o.last[fd] = i
+		}
+	}
+	return o
+}
+
+// memberField is the field that the i-th member of an object is, or is meant to be, and its
+// place. It is nil where nobody can tell.
+func (r *reader) memberField(o fieldsRead, c *jsonNode, i int) (protoreflect.FieldDescriptor, place) {
+	if fd := fieldNamed(o.md, c.name); fd != nil {
+		return fd, o.at.at(string(fd.Name()), c.name, fd)
+	}
+	fd := meant(o.md, c.name, o.last)
+	r.unknown(o.at.at(c.name, c.name, nil), fd)
+	if fd != nil {
+		o.last[fd] = i
+		r.lost.Add(o.at.path.Field(string(fd.Name()))) // whether that was meant is for a person to say
+	}
+	return fd, o.at.at(c.name, c.name, fd)
+}
+
+// counts reports whether the i-th member of an object, at its place, is one that is read: not of
+// a field that is read already, or may not stand beside another.
+func (r *reader) counts(o fieldsRead, c *jsonNode, i int, at place) bool {
+	fd := at.field
+	if earlier := o.seen[fd]; earlier != nil && earlier.name != c.name { // one name twice is reported already
+		again, reason := o.at.at(c.name, c.name, fd), "duplicate field "+string(fd.Name())
+		if !r.byEnvoy() {
+			return r.fault(again, true, reason)
+		}
+		r.taken(again, true, reason)
+	}
+	o.seen[fd] = c
+	if o.last[fd] != i && r.byEnvoy() { // Envoy's parser takes the last one
+		return false
+	}
+	if r.kind(c) == 'n' && !takesNull(fd) {
+		return false
+	}
+	if oneof := fd.ContainingOneof(); oneof != nil && !oneof.IsSynthetic() {
+		if other := o.oneofs[oneof]; other != nil {
+			r.bothSet(at, c, other)
+			return false
+		}
+		o.oneofs[oneof] = c
+	}
+	return true
+}
+
+func takesNull(fd protoreflect.FieldDescriptor) bool {
+	return !fd.IsList() && !fd.IsMap() &&
+		(fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Value" || fd.Enum() != nil && fd.Enum().FullName() == "google.protobuf.NullValue")
+}
+
+// meant is the field that is meant by a name which md has not, where that is clear and
+// the field is not present: what stands in it is read too, and nothing seems to be
+// missing that was only misspelled.
+func meant[V any](md protoreflect.MessageDescriptor, name string, present map[protoreflect.FieldDescriptor]V) protoreflect.FieldDescriptor {
+	if envoyapi.Removed(md.FullName(), name) != "" {
+		return nil
+	}
+	near := nearestField(md, name)
+	if _, ok := present[near]; ok || !isName(name) || name[0] == '@' {
+		return nil
+	}
+	return near
+}
+
+// bothSet reports two fields of which one may be set.
+func (r *reader) bothSet(p place, c, other *jsonNode) {
+	oneof := p.field.ContainingOneof()
+	f := r.explain(p, true, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
+	f.Message = bothSet(c.name, other.name, oneof)
+	f.Related = []diag.Related{{Position: r.v.doc.rangeOf(steps(r.v.path.Join(beside(p.path, other.name))), true).Position, Message: other.name + " is here"}}
+	r.d.report(f)
+	r.lost.Add(p.path)
+}
+
+func bothSet(one, other string, oneof protoreflect.OneofDescriptor) string {
+	return fmt.Sprintf("%s conflicts with %s: the %s of %s can be only one of them", one, other, oneof.Name(), oneof.Parent().FullName())
+}
+
+// beside is the path of another field of the same message.
+func beside(path xds.Path, name string) xds.Path {
+	return path[:strings.LastIndexByte(string(path), '.')+1] + xds.Path(name)
+}
+
+// field reads the value of a field. It is false where nothing was written of it.
+func (r *reader) field(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	switch {
+	case fd.IsMap():
+		return r.entries(fd, n, p)
+	case !fd.IsList():
+		return r.single(fd, n, p)
+	case r.kind(n) != '[' && !r.isElement(fd, n):
+		return r.fault(p, false, r.unexpected(n))
+	case r.kind(n) != '[':
+		r.withoutBrackets(n, p)
+		return r.list(fd, []*jsonNode{n}, p)
+	}
+	return r.list(fd, r.elements(n, p), p)
+}
+
+// isElement reports whether one value can stand for a list of it. Envoy's parser takes any object for
+// a message; in a source tree it has to have a field of the message.
+func (r *reader) isElement(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+	if fd.Message() == nil || isSpecial(fd.Message()) {
+		return r.kind(n) != '{'
+	}
+	return r.kind(n) == '{' && (r.byEnvoy() || slices.ContainsFunc(n.children, func(c jsonNode) bool {
+		return c.name == "@type" || fieldNamed(fd.Message(), c.name) != nil
+	}))
+}
+
+// elements are those of a list. Envoy's parser takes the elements of a list in it for its own.
+func (r *reader) elements(n *jsonNode, p place) (list []*jsonNode) {
+	for i := range n.children {
+		c := &n.children[i]
+		if r.byEnvoy() && r.kind(c) == '[' {
+			r.taken(p, false, r.unexpected(c))
+			list = append(list, r.elements(c, p)...)
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// list reads the elements of a list. An empty one stands in for one that can't be read:
+// the others keep their places.
+func (r *reader) list(fd protoreflect.FieldDescriptor, elements []*jsonNode, p place) bool {
+	r.out.WriteByte('[')
+	for i, n := range elements {
+		if r.d.enough() {
+			r.lost.Add(p.path)
+			break
+		}
+		if i > 0 {
+			r.out.WriteByte(',')
+		}
+		start := r.out.Len()
+		if !r.element(fd, n, p.element(i)) {
+			r.out.Truncate(start)
+			r.out.WriteString(standIn(fd))
+		}
+	}
+	r.out.WriteByte(']')
+	return true
+}
+
+// standIn is JSON for an empty element of a list or a map.
+func standIn(fd protoreflect.FieldDescriptor) string {
+	switch fd.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		if isSpecial(fd.Message()) {
+			return emptyOf(fd.Message())
+		}
+		return "{}"
+	case protoreflect.StringKind, protoreflect.BytesKind:
+		return `""`
+	case protoreflect.BoolKind:
+		return "false"
+	}
+	return "0"
+}
+
+// element reads an element of a list or a map; null is none, but to Envoy's parser an
+// empty one.
+func (r *reader) element(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	isMessage := fd.Kind() == protoreflect.MessageKind
+	if r.kind(n) != 'n' || isMessage && fd.Message().FullName() == "google.protobuf.Value" {
+		return r.single(fd, n, p)
+	}
+	reason := fmt.Sprintf("invalid value for %v field %s: null", fd.Kind(), fd.JSONName())
+	if isMessage {
+		reason = r.unexpected(n)
+	}
+	if !r.byEnvoy() || !isMessage && fd.Kind() != protoreflect.StringKind && fd.Kind() != protoreflect.EnumKind {
+		return r.fault(p, false, reason)
+	}
+	r.taken(p, false, reason)
+	r.out.WriteString(standIn(fd))
+	return true
+}
+
+// entries reads the entries of a map.
+func (r *reader) entries(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	if r.kind(n) != '{' {
+		return r.fault(p, false, r.unexpected(n))
+	}
+	r.out.WriteByte('{')
+	first := true
+	for i := range n.children {
+		c := &n.children[i]
+		if r.d.enough() {
+			r.lost.Add(p.path)
+			break
+		}
+		at := p.entry(c.name)
+		if key, _ := jsontext.AppendQuote(nil, c.name); fd.MapKey().Kind() != protoreflect.StringKind && !isKeyOf(fd, key) {
+			r.fault(at, true, fmt.Sprintf("invalid value for %v key: %s", fd.MapKey().Kind(), key))
+			continue
+		}
+		start := r.out.Len()
+		if !first {
+			r.out.WriteByte(',')
+		}
+		name, _ := jsontext.AppendQuote(nil, c.name) // was read as a string: can be written
+		r.out.Write(append(name, ':'))
+		if !r.element(fd.MapValue(), c, at) {
+			r.out.Truncate(start)
+			continue
+		}
+		first = false
+	}
+	r.out.WriteByte('}')
+	return true
+}
+
+// isKeyOf reports whether a quoted text can be a key of a map.
+func isKeyOf(fd protoreflect.FieldDescriptor, key []byte) bool {
+	return readsAs(fd, fmt.Appendf(nil, `{%s:%s}`, key, standIn(fd.MapValue()))) == nil
+}
+
+// single reads one value of a field.
+func (r *reader) single(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	if fd.Kind() == protoreflect.MessageKind {
+		return r.message(fd.Message(), n, p)
+	}
+	raw := r.raw(n)
+	if r.plain(fd, n) {
+		r.out.Write(raw)
+		return true
+	}
+	err := readsAlone(fd, raw)
+	if err == nil {
+		r.out.Write(raw)
+		return true
+	}
+	reason, _ := cleaned(err)
+	if taken := (rewriter{r.v, r.byEnvoy()}).single(fd, raw, p.path); readsAlone(fd, taken) == nil {
+		r.respelled(p, reason, taken)
+		return true
+	}
+	r.fault(p, false, reason)
+	if fd.Kind() != protoreflect.EnumKind || r.kind(n) != '"' {
+		return false
+	}
+	_, meant := p.suggestValue(jsonText(raw))
+	if meant == "" {
+		return false
+	}
+	fmt.Fprintf(&r.out, "%q", meant) // no other finding follows from the default
+	return true
+}
+
+// plain reports whether a value fits its field at a glance: most do.
+func (r *reader) plain(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+	switch fd.Kind() {
+	case protoreflect.StringKind:
+		return r.kind(n) == '"'
+	case protoreflect.BoolKind:
+		return r.kind(n) == 't' || r.kind(n) == 'f'
+	}
+	return false
+}
+
+// readsAlone tells why protojson can't read a value as one of a field.
+func readsAlone(fd protoreflect.FieldDescriptor, raw jsontext.Value) error {
+	if entry, ok := fd.Parent().(protoreflect.MessageDescriptor); ok && entry.IsMapEntry() {
+		// The field of the map is not known here; a map of such values reads them alike.
+		return readsAsValue(entry, raw)
+	}
+	if fd.IsList() {
+		raw = slices.Concat([]byte{'['}, raw, []byte{']'})
+	}
+	return readsAs(fd, raw)
+}
+
+// readsAsValue is readsAlone for the value of a map.
+func readsAsValue(entry protoreflect.MessageDescriptor, raw jsontext.Value) error {
+	owner := entry.Parent().(protoreflect.MessageDescriptor)
+	for i := range owner.Fields().Len() {
+		if fd := owner.Fields().Get(i); fd.IsMap() && fd.Message() == entry {
+			key := `"1"`
+			if fd.MapKey().Kind() == protoreflect.BoolKind {
+				key = `"true"`
+			}
+			return readsAs(fd, slices.Concat([]byte("{"+key+":"), raw, []byte("}")))
+		}
+	}
+	return nil
+}
+
+// readsAs tells why protojson can't read a text as a whole field.
+func readsAs(fd protoreflect.FieldDescriptor, raw jsontext.Value) error {
+	return resolver{}.json().Unmarshal(fmt.Appendf(nil, `{%q:%s}`, fd.Name(), raw), xds.New(fd.ContainingMessage()))
+}
+
+// repaired decodes v into m as far as that can be done, and reports all that is wrong in
+// it. It is false where nothing could be read.
+func (d *decoder) repaired(v value, m proto.Message) (lost xds.Lost, ok bool) {
+	r := reader{d: d, v: v}
+	text := r.read(m.ProtoReflect().Descriptor())
+	if len(text) == 0 {
+		return nil, false // reported
+	}
+	if err := r.v.doc.source.resolver().json().Unmarshal(text, m); err != nil {
+		v.text = text
+		d.report(v.decodeError(m, err))
+		return nil, false
+	}
+	return r.lost, true
+}

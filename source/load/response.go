@@ -1,0 +1,105 @@
+package load
+
+import (
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/envoy/envoyapi"
+	"xdspub/xds"
+)
+
+// Input is a document outside of any source tree, such as standard input.
+type Input struct {
+	// Name is the name that findings give as their file.
+	Name string
+	// Format is one of Formats.
+	Format string
+	Data   []byte
+	// Envoy is the version that is to take it; nil means the latest that is known.
+	Envoy *envoyapi.Version
+	// Streams is Options.Streams.
+	Streams bool
+}
+
+func (in Input) source() *source {
+	s := newSource(in.Name, formatNamed(in.Format), in.Data).forEnvoy(in.Envoy)
+	s.streams = in.Streams
+	return s
+}
+
+// Open reads a file as an Input, with the format of its suffix. A suffix that is not read is an
+// error.
+func Open(path string) (Input, error) {
+	f := formatOf(path)
+	if f == formatOther {
+		return Input{}, noFormat(path)
+	}
+	s, err := readSource(path, f)
+	if err != nil {
+		return Input{}, err
+	}
+	return Input{Name: path, Format: f.row().name, Data: s.data()}, nil
+}
+
+// Parse decodes an Input like a file of a source tree. It looks in the working directory for
+// files that the Input names by a relative path.
+func Parse(in Input) *Result {
+	t, err := openTree(".", nil)
+	if err != nil { // nothing can be read there
+		return AsWritten(in)
+	}
+	defer t.close()
+	_, result := parse(in.source(), t)
+	return result
+}
+
+// AsWritten does what Parse does, but does not read the files that the Input names.
+func AsWritten(in Input) *Result {
+	_, result := parse(in.source(), nil)
+	return result
+}
+
+// parse decodes a source. The files that it names are read in t, if there is one.
+func parse(s *source, t *tree) (*file, *Result) {
+	f := s.decode(t)
+	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(s.size()), files: []*file{f}, count: 1}
+	if len(f.ignores) > 0 {
+		result.ignoring = result.files
+	}
+	for _, i := range f.inlined {
+		result.Inlined = append(result.Inlined, i.path)
+	}
+	return f, result
+}
+
+// Response decodes an Input to one DiscoveryResponse, as it was written: Resource wrappers stay,
+// and files that are named are not read. The resources of several documents become one response.
+// It is nil where the Result has errors.
+func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
+	f, result := parse(in.source(), nil)
+	if result.Diagnostics.HasErrors() {
+		return nil, result
+	}
+	out := &discoveryv3.DiscoveryResponse{}
+	if len(f.envelopes) > 0 {
+		out = f.envelopes[0]
+	}
+	for _, r := range f.resources {
+		m := r.Message()
+		if r.Meta != nil {
+			w := proto.CloneOf(r.Meta)
+			w.Resource = pack(m)
+			m = w
+		}
+		out.Resources = append(out.Resources, pack(m))
+	}
+	return out, result
+}
+
+// pack is a message in an Any. It was decoded before: there is nothing in it
+// that can't be encoded.
+func pack(m proto.Message) *anypb.Any {
+	value, _ := xds.Marshal(m)
+	return &anypb.Any{TypeUrl: xds.URLPrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
+}

@@ -1,0 +1,259 @@
+package load
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"xdspub/internal/safefile"
+)
+
+// tree is where the files of a source tree may be read: below its root, and below
+// the folders that Options.Allow names. Who may change the tree must not read with
+// it what only this program may read.
+type tree struct {
+	root    string       // as it was named; of one file, its folder
+	folders []folder     // the root, then those that are allowed
+	bytes   atomic.Int64 // that were read: of a file that goes into several resources, several times
+	most    int64        // bytes
+	now     func() time.Time
+	overlay overlay
+	// stubSecrets is Options.StubSecrets.
+	stubSecrets bool
+	ended       func() bool // whether nobody waits for what is read; nil where somebody surely does
+
+	resources atomic.Int64 // that were read
+}
+
+// folder is one that files may be read in.
+type folder struct {
+	*os.Root
+	real string // free of links
+}
+
+// OutsideError means that a name in a source tree leads out of it.
+type OutsideError struct {
+	// To is where it leads.
+	To string
+}
+
+func (e *OutsideError) Error() string { return "it leads out of the source tree, to " + e.To }
+
+const outsideHelp = "move its target into the tree, or allow its folder by --allow-path"
+
+func openTree(root string, allow []string) (*tree, error) {
+	t := &tree{root: root, most: MaxTotal, now: time.Now}
+	for _, name := range append([]string{root}, allow...) {
+		if err := t.add(name); err != nil {
+			t.close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (t *tree) add(name string) error {
+	real, err := realPath(name)
+	if err != nil {
+		return err
+	}
+	r, err := os.OpenRoot(real)
+	if err != nil {
+		return err
+	}
+	t.folders = append(t.folders, folder{r, real})
+	return nil
+}
+
+// isRoot reports whether a file stands at the root of the tree.
+func (t *tree) isRoot(name string) bool { return filepath.Dir(name) == filepath.Clean(t.root) }
+
+func (t *tree) close() {
+	for _, f := range t.folders {
+		f.Close()
+	}
+}
+
+// realPath is an absolute path without links.
+func realPath(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if _, named := errors.AsType[*fs.PathError](err); err != nil && !named { // a loop of links
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+	}
+	return real, err
+}
+
+// locate is the folder that a path leads into, and the path from there; an
+// *OutsideError where that is none.
+func (t *tree) locate(path string) (in folder, below string, err error) {
+	real, err := realPath(path)
+	if err != nil {
+		return folder{}, "", err
+	}
+	in, inside := t.folderOf(real)
+	if !inside {
+		return folder{}, "", &OutsideError{real}
+	}
+	below, err = filepath.Rel(in.real, real)
+	return in, below, err
+}
+
+// within does something with the file that a path leads to, as seen from the folder
+// it is in. Mostly no link is in the way, or one that os.Root takes.
+func within[T any](t *tree, path string, do func(root *os.Root, below string) (T, error)) (T, error) {
+	below, err := filepath.Rel(t.root, path)
+	if err == nil && filepath.IsLocal(below) {
+		if value, err := do(t.folders[0].Root, below); err == nil {
+			return value, nil
+		}
+	}
+	in, below, err := t.locate(path)
+	if err != nil {
+		return *new(T), named(err, path)
+	}
+	value, err := do(in.Root, below)
+	return value, named(err, path)
+}
+
+// named is an error that names a file as the reader knows it.
+func named(err error, path string) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		op := pe.Op
+		if op == "openat" {
+			op = "open"
+		}
+		return &fs.PathError{Op: op, Path: path, Err: pe.Err}
+	}
+	return err
+}
+
+// bytesOf is what a file holds, and what the file system said of it then.
+type bytesOf struct {
+	data  []byte
+	stamp stamp
+}
+
+// stamp is what the file system said of a file before it was read; the zero one is that
+// of a file that has to be read again.
+type stamp struct {
+	signature safefile.Signature
+	settled   bool // later changes give another signature
+}
+
+func stampOf(s safefile.Signature, before time.Time) stamp { return stamp{s, s.Settled(before)} }
+
+// holds reports whether a file surely is what it was, by what the file system says now.
+func (s stamp) holds(info fs.FileInfo) bool {
+	return s.settled && s.signature == safefile.SignatureOf(info)
+}
+
+// read reads a file of at most limit bytes.
+func (t *tree) read(path string, limit int64) (bytesOf, error) {
+	if read, err, ok := t.unsaved(path, limit); ok {
+		return read, err
+	}
+	return within(t, path, func(root *os.Root, below string) (bytesOf, error) { return t.readIn(root, below, limit) })
+}
+
+func (t *tree) readIn(root *os.Root, below string, limit int64) (bytesOf, error) {
+	before := t.now()
+	data, signature, err := safefile.ReadIn(root, below, limit)
+	return bytesOf{data, stampOf(signature, before)}, err
+}
+
+// batch reads files of a tree one after another. It keeps the folder of the last one open: the
+// next mostly stands beside it.
+type batch struct {
+	tree *tree
+	dir  string
+	root *os.Root // of dir; nil where it is not below the root of the tree
+}
+
+// read is that of the tree, faster.
+func (b *batch) read(path string, limit int64) (bytesOf, error) {
+	if read, err, ok := b.tree.unsaved(path, limit); ok {
+		return read, err
+	}
+	b.enter(filepath.Dir(path))
+	if b.root != nil {
+		if read, err := b.tree.readIn(b.root, filepath.Base(path), limit); err == nil {
+			return read, nil
+		}
+	}
+	return b.tree.read(path, limit) // a link, or an error
+}
+
+// enter opens a folder, if it is not open already.
+func (b *batch) enter(dir string) {
+	if b.dir == dir {
+		return
+	}
+	b.close()
+	b.dir = dir
+	if below, err := filepath.Rel(b.tree.root, dir); err == nil && filepath.IsLocal(below) {
+		b.root, _ = b.tree.folders[0].OpenRoot(below) // where it can't be opened, no file in it can
+	}
+}
+
+func (b *batch) close() {
+	if b.root != nil {
+		b.root.Close()
+		b.root = nil
+	}
+}
+
+// stat asks the file system about the file that a path leads to.
+func (t *tree) stat(path string) (fs.FileInfo, error) {
+	return within(t, path, (*os.Root).Stat)
+}
+
+// peek reads the beginning of a file that is looked at only: what can't be read is
+// no resource file.
+func (t *tree) peek(path string) bytesOf {
+	const most = 4 << 10
+	if text, _, ok := t.overlay.text(path); ok {
+		return bytesOf{data: text[:min(len(text), most)]}
+	}
+	read, err := within(t, path, func(root *os.Root, below string) (bytesOf, error) {
+		before := t.now()
+		f, info, err := safefile.OpenIn(root, below)
+		if err != nil {
+			return bytesOf{}, err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, most))
+		return bytesOf{data, stampOf(safefile.SignatureOf(info), before)}, err
+	})
+	if err != nil {
+		return bytesOf{}
+	}
+	return read
+}
+
+// take counts bytes that were read, and full tells whether they are too many.
+func (t *tree) take(n int) { t.bytes.Add(int64(n)) }
+func (t *tree) full() bool { return t.bytes.Load() > t.most }
+
+// takeFile counts a file that is what it was.
+func (t *tree) takeFile(f *file) {
+	t.bytes.Add(f.size())
+	t.resources.Add(int64(len(f.resources)))
+}
+
+// readSource reads a file that somebody trusted names.
+func readSource(path string, f format) (*source, error) {
+	data, err := safefile.Read(path, MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	return newSource(path, f, data), nil
+}

@@ -1,0 +1,198 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/envoy/envoyapi"
+	"xdspub/xds"
+)
+
+// unsetFields looks for Unset in the text of a resource, beside the types of its messages: a message
+// does not tell false from nothing, and to an Envoy that lacks the field both are unknown.
+type unsetFields struct {
+	envoy *envoyapi.Version
+	text  []byte
+	found []xds.Unset
+}
+
+// unset returns the Unset of the resource in v. It looks into no binary form: nobody writes there what
+// is nothing.
+func (v value) unset(md protoreflect.MessageDescriptor) []xds.Unset {
+	s := v.doc.source
+	u := unsetFields{envoy: s.envoy, text: v.text}
+	switch {
+	case !u.envoy.LacksFields(), s.format == formatBinary:
+	case s.format == formatText:
+		u.text = v.doc.text
+		if n, _ := v.doc.tree().find(u.text, steps(v.path)); v.doc.tree().whole {
+			u.textFields(md, n, "")
+		}
+	default:
+		root := parseJSON(v.text)
+		u.jsonFields(md, &root, "")
+	}
+	return u.found
+}
+
+// lacks notes a field that the Envoy lacks where nothing is in it. What is in another the rules see.
+func (u *unsetFields) lacks(fd protoreflect.FieldDescriptor, path xds.Path, nothing func() bool) bool {
+	_, lacks := u.envoy.Lacks(fd.FullName())
+	if lacks && nothing() {
+		u.found = append(u.found, xds.Unset{Path: path, Field: fd.FullName()})
+	}
+	return lacks
+}
+
+// judged reports whether what a field holds is judged as a part of this resource.
+func judged(fd protoreflect.FieldDescriptor) bool {
+	switch fd.FullName() {
+	case "envoy.config.bootstrap.v3.Bootstrap.static_resources", // resources of their own
+		"envoy.config.core.v3.Metadata.typed_filter_metadata": // Envoy never looks at it
+		return false
+	}
+	return fd.Message() != nil && (!fd.IsMap() || fd.MapValue().Message() != nil)
+}
+
+func (u *unsetFields) raw(n *jsonNode) jsontext.Value { return u.text[n.value:max(n.value, n.end)] }
+
+func (u *unsetFields) jsonMessage(md protoreflect.MessageDescriptor, n *jsonNode, at xds.Path) {
+	if md.FullName() == anyName {
+		c := n.child("@type")
+		if c == nil {
+			return
+		}
+		mt, err := resolver{}.FindMessageByURL(jsonText(u.raw(c)))
+		if err != nil {
+			return
+		}
+		md = mt.Descriptor()
+	}
+	if !isSpecial(md) {
+		u.jsonFields(md, n, at)
+	}
+}
+
+func (u *unsetFields) jsonFields(md protoreflect.MessageDescriptor, n *jsonNode, at xds.Path) {
+	for i := range n.children {
+		c := &n.children[i]
+		fd := fieldNamed(md, c.name)
+		if fd == nil {
+			continue
+		}
+		path := at.Field(string(fd.Name()))
+		if u.lacks(fd, path, func() bool { return u.isNothing(fd, c) }) || !judged(fd) {
+			continue
+		}
+		switch {
+		case fd.IsMap():
+			for i := range c.children {
+				u.jsonMessage(fd.MapValue().Message(), &c.children[i], path.Key(c.children[i].name))
+			}
+		case !fd.IsList():
+			u.jsonMessage(fd.Message(), c, path)
+		case u.raw(c).Kind() == '[':
+			for i := range c.children {
+				u.jsonMessage(fd.Message(), &c.children[i], path.Index(i))
+			}
+		default: // Envoy takes one value for a list of it
+			u.jsonMessage(fd.Message(), c, path.Index(0))
+		}
+	}
+}
+
+// isNothing reports whether a field is not set by a value that its text has.
+func (u *unsetFields) isNothing(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+	raw := u.raw(n)
+	switch kind := raw.Kind(); {
+	case kind == 'n':
+		return true
+	case fd.HasPresence():
+		return false
+	case fd.IsList() || fd.IsMap():
+		return len(n.children) == 0 && (kind == '[' || kind == '{')
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw)
+	}
+	return isZero(fd, text)
+}
+
+// isZero reports whether a word is the value that a field without presence has when it is not set.
+func isZero(fd protoreflect.FieldDescriptor, word string) bool {
+	if fd.Enum() != nil {
+		if value := fd.Enum().Values().ByName(protoreflect.Name(word)); value != nil {
+			return value.Number() == 0
+		}
+	}
+	switch fd.Kind() {
+	case protoreflect.StringKind, protoreflect.BytesKind:
+		return word == ""
+	case protoreflect.BoolKind:
+		set, err := strconv.ParseBool(strings.ToLower(word))
+		return err == nil && !set
+	}
+	number, err := strconv.ParseFloat(word, 64)
+	return err == nil && number == 0
+}
+
+func (u *unsetFields) textFields(md protoreflect.MessageDescriptor, n *textNode, at xds.Path) {
+	count := make(map[protoreflect.FieldDescriptor]int) // values of each list
+	for i := range n.children {
+		c := &n.children[i]
+		if c.isType() {
+			if mt, err := (resolver{}).FindMessageByURL(c.url()); err == nil {
+				u.textFields(mt.Descriptor(), c, at)
+			}
+			continue
+		}
+		fd := md.Fields().ByTextName(c.name)
+		if fd == nil {
+			continue
+		}
+		path := at.Field(string(fd.Name()))
+		if u.lacks(fd, path, func() bool { return u.isNothingInText(fd, c) }) || !judged(fd) {
+			continue
+		}
+		for _, value := range c.appendValues(nil) {
+			switch {
+			case fd.IsMap():
+				u.textEntry(fd, value, path)
+				continue
+			case fd.IsList():
+				u.textFields(fd.Message(), value, path.Index(count[fd]))
+				count[fd]++
+			default:
+				u.textFields(fd.Message(), value, path)
+			}
+		}
+	}
+}
+
+func (u *unsetFields) textEntry(fd protoreflect.FieldDescriptor, entry *textNode, at xds.Path) {
+	if !entry.isEntry() {
+		return
+	}
+	key := entry.named("key")[0]
+	u.textFields(fd.MapValue().Message(), entry.named("value")[0], at.Key(unquoted(u.text[key.value:key.end])))
+}
+
+func (u *unsetFields) isNothingInText(fd protoreflect.FieldDescriptor, n *textNode) bool {
+	switch {
+	case fd.HasPresence():
+		return false
+	case fd.IsList() || fd.IsMap():
+		return n.list && len(n.children) == 0
+	}
+	word := bytes.TrimSpace(u.text[n.value:n.end])
+	if len(word) > 0 && (word[0] == '"' || word[0] == '\'') {
+		return unquoted(word) == ""
+	}
+	return isZero(fd, string(word))
+}

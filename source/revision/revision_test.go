@@ -1,0 +1,206 @@
+package revision
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xdspub/tools/sh"
+)
+
+// newRepository returns a git work tree with a source tree in its folder envoy.
+func newRepository(t *testing.T) (dir string) {
+	t.Helper()
+	sh.Git(t)
+	dir = filepath.Join(t.TempDir(), "repository")
+	sh.Run(t, ".", "git init -q "+dir)
+	sh.Run(t, dir, `git config user.name me; git config user.email me@example.com
+		mkdir envoy ignored; echo a >envoy/a.yaml; echo b >README; echo c >ignored/c.yaml; echo ignored >.gitignore; echo x >'envoy/:x.yaml'
+		git add .; git commit -qm one`)
+	return dir
+}
+
+func TestRevision(t *testing.T) {
+	dir := newRepository(t)
+	// Two commits, so that the one of a linked work tree can be told apart.
+	sh.Run(t, dir, "git worktree add -q ../linked; git commit -q --allow-empty -m two; ln -s repository/envoy ../link; ln -s repository/envoy/a.yaml ../link.yaml; mkdir ../bare; git init -q --bare ../bare; git init -q ../unborn")
+	one, two := sh.Run(t, dir, "git rev-parse HEAD^"), sh.Run(t, dir, "git rev-parse HEAD")
+	index := filepath.Join(dir, ".git/index")
+	for _, tt := range []struct{ name, setup, source, want string }{
+		{"work tree", "", ".", two},
+		{"folder in it", "", "envoy", two},
+		{"one file", "", "envoy/a.yaml", two},
+		{"name that is a pattern", "", "envoy/:x.yaml", two},
+		{"link to the folder", "", "../link", two},
+		{"link to the file", "", "../link.yaml", two},
+		{"linked work tree", "", "../linked/envoy", one},
+		{"change beside it", "echo y >README; echo y >new", "envoy", two},
+		{"change of all of it", "", ".", two + "+dirty"},
+		{"only the time is new", "touch envoy/a.yaml", "envoy", two},
+		{"edited", "echo y >envoy/a.yaml", "envoy", two + "+dirty"},
+		{"the edited file", "", "envoy/a.yaml", two + "+dirty"},
+		{"the file beside it", "", "envoy/:x.yaml", two},
+		{"staged", "git add envoy", "envoy", two + "+dirty"},
+		{"new file", "git reset -q --hard; echo y >envoy/new.yaml", "envoy", two + "+dirty"},
+		{"removed file", "rm envoy/*.yaml", "envoy", two + "+dirty"},
+		{"ignored folder", "git reset -q --hard", "ignored", ""},
+		{"new folder", "mkdir added; echo y >added/y.yaml; git add added", "added", ""},
+		{"no commit yet", "", "../unborn", ""},
+		{"bare repository", "", "../bare", ""},
+		{"no work tree", "", "..", ""},
+		{"no such folder", "", "nowhere", ""},
+		{"settings are not read", "git config -f .git/config core.worktree /nowhere; git config -f .git/config core.repositoryformatversion 99", "envoy", two},
+		{"reference that leads out", "echo 'ref: refs/../../secret' >.git/HEAD; cat .git/refs/heads/* >secret", "envoy", ""},
+		{"reference that leads to itself", "echo 'ref: refs/heads/loop' | tee .git/refs/heads/loop >.git/HEAD", "envoy", ""},
+		{"reference that is a pipe", "rm .git/HEAD; mkfifo .git/HEAD", "envoy", ""},
+		{".git that is a pipe", "mv .git moved; mkfifo .git", "envoy", ""},
+		{".git of other text", "rm .git; echo hello >.git", "envoy", ""},
+	} {
+		sh.Run(t, dir, tt.setup)
+		before, _ := os.Stat(index)
+		if got := of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if after, _ := os.Stat(index); before != nil && (after == nil || !os.SameFile(before, after)) {
+			t.Errorf("%s: the index was written again", tt.name)
+		}
+	}
+}
+
+// TestRevisionInHook: a git that runs a hook tells it its repository, which is not
+// that of the source.
+func TestRevisionInHook(t *testing.T) {
+	dir := newRepository(t)
+	t.Setenv("GIT_DIR", t.TempDir())
+	t.Setenv("GIT_INDEX_FILE", filepath.Join(t.TempDir(), "index"))
+	if got := of(t.Context(), dir); len(got) != 40 {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRevisionOfSomebodyElse: who owns the source says of which commit it is, and
+// nobody else who can write into a folder above it.
+func TestRevisionOfSomebodyElse(t *testing.T) {
+	dir := newRepository(t)
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED, needs root")
+	}
+	for _, tt := range []struct {
+		name, setup string
+		told        bool
+	}{
+		{"all of it", "chown -R 12345 .", true},
+		{"but the source", "chown -R 0 envoy", false},
+		{"of root", "chown -R 0 .; chown -R 12345 envoy", true},
+	} {
+		sh.Run(t, dir, tt.setup)
+		if got := of(t.Context(), filepath.Join(dir, "envoy")); (got != "") != tt.told {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
+// TestRevisionOfSubmodules: a submodule is a work tree of its own, and a part of
+// the one around it.
+func TestRevisionOfSubmodules(t *testing.T) {
+	dir := newRepository(t)
+	sh.Run(t, dir, "git init -q ../other; cd ../other; echo a >a; git add a; git "+asMe+" commit -qm one")
+	sh.Run(t, dir, "git -c protocol.file.allow=always submodule --quiet add ../other envoy/sub; git commit -qm two")
+	outer, inner := sh.Run(t, dir, "git rev-parse HEAD"), sh.Run(t, dir, "git -C envoy/sub rev-parse HEAD")
+	for _, tt := range []struct{ name, setup, source, want string }{
+		{"submodule", "", "envoy/sub", inner},
+		{"around it", "", "envoy", outer},
+		{"edited", "echo b >envoy/sub/a", "envoy/sub", inner + "+dirty"},
+		{"around what is edited", "", "envoy", outer + "+dirty"},
+		{"beside it", "", "README", outer},
+		{"another commit", "cd envoy/sub; git checkout -q .; git " + asMe + " commit -q --allow-empty -m two", "envoy", outer + "+dirty"},
+		{"not checked out", "git submodule --quiet deinit -f envoy/sub", "envoy", outer},
+	} {
+		sh.Run(t, dir, tt.setup)
+		if got := of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+const asMe = "-c user.name=me -c user.email=me@example.com"
+
+// TestRevisionOfSHA256: git has two ways to name a commit.
+func TestRevisionOfSHA256(t *testing.T) {
+	newRepository(t) // for its environment
+	dir := filepath.Join(t.TempDir(), "repository")
+	sh.Run(t, ".", "git init -q --object-format sha256 "+dir)
+	sh.Run(t, dir, "echo a >a; git add a; git "+asMe+" commit -qm one; git pack-refs --all; git gc -q")
+	if got, want := of(t.Context(), dir), sh.Run(t, dir, "git rev-parse HEAD"); got != want || len(got) != 64 {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestRevisionRunsNothing: settings of git start programs, and can come with the
+// tree. None of them is obeyed, whoever brought them.
+func TestRevisionRunsNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name, setup, source string
+		told                bool
+	}{
+		// A committed folder that git itself takes for a repository: it comes with
+		// an ordinary clone.
+		{"bare repository", `cd envoy; mkdir -p objects/info refs; touch refs/keep; echo ../../.git/objects >objects/info/alternates; git rev-parse HEAD >commit; mv commit HEAD; cp ../.git/index index
+			git config -f config core.bare false; git config -f config core.worktree ..; git config -f config core.repositoryformatversion 0; hostile config; cd ..; git add -f .; git commit -qm bare`, "envoy", true},
+		// What comes with an archive, or was written by somebody with access.
+		{"settings", "hostile .git/config; echo '* filter=f diff=f' >.gitattributes; touch envoy/*; echo y >>envoy/a.yaml", "envoy", true},
+		{"included settings", "hostile .git/more; git config include.path more", "envoy", true},
+		{"settings of a work tree", "git config extensions.worktreeConfig true; hostile .git/config.worktree", "envoy", true},
+		{"settings of the user", `hostile "$HOME/.gitconfig"; echo '* filter=f' >envoy/.gitattributes; touch envoy/a.yaml; echo y >>envoy/a.yaml`, "envoy", true},
+		{"hooks", `for hook in post-index-change fsmonitor-watchman reference-transaction; do printf '#!/bin/sh\nRAN\n' >.git/hooks/$hook; chmod +x .git/hooks/$hook; done; touch envoy/*`, "envoy", true},
+		{"settings of a submodule", "git init -q envoy/sub; cd envoy/sub; echo a >a; git add a; git " + asMe + ` commit -qm one; cd ../..
+			printf '[submodule "s"]\npath = envoy/sub\nurl = ./x\n' >.gitmodules; git add . 2>&1; git commit -qm sub; hostile envoy/sub/.git/config; touch envoy/sub/a`, "envoy", true},
+		{"another repository", `git init -q --bare ../evil; hostile ../evil/config; mkdir envoy/deep; echo 'gitdir: ../../../evil' >envoy/deep/.git; echo a >envoy/deep/a`, "envoy/deep", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := newRepository(t)
+			home := t.TempDir()
+			t.Setenv("HOME", home)
+			os.Unsetenv("GIT_CONFIG_GLOBAL") // Setenv in newRepository puts it back
+			ran := filepath.Join(home, "ran")
+			command := filepath.Join(home, "command")
+			sh.Program(t, command, "#!/bin/sh\necho \"$@\" >>"+ran+"\n")
+			hostile := `hostile() {
+				for name in core.fsmonitor core.sshCommand core.pager core.editor core.askPass diff.external filter.f.clean filter.f.smudge filter.f.process diff.f.textconv diff.f.command uploadpack.packObjectsHook alias.status alias.rev-parse; do
+					git config -f "$1" $name "` + command + `"
+				done
+				git config -f "$1" filter.f.required true
+				git config -f "$1" core.hooksPath "` + home + `"
+			}
+			`
+			if err := os.Symlink(command, filepath.Join(home, "post-index-change")); err != nil {
+				t.Fatal(err)
+			}
+			sh.Run(t, dir, hostile+strings.ReplaceAll(tt.setup, "RAN", command))
+			os.Remove(ran) // of git in the setup itself
+			if got := of(t.Context(), filepath.Join(dir, tt.source)); (got != "") != tt.told {
+				t.Errorf("%q", got)
+			}
+			if b, err := OpenBase(t.Context(), filepath.Join(dir, tt.source), "HEAD"); err == nil {
+				if err := b.Write(t.Context(), filepath.Join(dir, tt.source), t.TempDir()); err != nil {
+					t.Error(err)
+				}
+				b.Close()
+			}
+			Had(t.Context(), filepath.Join(dir, tt.source, "gone.yaml"))
+			if args, err := os.ReadFile(ran); err == nil {
+				t.Errorf("a command ran, with arguments %q", args)
+			}
+		})
+	}
+}
+
+// TestRevisionWithoutGit: nothing fails where there is no git.
+func TestRevisionWithoutGit(t *testing.T) {
+	dir := newRepository(t)
+	t.Setenv("PATH", t.TempDir())
+	if got := of(t.Context(), dir); got != "" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"xdspub/tools/sample"
+)
+
+// edits is how often each kind of edit is measured.
+const edits = 15
+
+// kind is an edit of one file of the source tree, and the file that it is published in. Where
+// adds is true, each edit is a file more, at a path that has its number.
+type kind struct {
+	name, mode, file, published string
+	adds                        bool
+	resource                    func(t sample.Topology, i, change int) string
+}
+
+var kinds = []kind{
+	{"an endpoint assignment, `--eds file`", "file", "endpoints/000007.yaml", "eds/service-00007/eds.pb", false, sample.Topology.Endpoints},
+	{"a route configuration, `--eds file`", "file", "routes/000007.yaml", "rds/routes-0007/rds.pb", false, sample.Topology.RouteConfiguration},
+	{"a cluster, `--eds file`", "file", "clusters/000007.yaml", "cds/cds.pb", false, sample.Topology.Cluster},
+	{"a cluster and its endpoint assignment are added, `--eds file`", "file", "clusters/added-%d.yaml", "cds/cds.pb", true, func(t sample.Topology, i, change int) string {
+		return t.Cluster(t.Clusters+change, 0) + "---\n" + t.Endpoints(t.Clusters+change, 0)
+	}},
+	{"an endpoint assignment, `--eds inline`", "inline", "endpoints/000007.yaml", "cds/cds.pb", false, sample.Topology.Endpoints},
+}
+
+// measureEdits prints how long an edit takes from its rename in the source tree until the
+// published file is renamed, and the processor time of the watch for it.
+func measureEdits(dir, xdspub string, sizes []int) error {
+	fmt.Printf("One file of the source tree renamed over, until the published file (pb) is: median of %d, and the mean processor time of the watch\n\n", edits)
+	fmt.Print("| |")
+	for _, n := range sizes {
+		fmt.Printf(" %d clusters |", n)
+	}
+	fmt.Print("\n|---|" + strings.Repeat("---|", len(sizes)) + "\n")
+	rows := make([]string, len(kinds))
+	for _, n := range sizes {
+		for i, k := range kinds {
+			wall, cpu, err := measureEdit(filepath.Join(dir, fmt.Sprintf("edits-%d-%d", n, i)), xdspub, n, k)
+			if err != nil {
+				return fmt.Errorf("%s, %d clusters: %w", k.name, n, err)
+			}
+			rows[i] += fmt.Sprintf(" %.0f ms, %.0f ms CPU |", milliseconds(wall), milliseconds(cpu))
+		}
+	}
+	for i, k := range kinds {
+		fmt.Printf("| %s |%s\n", k.name, rows[i])
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, err error) {
+	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
+	source, out := filepath.Join(dir, "src"), filepath.Join(dir, "out")
+	for name, text := range t.Files() {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(source, name)), 0o755); err != nil {
+			return 0, 0, err
+		}
+		if err := os.WriteFile(filepath.Join(source, name), []byte(text), 0o644); err != nil {
+			return 0, 0, err
+		}
+	}
+	log := new(bytes.Buffer)
+	cmd := exec.Command(xdspub, "watch", "--out", out, "--format", "pb", "--eds", k.mode, "--inotify-budget", "10000000", "--step-gap", "0s", "--rescan", "1h", source)
+	cmd.Stderr = io.Writer(log)
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if werr := cmd.Wait(); err == nil && werr != nil {
+			err = fmt.Errorf("%w\n%s", werr, log)
+		}
+	}()
+	published := filepath.Join(out, filepath.FromSlash(k.published))
+	if _, err := changed(filepath.Join(out, ".xdspub/control.sock"), nil); err != nil {
+		return 0, 0, err
+	}
+	was, err := changed(published, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	time.Sleep(12 * time.Second) // what was read before is then known by its signature
+	var walls []time.Duration
+	began := processorTime(cmd.Process.Pid)
+	for change := range edits {
+		name := k.file
+		if k.adds {
+			name = fmt.Sprintf(name, change)
+		}
+		file := filepath.Join(source, filepath.FromSlash(name))
+		if err := os.WriteFile(file+"~", []byte(k.resource(t, 7, change+1)), 0o644); err != nil {
+			return 0, 0, err
+		}
+		start := time.Now()
+		if err := os.Rename(file+"~", file); err != nil {
+			return 0, 0, err
+		}
+		if was, err = changed(published, was); err != nil {
+			return 0, 0, err
+		}
+		walls = append(walls, time.Since(start))
+		time.Sleep(500 * time.Millisecond) // it comes to rest
+	}
+	slices.Sort(walls)
+	return walls[edits/2], (processorTime(cmd.Process.Pid) - began) / edits, nil
+}
+
+// changed waits until a file is there that is another one than before.
+func changed(path string, was os.FileInfo) (os.FileInfo, error) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Microsecond) {
+		if is, err := os.Stat(path); err == nil && (was == nil || !os.SameFile(is, was)) {
+			return is, nil
+		}
+	}
+	return nil, fmt.Errorf("%s did not change", path)
+}
+
+// processorTime is what a process has used so far.
+func processorTime(pid int) time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	var ticks int64
+	for _, f := range fields[11:13] { // utime, stime
+		n, _ := strconv.ParseInt(f, 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
+}

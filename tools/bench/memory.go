@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"xdspub/tools/sample"
+)
+
+// memoryEdits is how many edits a watch publishes before its memory is looked at again.
+const memoryEdits = 60
+
+// measureMemory prints what a watch holds of a tree of n clusters for each n, in 21,100 files, of
+// ten resources each where there are 100,000 clusters.
+func measureMemory(dir, xdspub string, sizes []int) error {
+	fmt.Printf("\nResident memory of a watch (`--eds file --format pb`)\n\n| | once it has published | after %d edits of endpoint assignments | at most |\n|---|---|---|---|\n", memoryEdits)
+	for _, n := range sizes {
+		if err := memoryOf(filepath.Join(dir, fmt.Sprintf("memory-%d", n)), xdspub, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func memoryOf(dir, xdspub string, n int) error {
+	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
+	s := &site{dir: dir, source: filepath.Join(dir, "src"), out: filepath.Join(dir, "out")}
+	each := max(1, n/clusters)
+	files := inFilesOf(each, t.Files())
+	for name, text := range files {
+		if err := put(filepath.Join(s.source, name), text); err != nil {
+			return err
+		}
+	}
+	w, err := s.watch(xdspub, "--inotify-budget", "10000000")
+	if err != nil {
+		return err
+	}
+	defer w.end()
+	time.Sleep(15 * time.Second) // it gives back what it used, and what was read before is then known by its signature
+	fmt.Printf("| %d clusters in %d files | %.0f MiB |", n, len(files), memory(w.Process.Pid, "VmRSS"))
+	record := filepath.Join(s.out, ".xdspub/manifest.json")
+	was, err := changed(record, nil)
+	if err != nil {
+		return err
+	}
+	const edited = "endpoints/000000.yaml"
+	for change := range memoryEdits {
+		text := strings.Replace(files[edited], t.Endpoints(0, 0), t.Endpoints(0, change+1), 1)
+		if err := put(filepath.Join(s.source, edited), text); err != nil {
+			return err
+		}
+		if was, err = changed(record, was); err != nil {
+			return err
+		}
+	}
+	fmt.Printf(" %.0f MiB | %.0f MiB |\n", memory(w.Process.Pid, "VmRSS"), memory(w.Process.Pid, "VmHWM"))
+	return nil
+}
+
+// inFilesOf joins each n files of a folder, in the order of their names.
+func inFilesOf(n int, files map[string]string) map[string]string {
+	joined, folder, of := make(map[string]string), "", 0
+	var name string
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if in := filepath.Dir(file); in != folder || of == n {
+			folder, of, name = in, 0, file
+		} else {
+			joined[name] += "---\n"
+		}
+		joined[name] += files[file]
+		of++
+	}
+	return joined
+}

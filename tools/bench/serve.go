@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/tools/sample"
+	"xdspub/xds"
+)
+
+const (
+	// served is how many clients connect.
+	served = 1_000
+	// servedEdits is how often a cluster is edited.
+	servedEdits = 5
+)
+
+// measureServe prints what it costs to connect clients, and to send all of them an edited cluster,
+// beside a server of go-control-plane with its SnapshotCache. Both are processes of their own on a
+// Unix socket; each client has a connection of its own.
+func measureServe(dir, xdspub string, n int) error {
+	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
+	fmt.Printf("%d clients on ADS ask for all of %d clusters, then one cluster is edited %d times: until they have it, best of these, and the mean processor time\n\n", served, n, servedEdits)
+	fmt.Print("| | all connected | CPU | memory | edit, p50 | p99 | CPU an edit |\n|---|---|---|---|---|---|---|\n")
+	for _, variant := range []string{"delta", "sotw"} {
+		var theirs figures
+		for _, who := range []string{"SnapshotCache", "xdspub serve"} {
+			place := filepath.Join(dir, "serve-"+variant+"-"+who)
+			s, err := newContender(place, xdspub, who, t)
+			if err != nil {
+				return err
+			}
+			f, err := s.measure(variant == "delta")
+			s.end()
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", who, variant, err)
+			}
+			fmt.Printf("| %s, %s | %v | %v | %.0f MiB | %v | %v | %v |\n", who, variant, f.connected.Round(time.Millisecond), f.connectCPU, f.memory, f.p50.Round(100*time.Microsecond), f.p99.Round(100*time.Microsecond), f.editCPU)
+			if who == "SnapshotCache" {
+				theirs = f
+				continue
+			}
+			ratio := func(a, b time.Duration) string { return fmt.Sprintf("%.2f", float64(a)/float64(b)) }
+			fmt.Printf("| ratio, %s | %s | %s | %.2f | %s | %s | %s |\n", variant, ratio(f.connected, theirs.connected), ratio(f.connectCPU, theirs.connectCPU), f.memory/theirs.memory, ratio(f.p50, theirs.p50), ratio(f.p99, theirs.p99), ratio(f.editCPU, theirs.editCPU))
+		}
+	}
+	fmt.Println()
+	return nil
+}
+
+// figures are what one server takes.
+type figures struct {
+	connected, connectCPU time.Duration
+	memory                float64 // MiB
+	p50, p99, editCPU     time.Duration
+}
+
+// contender is a server that is measured.
+type contender struct {
+	*program
+	socket string
+	n      int
+	edit   func(change int) error
+}
+
+// newContender starts a server of a topology, by its name.
+func newContender(dir, xdspub, who string, t sample.Topology) (*contender, error) {
+	s := &contender{socket: filepath.Join(dir, "s"), n: t.Clusters}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if who == "SnapshotCache" {
+		edited := filepath.Join(dir, "edited.yaml")
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		s.edit = func(change int) error { return put(edited, t.Cluster(7, change)) }
+		s.program, err = begin(self, snapshotCache, s.socket, edited, fmt.Sprint(t.Clusters))
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		tree := filepath.Join(dir, "tree")
+		for name, text := range t.Files() {
+			if err := put(filepath.Join(tree, name), text); err != nil {
+				return nil, err
+			}
+		}
+		s.edit = func(change int) error {
+			return put(filepath.Join(tree, "clusters/000007.yaml"), t.Cluster(7, change))
+		}
+		s.program, err = begin(xdspub, "serve", "--grpc", "unix:"+s.socket, "--rescan", "1h", tree)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if _, err := changed(s.socket, nil); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// measure connects the clients, and edits the cluster.
+func (s *contender) measure(delta bool) (f figures, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	defer cancel()
+	warm := make(chan time.Time, 1) // the snapshot is there
+	go s.follow(ctx, delta, warm)
+	if err := await(ctx, warm, 1, nil); err != nil {
+		return f, err
+	}
+	time.Sleep(time.Second)
+
+	told := make(chan time.Time, served)
+	failed := make(chan error, served)
+	begun, used := time.Now(), s.cpu()
+	for range served {
+		go func() { failed <- s.follow(ctx, delta, told) }()
+	}
+	if err := await(ctx, told, served, failed); err != nil {
+		return f, err
+	}
+	f.connected, f.connectCPU = time.Since(begun), s.cpu()-used
+	time.Sleep(2 * time.Second) // the last ones acknowledge
+	used = s.cpu()
+	for change := range servedEdits {
+		start := time.Now()
+		if err := s.edit(change + 1); err != nil {
+			return f, err
+		}
+		var took []time.Duration
+		for range served {
+			select {
+			case at := <-told:
+				took = append(took, at.Sub(start))
+			case err := <-failed:
+				return f, err
+			case <-ctx.Done():
+				return f, ctx.Err()
+			}
+		}
+		slices.Sort(took)
+		if p99 := took[served*99/100]; change == 0 || p99 < f.p99 {
+			f.p50, f.p99 = took[served/2], p99
+		}
+		time.Sleep(2 * time.Second) // they acknowledge
+	}
+	f.editCPU = (s.cpu() - used) / servedEdits
+	f.memory = memory(s.Process.Pid, "VmHWM")
+	return f, nil
+}
+
+// await waits until so many clients are told.
+func await(ctx context.Context, told <-chan time.Time, n int, failed <-chan error) error {
+	for range n {
+		select {
+		case <-told:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// follow is one client: it asks for all clusters, sends the time when it has them and when it has
+// an edit, and acknowledges each response.
+func (s *contender) follow(ctx context.Context, delta bool, told chan<- time.Time) error {
+	conn, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.ForceCodecV2(rawCodec{}), grpc.WaitForReady(true)))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	method := "StreamAggregatedResources"
+	if delta {
+		method = "DeltaAggregatedResources"
+	}
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/envoy.service.discovery.v3.AggregatedDiscoveryService/"+method)
+	if err != nil {
+		return err
+	}
+	version, nonce, had := "", "", 0
+	for {
+		if err := stream.SendMsg(request(delta, version, nonce)); err != nil {
+			return err
+		}
+		var r raw
+		if err := stream.RecvMsg(&r); err != nil {
+			return err
+		}
+		resources := 0
+		if version, nonce, resources, err = read(r); err != nil {
+			return err
+		}
+		if had += resources; had >= s.n {
+			told <- time.Now()
+		}
+	}
+}
+
+// request is the first one of a client, or an ACK.
+func request(delta bool, version, nonce string) raw {
+	node := &corev3.Node{Id: "client"}
+	if nonce != "" {
+		node = nil
+	}
+	var m proto.Message = &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: xds.Cluster.URL(), VersionInfo: version, ResponseNonce: nonce}
+	if delta {
+		m = &discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: xds.Cluster.URL(), ResponseNonce: nonce}
+	}
+	data, _ := proto.Marshal(m) // of valid texts
+	return data
+}
+
+// read reads what a client needs of a response of either kind: their fields have the same
+// numbers. To decode them whole would be most of what this machine does.
+func read(r raw) (version, nonce string, resources int, err error) {
+	for len(r) > 0 {
+		number, kind, n := protowire.ConsumeTag(r)
+		if n < 0 {
+			return "", "", 0, protowire.ParseError(n)
+		}
+		r = r[n:]
+		size := protowire.ConsumeFieldValue(number, kind, r)
+		if size < 0 {
+			return "", "", 0, protowire.ParseError(size)
+		}
+		text, _ := protowire.ConsumeBytes(r[:size])
+		switch number {
+		case 1:
+			version = string(text)
+		case 2:
+			resources++
+		case 5:
+			nonce = string(text)
+		}
+		r = r[size:]
+	}
+	return version, nonce, resources, nil
+}
+
+// raw is a message as it is sent.
+type raw []byte
+
+// rawCodec leaves messages as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	r, ok := v.(raw)
+	if !ok {
+		return nil, errors.New("no raw message")
+	}
+	return mem.BufferSlice{mem.SliceBuffer(r)}, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*raw) = data.Materialize()
+	return nil
+}

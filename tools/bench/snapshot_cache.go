@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/grpc"
+
+	"xdspub/source/load"
+	"xdspub/tools/sample"
+	"xdspub/xds"
+)
+
+// snapshotCache is the first argument of a process that is the other server of measureServe:
+// SOCKET FILE CLUSTERS. A cluster that comes to FILE replaces the one of its name.
+const snapshotCache = "snapshot-cache"
+
+func serveSnapshotCache(args []string) error {
+	socket, edited := args[0], args[1]
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
+	clusters, place := make([]types.Resource, n), make(map[string]int, n)
+	set := func(i int, text string) error {
+		list := load.Parse(load.Input{Name: "cluster.yaml", Format: "yaml", Data: []byte(text)}).Snapshot().Of(xds.Cluster)
+		if len(list) != 1 {
+			return fmt.Errorf("%d clusters in %q", len(list), text)
+		}
+		if i < 0 {
+			i = place[list[0].Name]
+		}
+		place[list[0].Name] = i
+		clusters[i] = list[0].Message()
+		return nil
+	}
+	for i := range n {
+		if err := set(i, t.Cluster(i, 0)); err != nil {
+			return err
+		}
+	}
+	ctx := context.Background()
+	c := cache.NewSnapshotCache(true, cache.IDHash{}, nil)
+	publish := func(version int) error {
+		s, err := cache.NewSnapshot(fmt.Sprint(version), map[resource.Type][]types.Resource{resource.ClusterType: clusters})
+		if err != nil {
+			return err
+		}
+		return c.SetSnapshot(ctx, "client", s)
+	}
+	if err := publish(0); err != nil {
+		return err
+	}
+	g := grpc.NewServer()
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(ctx, c, nil))
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- g.Serve(l) }()
+	var was os.FileInfo
+	for version := 1; ; {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(time.Millisecond):
+		}
+		is, err := os.Stat(edited)
+		if err != nil || was != nil && os.SameFile(is, was) {
+			continue
+		}
+		was = is
+		text, err := os.ReadFile(edited)
+		if err != nil {
+			return err
+		}
+		if err := set(-1, string(text)); err != nil {
+			return err
+		}
+		if err := publish(version); err != nil {
+			return err
+		}
+		version++
+	}
+}

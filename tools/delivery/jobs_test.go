@@ -1,0 +1,151 @@
+package delivery
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"xdspub/tools/sh"
+)
+
+// job is one of GitHub Actions or of GitLab.
+type job struct {
+	Steps     []step
+	Script    []string
+	Artifacts struct {
+		Reports map[string]string
+	}
+}
+
+// jobsOf returns the jobs of a block of YAML: a workflow, a part of one, or jobs of GitLab.
+func jobsOf(t *testing.T, text string) (list []job) {
+	t.Helper()
+	var part job
+	var workflow struct{ Jobs map[string]job }
+	var gitlab map[string]any
+	for _, into := range []any{&part, &workflow, &gitlab} {
+		if err := yaml.Unmarshal([]byte(text), into); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	list = append(list, part)
+	for _, j := range workflow.Jobs {
+		list = append(list, j)
+	}
+	for name := range gitlab {
+		var jobs map[string]job
+		if err := yaml.Unmarshal([]byte(text), &jobs); err == nil {
+			list = append(list, jobs[name])
+		}
+	}
+	return list
+}
+
+// siteRepository returns a repository with what xdspub init writes, and the quickstart as the tree envoy.
+func siteRepository(t *testing.T, program string) string {
+	t.Helper()
+	dir := userRepository(t)
+	if _, err := shell(dir, nil, `"$0" init . && git add . && git commit --quiet --message init`, program); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestJobs runs what the jobs of docs/ci.md run, in a tree that is valid and in a broken one.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	path := inPath(t)
+	program := filepath.Join(path, "xdspub")
+	env := append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	ran := 0
+	for _, text := range append(blocks(t, "yaml", "- uses: actions/checkout"), blocks(t, "yaml", "  script:\n")...) {
+		for _, j := range jobsOf(t, text) {
+			var commands []string
+			for _, s := range j.Steps {
+				switch {
+				case s.Run != "":
+					commands = append(commands, s.Run)
+				case strings.HasPrefix(s.Uses, "example/xdspub@"):
+					ran++
+					runAction(t, s, program)
+				}
+			}
+			commands = append(commands, j.Script...)
+			if len(commands) == 0 {
+				continue
+			}
+			ran++
+			site := siteRepository(t, program)
+			for _, command := range commands {
+				if out, err := shell(site, env, command); err != nil {
+					t.Errorf("%s: %v", command, err)
+				} else if strings.Contains(command, "--format text") && !strings.Contains(out, "0 errors, 0 warnings") {
+					t.Errorf("%s prints:\n%s", command, out)
+				}
+			}
+			sh.Run(t, site, "rm config/clusters.yaml")
+			if out, err := shell(site, env, commands[0]); err == nil || !strings.Contains(out, "unknown cluster") {
+				t.Errorf("%s: a broken tree passes\n%s", commands[0], out)
+			}
+			for kind, name := range j.Artifacts.Reports {
+				wantReport(t, kind, filepath.Join(site, name))
+			}
+		}
+	}
+	if ran != 4 {
+		t.Errorf("docs/ci.md has %d jobs that run something", ran)
+	}
+}
+
+// runAction runs the action by a step that uses it.
+func runAction(t *testing.T, s step, program string) {
+	t.Helper()
+	a, user := theAction(t), userRepository(t)
+	inputs := map[string]string{"program": program}
+	for name, value := range s.With {
+		inputs[name] = strings.ReplaceAll(value, "${{ github.event.pull_request.base.sha }}", "HEAD")
+	}
+	misspell(t, user)
+	if r := newRunner(t, a, user, inputs); !r.run(t, user, validation(t, a)) || !strings.Contains(r.log, "::error file=envoy/") {
+		t.Errorf("%v: no error is found:\n%s", inputs, r.log)
+	}
+}
+
+// wantReport reads a report as what takes it does.
+func wantReport(t *testing.T, kind, name string) {
+	t.Helper()
+	text := written(t, name)
+	read, into := json.Unmarshal, any(&[]struct{ Fingerprint string }{})
+	if kind == "junit" {
+		read, into = xml.Unmarshal, &struct{ XMLName xml.Name }{}
+	}
+	if err := read([]byte(text), into); err != nil || !strings.Contains(text, "unknown cluster") {
+		t.Errorf("the report for %s (%v):\n%s", kind, err, text)
+	}
+}
+
+// TestJenkins runs the command of the stage of docs/ci.md.
+func TestJenkins(t *testing.T) {
+	t.Parallel()
+	path := inPath(t)
+	site := siteRepository(t, filepath.Join(path, "xdspub"))
+	for _, stage := range blocks(t, "groovy", "junit") {
+		command := regexp.MustCompile(`sh '([^']*)'`).FindStringSubmatch(stage)
+		if command == nil {
+			t.Fatalf("no command in %s", stage)
+		}
+		if _, err := shell(site, append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH")), command[1]); err != nil {
+			t.Error(err)
+		}
+		report := regexp.MustCompile(`junit '([^']*)'`).FindStringSubmatch(stage)
+		if _, err := os.Stat(filepath.Join(site, report[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}

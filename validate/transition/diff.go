@@ -1,0 +1,107 @@
+// Package transition judges the way from what is published, in files or by streams, to a new Snapshot. A
+// Snapshot can be valid in itself, and Envoy refuses it all the same because of what runs:
+// a listener can't change enable_reuse_port, a secret can't become another kind of
+// secret while a listener is subscribed to it. A rule is a Rule value in a file of
+// its own, listed in Rules; Transitions runs them.
+//
+// What is published is taken for what runs. What an earlier change left draining is
+// published no more: that Envoy refuses something for its sake, no rule can tell.
+//
+// What the rules know about Envoy was tried on Envoy 1.40.0, in the order in which
+// files are published and in that in which streams are told; their examples are (e2e). All of it is
+// behaviour, and nothing that a binary knows by name: no rule asks for a version of Envoy.
+package transition
+
+import (
+	"fmt"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Rule is one judgement. It holds no state.
+type Rule struct {
+	// Code is the rule's name in kebab-case, never used again once retired.
+	Code string
+	// Severity of its findings, unless a Finding says otherwise: an Error would be
+	// refused, a Warning be taken, and not do what was meant.
+	Severity diag.Severity
+	// Doc explains the rule: a first line that sums it up, an empty line, then
+	// what Envoy does and what would be right.
+	Doc string
+	// Run judges one pair. An error is one of Out.
+	Run func(*Pass) error
+}
+
+// Out reads the published resources.
+type Out interface {
+	// Of are the published resources of a type.
+	Of(*xds.Type) ([]*xds.Resource, error)
+	// Serves reports whether a published resource is what answers a subscription of one of them.
+	Serves(xds.Subscription) bool
+}
+
+// Served is a Snapshot that clients get by streams.
+type Served struct{ *xds.Snapshot }
+
+// Of returns the resources of a type.
+func (s Served) Of(t *xds.Type) ([]*xds.Resource, error) { return s.Snapshot.Of(t), nil }
+
+// Options for Transitions; the zero value judges by all rules.
+type Options struct {
+	// Disable holds the codes of rules that are left out.
+	Disable []string
+}
+
+// Pass is one run of a rule.
+type Pass struct {
+	Old Out
+	New *xds.Snapshot
+
+	rule    *Rule
+	list    diag.List
+	sockets *sockets // nil before a rule asks for them
+}
+
+// Finding is a finding of a rule.
+type Finding struct {
+	// Resource is the new one that the finding is about.
+	Resource *xds.Resource
+	// Path is the field, below Resource's message.
+	Path xds.Path
+	// Message says what is wrong, values quoted, no capital, no full stop.
+	Message string
+	// Help is the way out.
+	Help string
+	// Warning makes the finding a warning where the rule is an error.
+	Warning bool
+}
+
+// Report adds a finding.
+func (p *Pass) Report(f Finding) {
+	d := f.Resource.Diagnostic(p.rule.Code, f.Path, f.Message)
+	d.Severity = p.rule.Severity
+	if f.Warning {
+		d.Severity = diag.Warning
+	}
+	d.Help = f.Help
+	p.list = append(p.list, d)
+}
+
+// Transitions judges the change from old to new by all rules that o does not disable. Both sides
+// are valid in themselves. Where nothing is published there is no finding. An error is one of
+// old.
+func Transitions(old Out, new *xds.Snapshot, o Options) (diag.List, error) {
+	p := &Pass{Old: old, New: new}
+	for _, r := range Rules {
+		if slices.Contains(o.Disable, r.Code) {
+			continue
+		}
+		p.rule = r
+		if err := r.Run(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Code, err)
+		}
+	}
+	return p.list.Sort(), nil
+}

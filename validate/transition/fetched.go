@@ -1,0 +1,66 @@
+package transition
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	dynamicmodulesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/dynamic_modules/v3"
+	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/wasm/v3"
+
+	"xdspub/xds"
+)
+
+// Envoy's reasons for the rejection of a resource whose code it fetches. The first one says that a
+// fetch is under way. The second one is the same for all faults of a Wasm plugin.
+const (
+	moduleNotCached = "Remote module not cached; background fetch in progress"
+	wasmNotCreated  = "Unable to create Wasm plugin"
+)
+
+// UntilFetched reports whether Envoy may accept a resource later that it rejects for a reason: Envoy has begun
+// to fetch the code of a filter. The reason is empty if Envoy gives none. The resource is nil if nobody knows it.
+func UntilFetched(ctx context.Context, r *xds.Resource, reason string) (found bool) {
+	switch {
+	case strings.HasPrefix(reason, moduleNotCached):
+		return true
+	case r == nil || reason != "" && !strings.HasPrefix(reason, wasmNotCreated):
+		return false
+	}
+	err := r.Walk(ctx, func(n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *wasmv3.VmConfig:
+			found = found || m.GetNackOnCodeCacheMiss() && m.GetCode().GetRemote() != nil
+		case *dynamicmodulesv3.DynamicModuleConfig:
+			found = found || reason == "" && m.GetNackOnCacheMiss() && m.GetModule().GetRemote() != nil
+		}
+	})
+	return found && err == nil
+}
+
+// firstPause and longestPause bound the time between two offers. Each pause is twice the one before.
+const (
+	firstPause   = 500 * time.Millisecond
+	longestPause = 15 * time.Second
+)
+
+// Offers are the offers of what Envoy rejects until it has fetched code. The zero value is for what was not
+// rejected yet.
+type Offers struct {
+	next  time.Duration
+	until time.Time // zero before the first rejection
+}
+
+// Pause returns the time from a rejection until the next offer. Pause returns 0 if that offer would come later
+// than the time within after the first rejection.
+func (o *Offers) Pause(within time.Duration) time.Duration {
+	if o.until.IsZero() {
+		o.next, o.until = firstPause, time.Now().Add(within)
+	}
+	pause := o.next
+	if time.Now().Add(pause).After(o.until) {
+		return 0
+	}
+	o.next = min(2*o.next, longestPause)
+	return pause
+}

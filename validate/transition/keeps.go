@@ -1,0 +1,51 @@
+package transition
+
+import (
+	"slices"
+
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"xdspub/xds"
+)
+
+// Keeps reports whether the rules find the same with changes that lead to a Snapshot as without
+// them, be what has changed published or in the Snapshot. It looks at the changes alone. Where the
+// rules find nothing on the way from a Snapshot to itself, and Keeps is true, they find nothing.
+func Keeps(changes []xds.Edited, s *xds.Snapshot) bool {
+	return !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keeps(e, s) })
+}
+
+func keeps(e xds.Edited, s *xds.Snapshot) bool {
+	if e.Same() { // another one of its file was edited
+		return true
+	}
+	if e.Is != nil && e.Is.UsesSingletons() || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
+		return false
+	}
+	switch e.Key().Type {
+	case xds.Listener:
+		return e.Was != nil && e.Is != nil && KeepsSockets(e.Was, e.Is) && getsSecrets(e.Is, s)
+	case xds.Cluster:
+		return e.Is == nil || getsSecrets(e.Is, s)
+	case xds.Secret:
+		return e.Is == nil || e.Was != nil && xds.SecretKind(e.Was.Message().(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message().(*tlsv3.Secret))
+	case xds.ExtensionConfig:
+		return e.Is == nil
+	}
+	return true
+}
+
+func asksForExtensions(r *xds.Resource) bool {
+	return r != nil && r.AsksFor(xds.ExtensionConfig)
+}
+
+// getsSecrets reports whether the secrets that a resource asks for are of the kinds that it wants.
+func getsSecrets(r *xds.Resource, s *xds.Snapshot) bool {
+	return !slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool {
+		if sub.Target != xds.Secret {
+			return false
+		}
+		secret := s.Lookup(xds.Secret, sub.Name)
+		return secret != nil && xds.SecretKind(secret.Message().(*tlsv3.Secret)) != xds.WantedSecret(sub.Node.Field())
+	})
+}

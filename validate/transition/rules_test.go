@@ -1,0 +1,215 @@
+package transition_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/render"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/tools/certs"
+	"xdspub/validate/transition"
+	"xdspub/watch/pipeline"
+	"xdspub/xds"
+)
+
+// TestRules judges the examples of each rule, testdata/<code>.txtar, by files and by streams. In an archive
+// stand changes, bad… and good…: a folder each with the source trees that are
+// published one after the other, old, in some mid, and new. A comment
+//
+//	# want "regexp"
+//
+// stands in a new tree on each line where a finding of the rule must be, and nowhere
+// else; it matches "severity: message; help: …". Findings of other rules are
+// unwanted. What Envoy does with each change, e2e.TestTransitions shows; its words
+// stand in the file envoy.
+func TestRules(t *testing.T) {
+	for _, rule := range transition.Rules {
+		t.Run(rule.Code, func(t *testing.T) {
+			kinds := make(map[string]bool)
+			for _, c := range changes(t, rule.Code) {
+				kinds[strings.TrimRight(c.name, "0123456789")] = true
+				t.Run(c.name, func(t *testing.T) { c.judge(t, rule.Code) })
+			}
+			for _, kind := range []string{"bad", "good"} {
+				if !kinds[kind] {
+					t.Errorf("no %s example", kind)
+				}
+			}
+		})
+	}
+}
+
+// change is one of an archive.
+type change struct {
+	name  string
+	trees []string // directories with the source trees, in order
+	text  map[string]string
+}
+
+// changes unpacks an archive.
+func changes(t *testing.T, code string) []*change {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", code+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var list []*change
+	for _, f := range archive.Files {
+		name, rest, _ := strings.Cut(f.Name, "/")
+		tree, file, isTree := strings.Cut(rest, "/")
+		i := slices.IndexFunc(list, func(c *change) bool { return c.name == name })
+		if i < 0 {
+			i = len(list)
+			list = append(list, &change{name: name, text: make(map[string]string)})
+		}
+		if !isTree {
+			continue
+		}
+		text, err := certs.Expand(f.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := filepath.Join(dir, name, tree)
+		if !slices.Contains(list[i].trees, at) {
+			list[i].trees = append(list[i].trees, at)
+		}
+		list[i].text[filepath.Join(at, file)] = string(text)
+	}
+	return list
+}
+
+// judge publishes the trees but the last, and holds what is found on the way to that
+// against what it wants.
+func (c *change) judge(t *testing.T, code string) {
+	out := filepath.Join(t.TempDir(), "out")
+	for name, text := range c.text {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var served *xds.Snapshot
+	for i, tree := range c.trees {
+		o := pipeline.Options{
+			Source: check.Options{Path: tree}, Out: out, Format: render.JSON, Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
+		}
+		p := pipeline.New(o)
+		checked, err := check.New(o.Source).Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !checked.Accepted() {
+			t.Fatalf("%s is not valid: %v", tree, checked.Diagnostics)
+		}
+		plan, list, err := p.Plan(t.Context(), checked.Snapshot, certs.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == len(c.trees)-1 {
+			c.compare(t, code, list)
+			list, err = transition.Transitions(transition.Served{Snapshot: served}, checked.Snapshot, transition.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.compare(t, code, list)
+			return
+		}
+		served = checked.Snapshot
+		if len(list) > 0 {
+			t.Fatalf("%s: %v", tree, list)
+		}
+		dir, err := publish.Open(out, publish.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Publish(context.Background(), dir, plan)
+		if err := dir.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *change) compare(t *testing.T, code string, list diag.List) {
+	t.Helper()
+	wants := c.wants(t)
+	for _, d := range list {
+		at := fmt.Sprintf("%s:%d", d.File, d.Line)
+		text := fmt.Sprintf("%s: %s; help: %s", d.Severity, d.Message, d.Help)
+		want := wants[at]
+		if d.Code != code || want == nil || !want.MatchString(text) {
+			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
+			continue
+		}
+		delete(wants, at)
+	}
+	for at, want := range wants {
+		t.Errorf("%s: no finding that matches %q", at, want)
+	}
+}
+
+// wants returns the findings that the trees want, by file:line.
+func (c *change) wants(t *testing.T) map[string]*regexp.Regexp {
+	t.Helper()
+	wants := make(map[string]*regexp.Regexp)
+	for name, text := range c.text {
+		for i, line := range strings.Split(text, "\n") {
+			if _, quoted, ok := strings.Cut(line, "# want "); ok {
+				want, err := strconv.Unquote(quoted)
+				if err != nil {
+					t.Fatalf("%s:%d: %v", name, i+1, err)
+				}
+				wants[fmt.Sprintf("%s:%d", name, i+1)] = regexp.MustCompile(want)
+			}
+		}
+	}
+	if bad := strings.HasPrefix(c.name, "bad"); bad != (len(wants) > 0) {
+		t.Errorf("%d findings are wanted", len(wants))
+	}
+	return wants
+}
+
+// TestRulesAreSound: sorted, each with its examples and a Doc that has a summary and
+// a reason.
+func TestRulesAreSound(t *testing.T) {
+	var codes []string
+	for _, r := range transition.Rules {
+		codes = append(codes, r.Code)
+		summary, reason, _ := strings.Cut(r.Doc, "\n\n")
+		if strings.Contains(summary, "\n") || !strings.HasSuffix(summary, ".") || reason == "" {
+			t.Errorf("%s: Doc needs a summary line, an empty line and a reason", r.Code)
+		}
+		if !regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`).MatchString(r.Code) {
+			t.Errorf("%s is not kebab-case", r.Code)
+		}
+	}
+	if !slices.IsSorted(codes) {
+		t.Errorf("not sorted: %v", codes)
+	}
+	archives, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range archives {
+		if !slices.Contains(codes, strings.TrimSuffix(filepath.Base(name), ".txtar")) {
+			t.Errorf("%s: no such rule", name)
+		}
+	}
+}

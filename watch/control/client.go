@@ -1,0 +1,172 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"xdspub/xds/clients"
+)
+
+// maxAnswer is beyond what a watch has to say of 10,000 clients.
+const maxAnswer = 256 << 20
+
+// listPatience is how long a watch may take to list its clients: 10,000 of them take seconds.
+const listPatience = 30 * time.Second
+
+// Ask returns the state of the watch that publishes into the directory out. The error is
+// ErrNoWatch if there is none; an *EndedError, which is one, if the last watch has ended by itself;
+// ErrDied, which is one, if the last watch was killed; ErrSilent if the watch does not answer within 5 s.
+func Ask(ctx context.Context, out string) (Watch, error) {
+	var w Watch
+	err := exchangeWithin(ctx, patience, out, request{http.MethodGet, watchPath, nil}, &w)
+	return w, err
+}
+
+// Clients returns the clients of the watch that publishes into the directory out, none where it
+// serves none. The errors are those of Ask, which comes first: it finds out whether the watch answers
+// at all.
+func Clients(ctx context.Context, out string) ([]clients.Client, error) {
+	list := []clients.Client{}
+	err := exchangeWithin(ctx, listPatience, out, request{http.MethodGet, clientsPath, nil}, &list)
+	return list, err
+}
+
+// Retry asks the watch that publishes into the directory out to publish once more what Envoy
+// refused, and waits for the Result or the end of ctx. Call Ask first: it finds out in time
+// whether the watch answers at all. The error is a *ConflictError where the watch is not the one
+// that r describes.
+func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
+	var result Result
+	err := exchange(ctx, out, request{http.MethodPost, retryPath, r}, &result)
+	return result, err
+}
+
+// request is what a watch is asked.
+type request struct {
+	method, path string
+	body         any // nil for none
+}
+
+// exchangeWithin is an exchange that may take so long.
+func exchangeWithin(ctx context.Context, most time.Duration, out string, r request, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := exchange(ctx, out, r, into)
+	if errors.Is(err, ErrSilent) {
+		err = fmt.Errorf("%w within %v", err, most)
+	}
+	return err
+}
+
+// mostCuts is how often a request is sent again whose connection the watch has ended without an
+// answer. A watch with many clients does so with one that is slow, as on a machine that is busy.
+const mostCuts = 5
+
+// exchange sends a request, and reads the answer whole. Its errors name the socket.
+func exchange(ctx context.Context, out string, r request, into any) error {
+	err := r.send(ctx, Path(out), into)
+	for cuts := 0; cuts < mostCuts && isCut(err) && ctx.Err() == nil; cuts++ {
+		again := r.send(ctx, Path(out), into)
+		if isNone(again) || errors.Is(again, syscall.ECONNREFUSED) {
+			break // so that was the end of the watch
+		}
+		err = again
+	}
+	switch _, conflict := errors.AsType[*ConflictError](err); {
+	case err == nil || conflict:
+		return err
+	case isNone(err):
+		err = ErrNoWatch
+		if at, ok := endOf(out); ok {
+			err = &EndedError{at}
+		}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		err = ErrDied
+	case errors.Is(err, context.DeadlineExceeded):
+		err = ErrSilent
+	case isCut(err):
+		err = errors.New("the watch ended before it answered")
+	}
+	return fmt.Errorf("control socket %s: %w", Path(out), err)
+}
+
+// isNone reports whether an error says that there is no socket.
+func isNone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// isCut reports whether an error says that the other end has ended the connection.
+func isCut(err error) bool {
+	for _, cut := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, cut) {
+			return true
+		}
+	}
+	// The library has no name for the end of a connection to which nothing was written.
+	return err != nil && err.Error() == "http: server closed idle connection"
+}
+
+func (r request) send(ctx context.Context, socket string, into any) error {
+	var data []byte
+	if r.body != nil {
+		var err error
+		if data, err = json.Marshal(r.body); err != nil {
+			return err
+		}
+	}
+	sent, err := http.NewRequestWithContext(ctx, r.method, "http://xdspub"+r.path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	client := &http.Client{
+		Transport: &http.Transport{
+			DisableKeepAlives: true, DisableCompression: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, socket) },
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(sent)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err // the made URL says nothing
+	}
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(answer) > maxAnswer:
+		return fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+	case response.StatusCode == http.StatusConflict:
+		return &ConflictError{strings.TrimSpace(string(answer))}
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(answer)))
+	}
+	return json.Unmarshal(answer, into)
+}
+
+func dial(ctx context.Context, socket string) (net.Conn, error) {
+	name, done, err := address(socket)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", name)
+	if wrapped, ok := errors.AsType[*net.OpError](err); ok {
+		return nil, wrapped.Err // what else it says is the name, which may be a made one
+	}
+	return conn, err
+}

@@ -1,0 +1,206 @@
+// Package status reports what is published, and what Envoys run of it.
+//
+//	report, err := status.Of(ctx, status.Options{Out: "out", Admins: admins})
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"syscall"
+
+	"xdspub/diag"
+	"xdspub/envoy"
+	"xdspub/render"
+	"xdspub/render/publish"
+	"xdspub/render/published"
+	"xdspub/xds"
+)
+
+// Options says which status to report.
+type Options struct {
+	// Out is the output directory.
+	Out string
+	// MayBeMissing means that nothing is published where there is no output directory yet. Otherwise that is an error.
+	MayBeMissing bool
+	// Admins are the Envoys to ask. Without any, the status is that of the directory alone.
+	Admins []*envoy.Admin
+	// Registry has the types that may be in the files; nil for those of the API.
+	Registry *xds.Registry
+}
+
+// tries bounds how often Of starts again because files moved meanwhile.
+const tries = 5
+
+// Of reports what is published, and what Envoys run of it. It takes no lock and changes
+// nothing, so it can run beside a writer and after a killed one.
+//
+// It returns an error where the directory can't be read, a record is damaged, or an admin
+// interface is not an Envoy's, excludes statistics or belongs to an Envoy that reads another
+// directory. An Envoy that is down or does not answer in time is no error: the Report says so.
+func Of(ctx context.Context, o Options) (*Report, error) {
+	before, err := readDiskState(o)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		r, wrong := before.report(ctx, o)
+		after, err := readDiskState(o)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, err
+		}
+		moved := before.moved(after)
+		switch {
+		case n < tries && (len(moved) > 0 || !before.sameRecords(after)):
+			before = after // the Envoys may have been asked about files of two times
+		case wrong != nil:
+			return nil, wrong
+		default:
+			r.downgradeMoved(moved)
+			r.setInSync()
+			return r, nil
+		}
+	}
+}
+
+// diskState is the records and the list of files of an output directory at one time.
+type diskState struct {
+	out      *published.Reader // with the options of the record; nil where there is no record
+	manifest publish.Manifest
+	intent   *publish.Intent
+	refused  publish.Refused
+	files    map[string]publish.Info
+}
+
+func readDiskState(o Options) (*diskState, error) {
+	out := o.Out
+	switch info, err := os.Stat(out); {
+	case errors.Is(err, fs.ErrNotExist) && o.MayBeMissing:
+		return &diskState{}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("output directory %s: no such directory; render and watch make it", out)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, &os.PathError{Op: "status", Path: out, Err: syscall.ENOTDIR}
+	}
+	m := &diskState{}
+	var err error
+	if m.manifest, err = publish.ReadManifest(out); err != nil {
+		return nil, err
+	}
+	if m.intent, err = publish.ReadIntent(out); err != nil {
+		return nil, err
+	}
+	if m.refused, err = publish.ReadRefused(out); err != nil || m.manifest.Layout == 0 {
+		return m, err
+	}
+	format := render.FormatNamed(m.manifest.Format)
+	if format == nil {
+		return nil, fmt.Errorf("%s was published in the format %q, which this program does not know", out, m.manifest.Format)
+	}
+	files := published.Options{Dir: out, EnvoyPath: m.manifest.EnvoyPath, Format: format}
+	files.Envoy = files.Envoy.With(o.Registry)
+	m.out = published.New(files)
+	m.files, err = published.Files(out, format)
+	return m, err
+}
+
+// moved returns the files that differ in another state, or are in only one of the two.
+func (m *diskState) moved(after *diskState) map[string]bool {
+	moved := make(map[string]bool)
+	for name, was := range m.files {
+		if is, ok := after.files[name]; !ok || is != was {
+			moved[name] = true
+		}
+	}
+	for name := range after.files {
+		if _, ok := m.files[name]; !ok {
+			moved[name] = true
+		}
+	}
+	return moved
+}
+
+func (m *diskState) sameRecords(after *diskState) bool {
+	return reflect.DeepEqual(m.manifest, after.manifest) && reflect.DeepEqual(m.intent, after.intent) && reflect.DeepEqual(m.refused, after.refused)
+}
+
+// report returns the status of this state.
+func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
+	r := m.records(o.Out)
+	if m.out == nil {
+		return r, nil
+	}
+	differ, err := m.manifest.Drifted(o.Out)
+	if err != nil {
+		return nil, err
+	}
+	if m.intent == nil {
+		r.Drifted = append(r.Drifted, differ...)
+	}
+	subs, missing, err := m.subscriptions(differ)
+	if err != nil {
+		return nil, err
+	}
+	r.Missing = append(r.Missing, missing...)
+	if len(o.Admins) == 0 {
+		return r, nil
+	}
+	r.Envoys, err = m.envoys(ctx, o.Admins, subs, r.Drifted)
+	return r, err
+}
+
+// records returns the part of the Report that the records hold.
+func (m *diskState) records(out string) *Report {
+	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
+	if m.manifest.Snapshot != "" {
+		r.Published = &Publication{
+			Snapshot: m.manifest.Snapshot, Time: m.manifest.Published, Revision: m.manifest.Revision,
+			Format: m.manifest.Format, EnvoyPath: m.manifest.EnvoyPath, Resources: m.manifest.Resources,
+		}
+		if r.Published.Resources == nil {
+			r.Published.Resources = map[string]int{}
+		}
+	}
+	if in := m.intent; in != nil {
+		r.Change = &Change{From: in.From, To: in.To, Direction: in.Direction, Started: in.Started, Attempt: in.Attempt, Refusal: withFindings(in.Refusal)}
+	}
+	r.Incomplete = m.manifest.Files.Incomplete()
+	r.Retired = append(r.Retired, m.manifest.Retired...)
+	for i := range m.refused.Held {
+		r.Held = append(r.Held, *withFindings(&m.refused.Held[i]))
+	}
+	return r
+}
+
+// withFindings returns r with an empty list of findings in place of nil, which would be null in
+// JSON.
+func withFindings(r *publish.Refusal) *publish.Refusal {
+	if r == nil {
+		return nil
+	}
+	with := *r
+	with.Findings = append(diag.List{}, r.Findings...)
+	return &with
+}
+
+// downgradeMoved makes REJECTED files STALE if they moved meanwhile: the file that an Envoy
+// has refused need not be the one that is published now.
+func (r *Report) downgradeMoved(moved map[string]bool) {
+	r.Missing = slices.DeleteFunc(r.Missing, func(name string) bool { return moved[name] })
+	for _, e := range r.Envoys {
+		for i := range e.Subscriptions {
+			if row := &e.Subscriptions[i]; row.Sync == Rejected && moved[row.File] {
+				row.Sync, row.Reasons = Stale, []string{}
+			}
+		}
+	}
+}
