@@ -12,13 +12,13 @@ import (
 
 	"xdspub/check"
 	"xdspub/check/codes"
-	"xdspub/controller"
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/event"
 	"xdspub/render"
 	"xdspub/render/planner"
 	"xdspub/render/published"
+	"xdspub/watch"
 	"xdspub/watch/pipeline"
 	"xdspub/xds/quorum"
 )
@@ -168,11 +168,11 @@ func wrongRule(name string) string {
 }
 
 // optionsOf makes options of the settings of a command, for each target.
-type optionsOf func(v values, source string, log *event.Log) ([]controller.Options, error)
+type optionsOf func(v values, source string, log *event.Log) ([]watch.Options, error)
 
 // settingsAndOptions returns the settings of a command whose argument is SRC, and the options that
 // they make.
-func settingsAndOptions(c *cli.Context, options optionsOf) (v values, o []controller.Options, err error) {
+func settingsAndOptions(c *cli.Context, options optionsOf) (v values, o []watch.Options, err error) {
 	source, err := oneArgument(c, "SRC")
 	if err != nil {
 		return v, o, err
@@ -190,7 +190,7 @@ func settingsAndOptions(c *cli.Context, options optionsOf) (v values, o []contro
 
 // publishOptions returns the options for all stages of a command that writes: those of each target, or the only
 // ones.
-func publishOptions(v values, source string, log *event.Log) ([]controller.Options, error) {
+func publishOptions(v values, source string, log *event.Log) ([]watch.Options, error) {
 	targets, err := chosenTargets(v)
 	switch {
 	case err != nil:
@@ -199,12 +199,12 @@ func publishOptions(v values, source string, log *event.Log) ([]controller.Optio
 		return nil, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
 	case targets == nil:
 		o, err := controllerOptions(v, source, log)
-		return []controller.Options{o}, err
+		return []watch.Options{o}, err
 	}
 	if err := v.apart(targets); err != nil {
 		return nil, err
 	}
-	var all []controller.Options
+	var all []watch.Options
 	for _, t := range targets {
 		o, err := controllerOptions(v.ofTarget(t), source, log.For(t.name))
 		if err != nil {
@@ -217,9 +217,9 @@ func publishOptions(v values, source string, log *event.Log) ([]controller.Optio
 }
 
 // controllerOptions returns the options for all stages. usual is that of sourceOptions.
-func controllerOptions(v values, source string, log *event.Log, usual ...string) (controller.Options, error) {
+func controllerOptions(v values, source string, log *event.Log, usual ...string) (watch.Options, error) {
 	of, err := sourceOptions(v, source, usual...)
-	o := controller.Options{Options: pipeline.Options{Source: of}, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
+	o := watch.Options{Options: pipeline.Options{Source: of}, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
 	if err != nil {
 		return o, err
 	}

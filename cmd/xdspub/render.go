@@ -16,10 +16,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/controller"
 	"xdspub/diag"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
+	"xdspub/watch"
 	"xdspub/watch/control"
 	"xdspub/xds"
 )
@@ -54,7 +54,7 @@ Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy reje
 }
 
 // renderOnce makes one reconcile for each target. What is wrong leaves the output directory as it is.
-func renderOnce(v values, all []controller.Options) error {
+func renderOnce(v values, all []watch.Options) error {
 	var ended targetsEnded
 	var list []*rendering
 	for _, o := range all {
@@ -66,7 +66,7 @@ func renderOnce(v values, all []controller.Options) error {
 		return ended.err(v.c.App.ErrWriter)
 	}
 	end := showProgress(v.c, "checking "+all[0].Source.Path)
-	checked, err := controller.Tree(all).Check(v.c.Context)
+	checked, err := watch.Tree(all).Check(v.c.Context)
 	end()
 	if err != nil {
 		return err
@@ -92,16 +92,16 @@ func renderOnce(v values, all []controller.Options) error {
 
 // rendering is a render for one target.
 type rendering struct {
-	*controller.Controller
-	o       controller.Options
+	*watch.Controller
+	o       watch.Options
 	unasked error // why no running watch did it
 	checked *check.Result
 	plan    *planner.Plan
 }
 
 // newRendering returns nil where a running watch does it.
-func newRendering(v values, o controller.Options, ended *targetsEnded) *rendering {
-	r := &rendering{Controller: controller.New(o), o: o}
+func newRendering(v values, o watch.Options, ended *targetsEnded) *rendering {
+	r := &rendering{Controller: watch.New(o), o: o}
 	if v.c.Bool("retry-held") && !v.c.Bool("dry-run") {
 		var done bool
 		if done, r.unasked = handOver(v, o); done {
@@ -138,7 +138,7 @@ func (r *rendering) finish(c *cli.Context) error {
 	switch {
 	case r.plan == nil:
 		r.printOwn(c, true)
-		fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, controller.InvalidMessage(r.checked.Summary)))
+		fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, watch.InvalidMessage(r.checked.Summary)))
 		return &exit{status: exitRefused}
 	case c.Bool("dry-run"):
 		r.printOwn(c, false)
@@ -166,7 +166,7 @@ func (r *rendering) printOwn(c *cli.Context, refused bool) {
 }
 
 // ofTarget is a message about a target.
-func ofTarget(o controller.Options, message string) string {
+func ofTarget(o watch.Options, message string) string {
 	if o.Target == "" {
 		return message
 	}
@@ -190,13 +190,13 @@ func (r *rendering) publish(c *cli.Context) error {
 	}
 	r.printOwn(c, false)
 	outcome, err := r.Publish(ctx, r.checked, plan)
-	if outcome.Verdict == controller.Published {
+	if outcome.Verdict == watch.Published {
 		return r.trim(ctx, c, outcome)
 	}
 	if outcome.Verdict == "" {
 		return err
 	}
-	if outcome.Verdict != controller.Invalid { // whose findings are printed
+	if outcome.Verdict != watch.Invalid { // whose findings are printed
 		printList(c, outcome.Findings)
 	}
 	fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, outcome.Message()))
@@ -207,7 +207,7 @@ func (r *rendering) publish(c *cli.Context) error {
 }
 
 // trim trims, and prints what came out.
-func (r *rendering) trim(ctx context.Context, c *cli.Context, outcome controller.Outcome) error {
+func (r *rendering) trim(ctx context.Context, c *cli.Context, outcome watch.Outcome) error {
 	trimmed, next, err := r.Trim(ctx)
 	if err != nil {
 		return err
@@ -233,13 +233,13 @@ func printList(c *cli.Context, list diag.List) {
 // refuse prints why nothing is published.
 func refuse(c *cli.Context, checked *check.Result) error {
 	printFindings(c, checked, true)
-	fmt.Fprintln(c.App.ErrWriter, controller.InvalidMessage(checked.Summary))
+	fmt.Fprintln(c.App.ErrWriter, watch.InvalidMessage(checked.Summary))
 	return &exit{status: exitRefused}
 }
 
 // showPlan prints what a publish would do: each step with its files, + for a new
 // one, ~ for a changed one, - for one that goes; then what would go later.
-func showPlan(w io.Writer, o controller.Options, plan *planner.Plan) error {
+func showPlan(w io.Writer, o watch.Options, plan *planner.Plan) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, ofTarget(o, "snapshot "+plan.ID))
 	pending, err := publish.Pending(o.Out, plan.Change, publish.Options{Group: o.Group})

@@ -13,15 +13,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/controller"
 	"xdspub/source/load"
+	"xdspub/watch"
 	"xdspub/watch/control"
 )
 
 // handOver has the watch that publishes into the output directory try again what is
 // held, and prints what came of it. done is false where no watch answers; err then
 // says why.
-func handOver(v values, o controller.Options) (done bool, err error) {
+func handOver(v values, o watch.Options) (done bool, err error) {
 	running, err := control.Ask(v.c.Context, o.Out)
 	if err != nil {
 		return false, err

@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/controller"
 	"xdspub/event"
 	"xdspub/internal/addr"
 	"xdspub/serve"
@@ -20,6 +19,7 @@ import (
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
 	"xdspub/setup/bootstrap"
+	"xdspub/watch"
 	"xdspub/xds/params"
 	"xdspub/xds/quorum"
 )
@@ -141,7 +141,7 @@ func checkAddresses(v values) error {
 
 // servedOptions returns the options for all stages. Those of the output directory need --out. What is served
 // depends on the client, and not on targets.
-func servedOptions(v values, source string, log *event.Log) ([]controller.Options, error) {
+func servedOptions(v values, source string, log *event.Log) ([]watch.Options, error) {
 	if value(v, "out", v.c.Path) == "" {
 		for _, f := range slices.Concat(publishFlags(), confirmFlags()) {
 			if name := f.Names()[0]; v.c.IsSet(name) && !slices.Contains([]string{"trim-delay", "group", "ack-quorum", "ack-timeout"}, name) {
@@ -156,7 +156,7 @@ func servedOptions(v values, source string, log *event.Log) ([]controller.Option
 		o.Source.Client = nil // any
 		o.ByNode = len(value(v, "node-param", v.c.StringSlice)) > 0
 	}
-	return []controller.Options{o}, err
+	return []watch.Options{o}, err
 }
 
 // nodeParameters returns what the dynamic parameters of clients are, by their nodes.
@@ -245,7 +245,7 @@ func maxClientMemory(v values) (int64, error) {
 }
 
 // serveUntil serves until ctx ends. v becomes what the settings file says later.
-func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-chan os.Signal) error {
+func serveUntil(ctx context.Context, v *values, o watch.Options, hangup <-chan os.Signal) error {
 	confirm, err := confirmation(*v)
 	if err != nil {
 		return err
@@ -278,6 +278,6 @@ func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 	o.Server = s
 	holdLess(50)
 	return s.RunWhile(ctx, func(ctx context.Context) error {
-		return watchUntil(ctx, v, []controller.Options{o}, servedOptions, hangup)
+		return watchUntil(ctx, v, []watch.Options{o}, servedOptions, hangup)
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"xdspub/check"
-	"xdspub/controller"
+	"xdspub/watch"
 	"xdspub/watch/status"
 )
 
@@ -45,7 +45,7 @@ func targetsStatus(v values, targets []target, o status.Options, format string) 
 	all := targetsReport{InSync: true}
 	for _, t := range targets {
 		report, err := statusOfTarget(ctx, v.ofTarget(t), o)
-		if ended.add(controller.Options{Target: t.name}, err) {
+		if ended.add(watch.Options{Target: t.name}, err) {
 			continue
 		}
 		report.options = fmt.Sprintf("%s --target %s", value(v, "out", v.c.Path), t.name)

@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/controller"
 	"xdspub/internal/fspath"
 	"xdspub/source/load"
+	"xdspub/watch"
 )
 
 func targetFlag() cli.Flag {
@@ -187,7 +187,7 @@ func (v values) apart(targets []target) error {
 type targetsEnded struct{ errs []error }
 
 // add takes up how it ended for a target. It reports whether that is an error.
-func (e *targetsEnded) add(o controller.Options, err error) bool {
+func (e *targetsEnded) add(o watch.Options, err error) bool {
 	if err != nil && o.Target != "" {
 		if said, ok := err.(*exit); !ok || said.err != nil {
 			err = fmt.Errorf("target %s: %w", o.Target, err)

@@ -15,10 +15,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/controller"
 	"xdspub/event"
 	"xdspub/render/trim"
 	"xdspub/source/load"
+	"xdspub/watch"
 	"xdspub/watch/control"
 	"xdspub/watch/notify"
 )
@@ -86,7 +86,7 @@ func untilSignal(c *cli.Context) (ctx context.Context, stop func()) {
 
 // watchUntil watches until ctx ends. v becomes what the settings file says later, and options
 // makes the new options of that.
-func watchUntil(ctx context.Context, v *values, all []controller.Options, options optionsOf, hangup <-chan os.Signal) error {
+func watchUntil(ctx context.Context, v *values, all []watch.Options, options optionsOf, hangup <-chan os.Signal) error {
 	source := all[0].Source.Path
 	// Asked first: the lock is written into the output directory, which must not be in the
 	// source tree.
@@ -100,7 +100,7 @@ func watchUntil(ctx context.Context, v *values, all []controller.Options, option
 	}
 	log := all[0].Log.For("") // for all of them
 	live := liveSettings{v: v, out: v.file["out"], source: source, log: log, options: options}
-	return controller.Watch(ctx, withClocks(all), controller.WatchOptions{
+	return watch.Watch(ctx, withClocks(all), watch.WatchOptions{
 		Watch: notify.Options{
 			QuietPeriod: value(*v, "quiet-period", v.c.Duration), Rescan: value(*v, "rescan", v.c.Duration), Poll: value(*v, "poll", v.c.Duration),
 		},
@@ -115,7 +115,7 @@ func watchUntil(ctx context.Context, v *values, all []controller.Options, option
 }
 
 // withClocks has each notice when somebody sets the clock.
-func withClocks(all []controller.Options) []controller.Options {
+func withClocks(all []watch.Options) []watch.Options {
 	for i := range all {
 		all[i].Clock = trim.SystemClock()
 	}
@@ -149,7 +149,7 @@ func (l *liveSettings) differs(source string, r control.RetryHeld) string {
 }
 
 // reload reads the settings file of a running watch again, and reports whether that has changed.
-func (l *liveSettings) reload() (all []controller.Options, changed bool, err error) {
+func (l *liveSettings) reload() (all []watch.Options, changed bool, err error) {
 	is, err := settings(l.v.c, l.source)
 	if err != nil {
 		return nil, false, err

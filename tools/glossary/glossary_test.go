@@ -109,7 +109,7 @@ func TestSummaries(t *testing.T) {
 
 // spoken are the packages whose texts a user meets, but for the rules.
 var spoken = []string{
-	"xds/bind", "setup/bootstrap", "check", "cmd/xdspub", "render/confirm", "watch/control", "controller", "diag", "envoy", "source/follow", "source/gitdir", "setup/grpcboot", "render/planner",
+	"xds/bind", "setup/bootstrap", "check", "cmd/xdspub", "render/confirm", "watch/control", "watch", "diag", "envoy", "source/follow", "source/gitdir", "setup/grpcboot", "render/planner",
 	"render/publish", "render/published", "render", "report", "source/revision", "internal/safefile", "watch/status", "render/trim", "watch/notify",
 	"source/load", "validate/transition", "xds", "validate/*", "validate/rules/*",
 }

@@ -1,12 +1,12 @@
-// Package controller publishes a source tree, once or whenever it changes. It decides what to
+// Package watch publishes a source tree, once or whenever it changes. It decides what to
 // do with each snapshot: it leaves an invalid one, holds one that Envoy has refused before,
 // and publishes any other. It also retries held snapshots on request, recovers the change of
 // a killed process, and trims what nothing uses any more. It knows no flags and prints
 // nothing.
 //
-//	o := controller.Options{Options: pipeline.Options{Source: check.Options{Path: "config"}, Out: "out"}}
-//	checked, err := controller.Tree([]controller.Options{o}).Check(ctx)
-//	c := controller.New(o)
+//	o := watch.Options{Options: pipeline.Options{Source: check.Options{Path: "config"}, Out: "out"}}
+//	checked, err := watch.Tree([]watch.Options{o}).Check(ctx)
+//	c := watch.New(o)
 //	err = c.Open()
 //	defer c.Close()
 //	err = c.Prepare(ctx)
@@ -15,7 +15,7 @@
 //	next, err := c.Trim(ctx)
 //
 // Watch does this in a loop.
-package controller
+package watch
 
 import (
 	"context"

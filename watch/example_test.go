@@ -1,4 +1,4 @@
-package controller_test
+package watch_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"xdspub/check"
-	"xdspub/controller"
 	"xdspub/render/planner"
+	"xdspub/watch"
 	"xdspub/watch/pipeline"
 )
 
@@ -30,11 +30,11 @@ name: web
 	}
 
 	ctx := context.Background()
-	o := controller.Options{Options: pipeline.Options{
+	o := watch.Options{Options: pipeline.Options{
 		Source: check.Options{Path: source}, Out: filepath.Join(tmp, "out"), Endpoints: planner.EndpointsAuto, InotifyBudget: 100,
 	}}
-	c := controller.New(o)
-	checked, err := controller.Tree([]controller.Options{o}).Check(ctx)
+	c := watch.New(o)
+	checked, err := watch.Tree([]watch.Options{o}).Check(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package controller
+package watch
 
 import (
 	"context"
@@ -115,7 +115,7 @@ func play(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) {
 			defer func() {
 				if t.Failed() {
-					t.Logf("again: XDSPUB_SOAK_SEED=%d go test -run TestWatchHistories ./controller", seed)
+					t.Logf("again: XDSPUB_SOAK_SEED=%d go test -run TestWatchHistories ./watch", seed)
 				}
 			}()
 			h := newHistory(t, rand.New(rand.NewPCG(seed, 0)))
