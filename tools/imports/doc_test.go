@@ -1,4 +1,4 @@
-package main
+package imports
 
 import (
 	"go/ast"
@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -34,7 +33,7 @@ func TestDocComments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range undocumented(documented) {
-			t.Errorf("%s.%s has no comment", strings.TrimPrefix(p.ImportPath, module), name)
+			t.Errorf("%s.%s has no comment", p.name(), name)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package imports
 
 import (
 	"bytes"
@@ -7,81 +7,135 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// may lists the packages that a package imports. One that is not listed may not be
-// imported by, nor import, any other. * stands for each family of rules.
-var may = map[string][]string{
-	"diag":                   {},
-	"xds":                    {"xds/params", "diag", "xds/xdstp"},
-	"xds/xdstp":              {},
-	"xds/alltypes":           {},
-	"report":                 {"diag", "internal/fspath"},
-	"report/baseline":        {"diag", "report", "internal/safefile"},
-	"check/policy":           {"diag", "internal/fspath"},
-	"xds/params":             {},
-	"xds/variants":           {"xds", "xds/params", "xds/xdstp"},
-	"internal/safefile":      {},
-	"event":                  {"diag"},
-	"source/gitdir":          {"internal/safefile"},
-	"source/revision":        {"source/gitdir", "internal/bounded", "internal/safefile", "internal/fspath"},
-	"envoy/envoyapi":         {"diag", "xds"},
-	"source/load":            {"xds/params", "diag", "envoy/envoyapi", "internal/fspath", "internal/safefile", "xds", "xds/alltypes", "xds/xdstp"},
-	"validate":               {"diag", "envoy/envoyapi", "xds"},
-	"validate/facts":         {"diag", "envoy/envoyapi", "xds", "validate"},
-	"validate/rules":         {"validate", "validate/facts", "validate/rules/*"},
-	"validate/rules/*":       {"diag", "envoy/envoyapi", "xds", "xds/xdstp", "validate", "validate/facts"},
-	"validate/rules/matcher": {"validate/re2"},
-	"validate/rules/syntax":  {"validate/cel", "validate/jwks", "validate/lua", "validate/re2", "validate/substitution", "validate/uritemplate"},
-	"validate/rules/tls":     {"validate/boring", "internal/expiry"},
-	"validate/rules/variant": {"xds/params"},
-	"validate/jwks":          {},
-	"validate/lua":           {},
-	"validate/re2":           {},
-	"validate/transition":    {"diag", "xds"},
-	"source/follow":          {"diag", "envoy/envoyapi", "xds", "source/load", "internal/fspath"},
-	"xds/bind":               {"xds"},
-	"render":                 {"xds/bind", "diag", "xds", "internal/names"},
-	"setup/bootstrap":        {"diag", "xds", "source/load", "internal/addr"},
-	"envoy/trial":            {"diag", "internal/bounded"},
-	"setup/grpcboot":         {"diag", "source/load", "internal/safefile", "xds", "xds/xdstp"},
-	"setup/initial":          {"diag", "setup/bootstrap", "setup/grpcboot", "internal/addr"},
-	"setup/importer":         {"diag", "xds", "source/load", "render", "setup/bootstrap"},
-	"render/publish":         {"event", "diag", "internal/safefile", "internal/fspath", "internal/names", "internal/usergroup"},
-	"watch/notify":           {"event", "source/gitdir", "internal/safefile", "internal/fspath"},
-	"envoy":                  {"event", "diag", "xds/quorum", "internal/safefile", "internal/fspath"},
-	"xds/quorum":             {},
-	"render/published":       {"event", "envoy/envoyapi", "xds", "source/load", "render", "render/publish", "envoy", "internal/fspath", "internal/names"},
-	"check/oracle":           {"diag", "envoy/envoyapi", "xds", "source/load", "render", "setup/bootstrap", "envoy/trial", "envoy", "render/published"},
-	"check":                  {"xds/params", "xds/variants", "diag", "envoy/envoyapi", "xds", "source/load", "validate/transition", "source/follow", "check/oracle", "setup/grpcboot", "check/policy", "validate", "validate/rules", "internal/fspath"},
-	"render/planner":         {"event", "diag", "envoy/envoyapi", "xds", "validate", "validate/rules", "validate/transition", "render", "render/publish", "render/published"},
-	"render/confirm":         {"event", "diag", "validate/transition", "xds", "render/publish", "render/published", "envoy"},
-	"render/trim":            {"event", "diag", "xds", "render", "render/publish", "render/published", "render/confirm"},
-	"watch/status":           {"diag", "xds", "render", "render/publish", "render/published", "envoy"},
-	"check/scope":            {"check", "diag", "source/gitdir", "internal/fspath", "source/load", "report", "source/revision", "internal/safefile"},
-	"check/codes":            {"check", "render/planner", "render/confirm", "xds/clients", "setup/bootstrap", "envoy/trial", "setup/importer", "diag"},
-	"watch/pipeline":         {"event", "diag", "xds", "check", "render", "render/publish", "render/published", "render/planner", "render/confirm", "render/trim", "envoy", "source/revision"},
-	"watch":                  {"event", "diag", "xds", "xds/bind", "source/load", "render/publish", "watch/notify", "envoy", "watch/control", "check", "validate/transition", "render/planner", "render/published", "watch/pipeline", "render/confirm", "source/revision", "internal/fspath", "xds/clients", "xds/params", "xds/variants"},
-	"serve":                  {"diag", "event", "xds", "xds/xdstp", "internal/addr", "serve/admit", "serve/cache", "serve/listen", "serve/memory", "serve/rest", "serve/turns", "xds/clients", "watch/control", "serve/csds", "xds/params", "xds/variants"},
-	"serve/cache":            {"event", "diag", "validate/transition", "xds/quorum", "xds", "xds/xdstp", "xds/params", "xds/variants", "xds/bind", "xds/clients"},
-	"serve/listen":           {"event", "internal/addr", "internal/safefile", "internal/expiry", "internal/usergroup", "serve/memory", "serve/turns"},
-	"serve/admit":            {"event", "xds", "xds/params", "serve/memory"},
-	"serve/memory":           {},
-	"serve/turns":            {},
-	"serve/rest":             {"diag", "xds", "xds/params", "xds/xdstp", "serve/admit", "serve/cache", "serve/memory", "serve/turns"},
-	"xds/clients":            {"diag"},
-	"cmd/xdspub":             {"check/codes", "internal/addr", "internal/expiry", "xds/params", "xds/variants", "check/scope", "source/revision", "event", "diag", "source/gitdir", "report", "xds/quorum", "xds", "xds/xdstp", "source/load", "render", "render/publish", "watch/notify", "setup/bootstrap", "envoy/trial", "setup/grpcboot", "setup/initial", "setup/importer", "envoy", "watch/control", "check", "check/oracle", "report/baseline", "render/planner", "check/policy", "render/published", "serve", "watch/status", "render/trim", "watch", "watch/pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "xds/clients", "serve/csds"},
-	"serve/csds":             {"serve/memory", "xds/clients", "watch/control", "diag", "internal/safefile", "xds", "internal/expiry"},
-	"watch/control":          {"xds/clients", "diag"},
-	"validate/cel":           {"validate/re2"},
-	"validate/substitution":  {"diag", "validate/cel"},
-	"validate/boring":        {},
-	"validate/uritemplate":   {},
+// folders reads the law of each folder of the root from the table of docs/architecture.md: the name of the folder, and
+// the folders that it imports.
+func folders(t *testing.T) (names []string, imports map[string][]string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| folder |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	imports = make(map[string][]string)
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		if len(cells) < 5 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		name := strings.Trim(cells[1], " `/")
+		names = append(names, name)
+		imports[name] = strings.Fields(cells[4])
+	}
+	return names, imports
+}
+
+// TestFolders compares docs/architecture.md with the imports: a folder imports what its row says, and only folders of the
+// rows below. So there is no circle of folders.
+func TestFolders(t *testing.T) {
+	names, laws := folders(t)
+	has := make(map[string][]string)
+	for _, p := range listed(t) {
+		if !isProduct(p) {
+			continue
+		}
+		folder, _ := folderOf(p.ImportPath)
+		has[folder] = append(has[folder], "")
+		for _, i := range p.Imports {
+			if below, ours := folderOf(i); ours && below != folder {
+				has[folder] = append(has[folder], below)
+			}
+		}
+	}
+	for folder, imports := range has {
+		slices.Sort(imports)
+		imports = slices.Compact(imports)[1:]
+		if law, known := laws[folder]; !known {
+			t.Errorf("docs/architecture.md has no row about %s/", folder)
+		} else if !slices.Equal(imports, law) {
+			t.Errorf("%s/ imports %v, and docs/architecture.md says %v", folder, imports, law)
+		}
+		for _, below := range imports {
+			if slices.Index(names, below) < slices.Index(names, folder) {
+				t.Errorf("%s/ imports %s/, which docs/architecture.md has above it", folder, below)
+			}
+		}
+	}
+	for _, name := range names {
+		if has[name] == nil {
+			t.Errorf("docs/architecture.md has a row about %s/, which has no package", name)
+		}
+	}
+}
+
+// TestReadmes holds that each folder of the root has a README of at most ten lines. The README of the examples is a
+// page for users.
+func TestReadmes(t *testing.T) {
+	roots, err := filepath.Glob("../../[a-z]*/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range roots {
+		text, err := os.ReadFile(filepath.Join(folder, "README.md"))
+		if os.IsNotExist(err) && !isTracked(t, folder) {
+			continue
+		} else if err != nil {
+			t.Error(err)
+		} else if n := strings.Count(string(text), "\n"); n > 10 && filepath.Base(folder) != "examples" {
+			t.Errorf("%s/README.md has %d lines", folder, n)
+		}
+	}
+}
+
+// isTracked reports whether git has files of a folder. Other folders, such as bin, are not the repository's.
+func isTracked(t *testing.T, folder string) bool {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", folder).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(out) > 0
+}
+
+// unaware lists packages that know nothing of some packages, not even by the packages that they import.
+var unaware = map[string][]string{
+	"render/publish":        {"xdspub/xds", "google.golang.org/protobuf/proto", "xdspub/envoy", "xdspub/watch/control"},
+	"envoy":                 {"xdspub/xds", "google.golang.org/protobuf/proto", "xdspub/render/publish", "xdspub/watch/control"},
+	"watch/control":         {"xdspub/xds", "google.golang.org/protobuf/proto", "xdspub/render/publish", "xdspub/envoy"},
+	"source/revision":       {"xdspub/xds", "google.golang.org/protobuf/proto"},
+	"report":                {"xdspub/xds", "sigs.k8s.io/yaml"},
+	"validate":              {"xdspub/validate/rules", "xdspub/source/load"},
+	"validate/boring":       {"xdspub/xds", "google.golang.org/protobuf/proto"},
+	"validate/cel":          {"xdspub/xds", "xdspub/envoy/envoyapi"},
+	"validate/jwks":         {"xdspub/xds", "xdspub/envoy/envoyapi"},
+	"validate/lua":          {"xdspub/xds", "google.golang.org/protobuf/proto"},
+	"validate/re2":          {"xdspub/xds", "google.golang.org/protobuf/proto"},
+	"validate/substitution": {"xdspub/xds", "xdspub/envoy/envoyapi"},
+	"validate/transition":   {"xdspub/render/publish", "xdspub/source/load"},
+	"serve/cache":           {"xdspub/serve/listen"},
+	"xds":                   {"xdspub/source/load", "sigs.k8s.io/yaml"},
+}
+
+func TestUnaware(t *testing.T) {
+	for _, p := range listed(t) {
+		for _, other := range unaware[p.name()] {
+			if slices.Contains(p.Deps, other) {
+				t.Errorf("%s depends on %s", p.name(), other)
+			}
+		}
+		for _, i := range p.Imports {
+			if isFamily(p.name()) && isFamily(strings.TrimPrefix(i, module)) {
+				t.Errorf("%s imports %s: families do not know each other", p.name(), i)
+			}
+		}
+	}
 }
 
 // only lists modules, and packages of Go, that only some packages may import, so
@@ -102,39 +156,28 @@ var only = map[string][]string{
 	"github.com/envoyproxy/go-control-plane/pkg": {"serve", "serve/cache"},
 }
 
-func TestImportsRunOneWay(t *testing.T) {
+// TestLibraries holds that a library is imported by the packages of `only`.
+func TestLibraries(t *testing.T) {
 	for _, p := range listed(t) {
-		name, ok := strings.CutPrefix(p.ImportPath, "xdspub/")
-		if !ok || strings.HasPrefix(name, "tools/") || strings.HasPrefix(name, "internal/") || strings.HasPrefix(name, "examples/") || name == "e2e" {
+		if !isProduct(p) {
 			continue
 		}
-		allowed, known := may[name]
-		if isFamily(name) {
-			allowed, known = append(may["validate/rules/*"], allowed...), true
-		}
-		if !known {
-			t.Errorf("%s is a package that this test does not know: say in `may` what it imports", name)
-		}
 		for _, i := range p.Imports {
-			below, ok := strings.CutPrefix(i, "xdspub/")
-			if ok && !slices.Contains(allowed, below) && !(isFamily(below) && slices.Contains(allowed, "validate/rules/*")) {
-				t.Errorf("%s imports %s", name, below)
-			}
-			for module, importers := range only {
-				if (i == module || strings.HasPrefix(i, module+"/")) && !slices.Contains(importers, name) {
-					t.Errorf("%s imports %s, which only %v may", name, i, importers)
+			for library, importers := range only {
+				if (i == library || strings.HasPrefix(i, library+"/")) && !slices.Contains(importers, p.name()) {
+					t.Errorf("%s imports %s, which only %v may", p.name(), i, importers)
 				}
 			}
 		}
 	}
 }
 
-// TestExamples: each package that a program of others can import shows how it is used.
-// A family of rules does so by the examples of each of them.
+// TestExamples holds that each package of the program shows how it is used. A family of rules does so by the examples
+// of each rule.
 func TestExamples(t *testing.T) {
 	for _, p := range listed(t) {
-		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
-		if _, exported := may[name]; !exported || isFamily(name) || p.Name == "main" || name == "xds/alltypes" { // nothing to call there
+		folder, _ := folderOf(p.ImportPath)
+		if !isProduct(p) || isFamily(p.name()) || folder == "internal" || p.Name == "main" || p.name() == "xds/alltypes" { // nothing to call there
 			continue
 		}
 		examples := 0
@@ -150,28 +193,8 @@ func TestExamples(t *testing.T) {
 			}
 		}
 		if examples == 0 {
-			t.Errorf("%s has no Example with an output", name)
+			t.Errorf("%s has no Example with an output", p.name())
 		}
-	}
-}
-
-func listed(t *testing.T) []pkg {
-	t.Helper()
-	list, err := packages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-// TestPicture: docs/imports.svg shows the imports as they are.
-func TestPicture(t *testing.T) {
-	had, err := os.ReadFile("../../docs/imports.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(had, picture(graphOf(listed(t)))) {
-		t.Error("docs/imports.svg is old: go generate ./tools/imports")
 	}
 }
 
@@ -180,8 +203,7 @@ func TestPicture(t *testing.T) {
 func TestVersionIsHandedOn(t *testing.T) {
 	chooses := []string{"source/follow/follow.go", "source/load/source.go", "check/oracle/fold.go", "validate/validate.go"}
 	for _, p := range listed(t) {
-		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
-		if _, part := may[name]; !part && !isFamily(name) || name == "envoy/envoyapi" {
+		if !isProduct(p) || p.name() == "envoy/envoyapi" {
 			continue
 		}
 		for _, file := range p.GoFiles {
@@ -189,7 +211,7 @@ func TestVersionIsHandedOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := name + "/" + file
+			at := p.name() + "/" + file
 			for _, known := range []string{"envoyapi.Latest", "envoyapi.Versions"} {
 				if bytes.Contains(text, []byte(known)) != (known == "envoyapi.Latest" && slices.Contains(chooses, at)) {
 					t.Errorf("%s: %s is for %v alone; ask the Version of Pass, or of the options", at, known, chooses)
@@ -204,8 +226,7 @@ func TestVersionIsHandedOn(t *testing.T) {
 func TestVersionIsSet(t *testing.T) {
 	takers := []string{"load.Options", "load.Input", "follow.Options", "oracle.Candidate", "validate.Options"}
 	for _, p := range listed(t) {
-		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
-		if _, part := may[name]; !part || name == "cmd/xdspub" {
+		if folder, _ := folderOf(p.ImportPath); !isProduct(p) || folder == "cmd" {
 			continue
 		}
 		for _, file := range p.GoFiles {
@@ -241,36 +262,4 @@ func setsVersion(element ast.Expr) bool {
 	}
 	key, ok := pair.Key.(*ast.Ident)
 	return ok && key.Name == "Envoy"
-}
-
-// TestArchitecture: docs/architecture.md has a row about each package, and about no other.
-func TestArchitecture(t *testing.T) {
-	text, err := os.ReadFile("../../docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(text), "\n| folder |")
-	table, _, _ = strings.Cut(table, "\n\n")
-	var rows []string
-	for row := range strings.Lines(table) {
-		folders, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, name := range regexp.MustCompile("`([^`]+)/`").FindAllStringSubmatch(folders, -1) {
-			rows = append(rows, name[1])
-		}
-	}
-	var has []string
-	for _, p := range listed(t) {
-		name, ok := strings.CutPrefix(p.ImportPath, "xdspub/")
-		if isFamily(name) {
-			name = "validate/rules/*"
-		}
-		if ok && !strings.HasPrefix(name, "examples/") && !slices.Contains(has, name) {
-			has = append(has, name)
-		}
-	}
-	slices.Sort(rows)
-	slices.Sort(has)
-	if !slices.Equal(rows, has) {
-		t.Errorf("the rows are about\n%s\nthe packages are\n%s", strings.Join(rows, " "), strings.Join(has, " "))
-	}
 }
