@@ -6,10 +6,10 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
 
 build: ## build bin/xdspub
-	go build -o bin/xdspub ./cmd/xdspub
+	. scripts/flags && go build -o bin/xdspub ./cmd/xdspub
 
 install: ## build a static program, and put it into PREFIX/bin (default /usr/local)
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X 'main.docsURL=$(DOCS_URL)'" -o $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/xdspub ./cmd/xdspub
+	. scripts/flags && go build -ldflags "-s -w -X 'main.docsURL=$(DOCS_URL)'" -o $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/xdspub ./cmd/xdspub
 
 dist: ## build what is released, into dist/: static programs for each system or SYSTEMS, checksums, SBOMs, licences
 	@DOCS_URL='$(DOCS_URL)' scripts/dist $(SYSTEMS)
@@ -21,13 +21,13 @@ test: ## run everything: checks and all tests, with a real Envoy
 	@scripts/test
 
 check: ## what to run before a commit: formatting, vet, types on three systems, staticcheck, fast tests
-	@scripts/check && go test -short ./...
+	@. scripts/flags && scripts/check && go test -vet off -short ./...
 
 deadcode: ## look for functions that the program does not reach
 	@scripts/deadcode
 
 generate: ## write generated files again: type imports, docs/rules, docs/reference
-	go generate ./...
+	. scripts/flags && go generate ./...
 
 extensions: ## ask the real Envoy for its extensions, and try every message type at every extension point
 	@scripts/extensions

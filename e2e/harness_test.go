@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -33,10 +32,10 @@ const (
 // root is the root of the repository, seen from where go test runs these tests.
 const root = ".."
 
-// The xdspub that is tested, built by TestMain. watcher is what goes on beside the test:
-// it has the race detector where the test has it. It passes through all stages, side by
-// side with its socket. binary is for commands that end by themselves. It never has it:
-// there are hundreds of them, and they would take three times as long.
+// The xdspub that is tested, built by TestMain. watcher goes on beside the test, through all stages and
+// side by side with its socket: it has the race detector if XDSPUB_RACE is set. The test itself does
+// without. binary is for commands that end by themselves. It never has the race detector: there are
+// hundreds of them, and they would take three times as long.
 var binary, watcher string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -54,7 +53,7 @@ func testMain(m *testing.M) int {
 	binary = filepath.Join(dir, "xdspub")
 	watcher = binary
 	builds := [][]string{{"-o", binary}}
-	if raceEnabled() {
+	if os.Getenv("XDSPUB_RACE") != "" {
 		watcher = filepath.Join(dir, "race", "xdspub")
 		builds = append(builds, []string{"-race", "-o", watcher})
 		os.Setenv("GORACE", "atexit_sleep_ms=10") // a whole second otherwise, at the end of each watch
@@ -87,12 +86,6 @@ var install = sync.OnceValue(func() error {
 	}
 	return os.Rename(staged, filepath.Join(bin, "xdspub"))
 })
-
-// raceEnabled reports whether the test was built with -race.
-func raceEnabled() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
 
 // environment returns the test's own without the variables that set flags of xdspub.
 func environment() []string {
