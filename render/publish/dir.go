@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"xdspub/event"
 	"xdspub/internal/usergroup"
 )
@@ -151,8 +153,11 @@ func (d *Dir) tidy() error {
 
 // clearBases removes the bases that neither the manifest nor the intent in refers to.
 func (d *Dir) clearBases(in *Intent) error {
-	if _, err := d.root.stat(basesPath); errors.Is(err, fs.ErrNotExist) {
+	switch _, err := d.root.stat(basesPath); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err != nil:
+		return err
 	}
 	m, err := d.reader.manifestIn(d.root)
 	if err != nil {
@@ -187,32 +192,39 @@ func (d *Dir) usable(op string) error {
 }
 
 // holding is ErrLost when the directory was taken away, or its path leads elsewhere:
-// another writer may have what stands in its place. It is asked whenever time may
-// have passed.
+// another writer may have what stands in its place. Another error says why nobody knows.
+// It is asked whenever time may have passed.
 func (d *Dir) holding() error {
-	if d.Lost() {
+	there, err := openOut(d.given)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 		return ErrLost
+	case err != nil:
+		return err
 	}
-	return nil
+	defer there.Close()
+	if err := sameFile(there, d.root); err != nil {
+		return err
+	}
+	return d.stillHolds()
+}
+
+// sameFile is ErrLost if two open files are not the same.
+func sameFile(theirs, ours file) error {
+	is, err := infoOf(theirs)
+	if err != nil {
+		return err
+	}
+	was, err := infoOf(ours)
+	if err == nil && !is.SameFile(was.Signature) {
+		err = ErrLost
+	}
+	return err
 }
 
 // Lost reports whether the directory was removed or replaced, or the path that it was
 // opened by leads to another one.
-func (d *Dir) Lost() bool {
-	there, err := openOut(d.given)
-	if err != nil {
-		return true
-	}
-	defer there.Close()
-	ours, err := d.root.info()
-	if err != nil {
-		return true
-	}
-	if theirs, err := there.info(); err != nil || !theirs.SameFile(ours.Signature) {
-		return true
-	}
-	return !d.stillHolds()
-}
+func (d *Dir) Lost() bool { return errors.Is(d.holding(), ErrLost) }
 
 // Close releases the lock. The lock file stays: whoever unlinked it could take
 // the name from under a writer that has just locked it.

@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -32,15 +33,18 @@ var ErrLost = errors.New("the directory was removed or replaced while xdspub was
 // lockPath is the lock file, below OUT.
 const lockPath = private + "/lock"
 
-// stillHolds reports whether the file that is locked is the one that another writer
-// would meet.
-func (d *Dir) stillHolds() bool {
+// stillHolds is ErrLost if another writer would meet another file than the one that is locked.
+func (d *Dir) stillHolds() error {
 	ours, err := infoOf(d.lock)
 	if err != nil {
-		return false
+		return err
 	}
 	theirs, err := d.root.stat(lockPath)
-	return err == nil && theirs.SameFile(ours.Signature)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), isOther(err), err == nil && !theirs.SameFile(ours.Signature):
+		return ErrLost
+	}
+	return err
 }
 
 // acquire locks the lock file and writes our pid into it. The kernel releases

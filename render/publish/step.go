@@ -139,7 +139,11 @@ func (d *Dir) placeOf(file string) (place, error) {
 	}
 	defer in.Close()
 	info, err := in.lstat(name)
-	return place{info.Device(), in.mount(name)}, err
+	if err != nil {
+		return place{}, err
+	}
+	mount, err := in.mount(name)
+	return place{info.Device(), mount}, err
 }
 
 func apart(err error) error {

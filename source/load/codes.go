@@ -57,7 +57,10 @@ the tree.`}
 xdspub reads a file that a resource names by a relative path, such as a certificate, from the
 source tree, and inlines it, so that Envoy gets both in one step. The path starts at the file that
 contains it. Envoy itself would start at its working directory, and reject the resource if the
-file is missing.`}
+file is missing.
+
+An error of the disk or of the system, such as an I/O error, is no finding: validate and render exit with 3, and watch
+and serve try again.`}
 
 	codeNoResponse = diag.Code{Name: "no-response", Doc: `A file that Envoy subscribes to is not a DiscoveryResponse.
 

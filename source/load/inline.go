@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -50,6 +51,20 @@ func (i *inlined) same(t *tree) bool {
 	i.stamp = read.stamp
 	return true
 }
+
+// failure returns the error of a file that should have gone into a resource if the disk or the system has failed: that is no
+// fault of the source tree, and passes without a change of it.
+func (f *file) failure() error {
+	for _, i := range f.inlined {
+		if errno, ok := errors.AsType[syscall.Errno](i.err); ok && slices.Contains(failures[:], errno) {
+			return &fs.PathError{Op: "read", Path: i.path, Err: errno}
+		}
+	}
+	return nil
+}
+
+// failures are the errors of a disk, of a file server, and of a system that lacks memory or descriptors.
+var failures = [...]syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
 // inline puts the file that a message names by a relative path into the message: it stands
 // in the source tree, beside the file that names it, and Envoy would look for it below its

@@ -309,6 +309,9 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 			return nil, l.overLimit(t)
 		}
 		f = s.decode(t)
+		if err := f.failure(); err != nil {
+			return nil, err
+		}
 		t.resources.Add(int64(len(f.resources)))
 	}
 	f.found, f.stamp = e, read.stamp

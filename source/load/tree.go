@@ -167,7 +167,10 @@ func (t *tree) read(path string, limit int64) (bytesOf, error) {
 func (t *tree) readIn(root *os.Root, below string, limit int64) (bytesOf, error) {
 	before := t.now()
 	data, signature, err := safefile.ReadIn(root, below, limit)
-	return bytesOf{data, stampOf(signature, before)}, err
+	if err != nil {
+		return bytesOf{}, err // nothing says that the next read fails, too
+	}
+	return bytesOf{data, stampOf(signature, before)}, nil
 }
 
 // batch reads files of a tree one after another. It keeps the folder of the last one open: the

@@ -87,10 +87,7 @@ func exchange(ctx context.Context, out string, r request, into any) error {
 	case err == nil || conflict:
 		return err
 	case isNone(err):
-		err = ErrNoWatch
-		if at, ok := endOf(out); ok {
-			err = &EndedError{at}
-		}
+		err = noWatch(out)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		err = ErrDied
 	case errors.Is(err, context.DeadlineExceeded):
@@ -99,6 +96,18 @@ func exchange(ctx context.Context, out string, r request, into any) error {
 		err = errors.New("the watch ended before it answered")
 	}
 	return fmt.Errorf("control socket %s: %w", Path(out), err)
+}
+
+// noWatch returns the error of Ask for a directory without a socket.
+func noWatch(out string) error {
+	at, is, err := endOf(out)
+	switch {
+	case err != nil:
+		return err
+	case is:
+		return &EndedError{at}
+	}
+	return ErrNoWatch
 }
 
 // isNone reports whether an error says that there is no socket.

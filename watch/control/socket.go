@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -56,12 +57,15 @@ func Forget(out string) error {
 
 // endOf returns when the last watch of the directory out ended by itself; ok is false if none has left
 // its socket.
-func endOf(out string) (at time.Time, ok bool) {
+func endOf(out string) (at time.Time, ok bool, err error) {
 	info, err := os.Lstat(filepath.Join(filepath.Dir(Path(out)), ended))
-	if err != nil || info.Mode().Type() != fs.ModeSocket {
-		return time.Time{}, false
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return time.Time{}, false, nil
+	case err != nil:
+		return time.Time{}, false, err
 	}
-	return info.ModTime(), true
+	return info.ModTime(), info.Mode().Type() == fs.ModeSocket, nil
 }
 
 // openFolder opens a folder that is no link: in an output directory nothing is
@@ -75,9 +79,13 @@ func openFolder(path string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+	opened, err := root.Stat(".")
+	if err == nil && !os.SameFile(info, opened) {
+		err = errors.New("a symbolic link")
+	}
+	if err != nil {
 		root.Close()
-		return nil, fmt.Errorf("open %s: a symbolic link", path)
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return root, nil
 }
