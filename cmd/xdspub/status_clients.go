@@ -34,8 +34,8 @@ type clientsReport struct {
 // newClientsReport returns the report on an answer of the server at an address.
 func newClientsReport(address string, a *csds.Answer, now time.Time) clientsReport {
 	r := clientsReport{Serve: address, Wrong: append([]string{}, a.Server.Faults(now)...), Server: a.Server, Clients: a.Clients}
-	if connected, behind := countClients(a.Clients); behind > 0 {
-		r.Wrong = append(r.Wrong, clientsBehind(behind, connected))
+	if fault := clients.Fault(a.Clients); fault != "" {
+		r.Wrong = append(r.Wrong, fault)
 	}
 	r.InSync = len(r.Wrong) == 0
 	return r
@@ -104,25 +104,11 @@ func servedStatus(c *cli.Context, address, format string) error {
 	return printReport(c, format, report, report.InSync, writeClients)
 }
 
-// countClients returns how many clients are connected, and how many of them are not in sync.
-func countClients(list []clients.Client) (connected, behind int) {
-	for _, c := range list {
-		if c.Gone.IsZero() {
-			connected++
-			if !c.InSync() {
-				behind++
-			}
-		}
-	}
-	return connected, behind
-}
-
 // writeClients prints what a server says of itself and its clients for a person.
 func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 	p := &statusPrinter{now: now}
-	connected, _ := countClients(r.Clients)
 	if r.InSync {
-		says := []string{diag.Count(connected, "client")}
+		says := []string{diag.Count(clients.Connected(r.Clients), "client")}
 		if notice := r.Watch.Certificates.Notice(); notice != "" {
 			says = append(says, notice)
 		}

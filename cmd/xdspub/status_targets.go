@@ -20,7 +20,7 @@ type targetsReport struct {
 
 type targetReport struct {
 	Target string `json:"target"`
-	*statusReport
+	*status.Status
 }
 
 // targetsStatus prints the status of targets. o is for their output directories.
@@ -48,9 +48,9 @@ func targetsStatus(v values, targets []target, o status.Options, format string) 
 		if ended.add(watch.Options{Target: t.name}, err) {
 			continue
 		}
-		report.options = fmt.Sprintf("%s --target %s", value(v, "out", v.c.Path), t.name)
+		report.RenderOptions = fmt.Sprintf("%s --target %s", value(v, "out", v.c.Path), t.name)
 		if source != "" {
-			report.compare(ctx, source, checked.For(t.name), value(v, "warnings-as-errors", v.c.Bool))
+			report.Compare(ctx, source, checked.For(t.name), value(v, "warnings-as-errors", v.c.Bool))
 		}
 		all.InSync = all.InSync && report.InSync
 		all.Targets = append(all.Targets, targetReport{t.name, report})
@@ -78,19 +78,19 @@ func checkedFor(ctx context.Context, v values) (*check.Result, error) {
 	return check.Once(ctx, o)
 }
 
-func statusOfTarget(ctx context.Context, v values, o status.Options) (report *statusReport, err error) {
+func statusOfTarget(ctx context.Context, v values, o status.Options) (report *status.Status, err error) {
 	o.Out = value(v, "out", v.c.Path)
 	if o.Admins, err = admins(v); err != nil {
 		return nil, err
 	}
-	return statusOf(ctx, o)
+	return status.Ask(ctx, o)
 }
 
 // writeTargets prints the status of targets for a person.
 func writeTargets(w io.Writer, all targetsReport, now time.Time) error {
 	for _, t := range all.Targets {
 		fmt.Fprintf(w, "target %s:\n", t.Target)
-		if err := writeStatus(w, t.statusReport, now); err != nil {
+		if err := writeStatus(w, t.Status, now); err != nil {
 			return err
 		}
 	}

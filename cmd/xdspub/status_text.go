@@ -19,13 +19,13 @@ import (
 const mostOfAKind = 10
 
 // writeStatus prints a report for a person: what is wrong comes first.
-func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
+func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p := &statusPrinter{now: now}
-	p.verdict(r)
+	p.printf("%s\n", r.Verdict())
 	p.published(r)
 	p.watch(r)
 	p.source(r)
-	p.certificates(r.certificates())
+	p.certificates(r.Certificates())
 	p.change(r)
 	if r.Incomplete {
 		p.printf("record: the list of published files was removed or damaged, so that it is not known which of them were changed by hand; %s\n", mends(r))
@@ -54,11 +54,11 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 }
 
 // mends says what publishes again what is missing or not as it was published.
-func mends(r *statusReport) string {
+func mends(r *status.Status) string {
 	if r.Watch != nil {
 		return "the next pass of the watch mends that"
 	}
-	return fmt.Sprintf("mend that with xdspub render --out %s SRC", r.publishedTo())
+	return fmt.Sprintf("mend that with xdspub render --out %s SRC", r.PublishedTo())
 }
 
 // badness orders Envoys, the worst first.
@@ -81,96 +81,7 @@ type statusPrinter struct {
 
 func (p *statusPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
-// verdict is the first line.
-func (p *statusPrinter) verdict(r *statusReport) {
-	if r.InSync {
-		var says []string
-		if len(r.Envoys) == 0 {
-			says = append(says, "the files are as published (no Envoy was asked: pass --envoy-admin)")
-		}
-		if connected, _ := countClients(r.Clients); r.Clients != nil {
-			says = append(says, diag.Count(connected, "client"))
-		}
-		if notice := r.certificates().Notice(); notice != "" {
-			says = append(says, notice)
-		}
-		p.printf("%s\n", strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": "))
-		return
-	}
-	p.printf("not in sync: %s\n", strings.Join(r.wrong(), "; "))
-}
-
-// wrong returns what is not in sync, in words.
-func (r *statusReport) wrong() (wrong []string) {
-	add := func(is bool, format string, args ...any) {
-		if is {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
-		}
-	}
-	add(r.Published == nil, "nothing is published")
-	add(r.Change != nil, "a change is under way or was interrupted")
-	add(r.retrying() != "", "Envoy rejects a step for now, retrying")
-	add(r.Incomplete, "the record of published files is incomplete")
-	add(len(r.Drifted) > 0, "%s changed by hand", diag.Count(len(r.Drifted), "file"))
-	add(len(r.Missing) > 0, "%s missing", diag.Count(len(r.Missing), "file"))
-	add(len(r.Held) > 0, "%s held", diag.Count(len(r.Held), "snapshot"))
-	if w := r.Watch; w != nil {
-		if refused := w.Refused; refused != nil {
-			add(refused.Snapshot == "" && !r.saysInvalid(), "the source tree is invalid (%s)", refused.Count())
-			add(refused.Snapshot != "" && len(r.Held) == 0, "Envoy rejected the source tree")
-		}
-		add(w.Failed != "", "the watch can't publish")
-	}
-	add(r.replaced(), "the published files are not those that the watch has published")
-	fault, faulty := watchFaults[r.WatchState]
-	add(faulty, "%s", fault)
-	if s := r.Source; s != nil && !s.Published {
-		add(s.Snapshot == "", "the source tree is invalid (%s)", diag.CountFindings(s.Errors, s.Warnings))
-		add(s.Snapshot != "", "the source tree is not published")
-	}
-	fault = r.certificates().Fault()
-	add(fault != "", "%s", fault)
-	var down, silent, behind int
-	for _, e := range r.Envoys {
-		switch {
-		case e.Down:
-			down++
-		case e.Error != "":
-			silent++
-		case !e.InSync:
-			behind++
-		}
-	}
-	add(down > 0, "%s", some(down, len(r.Envoys), "Envoys", "is down", "are down"))
-	add(silent > 0, "%s", some(silent, len(r.Envoys), "Envoys", "does not answer", "do not answer"))
-	add(behind > 0, "%s", some(behind, len(r.Envoys), "Envoys", "is not in sync", "are not in sync"))
-	if connected, behind := countClients(r.Clients); behind > 0 {
-		add(true, "%s", clientsBehind(behind, connected))
-	}
-	return wrong
-}
-
-// some says what n of all do: "1 of 3 Envoys is down".
-func some(n, all int, nouns, one, more string) string {
-	if n != 1 {
-		one = more
-	}
-	return fmt.Sprintf("%d of %d %s %s", n, all, nouns, one)
-}
-
-func clientsBehind(n, all int) string {
-	return some(n, all, "clients", "is not in sync", "are not in sync")
-}
-
-// watchFaults are the states of a watch that publishes no change of its source tree.
-var watchFaults = map[watchState]string{
-	watchEnded:   "no watch is running",
-	watchKilled:  "the watch was killed",
-	watchSilent:  "the watch does not answer",
-	watchUnknown: "the watch can't be asked",
-}
-
-func (p *statusPrinter) published(r *statusReport) {
+func (p *statusPrinter) published(r *status.Status) {
 	s := r.Published
 	if s == nil {
 		return
@@ -193,7 +104,7 @@ func (p *statusPrinter) at(t time.Time) string {
 }
 
 // watch says whether a watch is running, and what it says.
-func (p *statusPrinter) watch(r *statusReport) {
+func (p *statusPrinter) watch(r *status.Status) {
 	w := r.Watch
 	switch {
 	case r.WatchError != "":
@@ -211,14 +122,14 @@ func (p *statusPrinter) watch(r *statusReport) {
 	if w.Failed != "" {
 		p.printf("  can't publish: %s\n", w.Failed)
 	}
-	if r.replaced() {
+	if r.Replaced() {
 		p.printf("  has published snapshot %s: somebody has put other files in its place; the next rescan mends that\n", w.Snapshot)
 	}
 	// What Envoy refused is on record, and told from there. A source tree that status checks tells its own
 	// findings.
 	if w.Refused != nil && w.Refused.Snapshot == "" {
 		p.printf("  the source tree is invalid since %s\n", p.at(w.Refused.Since))
-		if !r.saysInvalid() {
+		if !r.SaysInvalid() {
 			p.findings(w.Refused.Findings)
 		}
 	}
@@ -232,7 +143,7 @@ func revisionOf(commit string) string {
 }
 
 // source compares the source tree with what is published, and says why they differ.
-func (p *statusPrinter) source(r *statusReport) {
+func (p *statusPrinter) source(r *status.Status) {
 	s := r.Source
 	switch {
 	case s == nil:
@@ -242,7 +153,7 @@ func (p *statusPrinter) source(r *statusReport) {
 	case s.Published:
 		p.printf("source: %s%s is published\n", s.Path, inParentheses(s.Revision))
 	default:
-		p.printf("source: %s (snapshot %s%s) is not published: %s\n", s.Path, s.Snapshot, revisionOf(s.Revision), unpublished(r))
+		p.printf("source: %s (snapshot %s%s) is not published: %s\n", s.Path, s.Snapshot, revisionOf(s.Revision), r.Unpublished())
 	}
 }
 
@@ -253,35 +164,7 @@ func inParentheses(commit string) string {
 	return " (revision " + commit + ")"
 }
 
-// unpublished says why a valid source tree is not published.
-func unpublished(r *statusReport) string {
-	fault, faulty := watchFaults[r.WatchState]
-	switch {
-	case slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == r.Source.Snapshot }):
-		return "it is held, since Envoy rejected it"
-	case r.Change != nil:
-		return "a change is under way or was interrupted"
-	case faulty:
-		return fault + ", see above"
-	case r.Watch != nil && r.Watch.Failed != "":
-		return "the watch can't publish, see above"
-	case r.Watch != nil && !r.watchesSource():
-		return "the watch publishes " + r.Watch.Source
-	case r.Watch != nil:
-		return "the watch has not read it yet"
-	}
-	return fmt.Sprintf("publish it with xdspub render --out %s %s", r.publishedTo(), r.Source.Path)
-}
-
-// retrying says why Envoys reject a step that they are offered again.
-func (r *statusReport) retrying() string {
-	if r.Watch == nil || r.Watch.Running == nil {
-		return ""
-	}
-	return r.Watch.Running.Retrying
-}
-
-func (p *statusPrinter) change(r *statusReport) {
+func (p *statusPrinter) change(r *status.Status) {
 	c := r.Change
 	if c == nil {
 		return
@@ -295,8 +178,8 @@ func (p *statusPrinter) change(r *statusReport) {
 		p.printf(", attempt %d", c.Attempt)
 	}
 	switch {
-	case r.retrying() != "":
-		p.printf("\n  it is under way; retrying: %s\n", diag.Clip(r.retrying(), diag.MaxText))
+	case r.Retrying() != "":
+		p.printf("\n  it is under way; retrying: %s\n", diag.Clip(r.Retrying(), diag.MaxText))
 	case r.Watch != nil && r.Watch.Running != nil:
 		p.printf("\n  it is under way\n")
 	case r.Watch != nil:

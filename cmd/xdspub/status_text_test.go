@@ -78,7 +78,7 @@ going, once nothing that drains can use it:
   … and 3 more: --format json has them all
 `
 	var b strings.Builder
-	if err := writeStatus(&b, &statusReport{Report: r, WatchState: watchNone}, now); err != nil {
+	if err := writeStatus(&b, &status.Status{Report: r, WatchState: status.WatchNone}, now); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), b.String()); diff != "" {

@@ -44,3 +44,11 @@ func Example() {
 	// 1 false []
 	// 1 false [cds/cds.json]
 }
+
+// A report has its verdict in words.
+func ExampleStatus_Verdict() {
+	s := &status.Status{Report: &status.Report{Drifted: []string{"cds/cds.json"}}, WatchState: status.WatchKilled}
+	fmt.Println(s.Verdict())
+	// Output:
+	// not in sync: nothing is published; 1 file changed by hand; the watch was killed
+}

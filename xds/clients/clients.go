@@ -7,6 +7,7 @@
 package clients
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -48,6 +49,37 @@ func (c *Client) Count(s Sync) int {
 		}
 	}
 	return n
+}
+
+// Connected returns how many clients are connected.
+func Connected(list []Client) int {
+	connected, _ := count(list)
+	return connected
+}
+
+// Fault says how many of the connected clients are not in sync; empty if all are.
+func Fault(list []Client) string {
+	switch connected, behind := count(list); behind {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("1 of %d clients is not in sync", connected)
+	default:
+		return fmt.Sprintf("%d of %d clients are not in sync", behind, connected)
+	}
+}
+
+// count returns how many clients are connected, and how many of these are not in sync.
+func count(list []Client) (connected, behind int) {
+	for _, c := range list {
+		if c.Gone.IsZero() {
+			connected++
+			if !c.InSync() {
+				behind++
+			}
+		}
+	}
+	return connected, behind
 }
 
 // Sync says whether a client runs what it asks for, in the words that xdspub status has for

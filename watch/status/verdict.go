@@ -1,0 +1,141 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/render/publish"
+	"xdspub/xds/clients"
+)
+
+// Verdict says in a line whether all is in sync, and what is not.
+func (s *Status) Verdict() string {
+	if !s.InSync {
+		return "not in sync: " + strings.Join(s.faults(), "; ")
+	}
+	var says []string
+	if len(s.Envoys) == 0 {
+		says = append(says, "the files are as published (no Envoy was asked: pass --envoy-admin)")
+	}
+	if s.Clients != nil {
+		says = append(says, diag.Count(clients.Connected(s.Clients), "client"))
+	}
+	if notice := s.Certificates().Notice(); notice != "" {
+		says = append(says, notice)
+	}
+	return strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": ")
+}
+
+// faults returns what is not in sync, in words.
+func (s *Status) faults() []string {
+	var all faults
+	s.faultsOfFiles(&all)
+	s.faultsOfWatch(&all)
+	s.faultsOfSource(&all)
+	fault := s.Certificates().Fault()
+	all.add(fault != "", "%s", fault)
+	s.faultsOfEnvoys(&all)
+	fault = clients.Fault(s.Clients)
+	all.add(fault != "", "%s", fault)
+	return all
+}
+
+// faults are sentences.
+type faults []string
+
+func (f *faults) add(is bool, format string, args ...any) {
+	if is {
+		*f = append(*f, fmt.Sprintf(format, args...))
+	}
+}
+
+func (s *Status) faultsOfFiles(all *faults) {
+	all.add(s.Published == nil, "nothing is published")
+	all.add(s.Change != nil, "a change is under way or was interrupted")
+	all.add(s.Retrying() != "", "Envoy rejects a step for now, retrying")
+	all.add(s.Incomplete, "the record of published files is incomplete")
+	all.add(len(s.Drifted) > 0, "%s changed by hand", diag.Count(len(s.Drifted), "file"))
+	all.add(len(s.Missing) > 0, "%s missing", diag.Count(len(s.Missing), "file"))
+	all.add(len(s.Held) > 0, "%s held", diag.Count(len(s.Held), "snapshot"))
+}
+
+func (s *Status) faultsOfWatch(all *faults) {
+	if w := s.Watch; w != nil {
+		if refused := w.Refused; refused != nil {
+			all.add(refused.Snapshot == "" && !s.SaysInvalid(), "the source tree is invalid (%s)", refused.Count())
+			all.add(refused.Snapshot != "" && len(s.Held) == 0, "Envoy rejected the source tree")
+		}
+		all.add(w.Failed != "", "the watch can't publish")
+	}
+	all.add(s.Replaced(), "the published files are not those that the watch has published")
+	fault, faulty := watchFaults[s.WatchState]
+	all.add(faulty, "%s", fault)
+}
+
+func (s *Status) faultsOfSource(all *faults) {
+	if of := s.Source; of != nil && !of.Published {
+		all.add(of.Snapshot == "", "the source tree is invalid (%s)", diag.CountFindings(of.Errors, of.Warnings))
+		all.add(of.Snapshot != "", "the source tree is not published")
+	}
+}
+
+func (s *Status) faultsOfEnvoys(all *faults) {
+	var down, silent, behind int
+	for _, e := range s.Envoys {
+		switch {
+		case e.Down:
+			down++
+		case e.Error != "":
+			silent++
+		case !e.InSync:
+			behind++
+		}
+	}
+	add := func(n int, one, more string) {
+		if n != 1 {
+			one = more
+		}
+		all.add(n > 0, "%d of %d Envoys %s", n, len(s.Envoys), one)
+	}
+	add(down, "is down", "are down")
+	add(silent, "does not answer", "do not answer")
+	add(behind, "is not in sync", "are not in sync")
+}
+
+// watchFaults are the states of a watch that publishes no change of its source tree.
+var watchFaults = map[WatchState]string{
+	WatchEnded:   "no watch is running",
+	WatchKilled:  "the watch was killed",
+	WatchSilent:  "the watch does not answer",
+	WatchUnknown: "the watch can't be asked",
+}
+
+// Unpublished says why the source tree, which is valid, is not published.
+func (s *Status) Unpublished() string {
+	fault, faulty := watchFaults[s.WatchState]
+	switch {
+	case slices.ContainsFunc(s.Held, func(h publish.Refusal) bool { return h.Snapshot == s.Source.Snapshot }):
+		return "it is held, since Envoy rejected it"
+	case s.Change != nil:
+		return "a change is under way or was interrupted"
+	case faulty:
+		return fault + ", see above"
+	case s.Watch != nil && s.Watch.Failed != "":
+		return "the watch can't publish, see above"
+	case s.Watch != nil && !s.watchesSource():
+		return "the watch publishes " + s.Watch.Source
+	case s.Watch != nil:
+		return "the watch has not read it yet"
+	}
+	return fmt.Sprintf("publish it with xdspub render --out %s %s", s.PublishedTo(), s.Source.Path)
+}
+
+// Retrying says why Envoys reject a step that they are offered again.
+func (s *Status) Retrying() string {
+	if s.Watch == nil || s.Watch.Running == nil {
+		return ""
+	}
+	return s.Watch.Running.Retrying
+}

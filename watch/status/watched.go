@@ -1,0 +1,175 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/envoy"
+	"xdspub/internal/fspath"
+	"xdspub/source/revision"
+	"xdspub/watch/control"
+	"xdspub/xds/clients"
+)
+
+// Status is a Report with what a watch and a source tree say.
+type Status struct {
+	*Report
+	// Watch is nil where none runs, or can't be asked.
+	Watch      *control.Watch `json:"watch"`
+	WatchState WatchState     `json:"watch_state"`
+	// WatchError is why a watch can't be asked; empty for WatchRunning and WatchNone.
+	WatchError string `json:"watch_error"`
+	// Clients are those of a running serve; nil where none runs, or it could not be asked.
+	Clients []clients.Client `json:"clients"`
+	// Source is the source tree; nil where none was given.
+	Source *SourceStatus `json:"source"`
+
+	// RenderOptions are --out and --target of a render for a target; empty where there are none.
+	RenderOptions string `json:"-"`
+}
+
+// PublishedTo returns what --out of a render is that publishes into the output directory.
+func (s *Status) PublishedTo() string { return cmp.Or(s.RenderOptions, s.Out) }
+
+// WatchState says whether a watch publishes into an output directory.
+type WatchState string
+
+const (
+	// WatchRunning: a watch answers.
+	WatchRunning WatchState = "running"
+	// WatchNone: no watch has left a trace since the last render.
+	WatchNone WatchState = "none"
+	// WatchEnded: the last watch ended by itself, as SIGTERM makes it.
+	WatchEnded WatchState = "ended"
+	// WatchKilled: the last watch was killed, or its machine was.
+	WatchKilled WatchState = "killed"
+	// WatchSilent: a watch is there, and does not answer in time.
+	WatchSilent WatchState = "silent"
+	// WatchUnknown: the watch can't be asked.
+	WatchUnknown WatchState = "unknown"
+)
+
+// SourceStatus is a source tree beside what is published.
+type SourceStatus struct {
+	Path string `json:"path"`
+	// Revision is the git commit of the tree, with "+dirty" if the tree differs from that commit; empty if
+	// there is none.
+	Revision string `json:"revision"`
+	// Snapshot is the id of its snapshot; empty where it is invalid.
+	Snapshot string `json:"snapshot"`
+	// Published means that this is the published snapshot.
+	Published bool      `json:"published"`
+	Errors    int       `json:"errors"`
+	Warnings  int       `json:"warnings"`
+	Findings  diag.List `json:"findings"`
+}
+
+// maxAsks is how often Ask asks again because the watch has published meanwhile.
+const maxAsks = 5
+
+// Ask asks what there is about an output directory. If o names no Envoys, it asks those that the running
+// watch knows.
+func Ask(ctx context.Context, o Options) (*Status, error) {
+	report := &Status{}
+	for asks, asked := 1, ""; ; asks, asked = asks+1, report.Watch.Snapshot {
+		report.ask(ctx, o.Out)
+		of := o
+		if w := report.Watch; w != nil && len(o.Admins) == 0 {
+			for _, address := range w.Envoys {
+				admin, err := envoy.NewAdmin(address)
+				if err != nil {
+					return nil, err
+				}
+				of.Admins = append(of.Admins, admin)
+			}
+		}
+		var err error
+		if report.Report, err = Of(ctx, of); err != nil {
+			return nil, err
+		}
+		if !report.Replaced() || report.Watch.Snapshot == asked || asks == maxAsks {
+			report.InSync = report.InSync && report.watched()
+			return report, nil
+		}
+	}
+}
+
+// Replaced reports whether another snapshot is published than the one that the running watch has published last.
+func (s *Status) Replaced() bool {
+	w := s.Watch
+	return w != nil && w.Running == nil && s.Published != nil && w.Snapshot != "" && w.Snapshot != s.Published.Snapshot
+}
+
+// ask asks the watch of an output directory.
+func (s *Status) ask(ctx context.Context, out string) {
+	s.Watch, s.WatchError, s.Clients = nil, "", nil
+	w, err := control.Ask(ctx, out)
+	if err == nil && w.Serves {
+		s.Clients, err = control.Clients(ctx, out)
+	}
+	if err == nil {
+		s.Watch, s.WatchState = &w, WatchRunning
+		return
+	}
+	_, ended := errors.AsType[*control.EndedError](err)
+	switch {
+	case ended:
+		s.WatchState = WatchEnded
+	case errors.Is(err, control.ErrDied):
+		s.WatchState = WatchKilled
+	case errors.Is(err, control.ErrNoWatch):
+		s.WatchState = WatchNone
+		return
+	case errors.Is(err, control.ErrSilent):
+		s.WatchState = WatchSilent
+	default:
+		s.WatchState = WatchUnknown
+	}
+	s.WatchError = err.Error()
+}
+
+// watched reports whether the watch does what it is for. None has to run in a directory that render has
+// published last.
+func (s *Status) watched() bool {
+	w := s.Watch
+	if w == nil {
+		return s.WatchState == WatchNone
+	}
+	return w.Refused == nil && w.Failed == "" && clients.Fault(s.Clients) == "" && !s.Replaced() && len(w.Certificates.OutOfDate) == 0
+}
+
+// Compare compares the snapshot of a checked source tree with the published one.
+func (s *Status) Compare(ctx context.Context, path string, checked *check.Result, warningsAsErrors bool) {
+	s.Source = &SourceStatus{
+		Path: path, Revision: revision.Of(ctx, path),
+		Errors: checked.Summary.Errors, Warnings: checked.Summary.Warnings, Findings: append(diag.List{}, checked.Diagnostics...),
+	}
+	if !checked.Invalid(warningsAsErrors) {
+		s.Source.Snapshot = checked.Snapshot.ID()
+		s.Source.Published = s.Published != nil && s.Published.Snapshot == s.Source.Snapshot
+	}
+	s.InSync = s.InSync && s.Source.Published && len(s.Certificates().OutOfDate) == 0
+}
+
+// Certificates returns what the running watch has found about certificates. If none runs, it returns what the check of the
+// published source tree has found.
+func (s *Status) Certificates() (c control.Certificates) {
+	switch {
+	case s.Watch != nil:
+		return s.Watch.Certificates
+	case s.Source != nil && s.Source.Published:
+		c.OutOfDate, c.ExpireSoon = check.Certificates(s.Source.Findings)
+	}
+	return c
+}
+
+// SaysInvalid reports whether the source tree of the running watch was checked for the report, and is invalid.
+func (s *Status) SaysInvalid() bool { return s.watchesSource() && s.Source.Snapshot == "" }
+
+// watchesSource reports whether the running watch publishes the source tree of the report.
+func (s *Status) watchesSource() bool {
+	return s.Watch != nil && s.Source != nil && fspath.Resolve(s.Watch.Source) == fspath.Resolve(s.Source.Path)
+}
