@@ -14,7 +14,8 @@ import (
 
 // xRFC TP3 has the server send an error for each resource that the client asks for by name and cannot get. The
 // client remembers the error until a response has the resource, or another error. So the server sends an error
-// once for each subscription to the name, and again if the reason changes.
+// once for each subscription to the name, and again if the reason changes. What the client knows follows from its
+// answers alone (learns): a response in flight changes nothing.
 // https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md
 
 // mostErrors bounds the errors in a response, which would not fit into a message otherwise. A client that asks
@@ -41,8 +42,11 @@ func (s *subscription) absence(r *response) map[string]string {
 		}
 	}
 	for name := range s.absent { // the reason may be another one
-		if !r.keeps(name) && s.lacksByName(name, r.state) {
-			errors[name] = s.detail(name)
+		if r.keeps(name) || !s.lacksByName(name, r.state) {
+			continue
+		}
+		if detail := s.detail(name); detail != s.refusedErrors[name] {
+			errors[name] = detail
 		}
 	}
 	maps.DeleteFunc(errors, func(name, detail string) bool { return s.absent[name] == detail })
@@ -68,65 +72,52 @@ func (s *subscription) detail(name string) string {
 	return notThere
 }
 
-// hears takes over which errors the client knows once the client accepts a response.
-func (s *subscription) hears(r *response) map[string]string {
-	known := s.absent
-	if len(r.absent) > 0 || slices.ContainsFunc(r.changed, func(is *xds.Resource) bool { return known[plain(is.Name)] != "" }) {
-		known = maps.Clone(known)
-		for _, is := range r.changed {
-			delete(known, plain(is.Name))
+// learns takes down which errors the client knows after an answer to a response. A client that refuses a response
+// may take some of its resources and errors.
+func (s *subscription) learns(r *response, refused bool) {
+	for name, detail := range r.absent {
+		if refused {
+			detail = ""
 		}
-		if known == nil {
-			known = make(map[string]string)
+		if s.asksByName(name) {
+			s.absent[name] = detail
 		}
-		maps.Copy(known, r.absent)
 	}
-	return known
+	for _, is := range r.changed {
+		name := plain(is.Name)
+		if _, told := s.absent[name]; !told {
+			continue
+		}
+		if refused || !s.asks(is.Name) {
+			s.absent[name] = ""
+		} else {
+			delete(s.absent, name)
+		}
+	}
 }
 
-// keeps reports whether the client is told later that it has a resource no more.
+// keeps reports whether the client hears later of the removal of a resource.
 func (r *response) keeps(name string) bool {
 	_, late := r.late[name]
 	_, held := r.held[name]
 	return late || held
 }
 
-// unhear takes down that the client ignores the errors of a response.
-func (s *subscription) unhear(r *response) {
-	for name := range r.absent {
-		s.forgetError(name)
-	}
-}
-
-// forgetError takes down that the client does not know the error of a name.
-func (s *subscription) forgetError(name string) {
-	delete(s.absent, name)
-	for _, r := range s.inFlight() {
-		delete(r.before.absent, name)
-	}
-}
-
-// repeatsError has the client told once more what it was told of a name, if there still is no resource.
+// repeatsError owes the client the error of a name again, if the client knows an error of the name.
 func (s *subscription) repeatsError(name string) {
 	if _, told := s.absent[name]; told {
 		s.absent[name] = ""
 	}
 	for _, r := range s.inFlight() {
-		if _, told := r.before.absent[name]; told {
-			r.before.absent[name] = ""
-		}
+		delete(r.absent, name) // the client may hear this error before it asks again
 	}
 }
 
-// owesError has the client told that there is no resource of a name, if it was not told and there is none.
+// owesError owes the client an error of a name, if the client knows no error of the name.
 func (s *subscription) owesError(name string) {
-	if _, told := s.absent[name]; told {
-		return
+	if _, told := s.absent[name]; !told {
+		s.absent[name] = ""
 	}
-	if s.absent == nil {
-		s.absent = make(map[string]string)
-	}
-	s.absent[name] = ""
 }
 
 // asksByName reports whether the client asks for a resource by its name, not by a collection or the wildcard.

@@ -317,11 +317,25 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 	if sub.parked != now {
 		sub.tries, sub.offers, sub.retries = 0, transition.Offers{}, false
 	}
-	clear(sub.refused)
-	if sub.strays {
+	if sub.unpark(); sub.strays {
 		sub.owed.all = true
 	}
-	sub.parked, sub.again = nil, time.Time{}
+}
+
+// park keeps the resources and errors of a refused response from the client until the next state.
+func (s *subscription) park(r *response) {
+	s.parked = r.state
+	for _, name := range r.names() {
+		s.refused[name] = struct{}{}
+	}
+	maps.Copy(s.refusedErrors, r.absent)
+}
+
+// unpark lets the client have again the resources and errors that it refused.
+func (s *subscription) unpark() {
+	clear(s.refused)
+	clear(s.refusedErrors)
+	s.parked, s.again = nil, time.Time{}
 }
 
 // hopes reports whether the reason for a refusal may pass, and has the client told once more then: at an

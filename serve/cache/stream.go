@@ -212,6 +212,16 @@ func (s *Stream) response(sub *subscription, now *state) *response {
 
 // next returns what the client is to be told of a subscription now; nil for nothing.
 func (s *Stream) next(sub *subscription, now *state) *response {
+	r := s.unrefused(sub, now)
+	if r != nil && s.holdsAll(sub) && len(sub.refused)+len(sub.refusedErrors) > 0 {
+		sub.unpark() // the response repeats the refused resources in any case
+		r = s.unrefused(sub, now)
+	}
+	return r
+}
+
+// unrefused does the work of next, without the resources and errors that the client refused.
+func (s *Stream) unrefused(sub *subscription, now *state) *response {
 	r := sub.lacks(now)
 	if !s.keeps(sub.of, now) {
 		s.hold(sub, r)
@@ -305,7 +315,7 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 		s.ttls = countsTTLs(q.GetNode(), s.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
-		sub, first = &subscription{of: t, all: &s.cache.all, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
+		sub, first = &subscription{of: t, all: &s.cache.all, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), refusedErrors: make(map[string]string), absent: make(map[string]string), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
 		s.subscriptions[t] = sub
 	}
 	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
@@ -343,12 +353,7 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	if r.foreign {
 		sub.refusal.state = -1 // no state of this view
 	} else if r.state == s.view.current.Load() {
-		for _, name := range sub.about(r) {
-			sub.refused[name], sub.parked = struct{}{}, r.state
-		}
-		if sub.strays { // the response has removed what nobody knows the names of
-			sub.parked = r.state
-		}
+		sub.park(r)
 	} else if sub.strays {
 		sub.owed.all = true
 	}

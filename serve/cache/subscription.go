@@ -28,6 +28,9 @@ type subscription struct {
 
 	told
 	owed owed
+	// absent has the details of the errors that the client knows by its answers, by the names of the resources: "" if
+	// the client is to be told, once there is no such resource.
+	absent map[string]string
 
 	// answer sends a response; nil while the server does not wait for one.
 	answer func(*response)
@@ -36,13 +39,14 @@ type subscription struct {
 	// made is a response that was handed to answer and is not sent yet, sent one that the
 	// client has not acknowledged yet.
 	made, sent *response
-	// refused are the resources of a response of the state parked that the client refused, by name. They
-	// are sent once more as a part of the state after that, or of that state where there is hope: at again,
-	// after as many tries.
-	refused map[string]struct{}
-	parked  *state
-	again   time.Time
-	tries   int
+	// refused has the names of the resources that the client refused in the state parked, refusedErrors the details
+	// of the errors by their names. The client gets them again in the next state, or in the same state at the time
+	// again if the reason may pass; tries counts that.
+	refused       map[string]struct{}
+	refusedErrors map[string]string
+	parked        *state
+	again         time.Time
+	tries         int
 	// offers are those of a response that the client rejects until it has fetched code; retries means that
 	// another offer comes.
 	offers  transition.Offers
@@ -199,20 +203,6 @@ func (r *response) names() []string {
 	names := slices.Clone(r.removed)
 	for _, changed := range r.changed {
 		names = append(names, changed.Name)
-	}
-	return names
-}
-
-// about returns the names of what a response tells, its errors included.
-func (s *subscription) about(r *response) []string {
-	names := r.names()
-	if len(r.absent) == 0 {
-		return names
-	}
-	for name := range s.names {
-		if r.absent[plain(name)] != "" {
-			names = append(names, name)
-		}
 	}
 	return names
 }

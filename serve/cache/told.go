@@ -20,9 +20,6 @@ type told struct {
 	// variants has the resources of which the client may have other variants than that of at. Only
 	// clients that locate have any.
 	variants map[string][]params.Constraints
-	// absent has the details of the errors that the client was told, by the names of the resources: "" if the
-	// client is to be told, once there is no such resource.
-	absent map[string]string
 	// held has the resources that a response left as the client has them: listeners that wait for an
 	// address, nil for a listener that the client lacks, and what a state of the world still has although
 	// the snapshot has it no longer.
@@ -70,14 +67,16 @@ func (s *subscription) isOwed(name string) bool {
 }
 
 // known returns the version that the client has of a resource: "" for none, unsure for any or none.
-func (s *subscription) known(name string) string {
-	if version, ok := s.versions[name]; ok {
+func (s *subscription) known(name string) string { return s.told.known(s.of, name) }
+
+func (t *told) known(of *xds.Type, name string) string {
+	if version, ok := t.versions[name]; ok {
 		return version
 	}
-	if s.at == nil {
+	if t.at == nil {
 		return ""
 	}
-	return s.at.version(s.of, name)
+	return t.at.version(of, name)
 }
 
 // mayHave reports whether the client may have a resource in any version.
@@ -108,7 +107,7 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 	s.names, s.wildcard = names, wildcard
 	for name := range s.absent {
 		if !s.asksByName(name) {
-			s.forgetError(name)
+			delete(s.absent, name)
 		}
 	}
 }
@@ -117,7 +116,10 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 // takes down if not.
 func (s *subscription) tells(r *response) {
 	r.before, r.owed = s.told, s.owed
-	next := told{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held, absent: s.hears(r)}
+	next := told{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
+	for name := range r.absent {
+		delete(s.refusedErrors, name)
+	}
 	for _, name := range r.names() {
 		delete(s.refused, name)
 		delete(s.unknown, name)
@@ -168,9 +170,7 @@ func (s *subscription) drop() {
 	if s.made = nil; r == nil || r.beat {
 		return
 	}
-	if r.foreign { // carryOver has taken down that the client may have what it has
-		s.unhear(r)
-	} else {
+	if !r.foreign { // carryOver has replaced told otherwise
 		s.told = r.before
 	}
 	s.owed.merge(r.owed)
@@ -178,15 +178,22 @@ func (s *subscription) drop() {
 
 // answered takes down which resources the client has, once it has answered a response.
 func (s *subscription) answered(r *response, refused bool) {
-	if refused {
-		s.unhear(r)
-	}
-	if r.foreign { // carryOver has taken down that the client may have them
+	s.learns(r, refused)
+	if r.foreign { // carryOver doubts these resources
 		return
 	}
 	s.strays = s.strays || refused && r.before.strays
-	for _, name := range s.about(r) {
-		if refused {
+	if !refused {
+		for _, name := range r.names() {
+			delete(s.variants, name)
+		}
+		return
+	}
+	for _, is := range r.changed {
+		s.doubt(is.Name)
+	}
+	for _, name := range r.removed {
+		if r.before.known(s.of, name) != "" {
 			s.doubt(name)
 		} else {
 			delete(s.variants, name)
@@ -197,9 +204,9 @@ func (s *subscription) answered(r *response, refused bool) {
 // carryOver makes what the client has something of a stream before: from now on, what it gets is made of
 // other states. versions and variants are those of told, by the names of these states.
 func (s *subscription) carryOver(versions map[string]string, variants map[string][]params.Constraints) {
-	s.told = told{versions: versions, variants: variants, absent: s.absent, resumed: s.resumed, strays: s.strays}
-	s.taken, s.parked = nil, nil
-	clear(s.refused)
+	s.told = told{versions: versions, variants: variants, resumed: s.resumed, strays: s.strays}
+	s.taken = nil
+	s.unpark()
 	clear(s.alive)
 	clear(s.due)
 	for _, r := range s.inFlight() {
