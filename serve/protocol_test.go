@@ -44,6 +44,7 @@ import (
 //	                             configurations, virtual hosts; @N is a content, of p/ the
 //	                             port of a listener, ~1s a TTL, {env=prod} the constraints of
 //	                             a variant
+//	edit -c/blue e/blue@2        publish the same without and with resources, as an edit
 //	trim                         remove what is retired
 //	open a ads                   a new stream of client a: ads, delta, or a type for its service
 //	open a ads ttl               and the client counts TTLs
@@ -85,11 +86,12 @@ func TestProtocol(t *testing.T) {
 
 // play is a server and its clients.
 type play struct {
-	t       *testing.T
-	at      string
-	cache   *cache.Cache
-	dial    *grpc.ClientConn
-	clients map[string]*client
+	t        *testing.T
+	at       string
+	cache    *cache.Cache
+	snapshot *xds.Snapshot
+	dial     *grpc.ClientConn
+	clients  map[string]*client
 }
 
 func newPlay(t *testing.T) *play {
@@ -119,9 +121,18 @@ func (p *play) step(words []string) {
 	p.t.Helper()
 	switch first := words[0]; {
 	case first == "snapshot":
-		if err := p.cache.Publish(p.t.Context(), snapshot(p.t, words[1:])); err != nil {
-			p.failf("%v", err)
+		p.publish(snapshot(p.t, words[1:]))
+	case first == "edit":
+		var change xds.Change
+		for _, word := range words[1:] {
+			r := parse(p.t, document(p.t, strings.TrimPrefix(word, "-"))).All()[0]
+			if strings.HasPrefix(word, "-") {
+				change.Removed = append(change.Removed, p.snapshot.Named(r.Key)...)
+			} else {
+				change.Added = append(change.Added, r)
+			}
 		}
+		p.publish(p.snapshot.Apply(change))
 	case first == "trim":
 		if _, _, err := p.cache.Trim(p.t.Context(), time.Now()); err != nil {
 			p.failf("%v", err)
@@ -151,6 +162,14 @@ func (p *play) step(words []string) {
 		p.client(first).quiet()
 	default:
 		p.failf("no such step")
+	}
+}
+
+func (p *play) publish(s *xds.Snapshot) {
+	p.t.Helper()
+	p.snapshot = s
+	if err := p.cache.Publish(p.t.Context(), s); err != nil {
+		p.failf("%v", err)
 	}
 }
 

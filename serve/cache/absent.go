@@ -140,12 +140,13 @@ func (s *Stream) errors(sub *subscription, r *response) (list []*discoveryv3.Res
 	return list
 }
 
-// hasErrors reports whether the client was told an error.
-func (s *Stream) hasErrors() bool {
+// othersMatter reports whether the resources of other clients may change what the client is told: the client has
+// an error or a gap.
+func (s *Stream) othersMatter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sub := range s.subscriptions {
-		if len(sub.absent) > 0 {
+		if len(sub.absent) > 0 || sub.gap {
 			return true
 		}
 	}

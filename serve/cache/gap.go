@@ -270,7 +270,7 @@ func (c *class) othersChange() {
 	gaps := len(c.selection.Snapshot.Of(xds.Listener)) == 0 || len(c.selection.Snapshot.Of(xds.Cluster)) == 0
 	for _, v := range c.views {
 		for _, s := range v.all() {
-			if gaps || s.hasErrors() {
+			if gaps || s.othersMatter() {
 				s.published()
 			}
 		}
