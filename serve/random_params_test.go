@@ -63,7 +63,7 @@ func (w *variedWorld) publish() {
 			}
 		}
 	}
-	w.snapshot = drawn(w.t, words)
+	w.snapshot = after(w.snapshot, drawn(w.t, words), w.r)
 	if err := w.cache.Publish(w.t.Context(), w.snapshot); err != nil {
 		w.t.Fatal(err)
 	}

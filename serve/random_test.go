@@ -182,7 +182,7 @@ func (w *world) publish() {
 	for _, key := range slices.Sorted(maps.Keys(words)) {
 		list = append(list, key+words[key])
 	}
-	w.snapshot = drawn(w.t, list)
+	w.snapshot = after(w.snapshot, drawn(w.t, list), w.r)
 	if err := w.cache.Publish(w.t.Context(), w.snapshot); err != nil {
 		w.t.Fatal(err)
 	}
@@ -236,6 +236,18 @@ func drawn(t *testing.T, words []string) *xds.Snapshot {
 		list = append(list, r.(*xds.Resource))
 	}
 	return xds.NewSnapshot(list)
+}
+
+// after returns a Snapshot that has the resources of another one, half of the time as an edit of the Snapshot before,
+// which tells the Cache that no more changes.
+func after(before, s *xds.Snapshot, r *rand.Rand) *xds.Snapshot {
+	if before == nil || r.IntN(2) == 0 {
+		return s
+	}
+	without := func(list, other []*xds.Resource) []*xds.Resource {
+		return slices.DeleteFunc(list, func(r *xds.Resource) bool { return slices.Contains(other, r) })
+	}
+	return before.Apply(xds.Change{Removed: without(before.All(), s.All()), Added: without(s.All(), before.All())})
 }
 
 func (w *world) trim() {
