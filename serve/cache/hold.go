@@ -331,6 +331,13 @@ func (s *subscription) park(r *response) {
 	maps.Copy(s.refusedErrors, r.absent)
 }
 
+// isRefused reports whether a name waits for unpark. If the reason of the error has changed, the name does not wait.
+func (s *subscription) isRefused(name string) bool {
+	_, refused := s.refused[name]
+	detail, failed := s.refusedErrors[plain(name)]
+	return refused && (!failed || detail == s.detail(plain(name)))
+}
+
 // unpark lets the client have again the resources and errors that it refused.
 func (s *subscription) unpark() {
 	clear(s.refused)

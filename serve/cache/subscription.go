@@ -156,8 +156,7 @@ func (s *subscription) compare(now *state, name string, to map[string]struct{}) 
 	if !s.asks(name) {
 		return
 	}
-	_, refused := s.refused[name]
-	if s.isOwed(name) || !refused && s.known(name) != now.version(s.of, name) {
+	if s.isOwed(name) || !s.isRefused(name) && s.known(name) != now.version(s.of, name) {
 		to[name] = struct{}{}
 	}
 }
