@@ -21,7 +21,7 @@ test: ## run everything: checks and all tests, with a real Envoy
 	@scripts/test
 
 check: ## what to run before a commit: formatting, vet, types on three systems, staticcheck, fast tests
-	@. scripts/flags && scripts/check && go test -vet off -short ./...
+	@. scripts/flags && scripts/check && go test -vet off -short ./... && cd tools/schemas && go test -vet off ./...
 
 deadcode: ## look for functions that the program does not reach
 	@scripts/deadcode

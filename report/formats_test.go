@@ -8,10 +8,6 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/joshdk/go-junit"
-	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
-
 	"xdspub/diag"
 	"xdspub/report"
 	"xdspub/tools/golden"
@@ -104,7 +100,7 @@ func written(t *testing.T, format string) (hostile, empty string) {
 }
 
 // TestGolden: the reports of the hostile findings are as wanted. None has a secret, or what a
-// terminal would obey.
+// terminal would obey. tools/schemas holds the golden files to the schemas of SARIF and JUnit.
 func TestGolden(t *testing.T) {
 	for _, f := range report.Formats {
 		hostile, empty := written(t, f.Name)
@@ -117,40 +113,6 @@ func TestGolden(t *testing.T) {
 		golden.Compare(t, f.Name+".golden", hostile)
 		golden.Compare(t, f.Name+"-empty.golden", empty)
 	}
-}
-
-// TestSARIF: a log is one by the schema of SARIF 2.1.0, and has no property that this lacks.
-func TestSARIF(t *testing.T) {
-	hostile, empty := written(t, "sarif")
-	log := sarifLog(t, hostile)
-	sarifLog(t, empty)
-	rules := log.Runs[0].Tool.Driver.Rules
-	for _, result := range log.Runs[0].Results {
-		if rule := *rules[result.RuleIndex].ID; rule != *result.RuleID {
-			t.Errorf("a result of %s has the rule %s", *result.RuleID, rule)
-		}
-	}
-}
-
-// sarifLog reads a log.
-func sarifLog(t *testing.T, text string) *sarif.Report {
-	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(new(sarif.Report)); err != nil {
-		t.Error(err)
-	}
-	log, err := sarif.FromString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, run := range log.Runs { // the library does not know the defaults
-		run.Language, run.Tool.Driver.Language, run.NewlineSequences = "en-US", "en-US", []string{"\r\n", "\n"}
-	}
-	if err := log.Validate(); err != nil {
-		t.Error(err)
-	}
-	return log
 }
 
 // TestGitHub: there is one command a line, and none of them was in a finding.
@@ -179,30 +141,6 @@ func TestGitHub(t *testing.T) {
 				t.Errorf("%q has the property %q", line, property)
 			}
 		}
-	}
-}
-
-// TestJUnit: a reader of JUnit reports finds each testcase, and what failed.
-func TestJUnit(t *testing.T) {
-	text, empty := written(t, "junit")
-	suites, err := junit.Ingest([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	total := func(s junit.Suite) [2]int { return [2]int{s.Totals.Tests, s.Totals.Failed} }
-	var totals [][2]int
-	for _, s := range suites {
-		totals = append(totals, total(s))
-	}
-	if diff := cmp.Diff([][2]int{{9, 5}, {2, 2}, {1, 1}, {1, 0}}, totals); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	web := suites[0].Tests[1]
-	if web.Name != "Cluster web" || web.Error == nil || !strings.Contains(web.Error.Error(), "envoy/a.yaml:8:7: ") || !strings.Contains(web.SystemOut, "over several lines") {
-		t.Errorf("%+v", web)
-	}
-	if suites, err := junit.Ingest([]byte(empty)); err != nil || len(suites) != 1 || total(suites[0]) != [2]int{1, 0} {
-		t.Errorf("%+v, %v", suites, err)
 	}
 }
 
