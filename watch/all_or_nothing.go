@@ -116,7 +116,7 @@ func (w *watching) agree(ctx context.Context, found *look, checked *check.Result
 	}
 	if objection != nil {
 		checked.Refuse(*objection)
-		w.settled = nil // what is planned is not published
+		w.on(planObjected)
 		return nil, nil
 	}
 	return plan, nil

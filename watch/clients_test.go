@@ -88,8 +88,8 @@ func TestClientsReject(t *testing.T) {
 			if text, err := os.ReadFile(filepath.Join(out, "cds/cds.json")); err != nil || !strings.Contains(string(text), `"web"`) {
 				t.Error(string(text), err)
 			}
-			if c.Out() != server.now.ID() {
-				t.Errorf("on record is %s", c.Out())
+			if c.SnapshotID() != server.now.ID() {
+				t.Errorf("on record is %s", c.SnapshotID())
 			}
 		}
 		expect(Held, "--retry-held")

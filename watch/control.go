@@ -15,7 +15,7 @@ import (
 // announce sets the state that the control socket shows first.
 func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
-	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(), Snapshot: w.out(), Serves: w.options.Server != nil}
+	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(), Snapshot: w.publishedID(), Serves: w.options.Server != nil}
 	if w.shown.Serves {
 		w.control.TellClients(w.options.Server.Clients)
 	}
@@ -96,14 +96,14 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 	if r.Gone() {
 		return
 	}
-	if w.o.Conflict != nil {
-		if reason := w.o.Conflict(w.shown.Source, r.RetryHeld); reason != "" {
+	if w.source.options.Conflict != nil {
+		if reason := w.source.options.Conflict(w.shown.Source, r.RetryHeld); reason != "" {
 			r.Conflict(reason)
 			return
 		}
 	}
 	w.log.Write(event.RetryRequested{})
-	w.retry = true
+	w.retryHeld()
 	result, err := w.turn(ctx, retrying)
 	switch {
 	case err != nil && result.Message == "":
@@ -137,9 +137,9 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		w.shown.Last = &last
 	}
 	w.shown.Envoys, w.shown.Revision = w.envoys(), w.source.revision(ctx)
-	if published := w.out(); published != w.shown.Snapshot {
+	if published := w.publishedID(); published != w.shown.Snapshot {
 		w.shown.SnapshotSince = now()
 	}
-	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.out(), w.changeLog.failed, w.nextTrim
+	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.publishedID(), w.changeLog.failed, w.nextTrim
 	w.show()
 }

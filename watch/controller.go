@@ -165,7 +165,7 @@ func (c *Controller) planID(checked *check.Result) string {
 }
 
 func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *planner.Plan, findings diag.List, err error) {
-	if c.Out() == "" && c.options.Server != nil { // what runs is in no file
+	if c.SnapshotID() == "" && c.options.Server != nil { // what runs is in no file
 		if findings, err = c.transitions(c.toServe(checked)); err != nil {
 			return nil, nil, err
 		}
@@ -371,9 +371,9 @@ func (c *Controller) moves() int {
 	return c.dir.Moves()
 }
 
-// Out returns the id of the snapshot on record in the output directory; empty where there is
+// SnapshotID returns the id of the snapshot on record in the output directory; empty where there is
 // none.
-func (c *Controller) Out() string {
+func (c *Controller) SnapshotID() string {
 	if c.dir == nil {
 		return ""
 	}

@@ -109,8 +109,8 @@ func TestPasses(t *testing.T) {
 			first = o.Snapshot
 		}
 	}
-	if c.Out() != first {
-		t.Errorf("%s is out, want %s: the same source has the same snapshot", c.Out(), first)
+	if c.SnapshotID() != first {
+		t.Errorf("%s is out, want %s: the same source has the same snapshot", c.SnapshotID(), first)
 	}
 }
 

@@ -227,7 +227,7 @@ func (h *history) next() {
 	case n < 4:
 		reason = string(notify.Rescan)
 	case n < 5:
-		h.w.retry = true
+		h.w.retryHeld()
 		reason = "SIGHUP"
 	case n < 7:
 		h.configure()
@@ -338,7 +338,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 	out, copied := h.w.options.Out, filepath.Join(h.dir, "cold")
 	h.copy(out, copied)
 	h.w.source.unread = h.w.source.unread.And(notify.Changes{Paths: changed})
-	before, retry, waiting := h.w.settled, h.w.retry, h.retiredClusters()
+	before, retry, waiting := h.settled(), h.w.retry, h.retiredClusters()
 	got := h.warm(reason, a)
 	h.said = append(h.said, fmt.Sprintf("\t%s %s", got.Result.Outcome, got.Error))
 	want := h.cold(copied, reason, a, retry)
@@ -349,16 +349,17 @@ func (h *history) turn(reason string, a answers) control.Result {
 		h.damaged = false
 		h.compare(want, got)
 	}
-	if before != nil && h.w.settled != nil {
-		compareDelta(h.t, before, h.w.settled)
-		if changes, ok := h.w.settled.ChangesSince(before); ok && reason == string(notify.Change) {
+	is := h.settled()
+	if before != nil && is != nil {
+		compareDelta(h.t, before, is)
+		if changes, ok := is.ChangesSince(before); ok && reason == string(notify.Change) {
 			happened.count(changes)
 			if h.trimmed {
 				happened.add(wasChangedAfterTrim)
 			}
 		}
 	}
-	if h.trimmed = reason == trimming && before != nil && h.w.settled != nil && h.retiredClusters() < waiting; h.trimmed {
+	if h.trimmed = reason == trimming && before != nil && is != nil && h.retiredClusters() < waiting; h.trimmed {
 		happened.add(wasTrimmed)
 	}
 	if len(h.record().DrainingWatches) > 0 {
@@ -371,6 +372,14 @@ func (h *history) turn(reason string, a answers) control.Result {
 		return h.turn(starting, noAnswers)
 	}
 	return got.Result
+}
+
+// settled returns the snapshot that the watch trusts to be all that is in the output directory; nil for none.
+func (h *history) settled() *xds.Snapshot {
+	if !h.w.state.trusted() {
+		return nil
+	}
+	return h.w.changeLog.snapshot
 }
 
 // happened counts what the histories of a process have: the changes of resources that were published

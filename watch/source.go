@@ -30,7 +30,7 @@ func Watch(ctx context.Context, all []Options, o WatchOptions) error {
 
 // source is a source tree that is watched for all its targets.
 type source struct {
-	o       WatchOptions
+	options WatchOptions
 	watcher *notify.Watcher
 	outs    atomic.Pointer[[]string] // the output directories, absolute, for the watcher
 
@@ -100,7 +100,7 @@ type news struct {
 }
 
 func newSource(all []Options, o WatchOptions) *source {
-	s := &source{o: o, tree: Tree(all), looking: make(chan struct{}, 1), publishers: make(map[publisherKey]*watching), opened: make(map[string]string), end: func() {}}
+	s := &source{options: o, tree: Tree(all), looking: make(chan struct{}, 1), publishers: make(map[publisherKey]*watching), opened: make(map[string]string), end: func() {}}
 	s.configure(all)
 	return s
 }
@@ -124,8 +124,8 @@ func (s *source) revision(context.Context) string {
 }
 
 func (s *source) run(ctx context.Context) (err error) {
-	at := s.o.Watch
-	at.Ignore, at.Skip, at.Files, at.Log = s.ignored, load.Hidden, s.extraFiles(), s.o.Log
+	at := s.options.Watch
+	at.Ignore, at.Skip, at.Files, at.Log = s.ignored, load.Hidden, s.extraFiles(), s.options.Log
 	s.watcher, err = notify.New(ctx, s.all[0].Source.Path, at)
 	if ctx.Err() != nil {
 		return nil
@@ -202,7 +202,7 @@ func (s *source) tellAll(ctx context.Context) {
 				return
 			}
 			s.tell(string(r))
-		case <-s.o.Hangup:
+		case <-s.options.Hangup:
 			s.tell(hangup)
 		}
 	}
@@ -317,7 +317,7 @@ func (l *look) sameFor(target string, last *look) bool {
 func (s *source) sayShared(r *check.Result, again bool) {
 	if again || !reflect.DeepEqual(r.Shared, s.said) {
 		s.said = r.Shared
-		(&changeLog{log: s.o.Log, most: s.o.MaxFindings}).say(r.Shared)
+		(&changeLog{log: s.options.Log, most: s.options.MaxFindings}).say(r.Shared)
 	}
 }
 
@@ -349,7 +349,7 @@ func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 
 // reload reads the settings again. The publishers take them up with the look.
 func (s *source) reload(ctx context.Context, of *look) error {
-	if s.o.Reload == nil {
+	if s.options.Reload == nil {
 		return nil
 	}
 	type settings struct {
@@ -357,13 +357,13 @@ func (s *source) reload(ctx context.Context, of *look) error {
 		changed bool
 	}
 	is, err := readAside(ctx, func(context.Context) (is settings, err error) {
-		is.all, is.changed, err = s.o.Reload()
+		is.all, is.changed, err = s.options.Reload()
 		return is, err
 	})
 	if err == nil && is.changed {
 		s.configure(is.all)
 		s.tree, of.read = Tree(is.all), of.n
-		s.o.Log.Write(event.SettingsRead{})
+		s.options.Log.Write(event.SettingsRead{})
 		s.adopt(ctx, false)
 	}
 	return err
@@ -373,7 +373,7 @@ func (s *source) reload(ctx context.Context, of *look) error {
 func (s *source) extraFiles() []string {
 	files := slices.Clone(s.inlined)
 	files = append(files, s.all[0].Source.DescriptorSets...)
-	for _, f := range []string{s.o.Settings, s.all[0].Source.Bootstrap} {
+	for _, f := range []string{s.options.Settings, s.all[0].Source.Bootstrap} {
 		if f != "" {
 			files = append(files, f)
 		}

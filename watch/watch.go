@@ -4,18 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"reflect"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
-	"xdspub/check"
-	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/render/publish"
 	"xdspub/render/published"
 	"xdspub/watch/control"
 	"xdspub/watch/notify"
@@ -49,35 +42,24 @@ type WatchOptions struct {
 // watching publishes for one target in a running Watch.
 type watching struct {
 	*Controller
-	o          WatchOptions
-	source     *source
-	target     string
-	first      bool      // the watch began with it
-	news       chan news // by tell alone
-	seen       uint64    // the last look that was published without an error; 0 for none
-	configured uint64    // look.read, as of the Options
-	gone       bool      // the settings have the target no more
-	changeLog  changeLog
-	envoyLog   envoyLog
-	asking     sync.WaitGroup // the questions to Envoys that no turn waits for
+	source    *source
+	target    string
+	first     bool      // the watch began with it
+	news      chan news // by tell alone
+	changeLog changeLog
+	envoyLog  envoyLog
+	asking    sync.WaitGroup // the questions to Envoys that no turn waits for
 
-	nextTrim time.Time
-	// settled is the snapshot that the last passes left in the output directory, and nothing
-	// else; nil where that is not known.
-	settled *xds.Snapshot
-	idle    idle
-	planned bool // since giveBack
+	state      state
+	idlePass   idlePass // in the states idle and doubtful
+	seen       uint64   // number of the look of the last pass; 0 if that pass failed
+	configured uint64   // look.read, as of the Options
+	garbage    bool     // passes have planned since giveBack
+	nextTrim   time.Time
 
 	control *control.Server
 	shown   control.Watch // the state that it shows
 	unheard string        // why there is no control socket, as logged last
-}
-
-// idle is a pass that planned everything anew and found nothing to do.
-type idle struct {
-	snapshot *xds.Snapshot // nil where the last pass was none
-	found    diag.List     // by Check
-	moves    int           // of the Dir, then
 }
 
 // The reasons of reconciles beside those of a watcher.
@@ -91,8 +73,8 @@ const (
 
 func newWatching(s *source, o Options) *watching {
 	w := &watching{
-		o: s.o, source: s, target: o.Target, news: make(chan news, 1),
-		control: control.New(), changeLog: changeLog{log: o.Log, most: s.o.MaxFindings, alone: o.Target == ""}, envoyLog: newEnvoyLog(o.Log, s.o.Watch.Rescan),
+		source: s, target: o.Target, news: make(chan news, 1), control: control.New(),
+		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == ""}, envoyLog: newEnvoyLog(o.Log, s.options.Watch.Rescan),
 	}
 	o.Retried = w.retries
 	w.Controller = New(o)
@@ -102,13 +84,31 @@ func newWatching(s *source, o Options) *watching {
 // tell has w look again. The source alone calls it, with its lock.
 func (w *watching) tell(n news) {
 	select {
-	case was := <-w.news: // two become one
-		if was.reason == removed || was.reason == hangup && n.reason != removed || n.reason != hangup && n.reason != removed {
-			n.reason = was.reason
-		}
+	case was := <-w.news:
+		n = was.and(n)
 	default:
 	}
 	w.news <- n
+}
+
+// and joins later news to news that nobody has heeded.
+func (n news) and(later news) news {
+	if n.urgency() >= later.urgency() {
+		later.reason = n.reason
+	}
+	return later
+}
+
+// urgency ranks reasons: and keeps the most urgent one.
+func (n news) urgency() int {
+	switch n.reason {
+	case removed:
+		return 2
+	case hangup:
+		return 1
+	default:
+		return 0
+	}
 }
 
 // run publishes until ctx ends or the target is gone.
@@ -121,12 +121,12 @@ func (w *watching) run(ctx context.Context) {
 		w.source.cannotBegin(w.target, err)
 	}
 	w.giveBack() // to read and publish all leaves more garbage than a watch holds
-	for ctx.Err() == nil && !w.gone {
+	for ctx.Err() == nil && w.state != gone {
 		w.next(ctx)
 	}
 	switch {
 	case w.source.failed():
-	case w.gone:
+	case w.state == gone:
 		w.log.Write(event.TargetRemoved{Published: w.changeLog.published})
 	default:
 		w.log.Write(event.Ended{Published: w.changeLog.published})
@@ -136,20 +136,20 @@ func (w *watching) run(ctx context.Context) {
 // begin publishes for the first time. An error means that this is not possible now, nor later if nobody does
 // something about it.
 func (w *watching) begin(ctx context.Context) error {
-	err := w.open()
+	opened := w.open()
 	if !w.changeLog.alone {
-		w.changeLog.failure(ctx, err, starting)
+		w.changeLog.failure(ctx, opened, starting)
 	}
-	w.retry = w.o.RetryHeld
-	w.changeLog.published = w.Out()
-	if err == nil {
+	w.retry = w.source.options.RetryHeld
+	w.changeLog.published = w.SnapshotID()
+	if opened == nil {
 		w.log.Write(event.Watching{Source: w.options.Source.Path, Out: w.options.Out, PID: os.Getpid()})
 	}
 	if err := w.announce(); err != nil {
 		return err
 	}
-	if err != nil {
-		return err
+	if opened != nil {
+		return opened
 	}
 	w.listen()
 	if _, err := w.turn(ctx, starting); isUsage(err) {
@@ -181,7 +181,7 @@ func (w *watching) serveRecorded(ctx context.Context) error {
 	if s == nil || w.apart {
 		return nil
 	}
-	w.log.Write(event.ServingPublished{Published: w.out()})
+	w.log.Write(event.ServingPublished{Published: w.publishedID()})
 	return w.restore(ctx, s, s)
 }
 
@@ -218,14 +218,14 @@ func (w *watching) heed(ctx context.Context, n news) {
 	case ctx.Err() != nil:
 		return
 	case n.reason == removed:
-		w.gone = true
+		w.on(targetRemoved)
 		return
 	case n.reason == string(notify.Change) && last != nil && last.n == w.seen && last.wanted >= n.wanted:
 		return // it was looked at for another target, and is published
 	case n.reason == hangup:
 		w.changeLog.forget() // asked for: say all again
 		w.envoyLog.forget()
-		w.retry = true
+		w.retryHeld()
 	}
 	w.turnSince(ctx, n)
 }
@@ -242,144 +242,6 @@ func (w *watching) trimTimer() (<-chan time.Time, func()) {
 func isUsage(err error) bool {
 	_, ok := errors.AsType[*published.UsageError](err)
 	return ok
-}
-
-// attempts is how often a reconcile starts again because the output directory was removed or
-// replaced meanwhile.
-const attempts = 3
-
-// reconcile reads the tree and publishes it. The Outcome is the zero value where it ended
-// before Publish.
-func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error) {
-	for range attempts {
-		o, err = w.reconcileOnce(ctx, n)
-		for errors.Is(err, errOutdated) && ctx.Err() == nil {
-			o, err = w.reconcileOnce(ctx, n) // with the newer look
-		}
-		if !errors.Is(err, publish.ErrLost) || ctx.Err() != nil {
-			return o, err
-		}
-		n.wanted = w.source.want(n.reason)
-	}
-	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
-}
-
-// reconcileOnce is one attempt of a reconcile. It ends with ErrLost where the output directory
-// was removed or replaced: a plan is made for the files that are there.
-func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err error) {
-	reason, seen := n.reason, w.seen
-	w.seen = 0
-	found, err := w.source.look(ctx, w, n.wanted)
-	if ctx.Err() != nil {
-		return o, nil
-	}
-	if err != nil {
-		return o, err
-	}
-	checked := w.take(found)
-	if checked == nil {
-		return o, nil
-	}
-	defer func() {
-		if err == nil {
-			w.seen = found.n
-		}
-		if found.agreement != nil { // what keeps one from being planned is no objection
-			found.agreement.say(w.key(), nil)
-		}
-	}()
-	whole := found.whole > seen // the tree was looked at
-	// What looks at the whole tree looks at the whole output directory: a rescan that comes
-	// in a burst of events, too.
-	w.Trust(!whole && w.settled != nil)
-	retry := w.retry
-	if err := w.ready(ctx); err != nil {
-		return o, err
-	}
-	if whole && !retry && w.isIdle(checked) {
-		if err := w.keepRevision(ctx, checked.Snapshot.ID()); err != nil {
-			return o, err
-		}
-		if reason == string(notify.Rescan) {
-			w.source.foundNothing(found)
-		}
-		w.giveBack()
-		return Outcome{Verdict: Published, Snapshot: checked.Snapshot.ID(), Summary: checked.Summary, Findings: checked.Diagnostics}, nil
-	}
-	w.planned = true
-	pass := idle{checked.Variants.All(), slices.Clone(checked.Diagnostics), w.moves()}
-	w.idle = idle{}
-	if whole {
-		w.settled = nil // what it finds changed by hand is known once it is published
-	}
-	plan, err := w.Plan(ctx, checked)
-	if err == nil {
-		plan, err = w.agree(ctx, found, checked, plan)
-	}
-	if ctx.Err() != nil { // nothing has moved
-		return o, nil
-	}
-	if err != nil {
-		return o, err
-	}
-	w.changeLog.checked(checked, checked.Invalid(w.options.WarningsAsErrors))
-	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(checked.Diagnostics)
-	if plan != nil && plan.Held == nil {
-		w.publishing(plan.ID)
-	}
-	o, err = w.Publish(ctx, checked, plan)
-	w.envoyLog.moved(o.Answers, pass.moves, w.moves())
-	if errors.Is(err, publish.ErrLost) {
-		return o, err
-	}
-	if o.Verdict != "" {
-		w.changeLog.outcome(o, checked.Snapshot, reason)
-	}
-	if o.Verdict == Published {
-		w.settled = checked.Snapshot
-	}
-	if err != nil {
-		return o, err
-	}
-	err = w.trim(ctx)
-	if err == nil && whole && o.Verdict == Published && pass.moves == w.moves() {
-		w.idle = pass
-	}
-	return o, err
-}
-
-func (w *watching) key() publisherKey { return publisherKey{w.target, w.given} }
-
-// take takes up what a look found, and returns what that is for the target; nil where this is gone.
-func (w *watching) take(found *look) *check.Result {
-	o, ok := found.options(w.key())
-	if !ok {
-		w.gone = true
-		return nil
-	}
-	if w.configured != found.read {
-		w.configured = found.read
-		w.Configure(o)
-		w.idle = idle{}
-	}
-	return found.result.For(w.target).Copy()
-}
-
-// giveBack gives the memory that passes have left unused back to the system, once there is nothing
-// else to do.
-func (w *watching) giveBack() {
-	if w.planned && w.source.compress() {
-		w.planned = false
-		debug.FreeOSMemory()
-	}
-}
-
-// isIdle reports whether nothing has changed since a pass that planned everything anew and found
-// nothing to do: neither the source tree, which was looked at whole, nor what is found in it,
-// nor the output directory. What waits for its trim has a timer of its own.
-func (w *watching) isIdle(checked *check.Result) bool {
-	return checked.Variants.All() == w.idle.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idle.found) &&
-		w.moves() == w.idle.moves && w.Settled()
 }
 
 // ready opens the output directory where it is not open, and makes it ready for Plan.
@@ -457,18 +319,18 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 	w.shown.Running = &running
 	w.show()
 	if reason == trimming {
-		w.Trust(w.settled != nil)
+		w.Trust(w.state.trusted())
 		err = w.trim(ctx)
 	} else {
 		var o Outcome
 		o, err = w.reconcile(ctx, n)
 		result = resultOf(o)
 		if o.Verdict == Held || o.Verdict == RefusedByEnvoy {
-			w.settled = nil
+			w.on(planRefused)
 		}
 	}
 	if err != nil {
-		w.settled = nil
+		w.on(failed)
 	}
 	w.changeLog.failure(ctx, err, reason)
 	w.publishState(ctx, running, result, err)
@@ -493,5 +355,5 @@ func resultOf(o Outcome) control.Result {
 	return r
 }
 
-// out returns the id of the published snapshot, be it of a watch before this one.
-func (w *watching) out() string { return cmp.Or(w.changeLog.published, w.Out()) }
+// publishedID returns the id of the published snapshot, be it of a watch before this one.
+func (w *watching) publishedID() string { return cmp.Or(w.changeLog.published, w.SnapshotID()) }

@@ -93,7 +93,7 @@ func TestRescanOfNothing(t *testing.T) {
 		"a removed file":    {func(s *site, _ *watching) error { return os.Remove(filepath.Join(s.o.Out, "lds/lds.json")) }, false},
 		"a removed record":  {func(s *site, _ *watching) error { return os.Remove(filepath.Join(s.o.Out, ".xdspub/manifest.json")) }, false},
 		"a removed OUT":     {func(s *site, _ *watching) error { return os.RemoveAll(s.o.Out) }, false},
-		"an expired date":   {func(_ *site, w *watching) error { w.idle.found = diag.List{{Code: "x"}}; return nil }, false},
+		"an expired date":   {func(_ *site, w *watching) error { w.idlePass.findings = diag.List{{Code: "x"}}; return nil }, false},
 		"other options":     {func(_ *site, w *watching) error { w.source.tree = Tree(w.source.all); return nil }, false},
 		"a watch that ends": {func(_ *site, w *watching) error { return w.draining(time.Hour) }, false},
 		"our own record":    {func(_ *site, w *watching) error { return w.draining(0) }, false},
@@ -151,7 +151,7 @@ func TestTrimFails(t *testing.T) {
 	envoys := noAnswers
 	s.o.Confirm = func(of publish.Refusal) publish.Confirmer { return envoys.confirmer(of) }
 	w := watchingOf(t, s)
-	if _, err := w.turn(t.Context(), starting); err != nil || w.settled == nil {
+	if _, err := w.turn(t.Context(), starting); err != nil || w.state != settled {
 		t.Fatal(err)
 	}
 	m, err := w.dir.Reader().Manifest()
@@ -166,7 +166,7 @@ func TestTrimFails(t *testing.T) {
 	if _, err := w.turn(t.Context(), trimming); err == nil {
 		t.Fatal("it did not fail")
 	}
-	if w.settled != nil {
+	if w.state.trusted() {
 		t.Error("the next reconcile trusts what it knows")
 	}
 }

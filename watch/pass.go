@@ -1,0 +1,184 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"slices"
+
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/watch/notify"
+	"xdspub/xds"
+)
+
+// pass is one attempt of a reconcile.
+type pass struct {
+	reason  string
+	found   *look
+	checked *check.Result
+	whole   bool     // a look since the last pass was at the whole tree
+	idle    idlePass // what the pass is if it moves nothing
+}
+
+// idlePass is a pass that planned all files anew and moved none.
+type idlePass struct {
+	snapshot *xds.Snapshot
+	findings diag.List // by Check
+	moves    int       // of the Dir
+}
+
+// attempts is how often a reconcile starts again because the output directory was removed or
+// replaced meanwhile.
+const attempts = 3
+
+// reconcile reads the tree and publishes it. The Outcome is the zero value where it ended
+// before Publish.
+func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error) {
+	for range attempts {
+		o, err = w.reconcileOnce(ctx, n)
+		for errors.Is(err, errOutdated) && ctx.Err() == nil {
+			o, err = w.reconcileOnce(ctx, n) // with the newer look
+		}
+		if !errors.Is(err, publish.ErrLost) || ctx.Err() != nil {
+			return o, err
+		}
+		n.wanted = w.source.want(n.reason)
+	}
+	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
+}
+
+// reconcileOnce is one attempt of a reconcile. It ends with ErrLost where the output directory
+// was removed or replaced: a plan is made for the files that are there.
+func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err error) {
+	before := w.seen
+	w.seen = 0
+	found, err := w.source.look(ctx, w, n.wanted)
+	if ctx.Err() != nil {
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	checked := w.take(found)
+	if checked == nil {
+		return o, nil
+	}
+	o, err = w.pass(ctx, &pass{reason: n.reason, found: found, checked: checked, whole: found.whole > before})
+	if err == nil {
+		w.seen = found.n
+	}
+	if found.agreement != nil { // an error is no objection
+		found.agreement.say(w.key(), nil)
+	}
+	return o, err
+}
+
+func (w *watching) key() publisherKey { return publisherKey{w.target, w.given} }
+
+// take takes up what a look found, and returns what that is for the target; nil where this is gone.
+func (w *watching) take(found *look) *check.Result {
+	o, ok := found.options(w.key())
+	if !ok {
+		w.on(targetRemoved)
+		return nil
+	}
+	if w.configured != found.read {
+		w.configured = found.read
+		w.Configure(o)
+		w.on(reconfigured)
+	}
+	return found.result.For(w.target).Copy()
+}
+
+// pass carries out a pass. A pass after a look at the whole tree reads the whole output directory,
+// even if the reason is an edit: a rescan may come in a burst of events.
+func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
+	w.Trust(!p.whole && w.state.trusted())
+	if err := w.ready(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if p.whole && w.isIdle(p.checked) {
+		return w.rest(ctx, p)
+	}
+	w.garbage = true
+	p.idle = idlePass{p.checked.Variants.All(), slices.Clone(p.checked.Diagnostics), w.moves()}
+	if p.whole {
+		w.on(planAll)
+	} else {
+		w.on(planEdit)
+	}
+	plan, err := w.Plan(ctx, p.checked)
+	if err == nil {
+		plan, err = w.agree(ctx, p.found, p.checked, plan)
+	}
+	if ctx.Err() != nil { // nothing has moved
+		return Outcome{}, nil
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return w.publish(ctx, p, plan)
+}
+
+// isIdle reports whether nothing has changed since the idlePass: neither the source tree, which was looked at
+// whole, nor what is found in it, nor the output directory. What waits for its trim has a timer of its own.
+func (w *watching) isIdle(checked *check.Result) bool {
+	return w.state.hasIdlePass() && checked.Variants.All() == w.idlePass.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idlePass.findings) &&
+		w.moves() == w.idlePass.moves && w.Settled()
+}
+
+// rest ends a pass that has nothing to do.
+func (w *watching) rest(ctx context.Context, p *pass) (Outcome, error) {
+	snapshot := p.checked.Snapshot.ID()
+	if err := w.keepRevision(ctx, snapshot); err != nil {
+		return Outcome{}, err
+	}
+	if p.reason == string(notify.Rescan) {
+		w.source.foundNothing(p.found)
+	}
+	w.giveBack()
+	return Outcome{Verdict: Published, Snapshot: snapshot, Summary: p.checked.Summary, Findings: p.checked.Diagnostics}, nil
+}
+
+// publish publishes the plan of a pass, and trims.
+func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
+	w.changeLog.checked(p.checked, p.checked.Invalid(w.options.WarningsAsErrors))
+	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(p.checked.Diagnostics)
+	if plan != nil && plan.Held == nil {
+		w.publishing(plan.ID)
+	}
+	o, err := w.Publish(ctx, p.checked, plan)
+	w.envoyLog.moved(o.Answers, p.idle.moves, w.moves())
+	if errors.Is(err, publish.ErrLost) {
+		return o, err
+	}
+	if o.Verdict != "" {
+		w.changeLog.outcome(o, p.checked.Snapshot, p.reason)
+	}
+	if o.Verdict == Published {
+		w.on(planPublished)
+	}
+	if err != nil {
+		return o, err
+	}
+	err = w.trim(ctx)
+	if err == nil && p.whole && o.Verdict == Published && p.idle.moves == w.moves() {
+		w.idlePass = p.idle
+		w.on(movedNothing)
+	}
+	return o, err
+}
+
+// giveBack gives the memory that passes have left unused back to the system, once there is nothing
+// else to do.
+func (w *watching) giveBack() {
+	if w.garbage && w.source.compress() {
+		w.garbage = false
+		debug.FreeOSMemory()
+	}
+}

@@ -1,0 +1,50 @@
+package watch
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestTransitions holds each pair of a state and an input to laws that know no table: who is trusted, and how
+// long an idle pass counts.
+func TestTransitions(t *testing.T) {
+	gains, loses := []input{planPublished, movedNothing}, []input{planAll, planObjected, planRefused, failed}
+	for s := range states {
+		for i := range inputs {
+			is := transitions[s][i]
+			if s == gone || i == targetRemoved {
+				if is != gone {
+					t.Errorf("state %d, input %d: state %d, and the target is gone", s, i, is)
+				}
+				continue
+			}
+			if is == gone {
+				t.Errorf("state %d, input %d: the watch ends, and the target is there", s, i)
+			}
+			if want := slices.Contains(gains, i) || s.trusted() && !slices.Contains(loses, i); is.trusted() != want {
+				t.Errorf("state %d, input %d: state %d: an edit trusts the directory: %t", s, i, is, !want)
+			}
+			if want := i == movedNothing || s.hasIdlePass() && i == failed; is.hasIdlePass() != want {
+				t.Errorf("state %d, input %d: state %d: a pass may end early: %t", s, i, is, !want)
+			}
+		}
+	}
+}
+
+// TestJoinedNews: the most urgent reason counts, and the first one of two that are as urgent.
+func TestJoinedNews(t *testing.T) {
+	for _, tt := range []struct{ was, later, want string }{
+		{"change", "rescan", "change"},
+		{"rescan", "change", "rescan"},
+		{"change", hangup, hangup},
+		{hangup, "change", hangup},
+		{hangup, removed, removed},
+		{removed, hangup, removed},
+		{removed, "change", removed},
+		{"change", removed, removed},
+	} {
+		if got := (news{reason: tt.was}).and(news{reason: tt.later}); got.reason != tt.want {
+			t.Errorf("%s, then %s: %s, want %s", tt.was, tt.later, got.reason, tt.want)
+		}
+	}
+}
