@@ -47,4 +47,7 @@ func TestJoinedNews(t *testing.T) {
 			t.Errorf("%s, then %s: %s, want %s", tt.was, tt.later, got.reason, tt.want)
 		}
 	}
+	if got := (news{wanted: 5}).and(news{wanted: 4}); got.wanted != 5 {
+		t.Errorf("look %d is wanted: the newer one is lost", got.wanted)
+	}
 }

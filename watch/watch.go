@@ -91,11 +91,13 @@ func (w *watching) tell(n news) {
 	w.news <- n
 }
 
-// and joins later news to news that nobody has heeded.
+// and joins later news to news that nobody has heeded. The later news may want an older look: tellOthers
+// tells of a look that is done.
 func (n news) and(later news) news {
 	if n.urgency() >= later.urgency() {
 		later.reason = n.reason
 	}
+	later.wanted = max(n.wanted, later.wanted)
 	return later
 }
 
