@@ -22,10 +22,10 @@ type pass struct {
 	found   *look
 	checked *check.Result
 	whole   bool     // a look since the last pass was at the whole tree
-	idle    idlePass // what the pass is if it moves nothing
+	idle    idlePass // recorded at the end if no file has moved
 }
 
-// idlePass is a pass that planned all files anew and moved none.
+// idlePass records a pass that planned all files and moved none.
 type idlePass struct {
 	snapshot *xds.Snapshot
 	findings diag.List // by Check
@@ -36,8 +36,7 @@ type idlePass struct {
 // replaced meanwhile.
 const attempts = 3
 
-// reconcile reads the tree and publishes it. The Outcome is the zero value where it ended
-// before Publish.
+// reconcile reads the tree and publishes it. The Outcome is the zero value if reconcile ends before Publish.
 func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error) {
 	for range attempts {
 		o, err = w.reconcileOnce(ctx, n)
@@ -52,8 +51,8 @@ func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error)
 	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
 }
 
-// reconcileOnce is one attempt of a reconcile. It ends with ErrLost where the output directory
-// was removed or replaced: a plan is made for the files that are there.
+// reconcileOnce runs one pass. The error is ErrLost if somebody has removed or replaced the output directory:
+// the plan was for other files.
 func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err error) {
 	before := w.seen
 	w.seen = 0
@@ -80,7 +79,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 
 func (w *watching) key() publisherKey { return publisherKey{w.target, w.given} }
 
-// take takes up what a look found, and returns what that is for the target; nil where this is gone.
+// take applies the options of a look, and returns its result for the target; nil if the target is gone.
 func (w *watching) take(found *look) *check.Result {
 	o, ok := found.options(w.key())
 	if !ok {
@@ -125,14 +124,14 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	return w.publish(ctx, p, plan)
 }
 
-// isIdle reports whether nothing has changed since the idlePass: neither the source tree, which was looked at
-// whole, nor what is found in it, nor the output directory. What waits for its trim has a timer of its own.
+// isIdle compares the source tree, its findings and the output directory with the idlePass. A trim that is
+// not due yet changes nothing: it has a timer.
 func (w *watching) isIdle(checked *check.Result) bool {
 	return w.state.hasIdlePass() && checked.Variants.All() == w.idlePass.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idlePass.findings) &&
 		w.moves() == w.idlePass.moves && w.Settled()
 }
 
-// rest ends a pass that has nothing to do.
+// rest ends an idle pass without a plan.
 func (w *watching) rest(ctx context.Context, p *pass) (Outcome, error) {
 	snapshot := p.checked.Snapshot.ID()
 	if err := w.keepRevision(ctx, snapshot); err != nil {
@@ -174,8 +173,7 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	return o, err
 }
 
-// giveBack gives the memory that passes have left unused back to the system, once there is nothing
-// else to do.
+// giveBack returns unused memory to the system after passes that have planned.
 func (w *watching) giveBack() {
 	if w.garbage && w.source.compress() {
 		w.garbage = false

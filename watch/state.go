@@ -6,7 +6,7 @@ type state int
 const (
 	// unknown: the output directory may hold anything. The next pass reads all files.
 	unknown state = iota
-	// settled: the output directory holds what this watch has published, and nothing else.
+	// settled: the output directory holds only files that this watch has published.
 	settled
 	// idle: the directory is settled, and the last pass planned all files anew and moved none.
 	idle
