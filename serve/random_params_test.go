@@ -43,6 +43,7 @@ var variedTypes = map[string]*xds.Type{"c": xds.Cluster, "e": xds.Endpoints}
 type variedWorld struct {
 	t        *testing.T
 	r        *rand.Rand
+	pace     pace
 	cache    *cache.Cache
 	snapshot *xds.Snapshot
 }
@@ -100,7 +101,7 @@ type varied struct {
 }
 
 func (w *variedWorld) open(c *varied) {
-	c.fake = newFake(w.t.Context())
+	c.fake = newFake(w.t.Context(), w.pace)
 	c.asked, c.asks, c.has = false, make(map[*xds.Type]map[string][]int), make(map[*xds.Type]map[string]string)
 	c.errors = make(map[*xds.Type]*heardErrors)
 	c.nonce, c.version = make(map[*xds.Type]string), make(map[*xds.Type]string)
@@ -164,7 +165,7 @@ func (c *varied) subscribe() {
 		q.ResourceLocatorsSubscribe, q.ResourceLocatorsUnsubscribe = nil, nil
 	}
 	q.Node = c.node()
-	c.up <- q
+	c.ask(q)
 }
 
 // drop drops what the client no longer asks for.
@@ -206,7 +207,7 @@ func (c *varied) request(of *xds.Type, refused *status.Status) {
 			}
 		}
 	}
-	c.up <- q
+	c.ask(q)
 }
 
 // hear takes a response, if there is one.
@@ -255,7 +256,7 @@ func (c *varied) hear(refuse bool) bool {
 				}
 				c.onlyOne(of)
 			}
-			c.up <- &discoveryv3.DeltaDiscoveryRequest{TypeUrl: of.URL(), ResponseNonce: r.GetNonce(), ErrorDetail: refused}
+			c.ask(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: of.URL(), ResponseNonce: r.GetNonce(), ErrorDetail: refused})
 		}
 		return true
 	default:
@@ -386,7 +387,7 @@ func matchesAny(list []*xds.Resource, p params.Parameters) bool {
 
 func selectAtRandom(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 2))
-	w := &variedWorld{t: t, r: r, cache: cache.New(cache.Options{Parameters: ofMetadata})}
+	w := &variedWorld{t: t, r: r, pace: newPace(r), cache: cache.New(cache.Options{Parameters: ofMetadata})}
 	w.publish()
 	var clients []*varied
 	for range 2 + r.IntN(3) {
@@ -417,6 +418,9 @@ func selectAtRandom(t *testing.T, seed uint64) {
 			synctest.Wait()
 			c.hear(r.IntN(4) == 0)
 		}
+		for _, c := range clients {
+			c.sends()
+		}
 	}
 	for range 3 {
 		w.publish()
@@ -437,8 +441,10 @@ func selectAtRandom(t *testing.T, seed uint64) {
 func (c *varied) rests(number int) {
 	for heard := true; heard; {
 		heard = false
+		c.sendsAll()
 		time.Sleep(time.Minute)
 		for synctest.Wait(); c.hear(false); synctest.Wait() {
+			c.sendsAll()
 			heard = true
 		}
 	}

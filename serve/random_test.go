@@ -83,7 +83,7 @@ func number(t *testing.T, variable string, without uint64) uint64 {
 
 func followAtRandom(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	w := &world{t: t, r: r, cache: cache.New(cache.Options{TrimDelay: time.Duration(r.IntN(2)) * trimDelay})}
+	w := &world{t: t, r: r, pace: newPace(r), cache: cache.New(cache.Options{TrimDelay: time.Duration(r.IntN(2)) * trimDelay})}
 	w.publish()
 	for range 2 + r.IntN(3) {
 		w.clients = append(w.clients, w.connect(&model{world: w, delta: r.IntN(2) == 0, counts: r.IntN(2) == 0, drops: r.IntN(2) == 0, types: make(map[*xds.Type]*modelType)}))
@@ -108,6 +108,9 @@ func followAtRandom(t *testing.T, seed uint64) {
 				synctest.Wait()
 			}
 			c.hear(r.IntN(4) == 0, r.IntN(4) == 0)
+		}
+		for _, c := range w.clients {
+			c.stream.sends()
 		}
 	}
 	for range 3 {
@@ -150,6 +153,7 @@ const trimDelay = 10 * time.Minute
 type world struct {
 	t        *testing.T
 	r        *rand.Rand
+	pace     pace
 	cache    *cache.Cache
 	snapshot *xds.Snapshot
 	clients  []*model
@@ -389,11 +393,52 @@ type fake struct {
 	up     chan any
 	down   chan any
 	ended  chan struct{}
+	pace   pace
+	queue  []any // requests on their way
 }
 
-func newFake(ctx context.Context) *fake {
+func newFake(ctx context.Context, p pace) *fake {
 	ctx, cancel := context.WithCancel(ctx)
-	return &fake{ctx: ctx, cancel: cancel, up: make(chan any, 1000), down: make(chan any, 1000), ended: make(chan struct{})}
+	return &fake{ctx: ctx, cancel: cancel, up: make(chan any, 1000), down: make(chan any, 1000), ended: make(chan struct{}), pace: p}
+}
+
+// pace is when the server gets the requests of the clients. Half of the seeds have the Rand of the seed choose that:
+// the server comes to rest after each request and each Snapshot, and the seed has the same end each time. For the
+// other half, without a Rand, the goroutines race, so that a request may overtake a response.
+type pace struct{ *rand.Rand }
+
+func newPace(r *rand.Rand) pace {
+	if r.IntN(2) == 0 {
+		return pace{}
+	}
+	return pace{r}
+}
+
+// ask sends a request to the server.
+func (f *fake) ask(q any) {
+	if f.pace.Rand == nil {
+		f.up <- q
+	} else {
+		f.queue = append(f.queue, q)
+	}
+}
+
+// sends has the server come to rest, and get some of the requests on their way, one after the other.
+func (f *fake) sends() {
+	if f.pace.Rand == nil {
+		return
+	}
+	for synctest.Wait(); len(f.queue) > 0 && f.pace.IntN(2) == 0; synctest.Wait() {
+		f.up <- f.queue[0]
+		f.queue = f.queue[1:]
+	}
+}
+
+// sendsAll has the server get all requests on their way.
+func (f *fake) sendsAll() {
+	for len(f.queue) > 0 {
+		f.sends()
+	}
 }
 
 // serve serves the stream until it ends.
@@ -462,10 +507,14 @@ func (f *fake) recv() (any, error) {
 }
 
 func (w *world) connect(c *model) *model {
-	c.stream = newFake(w.t.Context())
+	c.stream = newFake(w.t.Context(), w.pace)
 	c.asked = false
 	go c.stream.serve(w.cache, c.delta)
-	for typ, m := range c.types { // asks for all that it asked for before
+	for _, typ := range xds.Types { // asks for all that it asked for before
+		m := c.types[typ]
+		if m == nil {
+			continue
+		}
 		m.nonce, m.errors = "", newHeardErrors()
 		for name := range m.names {
 			m.errors.subscribes(name, false)
@@ -509,12 +558,12 @@ func (c *model) request(typ *xds.Type, m *modelType, refused *status.Status) {
 	if m.wildcard && !(m.legacy && len(names) == 0) {
 		names = append(names, "*")
 	}
-	c.stream.up <- &discoveryv3.DiscoveryRequest{Node: c.node(), TypeUrl: typ.URL(), ResourceNames: names, VersionInfo: m.version, ResponseNonce: m.nonce, ErrorDetail: refused}
+	c.stream.ask(&discoveryv3.DiscoveryRequest{Node: c.node(), TypeUrl: typ.URL(), ResourceNames: names, VersionInfo: m.version, ResponseNonce: m.nonce, ErrorDetail: refused})
 }
 
 func (c *model) requestDelta(typ *xds.Type, q *discoveryv3.DeltaDiscoveryRequest) {
 	q.Node, q.TypeUrl = c.node(), typ.URL()
-	c.stream.up <- q
+	c.stream.ask(q)
 }
 
 // subscribe changes at random what the client asks for of a type.
@@ -702,8 +751,10 @@ func (c *model) fails(m *modelType, errors []*discoveryv3.ResourceError, told []
 func (c *model) settle() {
 	for heard := true; heard; {
 		heard = false
+		c.stream.sendsAll()
 		time.Sleep(trimDelay + time.Minute)
 		for synctest.Wait(); c.hear(false, false); synctest.Wait() {
+			c.stream.sendsAll()
 			heard = true
 		}
 	}
@@ -720,7 +771,7 @@ func TestNamesWhilePublished(t *testing.T) {
 		}
 	}
 	publish(0)
-	stream := newFake(t.Context())
+	stream := newFake(t.Context(), pace{})
 	go stream.serve(c, true)
 	done := make(chan struct{})
 	go func() {
