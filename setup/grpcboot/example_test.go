@@ -43,7 +43,7 @@ func ExampleConfig_JSON() {
 // What is wrong with a bootstrap, and what a client asks for by it.
 func ExampleParse() {
 	r := grpcboot.Parse("b.json", []byte(`{"xds_servers": [{"server_uri": "127.0.0.1:18000", "channel_creds": [{"type": "mtls"}, {"type": "insecure"}]}],
-"client_default_listener_resource_name_template": "xds/clients/%s"}`))
+"client_default_listener_resource_name_template": "clients/%s"}`))
 	for _, d := range r.Diagnostics {
 		fmt.Println(d)
 	}
