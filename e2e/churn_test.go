@@ -15,10 +15,10 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestTraffic publishes 20 generations to a busy Envoy under 200 requests a second:
+// TestTraffic publishes 10 generations to a busy Envoy under 200 requests a second:
 // no update is refused, and no request fails, of those that make a connection or of
 // those on a listener or filter chain of before, which drains. What went leaves
-// Envoy meanwhile, and after every ten generations all of it has.
+// Envoy meanwhile, and after ten generations all of it has.
 //
 // XDSPUB_TRAFFIC is another number of generations (scripts/traffic). Then the same
 // is done by plain renames in one directory, for the contrast: nothing is expected
@@ -28,7 +28,7 @@ func TestTraffic(t *testing.T) {
 		t.Skip("takes its time")
 	}
 	t.Parallel()
-	publishes, limit, contrast := 20, 40*time.Second, false
+	publishes, limit, contrast := 10, 40*time.Second, false
 	if text := os.Getenv("XDSPUB_TRAFFIC"); text != "" {
 		var err error
 		if publishes, err = strconv.Atoi(text); err != nil {
