@@ -32,11 +32,12 @@ func RuleCodes() []diag.Code {
 // reading returns codes as those that are met while files are read.
 func reading(codes []diag.Code) []diag.Code { return diag.InFamily("reading", codes) }
 
-// The sub-codes of what validate/rules/tls finds about the dates of certificates.
+// The rule of validate/rules/tls about the dates of certificates, and its sub-codes.
 const (
-	codeExpired     = "expired-certificate/expired"
-	codeExpiresSoon = "expired-certificate/expires-soon"
-	codeNotYetValid = "expired-certificate/not-yet-valid"
+	ruleOfDates     = "expired-certificate"
+	codeExpired     = ruleOfDates + "/expired"
+	codeExpiresSoon = ruleOfDates + "/expires-soon"
+	codeNotYetValid = ruleOfDates + "/not-yet-valid"
 )
 
 // Certificates returns the findings about certificates that are out of date, and about those that expire soon.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	endian "encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,16 +12,17 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// injectorVariable is the environment variable that makes this program run its arguments as a program whose reads fail
-// instead of testing. Its value is an injection.
+// injectorVariable is the environment variable that makes this program run its arguments as a program whose reads fail, or
+// whose clock somebody sets, instead of testing. Its value is an injection.
 const injectorVariable = "XDSPUB_INJECTOR"
 
-// injection says which reads of a program fail.
+// injection says which reads of a program fail, and how its clock goes.
 type injection struct {
 	// Below are the folders whose files are meant.
 	Below []string
@@ -29,6 +31,9 @@ type injection struct {
 	Fault string
 	// Log is the path of a file that gets a line for each read of the program: a seenRead.
 	Log string
+	// Clock is the path of a file with a duration: the clock of the program is ahead by that. Empty for a clock that nobody
+	// sets.
+	Clock string
 }
 
 // seenRead is a system call that reads.
@@ -63,12 +68,13 @@ type injector struct {
 	injection
 	log   *os.File
 	count map[[2]string]int
-	fails map[int]bool // the threads in a call that fails
+	fails map[int]bool   // the threads in a call that fails
+	asks  map[int]uint64 // where the threads want the time of the day
 }
 
 // inject runs a program to its end, and returns its exit status.
 func inject(text string, program []string) (int, error) {
-	in := &injector{count: make(map[[2]string]int), fails: make(map[int]bool)}
+	in := &injector{count: make(map[[2]string]int), fails: make(map[int]bool), asks: make(map[int]uint64)}
 	err := json.Unmarshal([]byte(text), &in.injection)
 	if err != nil {
 		return 0, err
@@ -102,6 +108,11 @@ func (in *injector) trace(pid int) (int, error) {
 	}
 	if err := unix.PtraceSetOptions(pid, unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL); err != nil {
 		return 0, err
+	}
+	if in.Clock != "" {
+		if err := hideFastClock(pid); err != nil {
+			return 0, err
+		}
 	}
 	known := map[int]bool{pid: true}
 	for thread, of := pid, 0; ; {
@@ -165,6 +176,61 @@ func (in *injector) stopped(thread int) error {
 	case info.op == unix.PTRACE_SYSCALL_INFO_EXIT && in.fails[thread]:
 		delete(in.fails, thread)
 		return setRegisters(thread, func(r *unix.PtraceRegs) { r.Rax = ^uint64(unix.EIO) + 1 })
+	case info.op == unix.PTRACE_SYSCALL_INFO_ENTRY && in.Clock != "" && info.nr == unix.SYS_CLOCK_GETTIME && info.args[0] == unix.CLOCK_REALTIME:
+		in.asks[thread] = info.args[1]
+	case info.op == unix.PTRACE_SYSCALL_INFO_EXIT && in.asks[thread] != 0:
+		at := in.asks[thread]
+		delete(in.asks, thread)
+		return in.setClock(thread, uintptr(at))
+	}
+	return nil
+}
+
+// setClock moves the time that a thread has got.
+func (in *injector) setClock(thread int, at uintptr) error {
+	text, err := os.ReadFile(in.Clock)
+	if err != nil {
+		return err
+	}
+	ahead, err := time.ParseDuration(string(text))
+	if err != nil {
+		return err
+	}
+	var seconds [8]byte
+	if _, err := unix.PtracePeekData(thread, at, seconds[:]); err != nil {
+		return err
+	}
+	endian.NativeEndian.PutUint64(seconds[:], endian.NativeEndian.Uint64(seconds[:])+uint64(ahead/time.Second))
+	_, err = unix.PtracePokeData(thread, at, seconds[:])
+	return err
+}
+
+// The entries of the auxiliary vector of a process that hideFastClock looks for and writes.
+const (
+	auxEnd      = 0
+	auxIgnored  = 1
+	auxFastCode = 33 // the code by which a process reads clocks without a system call
+)
+
+// hideFastClock has a process that has just begun read clocks by system calls.
+func hideFastClock(pid int) error {
+	var r unix.PtraceRegs
+	if err := unix.PtraceGetRegs(pid, &r); err != nil {
+		return err
+	}
+	word := func(at uint64) uint64 {
+		var b [8]byte
+		_, _ = unix.PtracePeekData(pid, uintptr(at), b[:]) // 0 ends each list
+		return endian.NativeEndian.Uint64(b[:])
+	}
+	at := r.Rsp + 8*(word(r.Rsp)+2) // behind the arguments
+	for ; word(at) != 0; at += 8 {  // the environment
+	}
+	for at += 8; word(at) != auxEnd; at += 16 {
+		if word(at) == auxFastCode {
+			_, err := unix.PtracePokeData(pid, uintptr(at), endian.NativeEndian.AppendUint64(nil, auxIgnored))
+			return err
+		}
 	}
 	return nil
 }

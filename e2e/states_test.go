@@ -200,6 +200,18 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.writeCertificate(t, time.Now().Add(-time.Hour))
 		s.publish(t)
 	},
+	"certificate expires soon, rendered": func(t *testing.T, s *fixture) {
+		s.writeCertificate(t, time.Now().Add(time.Hour))
+		s.publish(t)
+	},
+	"restored from a backup, rendered": func(t *testing.T, s *fixture) {
+		s.publish(t)
+		backup := filepath.Join(t.TempDir(), "backup")
+		copyTree(t, s.out, backup)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.publish(t)
+		copyTree(t, backup, s.out)
+	},
 	"Envoy in sync": func(t *testing.T, s *fixture) { watchEnvoy(t, s) },
 	"Envoy down": func(t *testing.T, s *fixture) {
 		watchEnvoy(t, s)

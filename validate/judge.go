@@ -66,6 +66,7 @@ func run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options, most in
 // Run returns what the function Run returns. It takes less time the more of the Snapshot it has
 // judged before.
 func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
+	o.Now = o.Now.Round(0) // somebody may set the clock back, which the other reading in a Time does not show
 	if !j.options.findAlike(o) || o.Now.Before(j.options.Now) {
 		j.kept, j.memory = nil, nil
 	}

@@ -32,7 +32,7 @@ Without --envoy-admin it asks the Envoys that the running watch knows.
 Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
 It is in sync if every Envoy runs the published files, no change was interrupted, no published
 file was changed by hand or is missing, no snapshot is held since Envoy rejected it, the watch
-runs, answers and can publish its source tree, no certificate of that or of SRC is out of date, every
+runs, answers and can publish its source tree, no published certificate is out of date, every
 connected client of a running serve runs what it asks for, and SRC, if given, is published. If no watch has run since the last render,
 none has to.`,
 		Flags: append(slices.Concat(sourceFlags(), askedServeFlags()), targetFlag(),
@@ -64,7 +64,7 @@ func statusAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := status.Options{Out: value(v, "out", c.Path), Registry: v.own.registry}
+	o := status.Options{Out: value(v, "out", c.Path), Registry: v.own.registry, Disable: value(v, "disable", c.StringSlice)}
 	if o.Out == "" {
 		return usagef("--out is required: see %s", helpFor("status"))
 	}

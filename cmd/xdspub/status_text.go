@@ -25,7 +25,7 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p.published(r)
 	p.watch(r)
 	p.source(r)
-	p.certificates(r.Certificates())
+	p.certificates(r.Certificates)
 	p.change(r)
 	if r.Incomplete {
 		p.printf("record: the list of published files was removed or damaged, so that it is not known which of them were changed by hand; %s\n", mends(r))

@@ -35,8 +35,9 @@ type registry struct {
 
 	mu        sync.Mutex
 	connected map[identity]*connected
-	gone      []clients.Client // in the order in which they went
-	goneBytes int              // of gone
+	// gone are in the order in which they went. Gone of a client can be compared though somebody sets the clock.
+	gone      []clients.Client
+	goneBytes int // of gone
 	rejecting map[rejecting]*rejections
 	gaps      map[rejecting]*gaps
 	open      map[string]int // gaps, by API
@@ -110,7 +111,7 @@ func (r *registry) back(c clients.Client) {
 
 // went remembers a client that is gone since a time. The caller holds the lock.
 func (r *registry) went(c clients.Client, at time.Time, had []clients.Subscription) {
-	c.Gone, c.Subscriptions = at.UTC().Round(0), had
+	c.Gone, c.Subscriptions = at, had
 	r.gone = append(r.gone, c)
 	r.goneBytes += bytesOf(c)
 	r.forget(time.Now())
@@ -227,6 +228,9 @@ func (c *Cache) Clients() []clients.Client {
 		streams[i] = slices.Collect(maps.Keys(is.streams))
 	}
 	gone := slices.Clone(r.gone)
+	for i := range gone {
+		gone[i].Gone = gone[i].Gone.UTC().Round(0)
+	}
 	r.mu.Unlock()
 	list, left := make([]clients.Client, 0, len(there)+len(polling)+len(gone)), mostDetails
 	add := func(c clients.Client) {

@@ -57,8 +57,9 @@ func (p *Pipeline) Running(ctx context.Context) ([]confirm.Running, error) {
 	return p.envoys.Running(ctx)
 }
 
-// Settled reports whether the output directory is as the last Plan and Publish left it, and no
-// path subscription on record has drained since. Plan would then return the same plan.
+// Settled reports whether the output directory is as the last Plan and Publish left it, no
+// path subscription on record has drained since, and no time on record is in the future: somebody has set the clock back.
+// Plan would then return the same plan, and a trim would be due at the same time.
 func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
 	if p.republish != nil || !d.AsLeft() {
 		return false
@@ -66,7 +67,7 @@ func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
 	m, err := p.out.Manifest()
 	return err == nil && !slices.ContainsFunc(m.DrainingWatches, func(w publish.DrainingWatch) bool {
 		return w.Since.After(now) || !w.Since.After(now.Add(-p.trimDelay))
-	})
+	}) && !slices.ContainsFunc(m.Retired, func(g publish.Retired) bool { return g.Since.After(now) })
 }
 
 // Publish carries a plan out. An error means that it stopped: each published file is whole,

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"xdspub/diag"
 	"xdspub/render/publish"
 )
 
@@ -35,6 +36,8 @@ type Report struct {
 	Held []publish.Refusal `json:"held"`
 	// LastRefusal is the last refusal; its snapshot may be held no longer.
 	LastRefusal *publish.Refusal `json:"last_refusal"`
+
+	dates diag.List // findings about the dates of certificates in the published files
 }
 
 // Publication is a published snapshot.

@@ -29,6 +29,10 @@ type Options struct {
 	MayBeMissing bool
 	// Admins are the Envoys to ask. Without any, the status is that of the directory alone.
 	Admins []*envoy.Admin
+	// Disable holds the codes of validation rules that do not run.
+	Disable []string
+
+	dates func(context.Context, *xds.Snapshot) diag.List // of certificates; nil if nobody asks for them
 	// Registry has the types that may be in the files; nil for those of the API.
 	Registry *xds.Registry
 }
@@ -151,6 +155,13 @@ func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.Missing = append(r.Missing, missing...)
+	if o.dates != nil {
+		s, err := m.out.Snapshot()
+		if err != nil {
+			return nil, err
+		}
+		r.dates = o.dates(ctx, s)
+	}
 	if len(o.Admins) == 0 {
 		return r, nil
 	}

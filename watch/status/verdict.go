@@ -22,7 +22,7 @@ func (s *Status) Verdict() string {
 	if s.Clients != nil {
 		says = append(says, diag.Count(clients.Connected(s.Clients), "client"))
 	}
-	if notice := s.Certificates().Notice(); notice != "" {
+	if notice := s.Certificates.Notice(); notice != "" {
 		says = append(says, notice)
 	}
 	return strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": ")
@@ -34,7 +34,7 @@ func (s *Status) faults() []string {
 	s.faultsOfFiles(&all)
 	s.faultsOfWatch(&all)
 	s.faultsOfSource(&all)
-	fault := s.Certificates().Fault()
+	fault := s.Certificates.Fault()
 	all.add(fault != "", "%s", fault)
 	s.faultsOfEnvoys(&all)
 	fault = clients.Fault(s.Clients)

@@ -22,6 +22,9 @@ type Status struct {
 	WatchState WatchState     `json:"watch_state"`
 	// WatchError is why a watch can't be asked; empty for WatchRunning and WatchNone.
 	WatchError string `json:"watch_error"`
+	// Certificates are those that the running watch has judged. If none runs, they are those of SRC if that is published, or
+	// those in the published files.
+	Certificates control.Certificates `json:"certificates"`
 	// Clients are those of a running serve; nil where none runs, or it could not be asked.
 	Clients []clients.Client `json:"clients"`
 	// Source is the source tree; nil where none was given.
@@ -29,6 +32,8 @@ type Status struct {
 
 	// RenderOptions are --out and --target of a render for a target; empty where there are none.
 	RenderOptions string `json:"-"`
+
+	inSyncButForDates bool // InSync if no certificate is out of date
 }
 
 // PublishedTo returns what --out of a render is that publishes into the output directory.
@@ -77,6 +82,9 @@ func Ask(ctx context.Context, o Options) (*Status, error) {
 	for asks, asked := 1, ""; ; asks, asked = asks+1, report.Watch.Snapshot {
 		report.ask(ctx, o.Out)
 		of := o
+		if report.Watch == nil {
+			of.dates = check.Rules{Disable: o.Disable}.Dates
+		}
 		if w := report.Watch; w != nil && len(o.Admins) == 0 {
 			for _, address := range w.Envoys {
 				admin, err := envoy.NewAdmin(address)
@@ -91,7 +99,8 @@ func Ask(ctx context.Context, o Options) (*Status, error) {
 			return nil, err
 		}
 		if !report.Replaced() || report.Watch.Snapshot == asked || asks == maxAsks {
-			report.InSync = report.InSync && report.watched()
+			report.inSyncButForDates = report.InSync && report.watched()
+			report.judgeDates()
 			return report, nil
 		}
 	}
@@ -138,7 +147,7 @@ func (s *Status) watched() bool {
 	if w == nil {
 		return s.WatchState == WatchNone
 	}
-	return w.Refused == nil && w.Failed == "" && clients.Fault(s.Clients) == "" && !s.Replaced() && len(w.Certificates.OutOfDate) == 0
+	return w.Refused == nil && w.Failed == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
 }
 
 // Compare compares the snapshot of a checked source tree with the published one.
@@ -151,19 +160,22 @@ func (s *Status) Compare(ctx context.Context, path string, checked *check.Result
 		s.Source.Snapshot = checked.Snapshot.ID()
 		s.Source.Published = s.Published != nil && s.Published.Snapshot == s.Source.Snapshot
 	}
-	s.InSync = s.InSync && s.Source.Published && len(s.Certificates().OutOfDate) == 0
+	s.inSyncButForDates = s.inSyncButForDates && s.Source.Published
+	s.judgeDates()
 }
 
-// Certificates returns what the running watch has found about certificates. If none runs, it returns what the check of the
-// published source tree has found.
-func (s *Status) Certificates() (c control.Certificates) {
+// judgeDates sets Certificates, and InSync by it.
+func (s *Status) judgeDates() {
+	c := &s.Certificates
 	switch {
 	case s.Watch != nil:
-		return s.Watch.Certificates
+		*c = s.Watch.Certificates
 	case s.Source != nil && s.Source.Published:
 		c.OutOfDate, c.ExpireSoon = check.Certificates(s.Source.Findings)
+	default:
+		c.OutOfDate, c.ExpireSoon = check.Certificates(s.dates)
 	}
-	return c
+	s.InSync = s.inSyncButForDates && len(c.OutOfDate) == 0
 }
 
 // SaysInvalid reports whether the source tree of the running watch was checked for the report, and is invalid.
