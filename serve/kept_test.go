@@ -32,6 +32,9 @@ var openTypes = []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteC
 // TestRequestsAreNotKept has streams send large requests of all kinds and stay open. What a request has beside names and
 // parameters must become garbage: no account holds it.
 func TestRequestsAreNotKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("megabytes, one request after the other: nothing for the race detector")
+	}
 	big := strings.Repeat("v", 3<<20)
 	blank := "x" + strings.Repeat(" ", 3<<20)
 	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 9999, protowire.BytesType), []byte(big))

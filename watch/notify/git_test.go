@@ -68,7 +68,10 @@ func texts(t *testing.T, root string) (map[string]int, int) {
 
 // TestCheckout: whoever reads at signals, by Read, sees one branch or the other.
 func TestCheckout(t *testing.T) {
-	const files = 1000
+	files := 1000
+	if testing.Short() {
+		files = 200
+	}
 	dir := repository(t, files)
 	sh.Run(t, dir, "echo '/*/' >.git/info/exclude; echo '!/envoy/' >>.git/info/exclude")
 	for _, tt := range []struct {

@@ -383,7 +383,11 @@ func TestTree(t *testing.T) {
 // TestBurst writes 10,000 files. Its signals are few, the last comes soon after
 // the last file, and what is held for all that stays small.
 func TestBurst(t *testing.T) {
-	const files, quiet = 10_000, 50 * time.Millisecond
+	const quiet = 50 * time.Millisecond
+	files := 10_000
+	if testing.Short() {
+		files = 1000
+	}
 	heap := func() int {
 		var m runtime.MemStats
 		runtime.GC()
