@@ -223,9 +223,7 @@ func (r *Renderer) count(was, is *encoded) {
 }
 
 // inOneFile reports whether all resources of a type are in one file.
-func inOneFile(t *xds.Type) bool {
-	return t == xds.Cluster || t == xds.Listener || t == xds.ScopedRoutes
-}
+func inOneFile(t *xds.Type) bool { return t.Asked == xds.AsWhole }
 
 // counted is a set of watches: those that several resources share count several times.
 type counted struct {

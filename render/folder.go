@@ -64,7 +64,7 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 }
 
 // hasFolder reports whether each resource of a type has a folder of its own.
-func hasFolder(t *xds.Type) bool { return !inOneFile(t) && t != xds.VirtualHost }
+func hasFolder(t *xds.Type) bool { return t.Asked == xds.ByName }
 
 // lowerFolder returns the folder of a resource on a file system that does not tell upper from
 // lower case.

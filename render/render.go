@@ -410,11 +410,10 @@ func (r *Renderer) severalIn(t *xds.Type, resources []*encoded) (File, error) {
 
 // subscribedByBootstrap returns the watch of a file that the bootstrap names.
 func subscribedByBootstrap(f File) []string {
-	switch f.Type {
-	case xds.Cluster, xds.Listener, xds.Runtime:
-		return []string{f.Path}
+	if len(f.Type.Entrypoints) > 0 {
+		return nil
 	}
-	return nil
+	return []string{f.Path}
 }
 
 // file writes one DiscoveryResponse around resources that are encoded already.

@@ -53,20 +53,15 @@ func Register(g *grpc.Server, c *cache.Cache) {
 
 // named are the types of which an empty list of names asks for nothing. Of the others it asks
 // for all: that is how Envoy asks for clusters, listeners, scopes and, at first, virtual hosts.
-var named = namedTypes(xds.Cluster, xds.Listener, xds.ScopedRoutes, xds.VirtualHost)
+var named = config.DeactivateLegacyWildcardForTypes(namedURLs())
 
-func namedTypes(others ...*xds.Type) config.XDSOption {
-	var urls []string
-next:
+func namedURLs() (urls []string) {
 	for _, t := range xds.Types {
-		for _, other := range others {
-			if t == other {
-				continue next
-			}
+		if !t.Wildcard {
+			urls = append(urls, t.URL())
 		}
-		urls = append(urls, t.URL())
 	}
-	return config.DeactivateLegacyWildcardForTypes(urls)
+	return urls
 }
 
 // StreamHandler serves a stream by state of the world. typeURL is empty for the aggregated

@@ -4,13 +4,15 @@
 package xds
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Type is one row of the table of resource types. The row has all that differs between types:
-// a new resource type is a new row.
+// Type is one row of the table of resource types. The row has each answer that depends on the type
+// alone: a new resource type is a new row, and tools/types fails for a row that a stage does not know.
 type Type struct {
 	// API is the discovery service's name, as in "CDS".
 	API string
@@ -20,7 +22,49 @@ type Type struct {
 	Noun string
 	// Name is the field that holds the resource's name.
 	Name protoreflect.Name
+	// Asked says what one subscription asks for.
+	Asked Asking
+	// Wildcard means that an empty list of names asks for all resources of the type.
+	Wildcard bool
+	// Turn is the place of the type in the order of make before break, in which a server sends changes.
+	// https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
+	Turn int
+	// Entrypoints are the types whose files Envoy must read before it asks for resources of this one. The list
+	// is empty if the bootstrap alone asks for them.
+	Entrypoints []*Type
+	// Upstream means that the type is the one of clusters, or that Envoy acknowledges clusters only when it has
+	// what they ask for of the type.
+	Upstream bool
+	// Warms means that Envoy acknowledges listeners only when it has what they ask for of the type.
+	Warms bool
+	// Routes means that resources of the type lead requests to clusters, and that draining listeners follow them.
+	Routes bool
+	// Extensions means that resources of the type can have extensions of Envoy, such as filters.
+	Extensions bool
+	// TTLs means that Envoy counts TTLs by state of the world. Envoy 1.40 ends by a segmentation fault if the
+	// TTL of endpoints or routes of an aggregated stream is over (serve.TestEnvoyTTLCrash).
+	TTLs bool
+	// Static is the list in static_resources of a bootstrap, "" for none.
+	Static protoreflect.Name
+	// Plural is the last part of the path by which REST asks for the type, "" if REST does not.
+	Plural string
+	// KeptWithout means that Envoy takes a file without the resource, and keeps the resource that it has.
+	KeptWithout bool
 }
+
+// Asking is what one subscription asks for.
+type Asking int
+
+const (
+	// ByName is one resource. A file has exactly this one.
+	ByName Asking = iota
+	// AsWhole is all resources. A file, and a response by state of the world, has all of them, and
+	// removes what it lacks.
+	AsWhole
+	// InGroups is a changing part of all resources. No file can have it, and Envoy asks for it by the
+	// incremental variant only.
+	InGroups
+)
 
 // URL returns the type URL of the resource, as in DiscoveryResponse.type_url.
 func (t *Type) URL() string { return URLPrefix + string(t.Message) }
@@ -29,10 +73,10 @@ func (t *Type) String() string { return t.API }
 
 // WithoutAny returns, in words, what Envoy does with a file of the type without a resource.
 func (t *Type) WithoutAny() string {
-	switch t {
-	case Cluster, Listener, ScopedRoutes:
+	switch {
+	case t.Asked == AsWhole:
 		return "Envoy removes all that it had from here"
-	case Endpoints, RouteConfiguration:
+	case t.KeptWithout:
 		return "Envoy keeps what it has, and has none after a restart"
 	default:
 		return "Envoy rejects the file"
@@ -44,23 +88,79 @@ const URLPrefix = "type.googleapis.com/"
 
 // The resource types that a source tree can hold.
 var (
-	Secret             = &Type{"SDS", "envoy.extensions.transport_sockets.tls.v3.Secret", "secret", "name"}
-	ExtensionConfig    = &Type{"ECDS", "envoy.config.core.v3.TypedExtensionConfig", "extension config", "name"}
-	Runtime            = &Type{"RTDS", "envoy.service.runtime.v3.Runtime", "runtime layer", "name"}
-	Endpoints          = &Type{"EDS", "envoy.config.endpoint.v3.ClusterLoadAssignment", "endpoint assignment", "cluster_name"}
-	Cluster            = &Type{"CDS", "envoy.config.cluster.v3.Cluster", "cluster", "name"}
-	RouteConfiguration = &Type{"RDS", "envoy.config.route.v3.RouteConfiguration", "route configuration", "name"}
-	VirtualHost        = &Type{"VHDS", "envoy.config.route.v3.VirtualHost", "virtual host", "name"}
-	ScopedRoutes       = &Type{"SRDS", "envoy.config.route.v3.ScopedRouteConfiguration", "scoped route configuration", "name"}
-	Listener           = &Type{"LDS", "envoy.config.listener.v3.Listener", "listener", "name"}
+	Secret = &Type{
+		API: "SDS", Message: "envoy.extensions.transport_sockets.tls.v3.Secret", Noun: "secret", Name: "name",
+		Turn: 4, Entrypoints: Entrypoints, Upstream: true, Warms: true,
+		Static: "secrets", Plural: "secrets",
+	}
+	ExtensionConfig = &Type{
+		API: "ECDS", Message: "envoy.config.core.v3.TypedExtensionConfig", Noun: "extension config", Name: "name",
+		Turn: 5, Entrypoints: Entrypoints, Warms: true,
+		Extensions: true, Plural: "extension_configs",
+	}
+	Runtime = &Type{
+		API: "RTDS", Message: "envoy.service.runtime.v3.Runtime", Noun: "runtime layer", Name: "name",
+		Turn: 1, TTLs: true, Plural: "runtime",
+	}
+	Endpoints = &Type{
+		API: "EDS", Message: "envoy.config.endpoint.v3.ClusterLoadAssignment", Noun: "endpoint assignment", Name: "cluster_name",
+		Turn: 3, Entrypoints: []*Type{Cluster}, Upstream: true,
+		KeptWithout: true, Plural: "endpoints",
+	}
+	Cluster = &Type{
+		API: "CDS", Message: "envoy.config.cluster.v3.Cluster", Noun: "cluster", Name: "name",
+		Asked: AsWhole, Wildcard: true, Turn: 2, Upstream: true,
+		Extensions: true, TTLs: true, Static: "clusters", Plural: "clusters",
+	}
+	RouteConfiguration = &Type{
+		API: "RDS", Message: "envoy.config.route.v3.RouteConfiguration", Noun: "route configuration", Name: "name",
+		Turn: 8, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
+		Extensions: true, KeptWithout: true, Plural: "routes",
+	}
+	VirtualHost = &Type{
+		API: "VHDS", Message: "envoy.config.route.v3.VirtualHost", Noun: "virtual host", Name: "name",
+		Asked: InGroups, Wildcard: true, Turn: 9, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
+		Extensions: true,
+	}
+	ScopedRoutes = &Type{
+		API: "SRDS", Message: "envoy.config.route.v3.ScopedRouteConfiguration", Noun: "scoped route configuration", Name: "name",
+		Asked: AsWhole, Wildcard: true, Turn: 7, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
+		Extensions: true, Plural: "scoped-routes",
+	}
+	Listener = &Type{
+		API: "LDS", Message: "envoy.config.listener.v3.Listener", Noun: "listener", Name: "name",
+		Asked: AsWhole, Wildcard: true, Turn: 6,
+		Extensions: true, TTLs: true, Static: "listeners", Plural: "listeners",
+	}
 )
+
+// Entrypoints are the types of which an Envoy's bootstrap asks for all resources. These ask for all others.
+var Entrypoints = []*Type{Cluster, Listener}
 
 // Bootstrap is the Type of an Envoy's bootstrap. It is no resource type, and no Snapshot holds
 // one; rules check it like a resource.
-var Bootstrap = &Type{"bootstrap", "envoy.config.bootstrap.v3.Bootstrap", "bootstrap", ""}
+var Bootstrap = &Type{API: "bootstrap", Message: "envoy.config.bootstrap.v3.Bootstrap", Noun: "bootstrap"}
 
 // Types is the table; a type stands before the types whose resources name it.
 var Types = []*Type{Secret, ExtensionConfig, Runtime, Endpoints, Cluster, RouteConfiguration, VirtualHost, ScopedRoutes, Listener}
+
+// InTurn are the Types in the order of make before break.
+var InTurn = slices.SortedFunc(slices.Values(Types), func(a, b *Type) int { return cmp.Compare(a.Turn, b.Turn) })
+
+// TypesThat returns the types of the table for which a question has the answer yes, in its order.
+func TypesThat(is func(*Type) bool) []*Type {
+	return slices.DeleteFunc(slices.Clone(Types), func(t *Type) bool { return !is(t) })
+}
+
+// TypeOfAPI returns the row of a discovery service's name, or nil.
+func TypeOfAPI(api string) *Type {
+	for _, t := range Types {
+		if t.API == api {
+			return t
+		}
+	}
+	return nil
+}
 
 // TypeOf returns the row of a message's full name, or nil if messages of that
 // name are no resources.

@@ -392,7 +392,7 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 	if m.Layout == 0 { // or the name is misspelt
 		fmt.Fprintf(c.App.ErrWriter, "xdspub: nothing is published in %s yet. Run xdspub render first: Envoy exits if these files are missing.\n", out)
 	}
-	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+	for _, t := range xds.Entrypoints {
 		if m.Layout != 0 && m.Resources[t.API] == 0 {
 			o.Unpublished = append(o.Unpublished, t)
 		}

@@ -246,10 +246,8 @@ func (p *statusPrinter) client(c clients.Client, when string) {
 // missing names the resources of a subscription that are for other clients: listener "edge".
 func missing(s clients.Subscription) string {
 	noun := s.API
-	for _, t := range xds.Types {
-		if t.API == s.API {
-			noun = t.Noun
-		}
+	if t := xds.TypeOfAPI(s.API); t != nil {
+		noun = t.Noun
 	}
 	return noun + " " + diag.Few(quoted(s.Missing), mostOfAKind)
 }

@@ -3,7 +3,6 @@ package confirm
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"xdspub/diag"
@@ -76,9 +75,9 @@ func (c *Change) reasons(ctx context.Context) diag.List {
 
 func (c *Change) refused(url string, r envoy.Refusal) diag.Diagnostic {
 	d := diag.Diagnostic{Position: diag.Position{File: c.options.Source}}
-	if i := slices.IndexFunc(xds.Types, func(t *xds.Type) bool { return t.API == r.API }); i >= 0 && r.Resource != "" {
-		d.Resource = diag.Resource{Type: xds.Types[i].URL(), Name: r.Resource}
-		if res := c.resource(xds.Types[i], r.Resource); res != nil {
+	if t := xds.TypeOfAPI(r.API); t != nil && r.Resource != "" {
+		d.Resource = diag.Resource{Type: t.URL(), Name: r.Resource}
+		if res := c.resource(t, r.Resource); res != nil {
 			d = res.Diagnostic(codeRefusedByEnvoy.Name, "", "")
 		}
 	}

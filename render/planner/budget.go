@@ -28,7 +28,7 @@ const (
 // the inotify budget. It sets in t what it inlines for that.
 func (c *change) renderWithin(ctx context.Context, t *render.Target) (*render.Output, diag.List) {
 	running := c.draining()
-	for _, of := range []*xds.Type{xds.Cluster, xds.Listener} {
+	for _, of := range xds.Entrypoints {
 		running = slices.AppendSeq(running, maps.Keys(c.st.Watches(of)))
 	}
 	var needed []int // by inline mode

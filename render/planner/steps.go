@@ -43,9 +43,9 @@ func (c *change) steps(r *rendered) []publish.Step {
 		case !out:
 		// No Envoy has taken the file that is there, and no listener must read it. But a
 		// draining one may, so the clusters that it leads to come first.
-		case isRoutes(t) && byListeners[f.Path] == 0:
+		case t.Routes && byListeners[f.Path] == 0:
 			at = unasked
-		case isRoutes(t):
+		case t.Routes:
 			at = routes
 		case t == xds.Runtime: // which the bootstrap names
 			at = early
@@ -63,10 +63,6 @@ func (c *change) steps(r *rendered) []publish.Step {
 	}
 	return slices.Insert(list, listeners, leave...)
 }
-
-// isRoutes reports whether resources of a type lead to clusters, and draining listeners
-// follow them.
-func isRoutes(t *xds.Type) bool { return t == xds.RouteConfiguration || t == xds.ScopedRoutes }
 
 // upstreamExtensions returns the names of the extensions that clusters of s subscribe to.
 func upstreamExtensions(s *xds.Snapshot) map[string]bool {

@@ -2,6 +2,7 @@ package published
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"xdspub/internal/names"
@@ -67,7 +68,7 @@ func differences(was, is []*xds.Resource, add func(res *xds.Resource, n int)) {
 // first edit after that need not.
 func (r *Reader) Foresee(files []render.File) {
 	for _, f := range files {
-		if f.Type == xds.Cluster || f.Type == xds.Listener {
+		if slices.Contains(xds.Entrypoints, f.Type) {
 			r.derive(f.Type, r.rendered[f.Path].only(f.Type))
 		}
 	}

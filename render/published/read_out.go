@@ -75,7 +75,7 @@ func only(t *xds.Type, resources []*xds.Resource) []*xds.Resource {
 // decoding these again would take long.
 func (r *Reader) Rendered(files []render.File) {
 	for _, f := range files {
-		if f.Type == xds.Cluster || f.Type == xds.Listener {
+		if slices.Contains(xds.Entrypoints, f.Type) {
 			r.rendered[f.Path] = &readOut{data: f.Data, resources: f.Resources}
 		}
 	}

@@ -226,12 +226,10 @@ func (s *Stream) judgeType(url string) error {
 	if most := s.judge.options.NameLength; len(url) > most {
 		return s.refuse(codes.InvalidArgument, "a type URL of %d bytes: %d are allowed", len(url), most)
 	}
-	if url == xds.Secret.URL() {
-		if err := s.Secret(); err != nil {
-			return err
+	if t := xds.TypeOfURL(url); t != nil {
+		if t == xds.Secret {
+			return s.Secret()
 		}
-	}
-	if xds.TypeOfURL(url) != nil {
 		return nil
 	}
 	if s.unknown[url] = struct{}{}; len(s.unknown) > maxTypes {

@@ -250,7 +250,7 @@ func (is *polled) notes(gap bool, r *registry) (first bool) {
 // selects says what a client gets.
 func selects(now *state) string {
 	var list []string
-	for _, t := range order {
+	for _, t := range xds.InTurn {
 		if n := len(now.Of(t)); n > 0 {
 			list = append(list, fmt.Sprintf("%s %d", t.API, n))
 		}

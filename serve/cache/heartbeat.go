@@ -51,11 +51,9 @@ func countsTTLs(node *corev3.Node, delta bool) bool {
 	return node.GetUserAgentName() == envoy || slices.Contains(has, countsTTL) && (delta || slices.Contains(has, unwraps))
 }
 
-// countsTTLs reports whether the client gets the TTLs of a type. By state of the world these types
-// only have them: Envoy 1.40 ends by a segmentation fault where the TTL of endpoints or routes of an
-// aggregated stream is over (serve.TestEnvoyTTLCrash).
+// countsTTLs reports whether the client gets the TTLs of a type.
 func (s *Stream) countsTTLs(sub *subscription) bool {
-	return s.ttls && (s.kind.delta() || sub.of == xds.Cluster || sub.of == xds.Listener || sub.of == xds.Runtime)
+	return s.ttls && (s.kind.delta() || sub.of.TTLs)
 }
 
 // wrapped returns a wrapper as a resource of a response by state of the world.

@@ -24,8 +24,8 @@ var pauses = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 40
 // warming are the types that listeners warm with, leading those that lead to what else may go, and each
 // to those behind it.
 var (
-	warming = []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost}
-	leading = []*xds.Type{xds.Listener, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost}
+	warming = xds.TypesThat(func(t *xds.Type) bool { return t.Warms })
+	leading = slices.DeleteFunc(slices.Clone(xds.InTurn), func(t *xds.Type) bool { return t != xds.Listener && !t.Routes })
 )
 
 // comesBack takes down that the client has resources of a type from a stream before.

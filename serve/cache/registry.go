@@ -16,6 +16,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/xds"
 	"xdspub/xds/clients"
 )
 
@@ -311,12 +312,10 @@ func badness(s clients.Subscription) int {
 
 // orderOf returns the place of a type in the order of make before break.
 func orderOf(api string) int {
-	for i, t := range order {
-		if t.API == api {
-			return i
-		}
+	if t := xds.TypeOfAPI(api); t != nil {
+		return t.Turn
 	}
-	return len(order)
+	return len(xds.Types) + 1
 }
 
 // connectionOf returns what tells a connection from others: gRPC makes one address for each.

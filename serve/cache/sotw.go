@@ -18,7 +18,7 @@ import (
 // client asks for: it removes those that are absent. Of other types it keeps them. An empty list of
 // names asks for all resources of these types, and for none of others.
 func HoldsAll(t *xds.Type) bool {
-	return t == xds.Cluster || t == xds.Listener || t == xds.ScopedRoutes
+	return t.Asked == xds.AsWhole
 }
 
 // world makes the response one by state of the world; nil for none.

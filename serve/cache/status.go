@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/xds"
 	"xdspub/xds/clients"
 )
 
@@ -18,7 +19,7 @@ func (s *Stream) status() []clients.Subscription {
 // statuses does the work of status, for a Stream that is locked.
 func (s *Stream) statuses() []clients.Subscription {
 	list := make([]clients.Subscription, 0, len(s.subscriptions))
-	for _, t := range order {
+	for _, t := range xds.InTurn {
 		if sub := s.subscriptions[t]; sub != nil {
 			list = append(list, s.statusOf(sub))
 		}

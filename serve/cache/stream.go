@@ -18,17 +18,15 @@ import (
 	"xdspub/xds/params"
 )
 
-// order is that of make before break.
-// https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
-var order = []*xds.Type{
-	xds.Runtime, xds.Cluster, xds.Endpoints, xds.Secret,
-	xds.ExtensionConfig, xds.Listener, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost,
-}
-
 // first are the types that the client must have acknowledged before it gets changes of those
 // behind them: Envoy acknowledges clusters once they are warm, and asks for their endpoints and
 // secrets before.
-var first = order[1:4]
+var first = xds.TypesThat(func(t *xds.Type) bool { return t.Upstream })
+
+// behindFirst reports whether a type comes after all that are first.
+func behindFirst(t *xds.Type) bool {
+	return !slices.ContainsFunc(first, func(of *xds.Type) bool { return t.Turn <= of.Turn })
+}
 
 // patience is how long changes of other types wait for that.
 const patience = 30 * time.Second
@@ -131,14 +129,14 @@ func (s *Stream) push() {
 	}
 	s.forgetBegun()
 	s.notesGaps(now)
-	for i, t := range order {
+	for _, t := range xds.InTurn {
 		sub := s.subscriptions[t]
 		if sub == nil || sub.busy() || sub.answer == nil {
 			continue
 		}
 		s.unpark(sub, now)
 		r := s.next(sub, now)
-		if r != nil && i > len(first) && !sub.warms(r) && s.waits() {
+		if r != nil && behindFirst(t) && !sub.warms(r) && s.waits() {
 			r = nil
 		}
 		if r == nil {
@@ -261,7 +259,7 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 // tells takes down that a response was handed over to be sent.
 func (s *Stream) tells(sub *subscription, r *response) {
 	sub.tells(r)
-	if s.only == nil && sub.several == nil && (sub.of == xds.Cluster || sub.of == xds.Listener) {
+	if s.only == nil && sub.several == nil && slices.Contains(xds.Entrypoints, sub.of) {
 		s.begins(r)
 		for _, e := range r.changed {
 			s.followUp(e, r.state)

@@ -27,15 +27,16 @@ import (
 
 // types are what is served, by the path of a request. Envoy gets virtual hosts by incremental
 // variants only.
-var types = map[string]*xds.Type{
-	"/v3/discovery:clusters":          xds.Cluster,
-	"/v3/discovery:endpoints":         xds.Endpoints,
-	"/v3/discovery:listeners":         xds.Listener,
-	"/v3/discovery:routes":            xds.RouteConfiguration,
-	"/v3/discovery:scoped-routes":     xds.ScopedRoutes,
-	"/v3/discovery:secrets":           xds.Secret,
-	"/v3/discovery:runtime":           xds.Runtime,
-	"/v3/discovery:extension_configs": xds.ExtensionConfig,
+var types = typesByPath()
+
+func typesByPath() map[string]*xds.Type {
+	byPath := make(map[string]*xds.Type)
+	for _, t := range xds.Types {
+		if t.Plural != "" {
+			byPath["/v3/discovery:"+t.Plural] = t
+		}
+	}
+	return byPath
 }
 
 // Options of a Handler.

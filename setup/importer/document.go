@@ -98,9 +98,6 @@ func above(around *yaml.Node, i int) {
 	n.LineComment = ""
 }
 
-// staticLists are the lists of static_resources by the type of their elements.
-var staticLists = map[*xds.Type]string{xds.Listener: "listeners", xds.Cluster: "clusters", xds.Secret: "secrets"}
-
 // take takes the items that leave the bootstrap out of the document, and returns their nodes.
 // They have the comments of lists that are empty now. It returns nil where the document has not
 // the items, in their order.
@@ -113,7 +110,7 @@ func (d *document) take(items []*item) map[*item]*yaml.Node {
 	nodes := make(map[*item]*yaml.Node)
 	for i := 0; i+1 < len(static.Content); {
 		key, list := static.Content[i], static.Content[i+1]
-		of := slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return !named(key, staticLists[i.Type]) })
+		of := slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return !named(key, string(i.Type.Static)) })
 		if len(of) > 0 && (list.Kind != yaml.SequenceNode || len(list.Content) != len(of)) {
 			return nil
 		}

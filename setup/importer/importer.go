@@ -136,7 +136,7 @@ func sourceField(t *xds.Type) string { return strings.ToLower(t.API) + "_config"
 // noteDynamic says what becomes of the subscriptions of a bootstrap, and of the static resources of their types.
 func (d *draft) noteDynamic() {
 	dynamic := d.message().GetDynamicResources().ProtoReflect()
-	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+	for _, t := range xds.Entrypoints {
 		field := sourceField(t)
 		if !slices.Contains(present(dynamic), protoreflect.Name(field)) {
 			continue

@@ -50,7 +50,7 @@ func (f *follower) read(to *file) {
 		r.DeliveredBy = to.path
 		to.held = append(to.held, r)
 	}
-	if isOne(first.Target) {
+	if first.Target.Asked == xds.ByName {
 		f.one(to, loaded)
 	} else if len(loaded.Resources()) == 0 && !loaded.SaysNone && !loaded.Partial {
 		d := diag.Diagnostic{
@@ -66,11 +66,6 @@ func (f *follower) read(to *file) {
 	}
 }
 
-// isOne reports whether a file of that type holds exactly one resource.
-func isOne(t *xds.Type) bool {
-	return slices.Contains([]*xds.Type{xds.Endpoints, xds.RouteConfiguration, xds.Secret, xds.ExtensionConfig, xds.Runtime}, t)
-}
-
 // one judges a file that must hold one resource, and leaves no other in it.
 func (f *follower) one(to *file, loaded *load.Result) {
 	first := to.subscribers[0]
@@ -83,7 +78,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 			Message: fmt.Sprintf("the file has no %s, but Envoy subscribes to one here: %s", first.Target.Noun, first.Target.WithoutAny()),
 			Related: []diag.Related{asked(first)},
 		}
-		if first.Target == xds.Endpoints || first.Target == xds.RouteConfiguration {
+		if first.Target.KeptWithout {
 			d.Severity = diag.Warning
 		}
 		f.add(d)
@@ -112,7 +107,7 @@ func (f *follower) checkFiles() {
 // names compares the name of the one resource in a file with the names that are
 // asked for.
 func (f *follower) names(to *file) {
-	if !to.read || len(to.held) == 0 || to.crowded || !isOne(to.subscribers[0].Target) {
+	if !to.read || len(to.held) == 0 || to.crowded || to.subscribers[0].Target.Asked != xds.ByName {
 		return
 	}
 	held := to.held[0]

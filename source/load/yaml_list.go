@@ -249,7 +249,7 @@ func (d *document) staticLists() yamlLists {
 			margin = depth
 			fallthrough
 		case depth == margin:
-			i := slices.IndexFunc(staticResources[:], func(s staticList) bool { return isKey(content, s.name) })
+			i := slices.IndexFunc(staticResources, func(s staticList) bool { return isKey(content, s.name) })
 			if i < 0 {
 				continue
 			}
@@ -419,4 +419,14 @@ type staticList struct {
 	of   *xds.Type
 }
 
-var staticResources = [...]staticList{{"listeners", xds.Listener}, {"clusters", xds.Cluster}, {"secrets", xds.Secret}}
+// staticResources are all of these, in the order of the message.
+var staticResources = staticLists()
+
+func staticLists() (all []staticList) {
+	for _, t := range slices.Backward(xds.Types) {
+		if t.Static != "" {
+			all = append(all, staticList{string(t.Static), t})
+		}
+	}
+	return all
+}

@@ -22,18 +22,27 @@ func keeps(e xds.Edited, s *xds.Snapshot) bool {
 	if e.Is != nil && e.Is.UsesSingletons() || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
 		return false
 	}
-	switch e.Key().Type {
-	case xds.Listener:
-		return e.Was != nil && e.Is != nil && KeepsSockets(e.Was, e.Is) && getsSecrets(e.Is, s)
-	case xds.Cluster:
-		return e.Is == nil || getsSecrets(e.Is, s)
-	case xds.Secret:
-		return e.Is == nil || e.Was != nil && xds.SecretKind(e.Was.Message().(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message().(*tlsv3.Secret))
-	case xds.ExtensionConfig:
-		return e.Is == nil
-	}
-	return true
+	return keeping[e.Key().Type](e, s)
 }
+
+// keeping has what a change of each type is judged by.
+var keeping = map[*xds.Type]func(xds.Edited, *xds.Snapshot) bool{
+	xds.Listener: func(e xds.Edited, s *xds.Snapshot) bool {
+		return e.Was != nil && e.Is != nil && KeepsSockets(e.Was, e.Is) && getsSecrets(e.Is, s)
+	},
+	xds.Cluster: func(e xds.Edited, s *xds.Snapshot) bool { return e.Is == nil || getsSecrets(e.Is, s) },
+	xds.Secret: func(e xds.Edited, _ *xds.Snapshot) bool {
+		return e.Is == nil || e.Was != nil && xds.SecretKind(e.Was.Message().(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message().(*tlsv3.Secret))
+	},
+	xds.ExtensionConfig:    func(e xds.Edited, _ *xds.Snapshot) bool { return e.Is == nil },
+	xds.Runtime:            always,
+	xds.Endpoints:          always,
+	xds.RouteConfiguration: always,
+	xds.VirtualHost:        always,
+	xds.ScopedRoutes:       always,
+}
+
+func always(xds.Edited, *xds.Snapshot) bool { return true }
 
 func asksForExtensions(r *xds.Resource) bool {
 	return r != nil && r.AsksFor(xds.ExtensionConfig)

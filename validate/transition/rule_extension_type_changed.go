@@ -68,7 +68,7 @@ configuration for it, and answers 500 or closes connections.`,
 // and whether each is the last of its chain.
 func (p *Pass) lastFilters() map[string]bool {
 	filters := make(map[string]bool)
-	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+	for _, t := range xds.Entrypoints {
 		for _, r := range p.New.Of(t) {
 			if !r.AsksFor(xds.ExtensionConfig) {
 				continue

@@ -2,6 +2,7 @@ package transition
 
 import (
 	"fmt"
+	"slices"
 
 	"xdspub/xds"
 )
@@ -13,7 +14,7 @@ type singletonUse struct {
 }
 
 // singletonTypes are the types of the resources that can use singletons.
-var singletonTypes = []*xds.Type{xds.Cluster, xds.Listener, xds.ExtensionConfig, xds.RouteConfiguration, xds.ScopedRoutes, xds.VirtualHost}
+var singletonTypes = append(slices.Clone(xds.Entrypoints), xds.TypesThat(func(t *xds.Type) bool { return t.Extensions && !slices.Contains(xds.Entrypoints, t) })...)
 
 // singletonUses returns the places that use singletons, in the resources that of gives.
 func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse, error) {

@@ -78,16 +78,18 @@ func typeOf(name string) *xds.Type {
 // entrypoints returns the files of which an Envoy must read one to be subscribed to files of
 // a type. The bootstrap decides about runtime layers.
 func (m *diskState) entrypoints(t *xds.Type) []string {
-	cds, lds := m.out.Format().Path(xds.Cluster, ""), m.out.Format().Path(xds.Listener, "")
-	switch t {
-	case xds.Cluster, xds.Endpoints:
-		return []string{cds}
-	case xds.Listener, xds.RouteConfiguration, xds.ScopedRoutes:
-		return []string{lds}
-	case xds.Runtime:
-		return nil
+	all := xds.Entrypoints
+	if t != nil {
+		all = t.Entrypoints
 	}
-	return []string{cds, lds}
+	if slices.Contains(xds.Entrypoints, t) {
+		all = []*xds.Type{t}
+	}
+	var files []string
+	for _, of := range all {
+		files = append(files, m.out.Format().Path(of, ""))
+	}
+	return files
 }
 
 // envoys asks the Envoys.
