@@ -30,9 +30,6 @@ type told struct {
 	// it anything. strays means that the client may have resources that no response has had: by state of
 	// the world, it does not say which it has from a stream before.
 	resumed, strays bool
-	// unseen means that no response has answered the wildcard: the client lacks each resource that it asks for by
-	// the wildcard alone.
-	unseen bool
 }
 
 // unsure stands for a version that the client may have or not.
@@ -92,7 +89,6 @@ func (s *subscription) doubt(name string) { s.versions[name] = unsure }
 func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 	if s.names != nil { // else the client is owed all of that, as s.at is nil
 		s.owed.all = s.owed.all || wildcard && !s.wildcard
-		s.unseen = wildcard && (s.unseen || !s.wildcard)
 		sent := make(map[string]bool)
 		for _, r := range s.inFlight() {
 			maps.Copy(sent, setOf(r.names()))
@@ -101,7 +97,7 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 			if _, before := s.names[name]; before {
 				continue
 			}
-			if _, known := s.versions[name]; !known && s.at != nil && (!s.asks(name) || s.unseen) && !sent[name] {
+			if _, known := s.versions[name]; !known && s.at != nil && !s.asks(name) && !sent[name] {
 				s.versions[name] = "" // s.at has what the client asked for
 			}
 			s.owed.owe(name)
