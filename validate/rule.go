@@ -16,7 +16,7 @@ import (
 type Rule struct {
 	// Code is the rule's name in kebab-case, never used again once retired.
 	Code string
-	// Family is the name of the folder that the rule stands in. It is filled in by the list of all rules.
+	// Family is the name of the folder that the rule stands in; facts.Family gives it.
 	Family string
 	// Severity of its findings, unless a Finding says otherwise.
 	Severity diag.Severity

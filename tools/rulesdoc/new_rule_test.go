@@ -35,7 +35,7 @@ func TestNewRule(t *testing.T) {
 		}
 		want := "\t" + c.name + ",\n\t" + c.before + ",\n"
 		if c.before == "" {
-			want = "\t" + c.name + ",\n}\n"
+			want = "\t" + c.name + ",\n)\n"
 		}
 		if !strings.Contains(string(rules), want) {
 			t.Errorf("%s does not stand before %s:\n%s", c.name, c.before, rules)

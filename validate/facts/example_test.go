@@ -3,6 +3,7 @@ package facts_test
 import (
 	"fmt"
 
+	"xdspub/validate"
 	"xdspub/validate/facts"
 )
 
@@ -14,4 +15,18 @@ func ExampleCyclePath() {
 	fmt.Println(len(cycle), facts.CyclePath("west", next, cycle))
 	// Output:
 	// 2 [west spare]
+}
+
+// A family says once what holds for all its rules.
+func ExampleFamily() {
+	plain := &validate.Rule{Code: "plain"}
+	list := facts.Family("cluster", validate.Envoy, plain, &validate.Rule{Code: "own", Profiles: []validate.Profile{validate.GRPC}})
+	for _, r := range list {
+		fmt.Println(r.Family, r.Code, r.Profiles)
+	}
+	fmt.Println(plain.Family == "")
+	// Output:
+	// cluster plain [envoy-file envoy-ads]
+	// cluster own [grpc]
+	// true
 }

@@ -32,8 +32,10 @@ func TestFamilies(t *testing.T) {
 			t.Fatal(p.Errors)
 		}
 		if p.Name == "rules" {
+			unchanged(t, p)
 			continue
 		}
+		unchanged(t, p)
 		owners := rulesOf(t, p)
 		for _, code := range owners {
 			codes = append(codes, code)
@@ -57,6 +59,25 @@ func TestFamilies(t *testing.T) {
 	examples, err := filepath.Glob("*/testdata/*.txtar")
 	if err != nil || len(examples) != len(codes) {
 		t.Errorf("%d rules have %d files of examples, %v", len(codes), len(examples), err)
+	}
+}
+
+// unchanged fails if a family sets a field of a rule by its pointer. A copy that is not listed yet has none.
+func unchanged(t *testing.T, p *packages.Package) {
+	for _, f := range p.Syntax {
+		ast.Inspect(f, func(n ast.Node) bool {
+			set, ok := n.(*ast.AssignStmt)
+			if !ok {
+				return true
+			}
+			for _, to := range set.Lhs {
+				field, ok := to.(*ast.SelectorExpr)
+				if ok && types.TypeString(p.TypesInfo.TypeOf(field.X), nil) == "*xdspub/validate.Rule" {
+					t.Errorf("%s sets %s of a rule", p.Fset.Position(field.Pos()), field.Sel.Name)
+				}
+			}
+			return true
+		})
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/validate/rules/address"
 	"xdspub/validate/rules/bootstrap"
 	"xdspub/validate/rules/cluster"
@@ -30,54 +29,20 @@ import (
 )
 
 // All is every rule, sorted by code.
-var All = complete(slices.SortedFunc(slices.Values(slices.Concat(
-	family("address", aboutEnvoy(address.Rules)),
-	family("bootstrap", aboutEnvoy(bootstrap.Rules)),
-	family("cluster", aboutEnvoy(cluster.Rules)),
-	family("extension", aboutEnvoy(extension.Rules)),
-	family("field", aboutEnvoy(field.Rules)),
-	family("filter", aboutEnvoy(filter.Rules)),
-	family("grpc", grpc.Rules),
-	family("listener", aboutEnvoy(listener.Rules)),
-	family("matcher", aboutEnvoy(matcher.Rules)),
-	family("reference", reference.Rules),
-	family("route", aboutEnvoy(route.Rules)),
-	family("syntax", aboutEnvoy(syntax.Rules)),
-	family("telemetry", aboutEnvoy(telemetry.Rules)),
-	family("tls", aboutEnvoy(tls.Rules)),
-	family("variant", variant.Rules),
-)), func(a, b *validate.Rule) int { return cmp.Compare(a.Code, b.Code) }))
-
-// family says in which folder rules stand.
-func family(name string, rules []*validate.Rule) []*validate.Rule {
-	for _, r := range rules {
-		r.Family = name
-	}
-	return rules
-}
-
-// aboutEnvoy says that rules are about Envoy alone.
-func aboutEnvoy(rules []*validate.Rule) []*validate.Rule {
-	for _, r := range rules {
-		if r.Profiles == nil {
-			r.Profiles = validate.Envoy
-		}
-	}
-	return rules
-}
-
-// complete gives each rule what it does not say itself: what Envoy does not use yet, and which
-// resources reach the clients that it is about.
-func complete(all []*validate.Rule) []*validate.Rule {
-	for _, r := range all {
-		r.Idle = facts.IdleTracer
-		switch {
-		case len(r.Profiles) == 0:
-		case slices.Contains(r.Profiles, validate.GRPC):
-			r.Reaches = facts.ReachesGRPC
-		default:
-			r.Reaches = facts.ReachesEnvoy
-		}
-	}
-	return all
-}
+var All = slices.SortedFunc(slices.Values(slices.Concat(
+	address.Rules,
+	bootstrap.Rules,
+	cluster.Rules,
+	extension.Rules,
+	field.Rules,
+	filter.Rules,
+	grpc.Rules,
+	listener.Rules,
+	matcher.Rules,
+	reference.Rules,
+	route.Rules,
+	syntax.Rules,
+	telemetry.Rules,
+	tls.Rules,
+	variant.Rules,
+)), func(a, b *validate.Rule) int { return cmp.Compare(a.Code, b.Code) })

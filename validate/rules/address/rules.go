@@ -1,14 +1,17 @@
 // Package address holds the rules about addresses: of endpoints, DNS servers, sources, ranges, pipes.
 package address
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("address", validate.Envoy,
 	dnsResolver,
 	endpointAddress,
 	malformedAddress,
 	pipePath,
 	rangeWithoutLength,
 	sourceAddress,
-}
+)

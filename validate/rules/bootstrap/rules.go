@@ -1,12 +1,15 @@
 // Package bootstrap holds the rules about bootstraps, and about what needs something of them.
 package bootstrap
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("bootstrap", validate.Envoy,
 	bootstrapExtension,
 	bootstrapOptions,
 	earlySubscription,
 	runtimeValue,
-}
+)

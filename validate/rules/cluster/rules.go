@@ -1,10 +1,13 @@
 // Package cluster holds the rules about clusters: type, endpoints, load balancing, health, protocols.
 package cluster
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("cluster", validate.Envoy,
 	circuitBreakers,
 	cleartextUpstream,
 	clusterOfClusters,
@@ -23,4 +26,4 @@ var Rules = []*validate.Rule{
 	unsupportedMetadataKind,
 	upstreamFilter,
 	weightSum,
-}
+)

@@ -1,10 +1,13 @@
 // Package field holds the rules about fields of any message: constraints, durations, deprecation.
 package field
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("field", validate.Envoy,
 	backoffInterval,
 	deprecatedField,
 	duplicateEntry,
@@ -18,4 +21,4 @@ var Rules = []*validate.Rule{
 	notANumber,
 	portOutOfRange,
 	refusedByOlder,
-}
+)

@@ -1,10 +1,13 @@
 // Package filter holds the rules about filters, HTTP and network, and the chains that they form.
 package filter
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("filter", validate.Envoy,
 	conflictingCache,
 	conflictingFileManager,
 	connectionManagerOptions,
@@ -22,4 +25,4 @@ var Rules = []*validate.Rule{
 	udpTunnel,
 	userList,
 	wasmCode,
-}
+)

@@ -4,10 +4,13 @@
 // language is known to differ, the Doc of the rule says so.
 package grpc
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = about(
+var Rules = facts.Family("grpc", []validate.Profile{validate.GRPC},
 	grpcCluster,
 	grpcEndpoints,
 	grpcHTTPFilter,
@@ -16,11 +19,3 @@ var Rules = about(
 	grpcRoute,
 	grpcTLS,
 )
-
-// about says that rules are about gRPC alone.
-func about(rules ...*validate.Rule) []*validate.Rule {
-	for _, r := range rules {
-		r.Profiles = []validate.Profile{validate.GRPC}
-	}
-	return rules
-}

@@ -1,10 +1,13 @@
 // Package listener holds the rules about listeners: addresses, options, filter chains, sockets.
 package listener
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("listener", validate.Envoy,
 	duplicateAddress,
 	filterChainMatch,
 	filterChainName,
@@ -18,4 +21,4 @@ var Rules = []*validate.Rule{
 	quicListener,
 	socketOption,
 	unreachableFilterChain,
-}
+)

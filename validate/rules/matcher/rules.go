@@ -1,11 +1,14 @@
 // Package matcher holds the rules about matchers: of routes, of xds.type.matcher and others.
 package matcher
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("matcher", validate.Envoy,
 	malformedMatcher,
 	neverMatches,
 	unsupportedMatcher,
-}
+)

@@ -1,10 +1,10 @@
 // Package reference holds the rules about names: what they stand for, who asks for it, and where.
 package reference
 
-import "xdspub/validate"
+import "xdspub/validate/facts"
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("reference", nil,
 	configSource,
 	duplicateResource,
 	lostOnDemandClusters,
@@ -15,4 +15,4 @@ var Rules = []*validate.Rule{
 	unsupportedConfigSource,
 	unusedResource,
 	xdstpName,
-}
+)

@@ -1,10 +1,13 @@
 // Package route holds the rules about route configurations, scopes, virtual hosts and routes.
 package route
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("route", validate.Envoy,
 	directResponseBody,
 	duplicateDomain,
 	emptyRoutes,
@@ -18,4 +21,4 @@ var Rules = []*validate.Rule{
 	scopedRoutes,
 	unreachableRoute,
 	vhdsConfigSource,
-}
+)

@@ -1,10 +1,13 @@
 // Package syntax holds the rules about texts in a language of their own, such as Lua or URIs.
 package syntax
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("syntax", validate.Envoy,
 	badCELExpression,
 	badFormatString,
 	badJWKS,
@@ -12,4 +15,4 @@ var Rules = []*validate.Rule{
 	luaSyntax,
 	malformedURI,
 	pathTemplate,
-}
+)

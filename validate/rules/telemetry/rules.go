@@ -1,12 +1,15 @@
 // Package telemetry holds the rules about access logs, tracers and statistics.
 package telemetry
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("telemetry", validate.Envoy,
 	incompleteTracer,
 	logFilePath,
 	statsMatcher,
 	unusableAccessLog,
-}
+)

@@ -1,10 +1,13 @@
 // Package tls holds the rules about TLS contexts, certificates, keys and secrets.
 package tls
 
-import "xdspub/validate"
+import (
+	"xdspub/validate"
+	"xdspub/validate/facts"
+)
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("tls", validate.Envoy,
 	badCertificate,
 	badPrivateKey,
 	badTrustedCA,
@@ -18,4 +21,4 @@ var Rules = []*validate.Rule{
 	secretKind,
 	sessionTicketKey,
 	tlsParameters,
-}
+)

@@ -215,8 +215,9 @@ type certificate struct {
 	part
 }
 
-// certificateRule makes a rule judge the certificates in contexts and in secrets.
-func certificateRule(r *validate.Rule, check func(*validate.Pass, certificate)) *validate.Rule {
+// certificateRule returns a rule like of that judges the certificates in contexts and in secrets.
+func certificateRule(of *validate.Rule, check func(*validate.Pass, certificate)) *validate.Rule {
+	r := *of
 	r.Messages = []protoreflect.FullName{tlsCertificate}
 	r.Node = func(p *validate.Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -234,7 +235,7 @@ func certificateRule(r *validate.Rule, check func(*validate.Pass, certificate)) 
 			check(&p.Pass, certificate{s.GetTlsCertificate(), t})
 		}
 	}
-	return r
+	return &r
 }
 
 // isPassedOver reports whether a certificate in a context has nothing in it.

@@ -1,6 +1,8 @@
 package tls
 
 import (
+	"slices"
+
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -31,15 +33,15 @@ func isCustom(m *tlsv3.CertificateValidationContext) bool {
 	return m.GetCustomValidatorConfig() != nil && m.GetCustomValidatorConfig().GetName() != defaultValidator
 }
 
-// validationRule makes a rule judge the validation contexts in TLS contexts and in
+// validationRule returns a rule like of that also judges the validation contexts in TLS contexts and in
 // secrets.
-func validationRule(r *validate.Rule, check func(*validate.Pass, validation)) *validate.Rule {
-	r.Messages = append(r.Messages, tlsValidation)
-	inContext := r.Lookup
+func validationRule(of *validate.Rule, check func(*validate.Pass, validation)) *validate.Rule {
+	r := *of
+	r.Messages = append(slices.Clone(of.Messages), tlsValidation)
 	r.Lookup = func(p *validate.LookupPass, n *xds.Node) {
 		m, ok := n.Message.(*tlsv3.CertificateValidationContext)
 		if !ok {
-			inContext(p, n)
+			of.Lookup(p, n)
 			return
 		}
 		c, ok := tlsContextAt(n)
@@ -58,7 +60,7 @@ func validationRule(r *validate.Rule, check func(*validate.Pass, validation)) *v
 			check(&p.Pass, validation{CertificateValidationContext: s.GetValidationContext(), part: t})
 		}
 	}
-	return r
+	return &r
 }
 
 // validationSecret is the secret that a validation context comes from; nil where

@@ -1,12 +1,12 @@
 // Package variant holds the rules about variants of a resource: which clients each of them is for.
 package variant
 
-import "xdspub/validate"
+import "xdspub/validate/facts"
 
 // Rules are all of them, sorted by code.
-var Rules = []*validate.Rule{
+var Rules = facts.Family("variant", nil,
 	variantConstraints,
 	variantGap,
 	variantKeys,
 	variantOverlap,
-}
+)
