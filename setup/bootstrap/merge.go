@@ -79,7 +79,7 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 		return fail(err)
 	}
 	m := merger{file: b.input.Name}
-	m.message(base.Content[0], of.Content[0], b.Message.ProtoReflect(), add.ProtoReflect(), "")
+	m.message(parsed{base.Content[0], b.Message.ProtoReflect()}, parsed{of.Content[0], add.ProtoReflect()}, "")
 	if len(m.conflicts) > 0 {
 		return nil, m.conflicts.Sort(), nil
 	}
@@ -226,48 +226,56 @@ type merger struct {
 	conflicts diag.List
 }
 
-// message adds the fields of a message to another one. Both are given as nodes, too.
-func (m *merger) message(node, add *yaml.Node, have, want protoreflect.Message, path string) {
-	if len(node.Content) == 0 {
-		node.Style = 0 // not {}
+// parsed is a message and the YAML node that it was read from.
+type parsed struct {
+	node    *yaml.Node
+	message protoreflect.Message
+}
+
+// message adds the fields of want to have.
+func (m *merger) message(have, want parsed, path string) {
+	if len(have.node.Content) == 0 {
+		have.node.Style = 0 // not {}
 	}
-	for i := 0; i < len(add.Content); i += 2 {
-		key, value := add.Content[i], add.Content[i+1]
+	if want.message.Descriptor().FullName() == "google.protobuf.Struct" {
+		m.entries(have, want, path)
+		return
+	}
+	for i := 0; i < len(want.node.Content); i += 2 {
+		key, value := want.node.Content[i], want.node.Content[i+1]
 		at := path + key.Value
-		if want.Descriptor().FullName() == "google.protobuf.Struct" {
-			m.entry(node, key, value, have, want, at)
-			continue
-		}
-		fd := want.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
-		mine := valueOf(node, key.Value, fd.JSONName())
+		fd := want.message.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
+		mine, is, be := valueOf(have.node, key.Value, fd.JSONName()), have.message.Get(fd), want.message.Get(fd)
 		switch {
 		case mine == nil:
-			node.Content = append(node.Content, key, value)
-		case !have.Has(fd) && mine.Kind != yaml.AliasNode: // such as [] or ""
+			have.node.Content = append(have.node.Content, key, value)
+		case !have.message.Has(fd) && mine.Kind != yaml.AliasNode: // such as [] or ""
 			value.HeadComment, value.LineComment, value.FootComment = mine.HeadComment, mine.LineComment, mine.FootComment
 			*mine = *value
 		case at == "overload_manager.refresh_interval": // ours is one that many choose, and no more
 		case fd.IsList() && fd.Name() != "allow_paths": // whose elements have no names
-			m.list(mine, value, have.Get(fd).List(), want.Get(fd).List(), at)
-		case have.Get(fd).Equal(want.Get(fd)):
+			m.list(mine, value, is.List(), be.List(), at)
+		case is.Equal(be):
 		case !fd.IsList() && fd.Message() != nil && grows(fd.Message()) && mine.Kind == yaml.MappingNode:
-			m.message(mine, value, have.Get(fd).Message(), want.Get(fd).Message(), at+".")
+			m.message(parsed{mine, is.Message()}, parsed{value, be.Message()}, at+".")
 		default:
 			m.conflict(mine, at+" is set already, to another value")
 		}
 	}
 }
 
-// entry adds one entry of a Struct to another one.
-func (m *merger) entry(node, key, value *yaml.Node, have, want protoreflect.Message, at string) {
-	fields := want.Descriptor().Fields().ByName("fields")
-	name := protoreflect.ValueOfString(key.Value).MapKey()
-	mine := valueOf(node, key.Value, key.Value)
-	switch {
-	case mine == nil:
-		node.Content = append(node.Content, key, value)
-	case !have.Get(fields).Map().Get(name).Equal(want.Get(fields).Map().Get(name)):
-		m.conflict(mine, at+" is set already, to another value")
+// entries adds the entries of the Struct want to the Struct have.
+func (m *merger) entries(have, want parsed, path string) {
+	fields := want.message.Descriptor().Fields().ByName("fields")
+	for i := 0; i < len(want.node.Content); i += 2 {
+		key, value := want.node.Content[i], want.node.Content[i+1]
+		name := protoreflect.ValueOfString(key.Value).MapKey()
+		switch mine := valueOf(have.node, key.Value, key.Value); {
+		case mine == nil:
+			have.node.Content = append(have.node.Content, key, value)
+		case !have.message.Get(fields).Map().Get(name).Equal(want.message.Get(fields).Map().Get(name)):
+			m.conflict(mine, path+key.Value+" is set already, to another value")
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (f *follower) read(to *file) {
 	name := f.resolve(to.path)
 	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
 	if err != nil {
-		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err)), "")
+		f.report(first.Resource, problem{code: codeMissingPath, path: sourcePath(first), message: fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err))})
 		f.incomplete(first.Target)
 		return
 	}
@@ -43,8 +43,12 @@ func (f *follower) read(to *file) {
 	}
 	for _, r := range loaded.Resources() {
 		if r.Type != first.Target {
-			f.report(r, codeSubscriptionMismatch, "", fmt.Sprintf("a %s in a file of %ss: Envoy rejects the whole file", r.Type.Noun, first.Target.Noun),
-				"move it to a file of its own type", asked(first))
+			f.report(r, problem{
+				code:    codeSubscriptionMismatch,
+				message: fmt.Sprintf("a %s in a file of %ss: Envoy rejects the whole file", r.Type.Noun, first.Target.Noun),
+				help:    "move it to a file of its own type",
+				related: []diag.Related{asked(first)},
+			})
 			continue
 		}
 		r.DeliveredBy = to.path
@@ -83,9 +87,13 @@ func (f *follower) one(to *file, loaded *load.Result) {
 		}
 		f.add(d)
 	case len(to.held) > 1:
-		f.report(to.held[1], codeSubscriptionMismatch, xds.Path(first.Target.Name),
-			fmt.Sprintf("the file holds %d %ss: Envoy accepts exactly one, and rejects the file", len(to.held), first.Target.Noun),
-			"give each its own file, and write that in its path_config_source", asked(first))
+		f.report(to.held[1], problem{
+			code:    codeSubscriptionMismatch,
+			path:    xds.Path(first.Target.Name),
+			message: fmt.Sprintf("the file holds %d %ss: Envoy accepts exactly one, and rejects the file", len(to.held), first.Target.Noun),
+			help:    "give each its own file, and write that in its path_config_source",
+			related: []diag.Related{asked(first)},
+		})
 	}
 	if len(to.held) > 1 {
 		to.held, to.crowded = to.held[:1], true
@@ -117,10 +125,13 @@ func (f *follower) names(to *file) {
 		case s.scopes:
 			for _, scope := range f.scopes {
 				if scope.Name != held.Name {
-					f.report(scope.Resource, codeSubscriptionMismatch, scope.NamePath,
-						fmt.Sprintf("the route configuration of all scopes comes from %s, which holds %s: requests of this scope get 404", to.path, held.Key),
-						"a file holds one route configuration: use one scope, or write route_configuration inline",
-						diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"})
+					f.report(scope.Resource, problem{
+						code:    codeSubscriptionMismatch,
+						path:    scope.NamePath,
+						message: fmt.Sprintf("the route configuration of all scopes comes from %s, which holds %s: requests of this scope get 404", to.path, held.Key),
+						help:    "a file holds one route configuration: use one scope, or write route_configuration inline",
+						related: []diag.Related{{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"}},
+					})
 				}
 			}
 		case s.Target == held.Type && s.Name != held.Name:
@@ -131,14 +142,23 @@ func (f *follower) names(to *file) {
 	case len(wrong) == 0:
 	case len(wrong) == len(to.subscribers):
 		// Nobody asks for what is there: most likely its name is wrong.
-		f.report(held, codeSubscriptionMismatch, xds.Path(held.Type.Name),
-			fmt.Sprintf("%s, but Envoy subscribes to %q here: it rejects the file", held.Key, wrong[0].Name), fmt.Sprintf("name it %q, or correct the name in the subscription", wrong[0].Name), asked(wrong[0]))
+		f.report(held, problem{
+			code:    codeSubscriptionMismatch,
+			path:    xds.Path(held.Type.Name),
+			message: fmt.Sprintf("%s, but Envoy subscribes to %q here: it rejects the file", held.Key, wrong[0].Name),
+			help:    fmt.Sprintf("name it %q, or correct the name in the subscription", wrong[0].Name),
+			related: []diag.Related{asked(wrong[0])},
+		})
 		f.resources = slices.DeleteFunc(f.resources, func(r *xds.Resource) bool { return r == held }) // Envoy never has it
 	default:
 		for _, s := range wrong {
-			f.report(s.Resource, codeSubscriptionMismatch, s.NamePath, fmt.Sprintf("%s holds %s, not %q", to.path, held.Key, s.Name),
-				"write another file here: a file holds one resource",
-				diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"})
+			f.report(s.Resource, problem{
+				code:    codeSubscriptionMismatch,
+				path:    s.NamePath,
+				message: fmt.Sprintf("%s holds %s, not %q", to.path, held.Key, s.Name),
+				help:    "write another file here: a file holds one resource",
+				related: []diag.Related{{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"}},
+			})
 		}
 	}
 }
@@ -165,19 +185,19 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	path, watched := xds.PathOf(source), source.GetPathConfigSource().GetWatchedDirectory().GetPath()
 	field := pathField(at, source)
 	if watched == "" && !strings.Contains(path, "/") {
-		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("the path %q has no directory: %s", path, r.Refusal()), fmt.Sprintf("write ./%s", path))
+		f.report(r, problem{code: codeUnsupportedFile, path: field, message: fmt.Sprintf("the path %q has no directory: %s", path, r.Refusal()), help: fmt.Sprintf("write ./%s", path)})
 		return false
 	}
 	info, err := os.Stat(f.resolve(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: %s", path, r.Refusal()), f.rootHelp(path)+"; if xdspub publishes the file, run xdspub render --out DIR first")
+		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("there is no %s: %s", path, r.Refusal()), help: f.rootHelp(path) + "; if xdspub publishes the file, run xdspub render --out DIR first"})
 		return false
 	case err != nil:
-		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, fspath.Reason(err)), "")
+		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("%s can't be read: %v", path, fspath.Reason(err))})
 		return false
 	case !info.Mode().IsRegular():
-		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is not a file", path), "")
+		f.report(r, problem{code: codeUnsupportedFile, path: field, message: fmt.Sprintf("%s is not a file", path)})
 		return false
 	}
 	if watched == "" {
@@ -186,9 +206,9 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	field = at.Field("path_config_source").Field("watched_directory").Field("path")
 	switch info, err := os.Stat(f.resolve(watched)); {
 	case err != nil:
-		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), f.rootHelp(watched))
+		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), help: f.rootHelp(watched)})
 	case !info.IsDir():
-		f.warn(r, codeUnsupportedFile, field, fmt.Sprintf("%s is not a directory: Envoy reads the file once and never sees a change", watched), "write the directory in which the files are renamed")
+		f.report(r, problem{code: warning(codeUnsupportedFile), path: field, message: fmt.Sprintf("%s is not a directory: Envoy reads the file once and never sees a change", watched), help: "write the directory in which the files are renamed"})
 	}
 	return true
 }
@@ -223,11 +243,11 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 			return false
 		}
 		if err != nil {
-			report := f.report
+			code := codeMissingPath
 			if idle || f.envoy.DoesWithoutFile(n.Field()) {
-				report = f.warn
+				code = warning(code)
 			}
-			report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
+			f.report(r, problem{code: code, path: n.Path().Field("filename"), message: fmt.Sprintf("%s: %v", m.GetFilename(), err), help: f.rootHelp(m.GetFilename())})
 			return false
 		}
 		if f.left -= int64(len(data)); f.left < 0 {
@@ -245,7 +265,7 @@ func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set load.Descriptor
 	path := f.resolve(set.Path)
 	data, err := load.ReadDescriptors(path)
 	if err != nil && !errors.Is(err, load.ErrMissing) {
-		f.report(r, codeMissingPath, n.Path().Field(set.Field), fmt.Sprintf("%s: %v", set.Path, err), "")
+		f.report(r, problem{code: codeMissingPath, path: n.Path().Field(set.Field), message: fmt.Sprintf("%s: %v", set.Path, err)})
 	}
 	if f.left -= int64(len(data)); err != nil || f.left < 0 {
 		return false
@@ -268,7 +288,7 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 			continue
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil && !(f.stubs(n) && errors.Is(err, fs.ErrNotExist)) {
-			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), f.rootHelp(path))
+			f.report(r, problem{code: codeMissingPath, path: n.Path().Field(string(name)), message: fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), help: f.rootHelp(path)})
 		}
 	}
 }

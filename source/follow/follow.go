@@ -209,10 +209,23 @@ type subscriber struct {
 	scopes bool
 }
 
-func (f *follower) report(r *xds.Resource, code diag.Code, path xds.Path, message, help string, related ...diag.Related) {
-	d := r.Diagnostic(code.Name, path, message)
-	d.Severity, d.Help, d.Related = code.Severity, help, related
+// problem is a finding about a resource.
+type problem struct {
+	code          diag.Code
+	path          xds.Path
+	message, help string
+	related       []diag.Related
+}
+
+func (f *follower) report(r *xds.Resource, of problem) {
+	d := r.Diagnostic(of.code.Name, of.path, of.message)
+	d.Severity, d.Help, d.Related = of.code.Severity, of.help, of.related
 	f.add(d)
+}
+
+// warning returns a code as the warning that it is if Envoy takes the configuration.
+func warning(code diag.Code) diag.Code {
+	return diag.Code{Name: code.Name, Severity: diag.Warning}
 }
 
 // add takes findings up, but those that are disabled.
@@ -222,11 +235,6 @@ func (f *follower) add(list ...diag.Diagnostic) {
 			f.found.Add(d)
 		}
 	}
-}
-
-// warn is report for what Envoy takes.
-func (f *follower) warn(r *xds.Resource, code diag.Code, path xds.Path, message, help string, related ...diag.Related) {
-	f.report(r, diag.Code{Name: code.Name, Severity: diag.Warning}, path, message, help, related...)
 }
 
 // bootstrap takes what a bootstrap itself subscribes to.
@@ -276,7 +284,7 @@ func (f *follower) collection(t *xds.Type, at xds.Path, locator string) {
 	}
 	if _, err := os.Stat(f.resolve(u.Path)); errors.Is(err, fs.ErrNotExist) {
 		r := f.result.Bootstrap
-		f.report(r, codeMissingPath, at, fmt.Sprintf("there is no %s: %s", u.Path, r.Refusal()), "")
+		f.report(r, problem{code: codeMissingPath, path: at, message: fmt.Sprintf("there is no %s: %s", u.Path, r.Refusal())})
 	}
 }
 
@@ -285,11 +293,11 @@ func (f *follower) collection(t *xds.Type, at xds.Path, locator string) {
 func (f *follower) runtimeDirectory(at xds.Path, link string) {
 	r := f.result.Bootstrap
 	if !strings.Contains(link, "/") {
-		f.report(r, codeUnsupportedFile, at, fmt.Sprintf("the path %q has no directory: Envoy does not start", link), fmt.Sprintf("write ./%s", link))
+		f.report(r, problem{code: codeUnsupportedFile, path: at, message: fmt.Sprintf("the path %q has no directory: Envoy does not start", link), help: fmt.Sprintf("write ./%s", link)})
 		return
 	}
 	if _, err := os.Stat(f.resolve(filepath.Dir(link))); err != nil {
-		f.report(r, codeMissingPath, at, fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), fspath.Reason(err)), f.rootHelp(link))
+		f.report(r, problem{code: codeMissingPath, path: at, message: fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), fspath.Reason(err)), help: f.rootHelp(link)})
 	}
 }
 
@@ -303,7 +311,7 @@ func (f *follower) node(b *bootstrapv3.Bootstrap) {
 	if id != "" {
 		field, flag = "node.cluster", "--service-cluster"
 	}
-	f.report(f.result.Bootstrap, codeNodeMissing, "node", fmt.Sprintf("%s is not set: Envoy does not start, unless %s sets it", field, flag), "set node.id and node.cluster")
+	f.report(f.result.Bootstrap, problem{code: codeNodeMissing, path: "node", message: fmt.Sprintf("%s is not set: Envoy does not start, unless %s sets it", field, flag), help: "set node.id and node.cluster"})
 }
 
 // take takes a resource over, and follows what it subscribes to.
@@ -336,7 +344,7 @@ func (f *follower) look(r *xds.Resource) {
 		}
 		f.named(r, n)
 		if s, ok := n.Subscription(); ok && s.Source == nil && s.Target == xds.Endpoints {
-			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: %s", r.Key, r.Refusal()), "set eds_cluster_config.eds_config, the source of its endpoints")
+			f.report(r, problem{code: codeNoConfigSource, path: s.NamePath, message: fmt.Sprintf("%s has type EDS and no eds_config: %s", r.Key, r.Refusal()), help: "set eds_cluster_config.eds_config, the source of its endpoints"})
 		} else if ok && s.Source != nil {
 			_, scopes := n.Message.(*hcmv3.ScopedRoutes)
 			f.subscribe(subscriber{Resource: r, Subscription: s, scopes: scopes && s.Target == xds.RouteConfiguration})
@@ -435,7 +443,7 @@ func (f *follower) elsewhere(s subscriber) {
 	f.incomplete(s.Target)
 	switch s.Source.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Path: // an empty one, which path_config_source may not be
-		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()), "name a file with path_config_source")
+		f.report(s.Resource, problem{code: codeMissingPath, path: s.SourcePath.Field("path"), message: fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()), help: "name a file with path_config_source"})
 	case *corev3.ConfigSource_Ads:
 		f.ads(s)
 	}
@@ -446,7 +454,7 @@ func (f *follower) ads(s subscriber) {
 	if f.hasADS {
 		return
 	}
-	f.report(s.Resource, codeNoADS, s.SourcePath, "the config source is ads, but the bootstrap has no ads_config: "+s.Resource.Refusal(), "set dynamic_resources.ads_config in the bootstrap, or name a file with path_config_source")
+	f.report(s.Resource, problem{code: codeNoADS, path: s.SourcePath, message: "the config source is ads, but the bootstrap has no ads_config: " + s.Resource.Refusal(), help: "set dynamic_resources.ads_config in the bootstrap, or name a file with path_config_source"})
 }
 
 // resolve returns a path as this program has to open it.

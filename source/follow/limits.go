@@ -36,9 +36,13 @@ func (f *follower) directories() {
 		if second < 0 {
 			continue
 		}
-		f.report(list[second].Resource, codeSharedDirectory, sourcePath(list[second]),
-			fmt.Sprintf("%s watch the same directory: Envoy may read their changes in any order", strings.Join(types, ", ")), "give each file its own directory",
-			diag.Related{Position: list[0].Origin.Range(sourcePath(list[0])).Position, Message: list[0].Target.API + " watches it too"})
+		f.report(list[second].Resource, problem{
+			code:    codeSharedDirectory,
+			path:    sourcePath(list[second]),
+			message: fmt.Sprintf("%s watch the same directory: Envoy may read their changes in any order", strings.Join(types, ", ")),
+			help:    "give each file its own directory",
+			related: []diag.Related{{Position: list[0].Origin.Range(sourcePath(list[0])).Position, Message: list[0].Target.API + " watches it too"}},
+		})
 	}
 }
 
