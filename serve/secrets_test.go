@@ -50,7 +50,7 @@ func FuzzSecrets(f *testing.F) {
 	f.Fuzz(secretsAtRandom)
 }
 
-// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, or for the time that the environment says in XDSPUB_SECRETS
+// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, 2 with -short, or for the time that the environment says in XDSPUB_SECRETS
 // (scripts/soak), with random ones: the name of a test is its seed.
 func TestRandomSecrets(t *testing.T) {
 	run := func(seed uint64) {
@@ -58,7 +58,11 @@ func TestRandomSecrets(t *testing.T) {
 	}
 	text := os.Getenv("XDSPUB_SECRETS")
 	if text == "" {
-		for seed := range uint64(8) {
+		seeds := uint64(8)
+		if testing.Short() {
+			seeds = 2
+		}
+		for seed := range seeds {
 			run(seed)
 		}
 		return
