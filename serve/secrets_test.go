@@ -50,8 +50,8 @@ func FuzzSecrets(f *testing.F) {
 	f.Fuzz(secretsAtRandom)
 }
 
-// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, 2 with -short, or for the time that the environment says in XDSPUB_SECRETS
-// (scripts/soak), with random ones: the name of a test is its seed.
+// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, 2 with -short, or for the time that the environment says in
+// XDSPUB_SECRETS (scripts/soak), with random ones: the name of a test is its seed.
 func TestRandomSecrets(t *testing.T) {
 	run := func(seed uint64) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { secretsAtRandom(t, seed) })
