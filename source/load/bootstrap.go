@@ -212,7 +212,7 @@ func (d *decoder) bootstrapDocument(v value) {
 	members, ok := objectOf(v.text)
 	if !ok {
 		if m := v.doc.foreignText(); m != nil {
-			d.lose(m.finding(v.doc))
+			d.lose(m.finding(v.doc.textDocument))
 			return
 		}
 		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", KindOfJSON(v.text)), "write static_resources: or dynamic_resources: at the top"))

@@ -16,11 +16,6 @@ as node, admin, stats_sinks or layered_runtime, reaches no Envoy: it belongs int
 Envoy is started with. xdspub import makes a source tree of such a file, and a bootstrap of the rest.
 Where the file is that bootstrap, list it under ignore: in xdspub.yaml.`}
 
-	codeDuplicateKey = diag.Code{Name: "duplicate-key", Doc: `A mapping has a duplicate key.
-
-Envoy keeps the last of the two without an error, or a random one if one is in snake_case and one
-in camelCase. With two "resources:" lists in one file the first is lost (Envoy issue 16697).`}
-
 	codeEmptyFile = diag.Code{Name: "empty-file", Doc: `A resource file is empty.
 
 Envoy rejects an empty YAML file, and reads an empty .pb file or "{}" as an order to remove
@@ -36,13 +31,6 @@ A file such as cds.yaml.bak or cluster.conf would silently be missing.`}
 Protobuf strings are UTF-8. Envoy's YAML parser accepts other bytes in names and headers, which
 then match nothing. In a text proto, Envoy accepts escapes that do not produce UTF-8 (a warning), but
 not in a message inside an Any, such as a typed_config: it can't unpack that message.`}
-
-	codeInvalidValue = diag.Code{Name: "invalid-value", Doc: `A value has the wrong type or format for its field.
-
-The type is wrong (an object instead of a list, a number or an unquoted yes instead of text), the
-text can't be parsed (a duration, base64), or two fields of a oneof are set. Envoy rejects the
-whole file for some of these, and guesses the meaning of others; a source tree must leave nothing
-to guess.`}
 
 	codeInvalidWhen = diag.Code{Name: "invalid-when", Doc: `The xdspub.yaml of a folder has a when that means no clients, or another key.
 
@@ -88,24 +76,6 @@ warning).`}
 Envoy does not compare the wrapper's name with the resource's name, ignores ttl in files, and
 creates an empty resource (a cluster named "") from a wrapper without one. Dynamic parameter
 constraints select resources for each client; a file has no client.`}
-
-	codeSyntax = diag.Code{Name: "invalid-syntax", Doc: `A file is not valid YAML, JSON, text proto or binary proto.
-
-Envoy counts update_failure and keeps its configuration until it restarts: then it starts without
-these resources.`}
-
-	codeTooLarge = diag.Code{Name: "too-large", Doc: `A file, or what its YAML aliases expand to, is too large.
-
-Nested YAML aliases can turn a few lines into gigabytes. The limit is 128 MiB for a file and for a
-document with its aliases expanded, and 20,000,000 lines, commas and brackets for a file; 600,000
-for a YAML document that is not a plain list of resources.`}
-
-	codeUnknownDocument = diag.Code{Name: "unknown-document", Doc: `A document is not an xDS resource.
-
-A document must be a resource with an @type, a list of them, a DiscoveryResponse, or a Bootstrap,
-whose static_resources xdspub reads. For a file of another program, such as a Kubernetes object, a
-Compose file or the values of a Helm chart, the finding says what it is. To skip this file, list it
-under ignore: in xdspub.yaml.`}
 
 	codeUnknownEnum = diag.Code{Name: "unknown-enum-value", Doc: `An enum has no value of this name.
 

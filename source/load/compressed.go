@@ -22,7 +22,7 @@ type holder struct {
 	lent atomic.Pointer[weak.Pointer[content]]
 }
 
-func (s *source) content() *content {
+func (s *sourceText) content() *content {
 	h := &s.holder
 	if c := h.held.Load(); c != nil {
 		return c
@@ -41,7 +41,7 @@ func (h *holder) lend(c *content) {
 }
 
 // size is that of the text.
-func (s *source) size() int {
+func (s *sourceText) size() int {
 	if c := s.holder.held.Load(); c != nil {
 		return len(c.data)
 	}
@@ -49,7 +49,7 @@ func (s *source) size() int {
 }
 
 // holds reports whether the text is this one.
-func (s *source) holds(text []byte) bool {
+func (s *sourceText) holds(text []byte) bool {
 	return s.size() == len(text) && bytes.Equal(s.data(), text)
 }
 
@@ -79,7 +79,7 @@ func (p *compressor) compress(text []byte) (compressed []byte, err error) {
 
 // compress compresses the text of the source, unless somebody has asked where something stands in it:
 // what was made for that is kept. Others may use the source meanwhile.
-func (s *source) compress(p *compressor) {
+func (s *sourceText) compress(p *compressor) {
 	h := &s.holder
 	c := h.held.Load()
 	if c == nil || len(c.data) < worthCompressing || !c.isPlain() {
@@ -96,13 +96,11 @@ func (s *source) compress(p *compressor) {
 
 // isPlain reports whether the content follows from its text alone.
 func (c *content) isPlain() bool {
-	return c.asked.made.Load() == nil && !slices.ContainsFunc(c.documents, func(d *document) bool {
-		return d.isBootstrap || d.asked.made.Load() != nil
-	})
+	return c.asked.made.Load() == nil && !slices.ContainsFunc(c.documents, func(d *textDocument) bool { return d.asked.made.Load() != nil })
 }
 
 // decompressed is the content of a source that is compressed.
-func (s *source) decompressed() *content {
+func (s *sourceText) decompressed() *content {
 	data := make([]byte, s.holder.size)
 	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(s.holder.compressed)), data); err != nil {
 		panic(fmt.Sprintf("decompress %s: %v", s.name, err))

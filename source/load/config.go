@@ -111,10 +111,10 @@ func config(s *source) ([]Setting, diag.List) {
 // file is empty. It is not ok where it can't be read.
 func (d *decoder) settingsDocument() (doc *document, members map[string]json.RawMessage, ok bool) {
 	s := d.file.source
-	docs := s.split(s.content())
+	docs := s.documents()
 	switch len(docs) {
 	case 0:
-		if at := directiveIn(s.content().data); at >= 0 {
+		if at := directiveIn(s.data()); at >= 0 {
 			d.report(s.finding(codeSyntax, s.point(at), "a line that begins with % is a directive of YAML, and no document follows", ""))
 			return nil, nil, false
 		}

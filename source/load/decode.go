@@ -95,7 +95,7 @@ func (v value) field(name string, text []byte) value {
 func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
 	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path), false), message, help)
 	f.Path = string(v.path)
-	f.Sensitive = slices.ContainsFunc(steps(v.path), v.doc.source.mayBeSecret)
+	f.Sensitive = slices.ContainsFunc(steps(v.path), v.doc.source.MayBeSecret)
 	return f
 }
 
@@ -127,7 +127,7 @@ const documentHelp = `a document is a resource ("@type": …), a list of resourc
 // noObject is the finding about a document that is text, a number or nothing.
 func (v value) noObject() diag.Diagnostic {
 	if m := v.doc.foreignText(); m != nil {
-		return m.finding(v.doc)
+		return m.finding(v.doc.textDocument)
 	}
 	return v.finding(codeUnknownDocument, fmt.Sprintf("the document is %s, not an xDS resource", KindOfJSON(v.text)), documentHelp)
 }
@@ -237,7 +237,7 @@ func (d *decoder) response(v value, members map[string]json.RawMessage) {
 // bootstrap takes over the static resources of a Bootstrap, so that an existing
 // static configuration moves over. The rest of it is only checked: it stays in
 // the Envoy's own bootstrap. Lists that were decoded before are not in members.
-func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded yamlLists) {
+func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded map[string][]*file) {
 	v.doc.isBootstrap = true
 	key := "static_resources"
 	if !has(members, key) && has(members, "staticResources") {
@@ -262,8 +262,8 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 	}
 	d.message(v.at(in.path, without(lists, "listeners", "clusters", "secrets")), &bootstrapv3.Bootstrap_StaticResources{})
 	for _, s := range staticResources {
-		if l := decoded[s.name]; l != nil {
-			d.takeOver(l.parts)
+		if parts, ok := decoded[s.name]; ok {
+			d.takeOver(parts)
 			continue
 		}
 		raw := lists[s.name]
@@ -519,11 +519,6 @@ func (d *decoder) resource(v value, t *xds.Type, w *discoveryv3.Resource) {
 	d.accept(v, m, w, lost)
 }
 
-// maxDepth bounds how deeply messages are nested, an Any counting twice. Envoy
-// refuses JSON that is nested over 100 deep. Without a limit the time to read
-// nested Anys grows with the square of their depth.
-const maxDepth = 200
-
 // message decodes strictly into m, as far as that can be done, and reports all that is
 // wrong. lost is what m lacks of it. It is not ok where nothing could be read.
 func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
@@ -576,24 +571,6 @@ func splitType(text []byte) (url string, rest []byte, err error) {
 		err = fmt.Errorf("a resource is an object, this is %s", KindOfJSON(text))
 	}
 	return url, rest, err
-}
-
-// KindOfJSON says in words what a JSON value is.
-func KindOfJSON(text []byte) string {
-	switch jsontext.Value(text).Kind() {
-	case '{':
-		return "an object"
-	case '[':
-		return "a list"
-	case '"':
-		return "text"
-	case '0':
-		return "a number"
-	case 't', 'f':
-		return "a boolean"
-	default:
-		return "null"
-	}
 }
 
 func resourceTypes() string {

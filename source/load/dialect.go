@@ -59,33 +59,6 @@ func (d *decoder) firstOf(docs []*document) []*document {
 	return docs[:1]
 }
 
-// holdsOddNumber reports whether a text may hold a numberToGo, before it is parsed for
-// positions. oddNumber alone would take longer for a long text than its parser does.
-func holdsOddNumber(text []byte) bool {
-	for i, c := range text {
-		first := i // digit of the number
-		switch {
-		case i == 0:
-			continue
-		case (c == 'o' || c == 'b') && text[i-1] == '0':
-			first--
-		case c == '_':
-			for first > 0 && isHex(text[first-1]) {
-				first--
-			}
-			if isHexNumber := first > 0 && text[first-1] == 'x'; !isHexNumber && !isDigit(text[first]) {
-				continue // as in load_assignment
-			}
-		default:
-			continue
-		}
-		if oddNumber.Match(text[max(first-len(" -0x"), 0):min(i+len("o0"), len(text))]) {
-			return true
-		}
-	}
-	return false
-}
-
 // holdsOddDuration reports whether a text of JSON matches oddDuration; nearly every
 // resource is asked.
 func holdsOddDuration(text []byte) bool {
@@ -104,20 +77,11 @@ func holdsOddDuration(text []byte) bool {
 	}
 }
 
-func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
 func (d *document) readOtherwise(p diag.Range, message, help string) diag.Diagnostic {
 	return d.source.finding(codeReadOtherwise, p, message, help)
 }
 
 var (
-	// numberToGo is what YAML 1.1 of sigs.k8s.io/yaml takes for a number, and
-	// Envoy's parser for text.
-	numberToGo = regexp.MustCompile(`^[-+]?(?:0o[0-7_]+|0b[01_]+|0x[0-9a-fA-F]*_[0-9a-fA-F_]*|[0-9][0-9]*_[0-9_]*(?:\.[0-9_]*)?)$`)
-	// oddNumber finds where one may stand.
-	oddNumber = regexp.MustCompile(`[\s:\[,{-][-+]?(?:0o[0-7]|0b[01]|0x[0-9a-fA-F]*_|[0-9]+_)`)
 	// oddDuration is a duration of JSON that protojson reads and Envoy does not.
 	oddDuration = regexp.MustCompile(`"-?(?:\+[0-9.]*|\.[0-9]+|[0-9]+\.)s"`)
 )
@@ -225,26 +189,3 @@ func (d *decoder) structNumbers(v value, m proto.Message) {
 }
 
 var structs = xds.NewSearch("google.protobuf.Struct", "google.protobuf.Value")
-
-// nodeAt is the node of the value at a path, or nil.
-func (d *document) nodeAt(tokens []string) *yaml.Node {
-	f := d.yamlAt(tokens)
-	if !f.whole {
-		return nil
-	}
-	return f.value
-}
-
-// eachScalar calls f for every scalar that is written in the document.
-func (d *document) eachScalar(f func(*yaml.Node)) {
-	var look func(*yaml.Node)
-	look = func(n *yaml.Node) {
-		if n.Kind == yaml.ScalarNode {
-			f(n)
-		}
-		for _, c := range n.Content {
-			look(c)
-		}
-	}
-	look(d.yaml())
-}

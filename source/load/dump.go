@@ -70,7 +70,7 @@ func (d *Dump) Bootstrap(path xds.Path, text []byte) ([]*xds.Resource, diag.List
 	s := newSource(d.document.source.name, formatJSON, d.document.text).forEnvoy(d.envoy)
 	s.byEnvoy, s.isBootstrap = true, true
 	f := newFile(s)
-	(&decoder{file: f}).bootstrapDocument(value{doc: s.whole(s.content()), text: text, path: path})
+	(&decoder{file: f}).bootstrapDocument(value{doc: s.documents()[0], text: text, path: path})
 	if f.bootstrap == nil {
 		f.bootstrap = xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, &bootstrapv3.Bootstrap{})
 	}

@@ -85,8 +85,6 @@ func (d *document) fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Cor
 	}
 }
 
-const tooDeepHelp = "Envoy rejects what is nested more than 100 deep"
-
 // decodeError turns what protojson says of v into a finding at its place.
 func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 	reason, place := cleaned(err)
@@ -102,7 +100,7 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 // the key there, into a finding. field is how the source writes the field's name, here
 // what the API says of the path.
 func (v value) explain(reason string, path xds.Path, field string, key bool, here func() spot) diag.Diagnostic {
-	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), v.doc.source.mayBeSecret)}
+	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), v.doc.source.MayBeSecret)}
 	e := explanation{code: codeInvalidValue, key: key}
 	switch {
 	case unknownField.MatchString(reason):
@@ -296,7 +294,7 @@ func (s *source) refusal() string {
 // findingIn is a finding at a path of v, or where key is set at the key there.
 func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help string) diag.Diagnostic {
 	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path.Join(path)), key), message, help)
-	f.Sensitive = slices.ContainsFunc(steps(path), v.doc.source.mayBeSecret)
+	f.Sensitive = slices.ContainsFunc(steps(path), v.doc.source.MayBeSecret)
 	f.Path = string(v.path.Join(path))
 	if v.as != nil && v.as.t != nil {
 		f.Path = string(path)
@@ -358,15 +356,6 @@ func (s said) value(token string) string {
 	default:
 		return shorten(token)
 	}
-}
-
-// shorten cuts a text that someone put in place of a word.
-func shorten(text string) string {
-	const limit = 200
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return string([]rune(text)[:limit]) + "…"
 }
 
 // fieldOf is the name of the field at a path, or around a list element.

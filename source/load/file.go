@@ -51,11 +51,14 @@ func (f *file) giveUp() {
 	f.partial = true
 }
 
+// isOther reports whether the file was looked at only.
+func (f *file) isOther() bool { return f.source.format == formatOther && !f.found.isOutside }
+
 // size counts the bytes that were read: of a file that goes into several resources, and of what a
 // settings file says to resources with Constraints of their own, several times. What was looked at only
 // does not count.
 func (f *file) size() int64 {
-	if f == nil || f.source.format == formatOther {
+	if f == nil || f.isOther() {
 		return 0
 	}
 	n := f.source.size() + f.joined
@@ -67,7 +70,7 @@ func (f *file) size() int64 {
 
 // count is 1 for a resource file, 0 for a settings file, one that was looked at only, and for none.
 func (f *file) count() int {
-	if f == nil || f.source.format == formatOther || f.source.isSettings {
+	if f == nil || f.isOther() || f.source.isSettings {
 		return 0
 	}
 	return 1

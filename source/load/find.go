@@ -18,9 +18,12 @@ import (
 type entry struct {
 	path   string
 	format format
-	linked bool // by a link of its own
-	beyond bool // a link leads to it, or to a folder that it is in
-	single bool // somebody named it by itself
+	// isSettings says that it is the settings file of a folder, and isOutside that it is a folder that is no
+	// part of the tree.
+	isSettings, isOutside bool
+	linked                bool // by a link of its own
+	beyond                bool // a link leads to it, or to a folder that it is in
+	single                bool // somebody named it by itself
 	// clients are those that the file is for; nil for any, and before the settings files are read.
 	clients *clients
 }
@@ -153,7 +156,7 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 		if isDir = info.IsDir(); isDir {
 			in, inside, err := f.tree.locate(path)
 			if _, outside := errors.AsType[*OutsideError](err); outside {
-				f.found = append(f.found, entry{path: path, format: formatOutside, beyond: true})
+				f.found = append(f.found, entry{path: path, isOutside: true, beyond: true})
 				return nil
 			}
 			if err != nil {
@@ -165,8 +168,8 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	if isDir {
 		return f.folder(ctx, below, to)
 	}
-	if format := formatIn(path); format != formatOther || mayBeMistaken(path) {
-		f.found = append(f.found, entry{path: path, format: format, linked: linked, beyond: to.beyond})
+	if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
+		f.found = append(f.found, entry{path: path, format: format, isSettings: isSettings(path), linked: linked, beyond: to.beyond})
 	}
 	return nil
 }

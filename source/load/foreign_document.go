@@ -154,7 +154,7 @@ func (v value) notXDS(f foreign) diag.Diagnostic {
 	help := f.help
 	switch {
 	case help == "":
-		help = v.doc.source.removal()
+		help = v.doc.source.Removal()
 	case v.doc.source.byEnvoy:
 		help = strings.TrimSuffix(help, "; "+notOurs)
 	}
@@ -195,3 +195,16 @@ func typeMissing(members map[string]json.RawMessage) (help string, ok bool) {
 	}
 	return fmt.Sprintf(`it has the fields of a %s: write "@type": %s`, t.Message.Name(), t.URL()), true
 }
+
+// Removal implements Reader.
+func (s *source) Removal() string {
+	switch {
+	case s.isBootstrap:
+		return "give the bootstrap of an Envoy here"
+	case s.byEnvoy:
+		return responseHelp
+	}
+	return notOurs
+}
+
+const notOurs = "move it out of the source tree, or list it under ignore: in xdspub.yaml"

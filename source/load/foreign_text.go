@@ -35,7 +35,7 @@ var yamlOnly = regexp.MustCompile(`^(?:---|- |["'][@\w.-]+["']:|[\w.-]+:$)`)
 
 // foreignText is the mistake of a text that is of another kind than the file's suffix says. It is
 // asked only where the text can't be read as that.
-func (d *document) foreignText() *mistake {
+func (d *textDocument) foreignText() *mistake {
 	at, first := firstLine(d.text)
 	for _, kind := range foreignTexts {
 		if !kind.first.Match(first) {
@@ -47,14 +47,14 @@ func (d *document) foreignText() *mistake {
 			return nil // both begin with name: value
 		case kind.is == d.source.format || kind.is == formatJSON && d.source.format == formatYAML:
 			return nil
-		case d.source.onlyJSON:
+		case d.source.reader.OnlyJSON():
 			m.message, m.help = m.message+", and it has to be JSON", "write it as JSON"
 		case kind.is == formatOther:
 			m.message += ", and no configuration of Envoy"
-			m.help, m.isForeign = d.source.removal(), true
+			m.help, m.isForeign = d.source.reader.Removal(), true
 		default:
 			m.message += ", and its suffix says " + d.source.format.row().word
-			if m.help = "call the file …" + kind.is.row().suffixes[0]; d.source.byEnvoy {
+			if m.help = "call the file …" + kind.is.row().suffixes[0]; d.source.reader.ByEnvoy() {
 				m.help = "Envoy decides by the suffix: " + m.help
 			}
 		}
@@ -62,19 +62,6 @@ func (d *document) foreignText() *mistake {
 	}
 	return nil
 }
-
-// removal says what to do with a file that holds nothing for Envoy.
-func (s *source) removal() string {
-	switch {
-	case s.isBootstrap:
-		return "give the bootstrap of an Envoy here"
-	case s.byEnvoy:
-		return responseHelp
-	}
-	return notOurs
-}
-
-const notOurs = "move it out of the source tree, or list it under ignore: in xdspub.yaml"
 
 // firstLine is the first line of a text that is neither empty nor a comment, and where it stands.
 func firstLine(text []byte) (at int, line []byte) {

@@ -15,8 +15,6 @@ const (
 	formatJSON
 	formatText
 	formatBinary
-	formatOutside  // a folder that is no part of the tree
-	formatSettings // YAML, the settings file of a folder
 )
 
 // formatRow is what there is to know of a format that is read.
@@ -84,22 +82,6 @@ func (f format) row() formatRow {
 		}
 	}
 	return formatRow{}
-}
-
-// HasFormat reports whether the format of a file is known by its suffix.
-func HasFormat(path string) bool { return formatOf(path) != formatOther }
-
-// HoldsResources reports whether a file of a source tree is read as resources, by its name.
-func HoldsResources(path string) bool {
-	return !Hidden(filepath.Base(path)) && filepath.Base(path) != configName && HasFormat(path)
-}
-
-// formatIn is what a file that was found in a source tree is read as.
-func formatIn(path string) format {
-	if filepath.Base(path) == configName {
-		return formatSettings
-	}
-	return formatOf(path)
 }
 
 // Suffixes lists the suffixes of resource files for a person, as in ".json, .yaml or .pb".

@@ -5,42 +5,15 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xdspub/diag"
-	"xdspub/xds"
 )
 
-// jsonSource decodes a JSON file.
-func (d *decoder) jsonSource() {
-	s := d.file.source
-	if s.byEnvoy && s.marked {
-		d.report(s.finding(codeReadOtherwise, s.point(0), "Envoy does not read JSON with a byte order mark", "save the file without one"))
-	}
-	if len(bytes.TrimLeft(s.data(), jsonSpace)) == 0 {
-		return
-	}
-	doc := s.whole(s.content())
-	text := doc.text
-	if faults := notJSON(doc); len(faults) > 0 {
-		loose, ok := looseJSON(text)
-		if !s.byEnvoy || !ok {
-			d.report(faults...)
-			d.unreadable()
-			return
-		}
-		d.report(leniently(faults)...)
-		text = loose
-	}
-	d.document(doc, text)
-}
-
 // notJSON says why a text is no JSON, or which names of it are doubled.
-func notJSON(doc *document) diag.List {
+func notJSON(doc *textDocument) diag.List {
 	text := doc.text
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	err := dec.SkipValue()
@@ -61,9 +34,9 @@ func notJSON(doc *document) diag.List {
 }
 
 // doubledNames finds the names that stand twice in one object of a JSON text.
-func (d *document) doubledNames() (list diag.List) {
+func (d *textDocument) doubledNames() (list diag.List) {
 	help := "keep one: " + d.source.lastCounts()
-	if d.source.onlyJSON {
+	if d.source.reader.OnlyJSON() {
 		help = "keep one"
 	}
 	var look func(n jsonNode)
@@ -85,8 +58,8 @@ func (d *document) doubledNames() (list diag.List) {
 }
 
 // lastCounts says what Envoy does with two values of one name.
-func (s *source) lastCounts() string {
-	if s.byEnvoy {
+func (s *sourceText) lastCounts() string {
+	if s.reader.ByEnvoy() {
 		return "Envoy uses the last without an error"
 	}
 	return "Envoy would use the last without an error"
@@ -94,7 +67,7 @@ func (s *source) lastCounts() string {
 
 const jsonSpace = " \t\r\n"
 
-func jsonError(doc *document, err error) diag.Diagnostic {
+func jsonError(doc *textDocument, err error) diag.Diagnostic {
 	offset, reason := len(doc.text), err.Error()
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -104,14 +77,6 @@ func jsonError(doc *document, err error) diag.Diagnostic {
 		}
 	}
 	return doc.jsonMistake(offset, reason).finding(doc)
-}
-
-func pointerTokens(p jsontext.Pointer) []string {
-	var tokens []string
-	for t := range p.Tokens() {
-		tokens = append(tokens, t)
-	}
-	return tokens
 }
 
 // jsonNode is one value of a JSON text and where it stands.
@@ -163,7 +128,7 @@ const longValue = 4 << 10
 
 // members are the children of a value, without what is in them. A finding must not have the
 // tree of the whole text made.
-func (d *document) members(n jsonNode) []jsonNode {
+func (d *textDocument) members(n jsonNode) []jsonNode {
 	if n.end-n.value < longValue {
 		return membersIn(d.text, n)
 	}
@@ -234,38 +199,4 @@ func (n jsonNode) child(token string) *jsonNode {
 // valueStart skips what stands between two tokens.
 func valueStart(text []byte, offset int) int {
 	return len(text) - len(bytes.TrimLeft(text[min(offset, len(text)):], jsonSpace+",:"))
-}
-
-// pathAt is the path of the token at an offset, and whether that token is a key.
-func pathAt(text []byte, offset int) (path xds.Path, key bool) {
-	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
-	for int(dec.InputOffset()) <= offset {
-		if _, err := dec.ReadToken(); err != nil {
-			break
-		}
-	}
-	path = stackPath(dec)
-	kind, n := dec.StackIndex(dec.StackDepth())
-	return path, kind == '{' && n%2 == 1
-}
-
-// stackPath is the path of the token that was read last.
-func stackPath(dec *jsontext.Decoder) (path xds.Path) {
-	for i, token := range pointerTokens(dec.StackPointer()) {
-		switch kind, _ := dec.StackIndex(i + 1); {
-		case kind == '[':
-			index, _ := strconv.Atoi(token)
-			path = path.Index(index)
-		case isName(token):
-			path = path.Field(token)
-		default:
-			path = path.Key(token)
-		}
-	}
-	return path
-}
-
-// isName reports whether a key can be the name of a field.
-func isName(key string) bool {
-	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return r != '_' && r != '@' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

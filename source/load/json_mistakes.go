@@ -10,7 +10,7 @@ import (
 
 // jsonMistake is what is wrong at an offset where a text is no JSON; reason is what the parser
 // says.
-func (d *document) jsonMistake(offset int, reason string) *mistake {
+func (d *textDocument) jsonMistake(offset int, reason string) *mistake {
 	if strings.Contains(reason, "max depth") {
 		return &mistake{at: span{offset, offset}, message: "the file is nested too deeply", help: tooDeepHelp}
 	}
@@ -34,7 +34,7 @@ func (d *document) jsonMistake(offset int, reason string) *mistake {
 	switch {
 	case r == '/' || r == '#':
 		help := "remove it"
-		if !d.source.onlyJSON {
+		if !d.source.reader.OnlyJSON() {
 			help += ", or write the file in YAML"
 		}
 		return &mistake{at: span{offset, lineEnd}, message: "JSON has no comments", help: help}
@@ -59,7 +59,7 @@ func (d *document) jsonMistake(offset int, reason string) *mistake {
 }
 
 // behindJSON is the mistake of what follows the end of the document.
-func (d *document) behindJSON(offset int) *mistake {
+func (d *textDocument) behindJSON(offset int) *mistake {
 	if m := notYetText(d.text, offset+1); m != nil {
 		return m
 	}
@@ -81,7 +81,7 @@ func (d *document) behindJSON(offset int) *mistake {
 }
 
 // inJSONText is the mistake of a text in quotes.
-func (d *document) inJSONText(s bracketScan, offset int, reason string) *mistake {
+func (d *textDocument) inJSONText(s bracketScan, offset int, reason string) *mistake {
 	switch c := d.text[offset]; {
 	case strings.Contains(reason, "surrogate"):
 		return &mistake{at: span{offset, offset}, message: "the text has only half of a character that needs two escapes", help: "write both of its \\u…, or the character itself"}
@@ -96,7 +96,7 @@ func (d *document) inJSONText(s bracketScan, offset int, reason string) *mistake
 }
 
 // behindJSONValue is the mistake of what follows a value, and neither ends the list nor goes on.
-func (d *document) behindJSONValue(s bracketScan, offset int) *mistake {
+func (d *textDocument) behindJSONValue(s bracketScan, offset int) *mistake {
 	c := d.text[offset]
 	between := d.text[s.end:offset]
 	switch {
@@ -113,7 +113,7 @@ func (d *document) behindJSONValue(s bracketScan, offset int) *mistake {
 }
 
 // badJSONValue is the mistake of a name or a value that begins with a wrong character.
-func (d *document) badJSONValue(s bracketScan, here span, r rune) *mistake {
+func (d *textDocument) badJSONValue(s bracketScan, here span, r rune) *mistake {
 	word := d.text[here.from:]
 	if end := bytes.IndexAny(word, " \t\r\n,:]}\""); end > 0 {
 		word = word[:end]

@@ -3,6 +3,8 @@ package load
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The functions here take JSON apart that was read before: they look for no faults in it, copy
@@ -145,4 +147,57 @@ func valueEnd(text []byte, pos int) int {
 		}
 	}
 	return len(text)
+}
+
+// KindOfJSON says in words what a JSON value is.
+func KindOfJSON(text []byte) string {
+	switch jsontext.Value(text).Kind() {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "text"
+	case '0':
+		return "a number"
+	case 't', 'f':
+		return "a boolean"
+	default:
+		return "null"
+	}
+}
+
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// membersOf are the members of an object, in order.
+func membersOf(raw jsontext.Value) (list []member) {
+	eachMember(raw, func(m jsonMember) bool {
+		list = append(list, member{m.name, jsontext.Value(m.value)})
+		return true
+	})
+	return list
+}
+
+func object(members []member) jsontext.Value {
+	out := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out, _ = jsontext.AppendQuote(out, m.name) // was read as a string: can be written
+		out = append(append(out, ':'), m.value...)
+	}
+	return append(out, '}')
+}
+
+// jsonText is the text that a JSON string holds, nothing for any other value.
+func jsonText(raw jsontext.Value) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
 }

@@ -109,20 +109,6 @@ func (r rewriter) any(raw jsontext.Value, at xds.Path) jsontext.Value {
 	return r.object(mt.Descriptor(), raw, at)
 }
 
-type member struct {
-	name  string
-	value jsontext.Value
-}
-
-// membersOf are the members of an object, in order.
-func membersOf(raw jsontext.Value) (list []member) {
-	eachMember(raw, func(m jsonMember) bool {
-		list = append(list, member{m.name, jsontext.Value(m.value)})
-		return true
-	})
-	return list
-}
-
 func (r rewriter) object(md protoreflect.MessageDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
 	fieldOf := func(name string) protoreflect.FieldDescriptor {
 		if fd := md.Fields().ByJSONName(name); fd != nil {
@@ -145,18 +131,6 @@ func (r rewriter) object(md protoreflect.MessageDescriptor, raw jsontext.Value, 
 		out = append(out, m)
 	}
 	return object(out)
-}
-
-func object(members []member) jsontext.Value {
-	out := []byte{'{'}
-	for i, m := range members {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out, _ = jsontext.AppendQuote(out, m.name) // was read as a string: can be written
-		out = append(append(out, ':'), m.value...)
-	}
-	return append(out, '}')
 }
 
 func (r rewriter) field(fd protoreflect.FieldDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
@@ -245,24 +219,7 @@ func (r rewriter) bareText(at xds.Path) (string, bool) {
 	return n.Value, isText(n)
 }
 
-var (
-	wholeNumber = regexp.MustCompile(`^[-+]?(?:0x[0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)$`)
-	yamlBoolean = regexp.MustCompile(`^(?:[yn]|[YN]|[Yy]es|YES|[Nn]o|NO|[Tt]rue|TRUE|[Ff]alse|FALSE|[Oo]n|ON|[Oo]ff|OFF)$`)
-	yamlTrue    = regexp.MustCompile(`^(?:[yY]|[Yy]es|YES|[Tt]rue|TRUE|[Oo]n|ON)$`)
-	yamlNull    = regexp.MustCompile(`^(?:~|[Nn]ull|NULL|)$`)
-)
-
-// isText reports whether Envoy takes a scalar of YAML for text. It ignores tags.
-func isText(n *yaml.Node) bool {
-	if n.Style&^yaml.TaggedStyle != 0 {
-		return true
-	}
-	if wholeNumber.MatchString(n.Value) {
-		_, err := strconv.ParseInt(n.Value, 0, 32)
-		return err != nil
-	}
-	return !yamlBoolean.MatchString(n.Value) && !yamlNull.MatchString(n.Value)
-}
+var ()
 
 func boolean(text string, raw jsontext.Value) jsontext.Value {
 	switch strings.ToLower(text) {
@@ -370,61 +327,3 @@ func parts(raw jsontext.Value) (*durationpb.Duration, bool) {
 }
 
 var zerosInFront = regexp.MustCompile(`^("-?)0+([0-9].*)$`)
-
-// readByEnvoy is a YAML document as Envoy has it, for one that is more than JSON can
-// say: without keys that it ignores, the last of equal keys, and text for what is no
-// number to Envoy. It is false
-// where that can't be told.
-func (d *document) readByEnvoy() ([]byte, bool) {
-	root := d.yaml()
-	if root == nil || d.expandsTooFar() {
-		return nil, false
-	}
-	ok := true
-	var write func(n *yaml.Node) jsontext.Value
-	write = func(n *yaml.Node) jsontext.Value {
-		switch n.Kind {
-		case yaml.AliasNode:
-			return write(n.Alias)
-		case yaml.SequenceNode:
-			out := []byte{'['}
-			for i, c := range n.Content {
-				if i > 0 {
-					out = append(out, ',')
-				}
-				out = append(out, write(c)...)
-			}
-			return append(out, ']')
-		case yaml.MappingNode:
-			var members []member
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				if isIgnored(n.Content[i]) {
-					continue
-				}
-				ok = ok && n.Content[i].Kind == yaml.ScalarNode && !isMerge(n.Content[i])
-				name := keyText(n.Content[i])
-				members = slices.DeleteFunc(members, func(m member) bool { return m.name == name })
-				members = append(members, member{name, write(n.Content[i+1])})
-			}
-			return object(members)
-		}
-		return scalar(n)
-	}
-	text := write(root)
-	return text, ok
-}
-
-// scalar is a scalar of YAML as Envoy reads it.
-func scalar(n *yaml.Node) jsontext.Value {
-	switch {
-	case isText(n):
-		text, _ := json.Marshal(n.Value) // text: can be written
-		return text
-	case yamlNull.MatchString(n.Value):
-		return jsontext.Value("null")
-	case wholeNumber.MatchString(n.Value):
-		whole, _ := strconv.ParseInt(n.Value, 0, 32) // isText has parsed it
-		return jsontext.Value(strconv.FormatInt(whole, 10))
-	}
-	return strconv.AppendBool(nil, yamlTrue.MatchString(n.Value))
-}

@@ -10,8 +10,6 @@ import (
 // Limits of a source tree. A tree of 100,000 clusters, of 80 MB in one file or in
 // 200,000, stays far below them.
 const (
-	// MaxBytes bounds a file, and what its aliases expand to.
-	MaxBytes = 128 << 20
 	// MaxTotal bounds the bytes of all files of a tree.
 	MaxTotal = 512 << 20
 	// MaxNames bounds the files and folders of a tree, those that are ignored among

@@ -146,11 +146,11 @@ func (l *Loader) open(root string) (t *tree, single bool, err error) {
 
 // apart returns the settings files among entries, and the others.
 func apart(found []entry) (settings, others []entry) {
-	if !slices.ContainsFunc(found, func(e entry) bool { return e.format == formatSettings }) {
+	if !slices.ContainsFunc(found, func(e entry) bool { return e.isSettings }) {
 		return nil, found
 	}
 	for _, e := range found {
-		if e.format == formatSettings {
+		if e.isSettings {
 			settings = append(settings, e)
 		} else {
 			others = append(others, e)
@@ -273,19 +273,19 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	var read bytesOf
 	var err error
 	switch {
+	case e.isOutside:
+		_, _, err := t.locate(e.path)
+		return unread(e, cmp.Or(err, errTurned))
 	case e.format == formatOther:
 		read = t.peek(e.path)
 		f := newSource(e.path, formatOther, read.data).decode(t)
 		f.found, f.stamp = e, read.stamp
 		return f, nil
-	case e.format == formatSettings:
+	case e.isSettings:
 		read, err = in.read(e.path, maxConfig)
 		if _, outside := errors.AsType[*OutsideError](err); outside && t.isRoot(e.path) {
 			err = nil // TreeConfig refuses it, unless somebody trusts it
 		}
-	case e.format == formatOutside:
-		_, _, err := t.locate(e.path)
-		return unread(e, cmp.Or(err, errTurned))
 	case e.single:
 		if text, _, ok := l.overlay.text(e.path); ok {
 			read.data = text
@@ -299,7 +299,7 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		return unread(e, err)
 	}
 	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
-	s.streams, s.clients = l.options.Streams, e.clients
+	s.streams, s.clients, s.isSettings = l.options.Streams, e.clients, e.isSettings
 	f := known
 	if f != nil && !f.unread && f.source.holds(s.data()) && f.upToDate(t) {
 		t.takeFile(f)
@@ -342,8 +342,10 @@ func unread(e entry, err error) (*file, error) {
 	} else {
 		return nil, err
 	}
-	f := newFile(newSource(e.path, e.format, nil))
-	f.found, f.unread, f.partial, f.clientsUnknown = e, true, true, e.format == formatSettings
+	s := newSource(e.path, e.format, nil)
+	s.isSettings = e.isSettings
+	f := newFile(s)
+	f.found, f.unread, f.partial, f.clientsUnknown = e, true, true, e.isSettings
 	f.findings.Add(d)
 	return f, nil
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"xdspub/diag"
 )
@@ -22,7 +23,7 @@ type otherPlace struct {
 }
 
 // finding is the mistake as one.
-func (m mistake) finding(d *document) diag.Diagnostic {
+func (m mistake) finding(d *textDocument) diag.Diagnostic {
 	code := codeSyntax
 	if m.isForeign {
 		code = codeUnknownDocument
@@ -64,3 +65,17 @@ func copied(at span, message, help string) *mistake {
 func proseQuote(at span, r rune, format string) *mistake {
 	return copied(at, fmt.Sprintf("%c is not a quote in %s", r, format), `write " in its place`)
 }
+
+const tooDeepHelp = "Envoy rejects what is nested more than 100 deep"
+
+// shorten cuts a text that someone put in place of a word.
+func shorten(text string) string {
+	const limit = 200
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return string([]rune(text)[:limit]) + "…"
+}
+
+// curlyQuotes are those of word processors.
+const curlyQuotes = "“”„‘’«»"

@@ -67,8 +67,8 @@ func (f *finder) unsaved() {
 			continue
 		}
 		path := filepath.Join(f.tree.root, below)
-		if format := formatIn(path); format != formatOther || mayBeMistaken(path) {
-			f.found = append(f.found, entry{path: path, format: format})
+		if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
+			f.found = append(f.found, entry{path: path, format: format, isSettings: isSettings(path)})
 		}
 	}
 }

@@ -18,7 +18,7 @@ type PlainJSON struct{ document *document }
 func ParseJSON(name string, data []byte) (*PlainJSON, diag.List) {
 	s := newSource(name, formatJSON, data)
 	s.onlyJSON = true
-	j := &PlainJSON{s.whole(s.content())}
+	j := &PlainJSON{s.documents()[0]}
 	if s.marked {
 		return j, diag.List{s.finding(codeSyntax, s.point(0), "JSON has no byte order mark", "save the file without one")}
 	}
@@ -26,7 +26,7 @@ func ParseJSON(name string, data []byte) (*PlainJSON, diag.List) {
 	if d.invalidUTF8() {
 		return j, d.file.diagnostics()
 	}
-	return j, notJSON(j.document)
+	return j, notJSON(j.document.textDocument)
 }
 
 // Finding returns a finding about the value at a path, or where key is set about its key. A path

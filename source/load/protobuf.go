@@ -25,7 +25,7 @@ func (d *decoder) binarySource() {
 		return
 	}
 	d.any = true
-	doc := s.whole(s.content())
+	doc := s.documents()[0]
 	if s.isBootstrap {
 		b := &bootstrapv3.Bootstrap{}
 		if err := s.resolver().binary().Unmarshal(doc.text, b); err != nil {

@@ -11,35 +11,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xdspub/diag"
-	"xdspub/xds"
 )
 
 // span is a part of a document: the offsets of its first byte and behind its last one.
 type span struct{ from, to int }
 
-// Range implements xds.Origin.
-func (o origin) Range(path xds.Path) diag.Range {
-	return o.document().rangeOf(steps(o.base.Join(path)), false)
-}
-
-// Constraints implements xds.Origin.
-func (o origin) Constraints(own bool) diag.Range {
-	if c := o.source.clients; !own && c != nil {
-		return c.at
-	}
-	wrapper := steps(o.base)
-	wrapper = wrapper[:max(0, len(wrapper)-1)]
-	return o.document().rangeOf(append(wrapper, "resource_name"), false)
-}
-
-// Correct implements xds.Origin.
-func (o origin) Correct(path xds.Path, c diag.Correction) (diag.Edit, bool) {
-	return o.document().correct(steps(o.base.Join(path)), false, c)
-}
-
 // rangeOf finds the value at a path, or where key is set its key. A path that
 // the source does not have gives the nearest value around it.
-func (d *document) rangeOf(tokens []string, key bool) diag.Range {
+func (d *textDocument) rangeOf(tokens []string, key bool) diag.Range {
 	switch d.source.format {
 	case formatJSON:
 		return d.span(d.jsonSpan(tokens, key))
@@ -57,12 +36,12 @@ func (d *document) rangeOf(tokens []string, key bool) diag.Range {
 func fileRange(name string) diag.Range { return diag.PointAt(diag.Position{File: name}) }
 
 // point is the empty range at a byte offset into the document's text, span that of a part.
-func (d *document) point(offset int) diag.Range { return d.span(span{offset, offset}) }
-func (d *document) span(s span) diag.Range      { return d.source.span(d.offset+s.from, d.offset+s.to) }
+func (d *textDocument) point(offset int) diag.Range { return d.span(span{offset, offset}) }
+func (d *textDocument) span(s span) diag.Range      { return d.source.span(d.offset+s.from, d.offset+s.to) }
 
 // point is the empty range at a byte offset into the source, span that of a part.
-func (s *source) point(offset int) diag.Range { return s.span(offset, offset) }
-func (s *source) span(from, to int) diag.Range {
+func (s *sourceText) point(offset int) diag.Range { return s.span(offset, offset) }
+func (s *sourceText) span(from, to int) diag.Range {
 	start := s.at(from)
 	if to <= from {
 		return diag.PointAt(start)
@@ -79,7 +58,7 @@ type literal struct {
 
 // correct is the edit that corrects a word in the value at a path, in the type URL of an Any
 // there, or where key is set in the key. It is not ok where the path does not lead to text of its own that has the wrong word.
-func (d *document) correct(tokens []string, key bool, c diag.Correction) (e diag.Edit, ok bool) {
+func (d *textDocument) correct(tokens []string, key bool, c diag.Correction) (e diag.Edit, ok bool) {
 	l, ok := d.literalAt(tokens, key)
 	if !ok && !key {
 		l, ok = d.literalAt(append(slices.Clip(tokens), typeURL), false)
@@ -91,7 +70,7 @@ func (d *document) correct(tokens []string, key bool, c diag.Correction) (e diag
 }
 
 // literalAt is the key or the scalar at a path, which leads to it alone.
-func (d *document) literalAt(tokens []string, key bool) (literal, bool) {
+func (d *textDocument) literalAt(tokens []string, key bool) (literal, bool) {
 	switch d.source.format {
 	case formatJSON:
 		return d.literalJSON(tokens, key)
@@ -104,7 +83,7 @@ func (d *document) literalAt(tokens []string, key bool) (literal, bool) {
 }
 
 // has reports whether the document has a key or a value at a path.
-func (d *document) has(tokens []string) bool {
+func (d *textDocument) has(tokens []string) bool {
 	switch d.source.format {
 	case formatJSON:
 		_, whole := d.jsonAt(tokens)
@@ -119,7 +98,7 @@ func (d *document) has(tokens []string) bool {
 const typeURL = "type_url"
 
 // edit corrects a word in a literal: all of it, or a part that needs no quotes.
-func (d *document) edit(l literal, c diag.Correction) (e diag.Edit, ok bool) {
+func (d *textDocument) edit(l literal, c diag.Correction) (e diag.Edit, ok bool) {
 	raw := string(d.text[l.from:l.to])
 	if l.means == c.Wrong {
 		text, ok := d.source.spelled(raw, c.Right)
@@ -144,7 +123,7 @@ var (
 
 // spelled is a text in the format of the source, with quotes where the literal that it takes
 // the place of has some.
-func (s *source) spelled(instead, text string) (literal string, ok bool) {
+func (s *sourceText) spelled(instead, text string) (literal string, ok bool) {
 	quote := byte(0)
 	if instead != "" && (instead[0] == '"' || instead[0] == '\'') {
 		quote = instead[0]
@@ -164,7 +143,7 @@ func (s *source) spelled(instead, text string) (literal string, ok bool) {
 }
 
 // jsonAt is the value at a path of a JSON document, or the nearest around it.
-func (d *document) jsonAt(tokens []string) (n jsonNode, whole bool) {
+func (d *textDocument) jsonAt(tokens []string) (n jsonNode, whole bool) {
 	n = jsonNode{key: -1, value: valueStart(d.text, 0), end: len(bytes.TrimRight(d.text, jsonSpace))}
 	for _, token := range tokens {
 		n.children = d.members(n)
@@ -178,7 +157,7 @@ func (d *document) jsonAt(tokens []string) (n jsonNode, whole bool) {
 }
 
 // jsonSpan is where the value at a path stands, or its name.
-func (d *document) jsonSpan(tokens []string, key bool) span {
+func (d *textDocument) jsonSpan(tokens []string, key bool) span {
 	n, whole := d.jsonAt(tokens)
 	if key && whole && n.key >= 0 {
 		return span{n.key, endOfQuoted(d.text, n.key)}
@@ -186,7 +165,7 @@ func (d *document) jsonSpan(tokens []string, key bool) span {
 	return span{n.value, n.end}
 }
 
-func (d *document) literalJSON(tokens []string, key bool) (l literal, ok bool) {
+func (d *textDocument) literalJSON(tokens []string, key bool) (l literal, ok bool) {
 	n, whole := d.jsonAt(tokens)
 	if last := len(tokens) - 1; !whole && last >= 0 && tokens[last] == typeURL {
 		n, whole = d.jsonAt(append(tokens[:last:last], "@type"))
@@ -221,7 +200,7 @@ func endOfQuoted(text []byte, at int) int {
 	return len(text)
 }
 
-func (d *document) literalText(tokens []string, key bool) (l literal, ok bool) {
+func (d *textDocument) literalText(tokens []string, key bool) (l literal, ok bool) {
 	n, whole := d.tree().find(d.text, tokens)
 	switch last := len(tokens) - 1; {
 	case !whole && last >= 0 && tokens[last] == typeURL:

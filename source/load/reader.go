@@ -265,15 +265,6 @@ func (r *reader) noType(n *jsonNode, p place) bool {
 	return false
 }
 
-// jsonText is the text that a JSON string holds, nothing for any other value.
-func jsonText(raw jsontext.Value) string {
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return ""
-	}
-	return text
-}
-
 // payload reads a message with a form of its own in an Any. Without a value it is the
 // empty one, to Envoy's parser too.
 func (r *reader) payload(md protoreflect.MessageDescriptor, n *jsonNode, p place, special bool) {

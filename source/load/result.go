@@ -59,7 +59,7 @@ func (r *Result) FileCount() int { return r.count }
 // nobody would take for resources, such as .md and .go.
 func (r *Result) Unread() (paths []string) {
 	for _, f := range r.files {
-		if f.source.format == formatOther {
+		if f.isOther() {
 			paths = append(paths, f.source.name)
 		}
 	}

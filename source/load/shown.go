@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"xdspub/diag"
 	"xdspub/xds"
 )
 
 // Shows implements xds.Origin. A line is shown if no field around the value is for secrets, and if the line
 // itself has nothing but fields of the API that are for none. A line of any other form is not shown.
 func (o origin) Shows(path xds.Path) bool {
-	if slices.ContainsFunc(steps(o.base.Join(path)), o.source.mayBeSecret) {
+	if slices.ContainsFunc(steps(o.base.Join(path)), o.source.MayBeSecret) {
 		return false
 	}
 	line, ok := o.source.line(o.Range(path).Line)
@@ -32,9 +33,29 @@ func (s *source) isHarmless(line string) bool {
 		return false
 	}
 	for _, found := range fieldOnLine.FindAllStringSubmatch(line, -1) {
-		if name := found[1]; name == "key" || name == "value" || name == "raw_value" || !xds.IsFieldName(name) || s.mayBeSecret(name) {
+		if name := found[1]; name == "key" || name == "value" || name == "raw_value" || !xds.IsFieldName(name) || s.MayBeSecret(name) {
 			return false
 		}
 	}
 	return true
+}
+
+// Range implements xds.Origin.
+func (o origin) Range(path xds.Path) diag.Range {
+	return o.document().rangeOf(steps(o.base.Join(path)), false)
+}
+
+// Constraints implements xds.Origin.
+func (o origin) Constraints(own bool) diag.Range {
+	if c := o.source.clients; !own && c != nil {
+		return c.at
+	}
+	wrapper := steps(o.base)
+	wrapper = wrapper[:max(0, len(wrapper)-1)]
+	return o.document().rangeOf(append(wrapper, "resource_name"), false)
+}
+
+// Correct implements xds.Origin.
+func (o origin) Correct(path xds.Path, c diag.Correction) (diag.Edit, bool) {
+	return o.document().correct(steps(o.base.Join(path)), false, c)
 }

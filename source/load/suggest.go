@@ -137,9 +137,6 @@ func (s spot) suggestField(name string) string {
 	return ""
 }
 
-// curlyQuotes are those of word processors.
-const curlyQuotes = "“”„‘’«»"
-
 // nearestField is the field that a name is most like, nil where none is like it.
 func nearestField(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	name = strings.NewReplacer("-", "_", " ", "_").Replace(name)

@@ -23,7 +23,7 @@ var header = regexp.MustCompile(`^[ \t]*#[ \t]*proto-message:[ \t]*(\S+)`)
 // textSource decodes a text proto: a DiscoveryResponse, or what its header names.
 func (d *decoder) textSource() {
 	s := d.file.source
-	doc := s.whole(s.content())
+	doc := s.documents()[0]
 	root := doc.tree()
 	if root.tooDeep >= 0 {
 		d.lose(s.finding(codeInvalidValue, doc.point(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
@@ -120,7 +120,7 @@ func (d *document) textError(m proto.Message, text []byte, err error) diag.Diagn
 		offset = offsetOf(text, place.line, place.column)
 	}
 	here, names := d.textSpot(m, offset)
-	said := said{field: "the value", secret: slices.ContainsFunc(names, d.source.mayBeSecret) || m.ProtoReflect().Descriptor().FullName() == xds.Secret.Message}
+	said := said{field: "the value", secret: slices.ContainsFunc(names, d.source.MayBeSecret) || m.ProtoReflect().Descriptor().FullName() == xds.Secret.Message}
 	if len(names) > 0 {
 		said.field = names[len(names)-1]
 	}

@@ -7,7 +7,7 @@ import (
 
 // textMistake is what is wrong at an offset where a text is no text proto; reason is what the
 // parser says.
-func (d *document) textMistake(offset int, reason string) *mistake {
+func (d *textDocument) textMistake(offset int, reason string) *mistake {
 	offset = min(offset, len(d.text))
 	end := offset + lineLength(d.text[offset:])
 	if m := notYetText(d.text, end); m != nil {

@@ -66,7 +66,7 @@ func (p textPlace) in(md protoreflect.MessageDescriptor) textPlace {
 
 func (p textPlace) at(name string, fd protoreflect.FieldDescriptor) textPlace {
 	p.path, p.field = p.path.Field(name), fd
-	p.secret = p.secret || p.source.mayBeSecret(name)
+	p.secret = p.secret || p.source.MayBeSecret(name)
 	return p
 }
 

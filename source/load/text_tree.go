@@ -5,9 +5,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // textNode is one field of a text proto, or one element of its list, and where it
@@ -159,15 +156,6 @@ func entryOf(text []byte, values []*textNode, key string) *textNode {
 // isEntry reports whether a message looks like an entry of a map.
 func (n *textNode) isEntry() bool {
 	return len(n.children) == 2 && len(n.named("key")) == 1 && len(n.named("value")) == 1
-}
-
-// unquoted is the text of a scalar: literals that stand side by side are one.
-func unquoted(literal []byte) string {
-	var v wrapperspb.StringValue
-	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) == nil {
-		return v.GetValue()
-	}
-	return string(literal)
 }
 
 // leadingTo are the nodes around an offset, from the outside in.

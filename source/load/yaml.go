@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -13,47 +12,6 @@ import (
 
 	"xdspub/diag"
 )
-
-// yamlSource decodes each document of a YAML file.
-func (d *decoder) yamlSource() {
-	if s := d.file.source; s.byEnvoy {
-		s.content().data = withoutTabs(s.data())
-	}
-	docs := d.file.source.split(d.file.source.content())
-	if d.file.source.byEnvoy {
-		docs = d.firstOf(docs)
-	}
-	for _, doc := range docs {
-		if d.enough() {
-			return
-		}
-		if !d.long(doc) && !d.tooManyAtOnce(doc) {
-			d.whole(doc)
-		}
-	}
-}
-
-// whole decodes a document in one go.
-func (d *decoder) whole(doc *document) {
-	json, findings := doc.toJSON()
-	readable := len(findings) == 0
-	if doc.source.byEnvoy && readable && doc.ignores() {
-		json, readable = doc.readByEnvoy()
-	}
-	if doc.source.byEnvoy && !readable && !slices.ContainsFunc(findings, func(f diag.Diagnostic) bool {
-		return f.Code != codeDuplicateKey.Name && f.Code != codeInvalidValue.Name
-	}) {
-		if json, readable = doc.readByEnvoy(); readable {
-			findings = leniently(findings)
-		}
-	}
-	d.report(findings...)
-	if !readable {
-		d.unreadable()
-	} else if string(json) != "null" {
-		d.document(doc, json)
-	}
-}
 
 // withoutTabs writes spaces for the tabs on lines that hold nothing, or a comment: Envoy's
 // parser reads over such lines, unless a scalar could go on there.
@@ -80,7 +38,7 @@ func withoutTabs(text []byte) []byte {
 }
 
 // toJSON is the document as JSON, or the reasons why it is none.
-func (d *document) toJSON() ([]byte, diag.List) {
+func (d *textDocument) toJSON() ([]byte, diag.List) {
 	json, findings := d.parsed()
 	if len(findings) == 0 && d.mayEndEarly() {
 		if at, ok := d.secondRoot(); ok {
@@ -95,7 +53,7 @@ func (d *document) toJSON() ([]byte, diag.List) {
 }
 
 // parsed is toJSON for a document whose root is known to end where its text does.
-func (d *document) parsed() ([]byte, diag.List) {
+func (d *textDocument) parsed() ([]byte, diag.List) {
 	if json, ok := plainJSON(d.text); ok {
 		return json, nil
 	}
@@ -119,9 +77,9 @@ func (d *document) parsed() ([]byte, diag.List) {
 // split cuts a YAML file into documents. A line that begins with --- always
 // starts one: inside a scalar the marker is not allowed. sigs.k8s.io/yaml and
 // Envoy read only the first document of a file.
-func (s *source) split(c *content) []*document {
+func (s *sourceText) split(c *content) []*textDocument {
 	data := c.data
-	var docs []*document
+	var docs []*textDocument
 	start, content := 0, false
 	cut := func(end int) {
 		if content {
@@ -185,7 +143,7 @@ func isMarker(line []byte, marker string) bool {
 // mayEndEarly reports whether the root of the document could be followed by more
 // that the parser never looks at: a root that is in flow style or indented is
 // complete before the text is.
-func (d *document) mayEndEarly() bool {
+func (d *textDocument) mayEndEarly() bool {
 	for rest := d.text; len(rest) > 0; {
 		n := yamlLine(rest)
 		line := rest[:n]
@@ -203,7 +161,7 @@ func (d *document) mayEndEarly() bool {
 }
 
 // secondRoot is the place of what follows the root of the document.
-func (d *document) secondRoot() (diag.Range, bool) {
+func (d *textDocument) secondRoot() (diag.Range, bool) {
 	dec := yaml.NewDecoder(bytes.NewReader(d.text))
 	var first, second yaml.Node
 	if dec.Decode(&first) != nil {
@@ -226,9 +184,9 @@ func parseYAML(text []byte) *yaml.Node {
 
 // lineRange is what stands on line n of the document. Behind the last line it is that line:
 // there something is missing.
-func (d *document) lineRange(n int) diag.Range { return d.span(d.lineSpan(n)) }
+func (d *textDocument) lineRange(n int) diag.Range { return d.span(d.lineSpan(n)) }
 
-func (d *document) lineSpan(n int) span {
+func (d *textDocument) lineSpan(n int) span {
 	starts := d.lines()
 	for n = min(n, len(starts)); n > 1 && len(bytes.TrimSpace(d.text[starts[n-1]:])) == 0; n-- {
 	}
@@ -240,7 +198,7 @@ func (d *document) lineSpan(n int) span {
 
 // ignores reports whether some key of the document has the tag !ignore: Envoy drops it, with
 // all that stands there.
-func (d *document) ignores() bool {
+func (d *textDocument) ignores() bool {
 	if !bytes.Contains(d.text, []byte("ignore")) || d.yaml() == nil {
 		return false
 	}
@@ -258,7 +216,7 @@ func isIgnored(key *yaml.Node) bool { return key.Tag == "!ignore" }
 func isMerge(key *yaml.Node) bool { return key.Tag == "!!merge" }
 
 // merges reports whether some mapping of the document has a merge key.
-func (d *document) merges() bool {
+func (d *textDocument) merges() bool {
 	if !bytes.Contains(d.text, []byte("<<")) || d.yaml() == nil {
 		return false
 	}
@@ -268,7 +226,7 @@ func (d *document) merges() bool {
 }
 
 // eachMapping calls f for every mapping that is written in the document.
-func (d *document) eachMapping(f func(*yaml.Node)) {
+func (d *textDocument) eachMapping(f func(*yaml.Node)) {
 	var look func(*yaml.Node)
 	look = func(n *yaml.Node) {
 		if n.Kind == yaml.MappingNode {

@@ -31,7 +31,7 @@ func parserLine(err error) int {
 
 // yamlError says why a document is no YAML that can be taken over. What the
 // parser says is only used where it can't quote a value: that may be a secret.
-func (d *document) yamlError(err error) diag.List {
+func (d *textDocument) yamlError(err error) diag.List {
 	if doubled := d.doubledKeys(); len(doubled) > 0 {
 		return doubled
 	}
@@ -91,7 +91,7 @@ var parserWords = []struct{ says, message, help string }{
 }
 
 // inParserWords is what the parser says of a line as a mistake.
-func (d *document) inParserWords(reason string, line int) mistake {
+func (d *textDocument) inParserWords(reason string, line int) mistake {
 	r := d.lineSpan(line)
 	for _, w := range parserWords {
 		if strings.Contains(reason, w.says) {
@@ -103,7 +103,7 @@ func (d *document) inParserWords(reason string, line int) mistake {
 
 // find is the place of the first mapping key or other node of which is says
 // yes; the document's where there is none.
-func (d *document) find(is func(n *yaml.Node, isKey bool) bool) diag.Range {
+func (d *textDocument) find(is func(n *yaml.Node, isKey bool) bool) diag.Range {
 	var look func(*yaml.Node, bool) *yaml.Node
 	look = func(n *yaml.Node, isKey bool) *yaml.Node {
 		if is(n, isKey) {
@@ -163,7 +163,7 @@ func controlCharacter(text []byte) int {
 // doubledKeys finds keys that stand twice in one mapping, and those that a merge
 // key further down would overwrite: which of the two wins differs from parser to
 // parser.
-func (d *document) doubledKeys() diag.List {
+func (d *textDocument) doubledKeys() diag.List {
 	var list diag.List
 	report := func(second, first *yaml.Node, message, help string) {
 		f := d.source.finding(codeDuplicateKey, d.nodeRange(second), message, help)
@@ -196,7 +196,7 @@ func (d *document) doubledKeys() diag.List {
 
 // expandsTooFar reports whether the document's aliases stand for more than
 // MaxBytes. Only a document that can hold an alias at all is looked at.
-func (d *document) expandsTooFar() bool {
+func (d *textDocument) expandsTooFar() bool {
 	if bytes.IndexByte(d.text, '&') < 0 || bytes.IndexByte(d.text, '*') < 0 || d.yaml() == nil {
 		return false
 	}
@@ -220,7 +220,7 @@ func (d *document) expandsTooFar() bool {
 	return size(d.yaml()) > MaxBytes
 }
 
-func (d *document) tooManyAliases(howFar string) diag.Diagnostic {
+func (d *textDocument) tooManyAliases(howFar string) diag.Diagnostic {
 	p := d.find(func(n *yaml.Node, _ bool) bool { return n.Kind == yaml.AliasNode })
 	return d.source.finding(codeTooLarge, p, "the aliases of this document expand "+howFar,
 		"write the values out, or alias less deeply")

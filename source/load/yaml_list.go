@@ -7,10 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.yaml.in/yaml/v3"
-
-	"xdspub/xds"
 )
 
 // A YAML parser's tree takes forty times the space of its text. A long list of
@@ -29,8 +26,7 @@ const (
 type yamlList struct {
 	// starts are the offsets of the elements in the document, and where the last ends.
 	starts []int
-	// parts are what its pieces hold.
-	parts []*file
+	path   []string // of the list, once the document is cut
 
 	mu     sync.Mutex
 	recent [recentElements]element
@@ -43,14 +39,15 @@ const recentElements = 8
 // element is one of a list as a document; nil before it is looked into.
 type element struct {
 	i   int
-	doc *document
+	doc *textDocument
 }
 
 // elementWith is the element of a long list that holds the value at a path, as a list of one,
 // and the path in that. A finding must not have the whole text parsed.
-func (d *document) elementWith(tokens []string) (part *document, rest []string, ok bool) {
-	d.views().lists.Range(func(path, value any) bool {
-		in, l := steps(path.(xds.Path)), value.(*yamlList)
+func (d *textDocument) elementWith(tokens []string) (part *textDocument, rest []string, ok bool) {
+	d.views().lists.Range(func(list, _ any) bool {
+		l := list.(*yamlList)
+		in := l.path
 		if len(tokens) <= len(in) || !slices.Equal(tokens[:len(in)], in) {
 			return true
 		}
@@ -65,7 +62,7 @@ func (d *document) elementWith(tokens []string) (part *document, rest []string, 
 }
 
 // element is the i-th element of the list as a document.
-func (l *yamlList) element(d *document, i int) *document {
+func (l *yamlList) element(d *textDocument, i int) *textDocument {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := &l.recent[i%recentElements]
@@ -78,13 +75,13 @@ func (l *yamlList) element(d *document, i int) *document {
 
 // parseBeside is the tree of a document in which each long list has an empty element alone:
 // all else stands where it stood.
-func (d *document) parseBeside() *yaml.Node {
+func (d *textDocument) parseBeside() *yaml.Node {
 	var text []byte
-	d.views().lists.Range(func(_, value any) bool {
+	d.views().lists.Range(func(list, _ any) bool {
 		if text == nil {
 			text = bytes.Clone(d.text)
 		}
-		l := value.(*yamlList)
+		l := list.(*yamlList)
 		from := l.starts[0] + bytes.IndexByte(text[l.starts[0]:], '-') + 1
 		for rest := text[from:l.starts[l.len()]]; len(rest) > 0; {
 			size := yamlLine(rest)
@@ -127,7 +124,7 @@ func connected(text []byte) bool {
 
 // keyLine is the offset behind the first line that holds nothing but a key at the
 // left margin, -1 where there is none.
-func (d *document) keyLine(key string) int {
+func (d *textDocument) keyLine(key string) int {
 	for pos := 0; ; {
 		at := bytes.Index(d.text[pos:], []byte(key+":"))
 		if at < 0 {
@@ -155,7 +152,7 @@ func isKey(content []byte, key string) bool {
 // listIn finds the elements of a list from pos on, where the line behind its key
 // begins, which stands in column margin. It is false where that takes a parser, or
 // there are no elements in block style; otherwise the line at end is behind the list.
-func (d *document) listIn(pos, margin int) (l *yamlList, end int, ok bool) {
+func (d *textDocument) listIn(pos, margin int) (l *yamlList, end int, ok bool) {
 	l = &yamlList{}
 	indent := -1
 	for pos < len(d.text) {
@@ -199,7 +196,7 @@ func isElement(content []byte) bool {
 }
 
 // rootList is the list that a document is, if it is one.
-func (d *document) rootList() *yamlList {
+func (d *textDocument) rootList() *yamlList {
 	for pos := 0; pos < len(d.text); {
 		size := yamlLine(d.text[pos:])
 		line := d.text[pos : pos+size]
@@ -216,9 +213,9 @@ func (d *document) rootList() *yamlList {
 	return nil
 }
 
-// resourceList is the list of a DiscoveryResponse's resources, if it has one.
-func (d *document) resourceList() yamlLists {
-	pos := d.keyLine("resources")
+// listBehind is the list behind a key of the document, if it has one.
+func (d *textDocument) listBehind(key string) yamlLists {
+	pos := d.keyLine(key)
 	if pos < 0 {
 		return nil
 	}
@@ -226,12 +223,12 @@ func (d *document) resourceList() yamlLists {
 	if !ok {
 		return nil
 	}
-	return yamlLists{"resources": l}
+	return yamlLists{key: l}
 }
 
-// staticLists are the lists of a Bootstrap's static resources.
-func (d *document) staticLists() yamlLists {
-	pos := d.keyLine("static_resources")
+// listsBelow are lists in the mapping behind a key of the document, by their names.
+func (d *textDocument) listsBelow(key string, names []string) yamlLists {
+	pos := d.keyLine(key)
 	if pos < 0 {
 		return nil
 	}
@@ -249,12 +246,12 @@ func (d *document) staticLists() yamlLists {
 			margin = depth
 			fallthrough
 		case depth == margin:
-			i := slices.IndexFunc(staticResources, func(s staticList) bool { return isKey(content, s.name) })
+			i := slices.IndexFunc(names, func(name string) bool { return isKey(content, name) })
 			if i < 0 {
 				continue
 			}
 			if l, end, ok := d.listIn(pos, margin); ok {
-				lists[staticResources[i].name], pos = l, end
+				lists[names[i]], pos = l, end
 			}
 		}
 	}
@@ -270,10 +267,13 @@ func (lists yamlLists) long() bool {
 	return n >= longList
 }
 
+// isLong reports whether the list by itself is worth it.
+func (l *yamlList) isLong() bool { return l.len() >= longList }
+
 func (l *yamlList) len() int { return len(l.starts) - 1 }
 
 // without is the document without the elements of lists.
-func (d *document) without(lists yamlLists) []byte {
+func (d *textDocument) without(lists yamlLists) []byte {
 	var cuts [][2]int
 	for _, l := range lists {
 		cuts = append(cuts, [2]int{l.starts[0], l.starts[l.len()]})
@@ -288,145 +288,40 @@ func (d *document) without(lists yamlLists) []byte {
 	return append(rest, d.text[pos:]...)
 }
 
-// long decodes a document with long lists of resources in pieces. It is false where
-// the document has to be parsed as a whole; nothing was reported then.
-func (d *decoder) long(doc *document) bool {
-	if bytes.Count(doc.text, []byte("-")) < longList || connected(doc.text) {
-		return false
-	}
-	if !doc.source.byEnvoy {
-		if l := doc.rootList(); l != nil {
-			return l.len() >= longList && d.longRoot(doc, l)
-		}
-	}
-	var lists yamlLists
-	if !doc.source.isBootstrap {
-		lists = doc.resourceList()
-	}
-	if lists.long() {
-		return d.longResponse(doc, lists)
-	}
-	if lists != nil || doc.source.byEnvoy && !doc.source.isBootstrap {
-		return false
-	}
-	lists = doc.staticLists()
-	return lists.long() && d.longBootstrap(doc, lists)
-}
-
-func (d *decoder) longRoot(doc *document, l *yamlList) bool {
-	if !d.pieces(value{doc: doc}, l, (*decoder).element) {
-		return false
-	}
-	d.any = true
-	d.takeOver(l.parts)
-	return true
-}
-
-func (d *decoder) longResponse(doc *document, lists yamlLists) bool {
-	v := value{doc: doc}
-	members, ok := around(doc, lists)
-	if !ok || !isNull(members, "resources") || has(members, "@type") {
-		return false
-	}
-	if !d.pieces(v.field("resources", nil), lists["resources"], (*decoder).element) {
-		return false
-	}
-	d.any = true
-	var envelope discoveryv3.DiscoveryResponse
-	if _, ok := d.message(v.at(v.path, without(members, "resources")), &envelope); ok {
-		d.envelope(&envelope)
-	}
-	d.takeOver(lists["resources"].parts)
-	return true
-}
-
-func (d *decoder) longBootstrap(doc *document, lists yamlLists) bool {
-	v := value{doc: doc}
-	members, ok := around(doc, lists)
-	if !ok || has(members, "@type") || has(members, "resources") || has(members, "staticResources") {
-		return false
-	}
-	static, ok := objectOf(members["static_resources"])
-	if !ok {
-		return false
-	}
-	for _, s := range staticResources {
-		l := lists[s.name]
-		if l == nil {
-			continue
-		}
-		in := v.field("static_resources", nil).field(s.name, nil)
-		if !isNull(static, s.name) || !d.pieces(in, l, func(one *decoder, item value) { one.static(item, s.of) }) {
-			return false
-		}
-	}
-	d.any = true
-	d.bootstrap(v, members, lists)
-	return true
+// mayBeLong reports whether the document may have a long list that can be cut into pieces.
+func (d *textDocument) mayBeLong() bool {
+	return bytes.Count(d.text, []byte("-")) >= longList && !connected(d.text)
 }
 
 // around is what stands around lists.
-func around(doc *document, lists yamlLists) (members map[string]json.RawMessage, ok bool) {
-	text, findings := doc.source.document(doc.without(lists), 0).toJSON()
+func (d *textDocument) around(lists yamlLists) (members map[string]json.RawMessage, ok bool) {
+	text, findings := d.source.document(d.without(lists), 0).toJSON()
 	if len(findings) > 0 {
 		return nil, false
 	}
 	return objectOf(text)
 }
 
-// isNull reports whether a member is there and has no value.
-func isNull(members map[string]json.RawMessage, name string) bool {
-	return string(members[name]) == "null"
+// cut has places in the list at a path found in its elements.
+func (d *textDocument) cut(path []string, l *yamlList) {
+	l.path = path
+	d.views().lists.Store(l, nil)
 }
 
-// pieces decodes the elements of the list at v. It is false where some piece has to
-// be parsed together with the others.
-func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item value)) bool {
-	v.doc.views().lists.Store(v.path, l)
-	n := (l.len() + piece - 1) / piece
-	whole := make([]bool, n)
-	l.parts = d.inParts(n, func(one *decoder, p int) {
-		if whole[p] = one.ended(); whole[p] {
-			return
-		}
-		from, to := p*piece, min((p+1)*piece, l.len())
-		text, findings := v.doc.source.document(v.doc.text[l.starts[from]:l.starts[to]], 0).parsed()
-		if len(findings) > 0 {
-			return
-		}
-		items, _ := listOf(text)
-		if len(items) != to-from {
-			return
-		}
-		whole[p] = true
-		for i, item := range items {
-			if one.ended() {
-				return
-			}
-			element(one, v.at(v.path.Index(from+i), item))
-		}
-	})
-	if slices.Contains(whole[:len(l.parts)], false) {
-		v.doc.views().lists.Delete(v.path)
-		return false
+// join takes cut back.
+func (d *textDocument) join(l *yamlList) { d.views().lists.Delete(l) }
+
+// pieces counts the pieces of a list.
+func (l *yamlList) pieces() int { return (l.len() + piece - 1) / piece }
+
+// piece parses one of the pieces of a list: its first element, and all elements. It is not ok where the piece has to be
+// parsed together with the others.
+func (d *textDocument) piece(l *yamlList, n int) (first int, items []json.RawMessage, ok bool) {
+	from, to := n*piece, min((n+1)*piece, l.len())
+	text, findings := d.source.document(d.text[l.starts[from]:l.starts[to]], 0).parsed()
+	if len(findings) > 0 {
+		return from, nil, false
 	}
-	return true
-}
-
-// staticList is a list of a Bootstrap's static resources.
-type staticList struct {
-	name string
-	of   *xds.Type
-}
-
-// staticResources are all of these, in the order of the message.
-var staticResources = staticLists()
-
-func staticLists() (all []staticList) {
-	for _, t := range slices.Backward(xds.Types) {
-		if t.Static != "" {
-			all = append(all, staticList{string(t.Static), t})
-		}
-	}
-	return all
+	items, _ = listOf(text)
+	return from, items, len(items) == to-from
 }

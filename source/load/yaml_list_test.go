@@ -126,7 +126,7 @@ func decodeDocuments(like *source, text string, inPieces bool) (found []any, ok 
 	s.isBootstrap, s.byEnvoy = like.isBootstrap, like.byEnvoy
 	f := newFile(s)
 	d := decoder{file: f}
-	for _, doc := range f.source.split(f.source.content()) {
+	for _, doc := range f.source.documents() {
 		if inPieces && d.long(doc) {
 			ok = true
 			continue

@@ -18,14 +18,14 @@ import (
 // yamlFound is what stands at a path of a YAML document, or as near to that as the document
 // goes.
 type yamlFound struct {
-	in         *document  // the document, or the element of a long list in it
-	key, value *yaml.Node // key is nil for the document and for an element of a list
-	whole      bool       // the path leads there
-	shared     bool       // through an alias or a merge key: other paths lead there too
+	in         *textDocument // the document, or the element of a long list in it
+	key, value *yaml.Node    // key is nil for the document and for an element of a list
+	whole      bool          // the path leads there
+	shared     bool          // through an alias or a merge key: other paths lead there too
 }
 
 // yamlAt follows a path, through aliases and merge keys.
-func (d *document) yamlAt(tokens []string) yamlFound {
+func (d *textDocument) yamlAt(tokens []string) yamlFound {
 	if element, rest, ok := d.elementWith(tokens); ok {
 		return element.yamlAt(rest)
 	}
@@ -48,7 +48,7 @@ func (d *document) yamlAt(tokens []string) yamlFound {
 
 // rangeYAML finds what rangeOf does. A block on the lines below its key is found
 // at the key: there a person looks for it.
-func (d *document) rangeYAML(tokens []string, key bool) diag.Range {
+func (d *textDocument) rangeYAML(tokens []string, key bool) diag.Range {
 	f := d.yamlAt(tokens)
 	if f.value == nil {
 		return d.point(0)
@@ -60,7 +60,7 @@ func (d *document) rangeYAML(tokens []string, key bool) diag.Range {
 	return f.in.nodeRange(at)
 }
 
-func (d *document) literalYAML(tokens []string, key bool) (l literal, ok bool) {
+func (d *textDocument) literalYAML(tokens []string, key bool) (l literal, ok bool) {
 	f := d.yamlAt(tokens)
 	if last := len(tokens) - 1; !f.whole && last >= 0 && tokens[last] == typeURL {
 		f = d.yamlAt(append(tokens[:last:last], "@type"))
@@ -79,15 +79,15 @@ func (d *document) literalYAML(tokens []string, key bool) (l literal, ok bool) {
 }
 
 // nodeRange is where a node stands in the file.
-func (d *document) nodeRange(n *yaml.Node) diag.Range { return d.span(d.nodeSpan(n)) }
+func (d *textDocument) nodeRange(n *yaml.Node) diag.Range { return d.span(d.nodeSpan(n)) }
 
-func (d *document) nodeSpan(n *yaml.Node) span {
+func (d *textDocument) nodeSpan(n *yaml.Node) span {
 	from := d.nodeOffset(n)
 	return span{from, max(from, d.endOf(n))}
 }
 
 // nodeOffset is where a node begins: the parser counts lines, and characters in them.
-func (d *document) nodeOffset(n *yaml.Node) int {
+func (d *textDocument) nodeOffset(n *yaml.Node) int {
 	starts := d.lines()
 	if n.Line > len(starts) {
 		return len(d.text)
@@ -99,7 +99,7 @@ func (d *document) nodeOffset(n *yaml.Node) int {
 
 // endOf is the offset behind a node. The parser keeps no ends: that of a mapping is the end of
 // its last value, and brackets behind it.
-func (d *document) endOf(n *yaml.Node) int {
+func (d *textDocument) endOf(n *yaml.Node) int {
 	from := d.nodeOffset(n)
 	start := from + propertiesOf(d.text[from:])
 	rest := d.text[start:]
@@ -214,7 +214,7 @@ func startsWithType(n *yaml.Node) bool {
 const manyKeys = 100
 
 // child is that of a node, found with the index of a long mapping.
-func (d *document) child(n *yaml.Node, token string) (key, value *yaml.Node) {
+func (d *textDocument) child(n *yaml.Node, token string) (key, value *yaml.Node) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}

@@ -11,7 +11,7 @@ import (
 // up, what stands behind a key, which quote is not closed. Only a text that the parser has
 // refused is searched.
 type yamlSearch struct {
-	doc    *document
+	doc    *textDocument
 	text   []byte
 	starts []int // of lines, and the end of the text
 	line   int   // the next line to read, from 0
@@ -41,7 +41,7 @@ type yamlBlock struct {
 
 // yamlMistake is the first mistake in the text up to a line, counted from 1. It is nil where the
 // search knows none.
-func (d *document) yamlMistake(before int) *mistake {
+func (d *textDocument) yamlMistake(before int) *mistake {
 	s := yamlSearch{doc: d, text: d.text, starts: d.lines()}
 	for s.line < min(before, len(s.starts)-1) && !s.lost {
 		if m := s.entry(); m != nil {

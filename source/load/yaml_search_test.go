@@ -26,7 +26,7 @@ func TestSearchLongLine(t *testing.T) {
 		"breaks":   {"a: [1,\u2028\n \u0085,2" + strings.Repeat("\u2028", many) + "\n}", "} does not close the open bracket, which needs ]"},
 	} {
 		s := newSource("a.yaml", formatYAML, []byte(tt.text))
-		m := (&document{source: s, text: s.data()}).yamlMistake(2)
+		m := s.sourceText.document(s.data(), 0).yamlMistake(2)
 		if m == nil || !strings.HasPrefix(m.message, tt.want) {
 			t.Errorf("%s: %+v, want %s", what, m, tt.want)
 		}

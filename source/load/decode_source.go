@@ -1,0 +1,198 @@
+package load
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"regexp"
+	"unicode/utf8"
+
+	"xdspub/envoy/envoyapi"
+	"xdspub/xds"
+	"xdspub/xds/xdstp"
+)
+
+// source is the text of one file, and who is to take what is in it.
+type source struct {
+	sourceText
+	envoy *envoyapi.Version
+	// byEnvoy says that Envoy itself reads the file: by its own rules.
+	byEnvoy bool
+	// streams is Options.Streams.
+	streams bool
+	// of is what Envoy subscribes to the file for; nil in all others.
+	of *xds.Type
+	// isBootstrap says that it can be nothing but a Bootstrap.
+	isBootstrap bool
+	// onlyJSON says that another program reads the file, and no format but JSON.
+	onlyJSON bool
+	// isSettings says that it is the settings file of a folder.
+	isSettings bool
+	// clients are those that the file is for, by the settings files around it; nil for any.
+	clients  *clients
+	urlNames lazy[bool]
+}
+
+func newSource(name string, f format, data []byte) *source {
+	s := &source{envoy: envoyapi.Latest}
+	s.init(name, f, data, s)
+	return s
+}
+
+// ByEnvoy implements Reader.
+func (s *source) ByEnvoy() bool { return s.byEnvoy }
+
+// OnlyJSON implements Reader.
+func (s *source) OnlyJSON() bool { return s.onlyJSON }
+
+// IsField implements Reader.
+func (s *source) IsField(name string) bool { return xds.IsFieldName(name) }
+
+// HoldsSecrets implements Reader.
+func (s *source) HoldsSecrets(text []byte) bool {
+	return bytes.Contains(text, []byte(xds.Secret.Message))
+}
+
+// document is a document of a source.
+type document struct {
+	*textDocument
+	source *source
+	// isBootstrap says that the document of a source tree is a Bootstrap.
+	isBootstrap bool
+}
+
+// documents cuts the source into documents.
+func (s *source) documents() (list []*document) {
+	for _, d := range s.sourceText.documents() {
+		list = append(list, &document{textDocument: d, source: s})
+	}
+	return list
+}
+
+// forEnvoy says which version is to take what is in the source; nil leaves it as it is.
+func (s *source) forEnvoy(v *envoyapi.Version) *source {
+	s.envoy = cmp.Or(v, s.envoy)
+	return s
+}
+
+// resolver finds the types that may be in the source.
+func (s *source) resolver() resolver { return resolver{s.envoy.Registry()} }
+
+// holdsURLNames reports whether a source of protobuf's formats may have a name that is a URL, which a
+// text may have with escapes.
+func (s *source) holdsURLNames() bool {
+	return *s.urlNames.get(func() *bool {
+		holds := bytes.Contains(s.data(), []byte(xdstp.Scheme)) || s.format == formatText && bytes.IndexByte(s.data(), '\\') >= 0
+		return &holds
+	})
+}
+
+// origin is where a resource stands: the value at base in a document of a source.
+type origin struct {
+	source *source
+	index  int // of the document
+	base   xds.Path
+}
+
+func (o origin) document() *textDocument { return o.source.kept(o.index) }
+
+// steps are the names and indexes of a path as text, as a JSON pointer has them.
+func steps(path xds.Path) []string {
+	var tokens []string
+	for s := range path.Steps() {
+		if s.Name == "" && !s.Key {
+			tokens = append(tokens, fmt.Sprint(s.Index))
+		} else {
+			tokens = append(tokens, s.Name)
+		}
+	}
+	return tokens
+}
+
+// MayBeSecret reports whether a key is that of a sensitive field, or of a value in
+// a DataSource: of private_kye: {inline_string: …} nothing else tells what it is.
+func (s *source) MayBeSecret(key string) bool {
+	switch key {
+	case "inline_string", "inlineString", "inline_bytes", "inlineBytes":
+		return true
+	}
+	return s.envoy.Registry().SensitiveFieldName(key)
+}
+
+// decode reads all that the source holds. The files that it names are read in t.
+func (s *source) decode(t *tree) *file {
+	f := newFile(s)
+	d := decoder{file: f, tree: t}
+	if s.format == formatOther {
+		if looksLikeXDS.Match(s.data()) {
+			d.report(s.finding(codeIgnoredFile, fileRange(s.name),
+				"the file looks like xDS resources, but xdspub does not read this suffix",
+				"rename it to .yaml, .json, .txtpb or .pb, or list it under ignore: in xdspub.yaml"))
+		}
+		return f
+	}
+	if s.format != formatBinary && (d.tooMany() || d.invalidUTF8()) {
+		f.partial, f.clientsUnknown = true, s.isSettings
+		return f
+	}
+	if s.isSettings {
+		d.settings()
+		return f
+	}
+	switch s.format {
+	case formatYAML:
+		d.yamlSource()
+	case formatJSON:
+		d.jsonSource()
+	case formatText:
+		d.textSource()
+	case formatBinary:
+		d.binarySource()
+	}
+	f.ignores = s.ignoreComments(f.resources)
+	if !d.any && f.findings.Len() == 0 {
+		at := s.point(0)
+		if s.format == formatBinary {
+			at = fileRange(s.name)
+		}
+		f.partial = true
+		message, help := s.emptiness()
+		d.report(s.finding(codeEmptyFile, at, message, help))
+	}
+	return f
+}
+
+// emptiness says what comes of a source that holds no document.
+func (s *source) emptiness() (message, help string) {
+	message = "the file has no content"
+	switch {
+	case s.isBootstrap:
+		return message + ": " + s.refusal(), "write the bootstrap into it"
+	case s.byEnvoy && (s.format == formatText || s.format == formatBinary):
+		return message + ": " + s.of.WithoutAny(), responseHelp
+	case s.byEnvoy:
+		return message + ": " + s.refusal(), responseHelp
+	}
+	return message, "write a resource into it, or delete it"
+}
+
+var looksLikeXDS = regexp.MustCompile(`(?m)^\s*(?:- )?["']?@type["']?\s*:\s*["']?type\.googleapis\.com/envoy\.`)
+
+// invalidUTF8 reports the first byte of the source that is not UTF-8.
+func (d *decoder) invalidUTF8() bool {
+	s := d.file.source
+	data := s.data()
+	if utf8.Valid(data) {
+		return false
+	}
+	i := 0
+	for i < len(data) {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 {
+			break
+		}
+		i += size
+	}
+	d.report(s.finding(codeInvalidUTF8, s.point(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", data[i]), "save the file as UTF-8"))
+	return true
+}
