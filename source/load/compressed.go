@@ -5,7 +5,6 @@ import (
 	"compress/flate"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"weak"
@@ -78,20 +77,24 @@ func (p *compressor) compress(text []byte) (compressed []byte, err error) {
 }
 
 // compress compresses the text of the source, unless somebody has asked where something stands in it:
-// what was made for that is kept. Others may use the source meanwhile.
-func (s *sourceText) compress(p *compressor) {
+// what was made for that is kept. Others may use the source meanwhile. It reports whether the text is compressed.
+func (s *sourceText) compress(p *compressor) bool {
 	h := &s.holder
 	c := h.held.Load()
-	if c == nil || len(c.data) < worthCompressing || !c.isPlain() {
-		return
+	if c == nil {
+		return true
+	}
+	if len(c.data) < worthCompressing || !c.isPlain() {
+		return false
 	}
 	compressed, err := p.compress(c.data)
 	if err != nil {
-		return // it stays as it is
+		return false // it stays as it is
 	}
 	h.compressed, h.size = compressed, len(c.data)
 	h.lend(c)
 	h.held.Store(nil)
+	return true
 }
 
 // isPlain reports whether the content follows from its text alone.
@@ -112,18 +115,4 @@ func (s *sourceText) decompressed() *content {
 		s.whole(c)
 	}
 	return c
-}
-
-// Compress has the Loader hold the texts of its files in less space, for as long as nobody asks where
-// something stands in them. It is for when there is nothing else to do.
-func (l *Loader) Compress() {
-	cores := runtime.GOMAXPROCS(0)
-	parts := slices.Collect(slices.Chunk(l.known.files, len(l.known.files)/cores+1))
-	inParallel(len(parts), 1, func(n int) (errors int) {
-		var p compressor
-		for _, f := range parts[n] {
-			f.source.compress(&p)
-		}
-		return 0
-	})
 }

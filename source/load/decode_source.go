@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"xdspub/envoy/envoyapi"
@@ -30,7 +31,7 @@ type source struct {
 	isSettings bool
 	// clients are those that the file is for, by the settings files around it; nil for any.
 	clients  *clients
-	urlNames lazy[bool]
+	urlNames atomic.Pointer[bool]
 }
 
 func newSource(name string, f format, data []byte) *source {
@@ -81,10 +82,11 @@ func (s *source) resolver() resolver { return resolver{s.envoy.Registry()} }
 // holdsURLNames reports whether a source of protobuf's formats may have a name that is a URL, which a
 // text may have with escapes.
 func (s *source) holdsURLNames() bool {
-	return *s.urlNames.get(func() *bool {
+	if s.urlNames.Load() == nil {
 		holds := bytes.Contains(s.data(), []byte(xdstp.Scheme)) || s.format == formatText && bytes.IndexByte(s.data(), '\\') >= 0
-		return &holds
-	})
+		s.urlNames.Store(&holds)
+	}
+	return *s.urlNames.Load()
 }
 
 // origin is where a resource stands: the value at base in a document of a source.

@@ -122,3 +122,5 @@ func digitsOf(text []byte, digits string, most int) []byte {
 	}
 	return text[:n]
 }
+
+func isOctal(c byte) bool { return '0' <= c && c <= '7' }

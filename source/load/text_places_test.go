@@ -18,7 +18,9 @@ func TestManyInText(t *testing.T) {
 		fmt.Fprintf(&b, "routes { match { path: \"/%d\" } }\n", i)
 	}
 	b.WriteString("entries { key: \"1\" value { a: 2 } }\nentries { value { a: 1 } key: \"0\" }\n")
-	doc := newSource("a.txtpb", formatText, []byte(b.String())).document([]byte(b.String()), 0)
+	var text sourceText
+	text.init("a.txtpb", formatText, []byte(b.String()), anybody{})
+	doc := text.document([]byte(b.String()), 0)
 	for i := range n {
 		l, ok := doc.literalText([]string{"routes", fmt.Sprint(i), "match", "path"}, false)
 		if want := fmt.Sprintf("/%d", i); !ok || l.means != want {

@@ -416,5 +416,3 @@ func laxEscapes(literal []byte) []byte {
 	}
 	return out
 }
-
-func isOctal(c byte) bool { return '0' <= c && c <= '7' }
