@@ -14,6 +14,7 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/source/load"
+	"xdspub/source/syntax"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"
@@ -239,7 +240,7 @@ func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 	}
 	if loaded.FileCount() == 0 {
 		d.Message = "the source tree holds no resource file; published, it would remove everything from Envoy"
-		d.Help = "a resource file ends in " + load.Suffixes()
+		d.Help = "a resource file ends in " + syntax.Suffixes()
 		var unread []string
 		for _, file := range loaded.Unread() {
 			below, err := filepath.Rel(t.options.Path, file)

@@ -13,8 +13,8 @@ import (
 	"xdspub/internal/fspath"
 	"xdspub/internal/safefile"
 	"xdspub/report"
-	"xdspub/source/load"
 	"xdspub/source/revision"
+	"xdspub/source/syntax"
 )
 
 // Since returns the Concerns of those findings about the source tree of o that a change is to blame
@@ -83,8 +83,8 @@ func (p past) differs(file string) bool {
 	if !inside {
 		return false
 	}
-	is, err := safefile.Read(file, load.MaxBytes)
-	was, before := safefile.Read(then, load.MaxBytes)
+	is, err := safefile.Read(file, syntax.MaxBytes)
+	was, before := safefile.Read(then, syntax.MaxBytes)
 	return err != nil || before != nil || !bytes.Equal(is, was)
 }
 

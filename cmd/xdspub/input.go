@@ -14,10 +14,11 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/source/load"
+	"xdspub/source/syntax"
 )
 
 func stdinFormatFlag() cli.Flag {
-	return &cli.StringFlag{Category: groupSource, Name: "stdin-format", Value: "yaml", Usage: "format of standard input, if a path is -: `" + strings.Join(load.Formats, "|") + "`"}
+	return &cli.StringFlag{Category: groupSource, Name: "stdin-format", Value: "yaml", Usage: "format of standard input, if a path is -: `" + strings.Join(syntax.Formats, "|") + "`"}
 }
 
 // stdinFormatUsed refuses a --stdin-format where nothing is read by it.
@@ -31,8 +32,8 @@ func stdinFormatUsed(c *cli.Context) error {
 // standardInput reads what - stands for.
 func standardInput(c *cli.Context) (load.Input, error) {
 	in := load.Input{Name: diag.StandardInput, Format: c.String("stdin-format")}
-	if !slices.Contains(load.Formats, in.Format) {
-		return in, usagef("invalid --stdin-format %q: %s", in.Format, oneOf(load.Formats, in.Format))
+	if !slices.Contains(syntax.Formats, in.Format) {
+		return in, usagef("invalid --stdin-format %q: %s", in.Format, oneOf(syntax.Formats, in.Format))
 	}
 	data, err := readStandardInput(c)
 	in.Data = data
@@ -41,12 +42,12 @@ func standardInput(c *cli.Context) (load.Input, error) {
 
 func readStandardInput(c *cli.Context) ([]byte, error) {
 	// One byte more than a file may have tells that it is too much.
-	data, err := io.ReadAll(io.LimitReader(c.App.Reader, load.MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(c.App.Reader, syntax.MaxBytes+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read standard input: %w", err)
-	case len(data) > load.MaxBytes:
-		return nil, fmt.Errorf("standard input is larger than the limit of %d bytes", load.MaxBytes)
+	case len(data) > syntax.MaxBytes:
+		return nil, fmt.Errorf("standard input is larger than the limit of %d bytes", syntax.MaxBytes)
 	}
 	return data, nil
 }

@@ -21,6 +21,7 @@ import (
 	"xdspub/internal/addr"
 	"xdspub/setup/bootstrap"
 	"xdspub/source/load"
+	"xdspub/source/syntax"
 )
 
 // options are of an Envoy by ADS, with what no other bootstrap has.
@@ -242,7 +243,7 @@ func TestFromTooLarge(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, load.MaxBytes+1); err != nil { // sparse
+	if err := os.Truncate(path, syntax.MaxBytes+1); err != nil { // sparse
 		t.Fatal(err)
 	}
 	if in, err := load.Open(path); err == nil || in.Data != nil {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"xdspub/source/load"
+	"xdspub/source/syntax"
 )
 
 // config is the whole document.
@@ -64,7 +64,7 @@ func (p *parser) server(v value) (s Server) {
 	for _, f := range p.list(m, "server_features") {
 		var name string
 		if json.Unmarshal(f.raw, &name) != nil || f.raw[0] == 'n' {
-			p.ignore(f.path, fmt.Sprintf("a feature is text, and this is %s: clients ignore it, but grpc-go refuses the bootstrap", load.KindOfJSON(f.raw)), "")
+			p.ignore(f.path, fmt.Sprintf("a feature is text, and this is %s: clients ignore it, but grpc-go refuses the bootstrap", syntax.KindOfJSON(f.raw)), "")
 			continue
 		}
 		s.Features = append(s.Features, name)

@@ -10,6 +10,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/source/load"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -81,7 +82,7 @@ func (v value) name() string {
 
 // wrong says that a value is not what its place wants.
 func (p *parser) wrong(v value, wants string) {
-	p.refuse(v.path, fmt.Sprintf("%s has to be %s, and is %s", v.name(), wants, load.KindOfJSON(v.raw)), "")
+	p.refuse(v.path, fmt.Sprintf("%s has to be %s, and is %s", v.name(), wants, syntax.KindOfJSON(v.raw)), "")
 }
 
 // entries are the members of an object, by their names. Null counts as an entry, as the values of a

@@ -20,6 +20,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -39,7 +40,7 @@ func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.L
 // BootstrapResources reads a bootstrap as Bootstrap does, and returns also its resources: the
 // bootstrap itself, of type xds.Bootstrap and without its static resources, then these.
 func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, *Result, error) {
-	s, err := readSource(path, envoyFormat(path))
+	s, err := readSource(path, syntax.EnvoyFormat(path))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,17 +81,17 @@ func bootstrapOf(s *source) (*bootstrapv3.Bootstrap, *Result) {
 // goes by the names at the top of YAML and JSON, without parsing the file. An empty document,
 // such as {}, counts as a bootstrap, as it does for Envoy.
 func HoldsBootstrap(path string) bool {
-	s, err := readSource(path, formatOf(path))
+	s, err := readSource(path, syntax.FormatOf(path))
 	if err != nil {
 		return false
 	}
-	switch s.format {
-	case formatBinary:
-		return bytesAreBootstrap(s.data())
-	case formatText:
-		return textIsBootstrap(s.data())
+	switch s.Format {
+	case syntax.Binary:
+		return bytesAreBootstrap(s.Data())
+	case syntax.TextProto:
+		return textIsBootstrap(s.Data())
 	}
-	text := bytes.TrimLeft(s.data(), jsonSpace)
+	text := bytes.TrimLeft(s.Data(), syntax.JSONSpace)
 	if bytes.HasPrefix(text, []byte("{")) {
 		return objectIsBootstrap(text)
 	}
@@ -132,15 +133,15 @@ func textIsBootstrap(text []byte) bool {
 	if messageNamed(text) != nil {
 		return false // the header says what it is
 	}
-	root := parseText(text)
+	root := syntax.ParseText(text)
 	md := (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor()
-	for i := range root.children {
-		name := root.children[i].name
+	for i := range root.Children {
+		name := root.Children[i].Name
 		if isBootstrapField(name) || md.ReservedNames().Has(protoreflect.Name(name)) {
 			return true
 		}
 	}
-	return root.whole && len(root.children) == 0
+	return root.Whole && len(root.Children) == 0
 }
 
 // bytesAreBootstrap is HoldsBootstrap for a binary file. Some bytes can be read as a
@@ -169,7 +170,7 @@ func bytesAreBootstrap(data []byte) bool {
 // objectIsBootstrap is HoldsBootstrap for an object of JSON, or of YAML in flow style.
 func objectIsBootstrap(text []byte) bool {
 	if !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
-		if root := parseYAML(text); root != nil && root.Kind == yaml.MappingNode {
+		if root := syntax.ParseYAML(text); root != nil && root.Kind == yaml.MappingNode {
 			names := false
 			for i := 0; i < len(root.Content); i += 2 {
 				switch key := root.Content[i].Value; {
@@ -209,13 +210,13 @@ func namesBootstrap(url string) bool {
 
 // bootstrapDocument takes over a document that is a Bootstrap.
 func (d *decoder) bootstrapDocument(v value) {
-	members, ok := objectOf(v.text)
+	members, ok := syntax.ObjectOf(v.text)
 	if !ok {
-		if m := v.doc.foreignText(); m != nil {
-			d.lose(m.finding(v.doc.textDocument))
+		if m := v.doc.ForeignText(); m != nil {
+			d.lose(m.Finding(v.doc.Document))
 			return
 		}
-		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", KindOfJSON(v.text)), "write static_resources: or dynamic_resources: at the top"))
+		d.lose(v.finding(syntax.CodeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", syntax.KindOfJSON(v.text)), "write static_resources: or dynamic_resources: at the top"))
 		return
 	}
 	if f := v.foreignDocument(members); f != nil && !has(members, "static_resources") {
@@ -253,7 +254,7 @@ func (d *decoder) leftOut(v value, rest *bootstrapv3.Bootstrap) {
 	if len(names) == 0 {
 		return
 	}
-	f := d.file.source.finding(codeBootstrapRest, v.doc.rangeOf(steps(v.path.Field(names[0])), true),
+	f := d.file.source.Finding(codeBootstrapRest, v.doc.RangeOf(steps(v.path.Field(names[0])), true),
 		"of a bootstrap only static_resources is read, and this one has more: "+diag.Few(names, 4),
 		"xdspub import makes a source tree of the file, and a bootstrap of the rest")
 	f.Path = string(v.path.Field(names[0]))

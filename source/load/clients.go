@@ -8,6 +8,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/fspath"
+	"xdspub/source/syntax"
 	"xdspub/xds/params"
 )
 
@@ -73,11 +74,11 @@ func newWhens(root string, settings []*file) *whens {
 	w := &whens{root: filepath.Clean(root), of: make(map[string]*file), in: make(map[string]*folderWhen), matched: make(map[diag.Position]string)}
 	for _, f := range settings {
 		if len(f.when) > 0 {
-			w.of[filepath.Dir(f.source.name)] = f
+			w.of[filepath.Dir(f.source.Name)] = f
 		}
 	}
 	for _, f := range settings {
-		w.folder(filepath.Dir(f.source.name))
+		w.folder(filepath.Dir(f.source.Name))
 	}
 	return w
 }
@@ -165,7 +166,7 @@ func (w *whens) add(is *folderWhen, dir string, f *file) {
 		wrong = fmt.Sprintf("there are more than %d patterns of files, with those of the folders around it", maxFilePatterns)
 	}
 	if wrong != "" {
-		w.wrong = append(w.wrong, f.source.finding(codeInvalidWhen, f.when[0].at, wrong, "say less in it, or in the folders around it"))
+		w.wrong = append(w.wrong, f.source.Finding(codeInvalidWhen, f.when[0].at, wrong, "say less in it, or in the folders around it"))
 		return
 	}
 	for _, r := range f.when {
@@ -195,7 +196,7 @@ func (w *whens) findings(files []*file) diag.List {
 		for _, r := range f.when {
 			for _, p := range r.files {
 				if !w.matches(p, dir, files) {
-					list = append(list, f.source.finding(codeInvalidWhen, p.at, fmt.Sprintf("%q matches no resource file of %s", shorten(p.pattern), dir),
+					list = append(list, f.source.Finding(codeInvalidWhen, p.at, fmt.Sprintf("%q matches no resource file of %s", syntax.Shorten(p.pattern), dir),
 						"a pattern without a slash is compared with names, one with a slash with paths below the folder of the settings file"))
 				}
 			}
@@ -216,12 +217,12 @@ func (w *whens) matches(p filePattern, dir string, files []*file) bool {
 	}
 	i, _ := searchFile(files, inside)
 	for _, f := range files[i:] {
-		below, is := strings.CutPrefix(f.source.name, inside)
+		below, is := strings.CutPrefix(f.source.Name, inside)
 		if !is {
 			return false
 		}
 		if f.count() > 0 && fspath.Matches(p.pattern, below) {
-			w.matched[p.at.Position] = f.source.name
+			w.matched[p.at.Position] = f.source.Name
 			return true
 		}
 	}

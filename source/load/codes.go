@@ -1,11 +1,14 @@
 package load
 
-import "xdspub/diag"
+import (
+	"xdspub/diag"
+	"xdspub/source/syntax"
+)
 
-// Codes are the codes of the findings of this package, sorted by name.
+// Codes are the codes of the findings about a source tree, sorted by name.
 var Codes = []diag.Code{
-	codeBootstrapRest, codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeInvalidWhen, codeMissingFile, codeNoResponse,
-	codeOutside, codeReadOtherwise, codeResourceWrapper, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
+	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, codeInvalidUTF8, syntax.CodeInvalidValue, codeInvalidWhen, codeMissingFile,
+	codeNoResponse, codeOutside, codeReadOtherwise, codeResourceWrapper, syntax.CodeTooLarge, syntax.CodeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
 var (
@@ -23,7 +26,7 @@ everything. An empty file in a source tree is usually an unfinished save or a fa
 
 	codeIgnoredFile = diag.Code{Name: "ignored-file", Severity: diag.Warning, Doc: `A file looks like resources, but its suffix keeps it from being read.
 
-A resource file ends in ` + Suffixes() + `.
+A resource file ends in ` + syntax.Suffixes() + `.
 A file such as cds.yaml.bak or cluster.conf would silently be missing.`}
 
 	codeInvalidUTF8 = diag.Code{Name: "invalid-utf8", Doc: `A file is not valid UTF-8.

@@ -10,6 +10,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/safefile"
+	"xdspub/source/syntax"
 )
 
 // Setting is one entry of a settings file. Its Key is the name of a flag, or of a setting that has
@@ -45,7 +46,7 @@ func Config(path string) ([]Setting, diag.List, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, list := config(newSource(path, formatYAML, data))
+	settings, list := config(newSource(path, syntax.YAML, data))
 	return settings, list, nil
 }
 
@@ -74,7 +75,7 @@ func TreeConfig(root string) ([]Setting, diag.List, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, list := config(newSource(ConfigFile(root), formatYAML, read.data))
+	settings, list := config(newSource(ConfigFile(root), syntax.YAML, read.data))
 	return settings, list, nil
 }
 
@@ -90,17 +91,17 @@ func config(s *source) ([]Setting, diag.List) {
 	var settings []Setting
 	for name, raw := range members {
 		if name == WhenSetting { // a Loader reads it
-			at := doc.rangeOf([]string{name}, true).Position
+			at := doc.RangeOf([]string{name}, true).Position
 			settings = append(settings, Setting{SettingValue{Key: name, Position: at}, at})
 			continue
 		}
 		v, err := doc.settingValue(raw, []string{name})
 		if err != nil {
-			d.report(s.finding(codeInvalidValue, diag.Range{Position: v.Position}, fmt.Sprintf("%s: %v", name, err), ""))
+			d.report(s.Finding(syntax.CodeInvalidValue, diag.Range{Position: v.Position}, fmt.Sprintf("%s: %v", name, err), ""))
 			continue
 		}
 		at := v.Position
-		v.Key, v.Position = name, doc.rangeOf([]string{name}, true).Position
+		v.Key, v.Position = name, doc.RangeOf([]string{name}, true).Position
 		settings = append(settings, Setting{v, at})
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
@@ -114,31 +115,31 @@ func (d *decoder) settingsDocument() (doc *document, members map[string]json.Raw
 	docs := s.documents()
 	switch len(docs) {
 	case 0:
-		if at := directiveIn(s.data()); at >= 0 {
-			d.report(s.finding(codeSyntax, s.point(at), "a line that begins with % is a directive of YAML, and no document follows", ""))
+		if at := directiveIn(s.Data()); at >= 0 {
+			d.report(s.Finding(syntax.CodeSyntax, s.Point(at), "a line that begins with % is a directive of YAML, and no document follows", ""))
 			return nil, nil, false
 		}
 		return nil, nil, true
 	case 1:
 	default:
-		d.report(s.finding(codeUnknownDocument, docs[1].point(0), "a settings file has one document, and here a second one begins", ""))
+		d.report(s.Finding(syntax.CodeUnknownDocument, docs[1].Point(0), "a settings file has one document, and here a second one begins", ""))
 		return nil, nil, false
 	}
 	doc = docs[0]
-	text, findings := doc.toJSON()
+	text, findings := doc.ToJSON()
 	d.report(findings...)
 	if len(findings) > 0 {
 		return nil, nil, false
 	}
-	if members, ok = objectOf(text); !ok {
-		d.report(s.finding(codeInvalidValue, s.point(0), "a settings file has one setting a line, such as eds: inline", ""))
+	if members, ok = syntax.ObjectOf(text); !ok {
+		d.report(s.Finding(syntax.CodeInvalidValue, s.Point(0), "a settings file has one setting a line, such as eds: inline", ""))
 	}
 	return doc, members, ok
 }
 
 // directiveIn returns where the first line begins that is a directive of YAML; -1 for none.
 func directiveIn(text []byte) int {
-	for at := 0; at < len(text); at += yamlLine(text[at:]) {
+	for at := 0; at < len(text); at += syntax.YAMLLine(text[at:]) {
 		if text[at] == '%' {
 			return at
 		}

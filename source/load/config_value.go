@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 )
 
 // SettingKind says of what form a SettingValue is.
@@ -55,24 +56,24 @@ var ErrSettingForm = errors.New("a setting has a text, a number or a boolean, or
 
 // settingValue reads the value at a path. With an error it returns the part of it that is wrong.
 func (doc *document) settingValue(raw json.RawMessage, path []string) (v SettingValue, err error) {
-	v.Position = doc.rangeOf(path, false).Position
+	v.Position = doc.RangeOf(path, false).Position
 	if len(path) > maxSettingDepth {
 		return v, ErrSettingForm
 	}
-	if members, ok := objectOf(raw); ok && members != nil && !isNullText(raw) {
+	if members, ok := syntax.ObjectOf(raw); ok && members != nil && !syntax.IsNullText(raw) {
 		v.Kind = SettingMapping
 		for name, part := range members {
 			p, err := doc.settingValue(part, append(slices.Clip(path), name))
 			if err != nil {
 				return p, err
 			}
-			p.Key, p.Position = name, doc.rangeOf(append(slices.Clip(path), name), true).Position
+			p.Key, p.Position = name, doc.RangeOf(append(slices.Clip(path), name), true).Position
 			v.Parts = append(v.Parts, p)
 		}
 		slices.SortFunc(v.Parts, func(a, b SettingValue) int { return a.Position.Compare(b.Position) })
 		return v, nil
 	}
-	if items, ok := listOf(raw); ok && !isNullText(raw) {
+	if items, ok := syntax.ListOf(raw); ok && !syntax.IsNullText(raw) {
 		v.Kind = SettingList
 		for i, item := range items {
 			p, err := doc.settingValue(item, append(slices.Clip(path), fmt.Sprint(i)))

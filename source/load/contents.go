@@ -49,13 +49,13 @@ func editsBetween(old, new []*file) []edit {
 	var edits []edit
 	for len(old) > 0 || len(new) > 0 {
 		switch {
-		case len(new) == 0 || len(old) > 0 && old[0].source.name < new[0].source.name:
-			edits, old = append(edits, edit{old[0].source.name, old[0], nil}), old[1:]
-		case len(old) == 0 || new[0].source.name < old[0].source.name:
-			edits, new = append(edits, edit{new[0].source.name, nil, new[0]}), new[1:]
+		case len(new) == 0 || len(old) > 0 && old[0].source.Name < new[0].source.Name:
+			edits, old = append(edits, edit{old[0].source.Name, old[0], nil}), old[1:]
+		case len(old) == 0 || new[0].source.Name < old[0].source.Name:
+			edits, new = append(edits, edit{new[0].source.Name, nil, new[0]}), new[1:]
 		default:
 			if old[0] != new[0] {
-				edits = append(edits, edit{new[0].source.name, old[0], new[0]})
+				edits = append(edits, edit{new[0].source.Name, old[0], new[0]})
 			}
 			old, new = old[1:], new[1:]
 		}
@@ -241,4 +241,4 @@ func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 }
 
 // fileOf is the path of the file that a resource stands in.
-func fileOf(r *xds.Resource) string { return r.Origin.(origin).source.name }
+func fileOf(r *xds.Resource) string { return r.Origin.(origin).source.Name }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -55,7 +56,7 @@ func (d *decoder) lose(f diag.Diagnostic) {
 // unreadable notes that a document can't be read. It may hold resources if Envoy itself reads its file, or
 // if that looks like it: templates and the files of other programs do not.
 func (d *decoder) unreadable() {
-	d.file.partial = d.file.partial || d.file.source.byEnvoy || envoyText.Match(d.file.source.data())
+	d.file.partial = d.file.partial || d.file.source.byEnvoy || envoyText.Match(d.file.source.Data())
 }
 
 // value is one JSON value of a document: text, and where it stands in the
@@ -86,14 +87,14 @@ func (s *subject) resource() diag.Resource {
 
 func (v value) at(path xds.Path, text []byte) value { return value{doc: v.doc, text: text, path: path} }
 
-func (v value) origin() origin { return origin{v.doc.source, v.doc.index, v.path} }
+func (v value) origin() origin { return origin{v.doc.source, v.doc.Index, v.path} }
 
 func (v value) field(name string, text []byte) value {
 	return v.at(v.path.Field(name), text)
 }
 
 func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
-	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path), false), message, help)
+	f := v.doc.source.Finding(code, v.doc.RangeOf(steps(v.path), false), message, help)
 	f.Path = string(v.path)
 	f.Sensitive = slices.ContainsFunc(steps(v.path), v.doc.source.MayBeSecret)
 	return f
@@ -126,14 +127,14 @@ const documentHelp = `a document is a resource ("@type": …), a list of resourc
 
 // noObject is the finding about a document that is text, a number or nothing.
 func (v value) noObject() diag.Diagnostic {
-	if m := v.doc.foreignText(); m != nil {
-		return m.finding(v.doc.textDocument)
+	if m := v.doc.ForeignText(); m != nil {
+		return m.Finding(v.doc.Document)
 	}
-	return v.finding(codeUnknownDocument, fmt.Sprintf("the document is %s, not an xDS resource", KindOfJSON(v.text)), documentHelp)
+	return v.finding(syntax.CodeUnknownDocument, fmt.Sprintf("the document is %s, not an xDS resource", syntax.KindOfJSON(v.text)), documentHelp)
 }
 
 func (d *decoder) object(v value) {
-	members, _ := objectOf(v.text)
+	members, _ := syntax.ObjectOf(v.text)
 	name := protoreflect.FullName("")
 	typed := has(members, "@type")
 	if typed {
@@ -159,7 +160,7 @@ func (d *decoder) object(v value) {
 		if !ok {
 			help = documentHelp
 		}
-		f := v.finding(codeUnknownDocument, "the document is not an xDS resource: it has no @type, resources or static_resources", help)
+		f := v.finding(syntax.CodeUnknownDocument, "the document is not an xDS resource: it has no @type, resources or static_resources", help)
 		v.meantType(&f, "", members)
 		d.foreign(v, f, ok || typeOf(members) != nil)
 	}
@@ -178,10 +179,10 @@ func (d *decoder) foreign(v value, f diag.Diagnostic, ours bool) {
 
 // urlIn is the @type of an object, empty where that is no text.
 func urlIn(members map[string]json.RawMessage) string {
-	if !beginsWith(members["@type"], '"') {
+	if !syntax.BeginsWith(members["@type"], '"') {
 		return ""
 	}
-	return stringOf(members["@type"])
+	return syntax.StringOf(members["@type"])
 }
 
 func has(members map[string]json.RawMessage, name string) bool {
@@ -201,9 +202,9 @@ func isBootstrap(members map[string]json.RawMessage) bool {
 
 // list takes over a list of resources.
 func (d *decoder) list(v value) {
-	items, ok := listOf(v.text)
+	items, ok := syntax.ListOf(v.text)
 	if !ok {
-		f := v.finding(codeInvalidValue, "a list of resources is wanted here", "")
+		f := v.finding(syntax.CodeInvalidValue, "a list of resources is wanted here", "")
 		if v.doc.source.byEnvoy && jsontext.Value(v.text).Kind() == '{' {
 			d.report(leniently(diag.List{f})[0])
 			d.elements([]value{v})
@@ -255,9 +256,9 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 		return
 	}
 	in := v.field(key, static)
-	lists, ok := objectOf(static)
+	lists, ok := syntax.ObjectOf(static)
 	if !ok {
-		d.lose(in.finding(codeInvalidValue, "static_resources is an object of lists", ""))
+		d.lose(in.finding(syntax.CodeInvalidValue, "static_resources is an object of lists", ""))
 		return
 	}
 	d.message(v.at(in.path, without(lists, "listeners", "clusters", "secrets")), &bootstrapv3.Bootstrap_StaticResources{})
@@ -271,9 +272,9 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 			continue
 		}
 		at := in.field(s.name, raw)
-		items, ok := listOf(raw)
+		items, ok := syntax.ListOf(raw)
 		if !ok {
-			f := at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", s.name), "")
+			f := at.finding(syntax.CodeInvalidValue, fmt.Sprintf("%s is a list", s.name), "")
 			if !v.doc.source.byEnvoy || jsontext.Value(raw).Kind() != '{' {
 				d.lose(f)
 				continue
@@ -356,7 +357,7 @@ func (d *decoder) takeOver(parts []*file) {
 func (d *decoder) isObject(v value) bool {
 	is := jsontext.Value(v.text).Kind() == '{'
 	if !is {
-		d.lose(v.finding(codeInvalidValue, "a resource is an object, this is "+KindOfJSON(v.text), ""))
+		d.lose(v.finding(syntax.CodeInvalidValue, "a resource is an object, this is "+syntax.KindOfJSON(v.text), ""))
 	}
 	return is
 }
@@ -412,13 +413,13 @@ func (v value) withoutType(reason error) diag.Diagnostic {
 // one: its value is a type URL.
 func (v value) meantType(f *diag.Diagnostic, path xds.Path, members map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if url := jsonText(jsontext.Value(members[name])); !strings.Contains(url, "/envoy.") || strings.ContainsAny(url, " {") {
+		if url := syntax.Unquote(jsontext.Value(members[name])); !strings.Contains(url, "/envoy.") || strings.ContainsAny(url, " {") {
 			continue
 		}
 		tokens := append(steps(v.path.Join(path)), name)
-		r := v.doc.rangeOf(tokens, true)
+		r := v.doc.RangeOf(tokens, true)
 		f.Position, f.End = r.Position, r.End
-		f.Help = fmt.Sprintf(`write "@type" instead of %s`, shorten(name))
+		f.Help = fmt.Sprintf(`write "@type" instead of %s`, syntax.Shorten(name))
 		v.doc.fix(f, tokens, true, diag.Correction{Wrong: name, Right: "@type"})
 		return
 	}
@@ -426,7 +427,7 @@ func (v value) meantType(f *diag.Diagnostic, path xds.Path, members map[string]j
 
 // wrapper unpacks an envoy.service.discovery.v3.Resource.
 func (d *decoder) wrapper(v value) {
-	members, _ := objectOf(v.text)
+	members, _ := syntax.ObjectOf(v.text)
 	inner := members["resource"]
 	w := &discoveryv3.Resource{}
 	if _, ok := d.message(v.at(v.path, without(members, "resource")), w); !ok {
@@ -544,23 +545,23 @@ func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 func splitType(text []byte) (url string, rest []byte, err error) {
 	err = errors.New("the resource has no @type")
 	first := true
-	isObject := eachMember(text, func(m jsonMember) bool {
-		if m.name != "@type" {
+	isObject := syntax.EachEntry(text, func(m syntax.JSONEntry) bool {
+		if m.Name != "@type" {
 			first = false
 			return true
 		}
-		if !beginsWith(m.value, '"') || string(m.value) == `""` {
+		if !syntax.BeginsWith(m.Value, '"') || string(m.Value) == `""` {
 			err = errors.New("the @type must be the text of a type URL")
 			return false
 		}
-		url, rest, err = stringOf(m.value), bytes.Clone(text), nil
-		end := spaceEnd(text, m.end)
-		if !first || !beginsWith(text[end:], ',') {
-			end = m.end
+		url, rest, err = syntax.StringOf(m.Value), bytes.Clone(text), nil
+		end := syntax.SpaceEnd(text, m.End)
+		if !first || !syntax.BeginsWith(text[end:], ',') {
+			end = m.End
 		} else {
 			end++ // the comma
 		}
-		for i := m.start; i < end; i++ {
+		for i := m.Start; i < end; i++ {
 			if rest[i] != '\n' {
 				rest[i] = ' '
 			}
@@ -568,7 +569,7 @@ func splitType(text []byte) (url string, rest []byte, err error) {
 		return false
 	})
 	if !isObject {
-		err = fmt.Errorf("a resource is an object, this is %s", KindOfJSON(text))
+		err = fmt.Errorf("a resource is an object, this is %s", syntax.KindOfJSON(text))
 	}
 	return url, rest, err
 }

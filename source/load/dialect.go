@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -23,10 +24,10 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		return nil
 	}
 	for _, lost := range docs[1:] {
-		if json, wrong := lost.toJSON(); len(wrong) == 0 && string(json) == "null" {
+		if json, wrong := lost.ToJSON(); len(wrong) == 0 && string(json) == "null" {
 			continue // a comment behind a marker
 		}
-		f := lost.readOtherwise(lost.point(0), "Envoy reads the first document of a file only: this one is lost",
+		f := lost.readOtherwise(lost.Point(0), "Envoy reads the first document of a file only: this one is lost",
 			"put the resources of all documents into one list of resources")
 		if lost.source.isBootstrap {
 			f.Severity, f.Help = diag.Warning, "put all of the bootstrap into one document"
@@ -36,23 +37,23 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		d.report(f)
 	}
 	doc := docs[0]
-	if doc.merges() {
-		doc.eachMapping(func(n *yaml.Node) {
+	if doc.Merges() {
+		doc.EachMapping(func(n *yaml.Node) {
 			for i := 0; i+1 < len(n.Content); i += 2 {
-				if isMerge(n.Content[i]) {
+				if syntax.IsMerge(n.Content[i]) {
 					does := "it ignores the merged fields"
 					if doc.source.isBootstrap {
 						does = "it starts only if it is in a Struct or a map, and ignores the merged fields"
 					}
-					d.report(doc.readOtherwise(doc.nodeRange(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
+					d.report(doc.readOtherwise(doc.NodeRange(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
 				}
 			}
 		})
 	}
-	if bytes.Contains(doc.text, []byte("!!str")) && doc.yaml() != nil {
-		doc.eachScalar(func(n *yaml.Node) {
-			if n.Tag == "!!str" && !isText(n) {
-				d.report(doc.readOtherwise(doc.nodeRange(n), fmt.Sprintf("Envoy does not support tags: it does not read %s as text", n.Value), "put it in quotes"))
+	if bytes.Contains(doc.Text, []byte("!!str")) && doc.YAML() != nil {
+		doc.EachScalar(func(n *yaml.Node) {
+			if n.Tag == "!!str" && !syntax.IsText(n) {
+				d.report(doc.readOtherwise(doc.NodeRange(n), fmt.Sprintf("Envoy does not support tags: it does not read %s as text", n.Value), "put it in quotes"))
 			}
 		})
 	}
@@ -70,7 +71,7 @@ func holdsOddDuration(text []byte) bool {
 		}
 		at += pos
 		pos = at + len(end)
-		if at > 0 && (isDigit(text[at-1]) || text[at-1] == '.' || text[at-1] == '+') &&
+		if at > 0 && (syntax.IsDigit(text[at-1]) || text[at-1] == '.' || text[at-1] == '+') &&
 			oddDuration.Match(text[max(bytes.LastIndexByte(text[:at], '"'), 0):pos]) {
 			return true
 		}
@@ -78,7 +79,7 @@ func holdsOddDuration(text []byte) bool {
 }
 
 func (d *document) readOtherwise(p diag.Range, message, help string) diag.Diagnostic {
-	return d.source.finding(codeReadOtherwise, p, message, help)
+	return d.source.Finding(codeReadOtherwise, p, message, help)
 }
 
 var (
@@ -90,18 +91,18 @@ var (
 // something else.
 func (d *decoder) readsAlike(v value, m proto.Message) {
 	if holdsOddDuration(v.text) {
-		tree := parseJSON(v.text)
+		tree := syntax.ParseJSON(v.text)
 		v.doc.source.resolver().Walk(m, func(n *xds.Node) {
 			if _, is := n.Message.(*durationpb.Duration); !is {
 				return
 			}
-			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(n.Path())):])).ReadValue()
+			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.Find(steps(n.Path())):])).ReadValue()
 			if err == nil && oddDuration.Match(raw) {
 				d.report(v.findingIn(n.Path(), false, codeReadOtherwise, fmt.Sprintf("Envoy can't read the duration %s", raw), `write digits before and after the point, and no +: "0.5s"`))
 			}
 		})
 	}
-	if v.doc.source.format == formatYAML {
+	if v.doc.source.Format == syntax.YAML {
 		d.oddNumbers(v, m)
 		d.structNumbers(v, m)
 	}
@@ -110,12 +111,12 @@ func (d *decoder) readsAlike(v value, m proto.Message) {
 // oddNumbers reports numbers in the fields of a decoded message that Envoy takes for
 // text. Where text is wanted they are just that.
 func (d *decoder) oddNumbers(v value, m proto.Message) {
-	if !v.doc.odd() {
+	if !v.doc.Odd() {
 		return
 	}
 	check := func(at xds.Path) {
-		n := v.doc.nodeAt(steps(v.path.Join(at)))
-		if n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && numberToGo.MatchString(n.Value) {
+		n := v.doc.NodeAt(steps(v.path.Join(at)))
+		if n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && syntax.NumberToGo.MatchString(n.Value) {
 			d.report(v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…"))
 		}
 	}
@@ -150,11 +151,11 @@ func (d *decoder) oddNumbers(v value, m proto.Message) {
 // structNumbers warns of numbers in a Struct that a YAML file turns into text.
 func (d *decoder) structNumbers(v value, m proto.Message) {
 	check := func(at xds.Path) {
-		n := v.doc.nodeAt(steps(v.path.Join(at)))
+		n := v.doc.NodeAt(steps(v.path.Join(at)))
 		if n == nil || n.Kind != yaml.ScalarNode || n.Style != 0 {
 			return
 		}
-		if isText(n) {
+		if syntax.IsText(n) {
 			f := v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads the number %s in a YAML file as text", n.Value), "use a .json file, where it stays a number, or put it in quotes")
 			f.Severity = diag.Warning
 			d.report(f)

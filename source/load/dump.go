@@ -10,6 +10,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -23,8 +24,8 @@ type Dump struct {
 // HoldsDump reports whether an Input is what /config_dump prints, or the beginning of that, rather
 // than a bootstrap. It goes by the names at the top.
 func HoldsDump(in Input) bool {
-	text := bytes.TrimLeft(bytes.TrimPrefix(in.Data, []byte("\ufeff")), jsonSpace)
-	if in.Format != "json" && in.Format != "yaml" || !beginsWith(text, '{') {
+	text := bytes.TrimLeft(bytes.TrimPrefix(in.Data, []byte("\ufeff")), syntax.JSONSpace)
+	if in.Format != "json" && in.Format != "yaml" || !syntax.BeginsWith(text, '{') {
 		return false
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
@@ -67,7 +68,7 @@ func (d *Dump) Resource(path xds.Path, text []byte) (*xds.Resource, diag.List) {
 // Bootstrap decodes the bootstrap whose text stands at the path, as strictly as Envoy does. It
 // returns what BootstrapResources does, as resources.
 func (d *Dump) Bootstrap(path xds.Path, text []byte) ([]*xds.Resource, diag.List) {
-	s := newSource(d.document.source.name, formatJSON, d.document.text).forEnvoy(d.envoy)
+	s := newSource(d.document.source.Name, syntax.JSON, d.document.Text).forEnvoy(d.envoy)
 	s.byEnvoy, s.isBootstrap = true, true
 	f := newFile(s)
 	(&decoder{file: f}).bootstrapDocument(value{doc: s.documents()[0], text: text, path: path})
@@ -106,20 +107,20 @@ func (d *Dump) Redacted(path xds.Path, text []byte) (paths []xds.Path) {
 // Members returns the members of an object by their names, and false for what is none. The text
 // has to be of the Dump.
 func (d *Dump) Members(text []byte) (map[string]json.RawMessage, bool) {
-	if !beginsWith(text, '{') {
+	if !syntax.BeginsWith(text, '{') {
 		return nil, false
 	}
-	return objectOf(text)
+	return syntax.ObjectOf(text)
 }
 
 // Elements returns the elements of a list, and false for what is none. The text has to be of the
 // Dump.
 func (d *Dump) Elements(text []byte) ([]json.RawMessage, bool) {
-	if !beginsWith(text, '[') {
+	if !syntax.BeginsWith(text, '[') {
 		return nil, false
 	}
-	return listOf(text)
+	return syntax.ListOf(text)
 }
 
 // Text returns the whole text.
-func (d *Dump) Text() []byte { return bytes.TrimSpace(d.document.text) }
+func (d *Dump) Text() []byte { return bytes.TrimSpace(d.document.Text) }

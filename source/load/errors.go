@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -34,15 +35,15 @@ func (r resolver) FindMessageByURL(url string) (protoreflect.MessageType, error)
 }
 
 func (r resolver) json() protojson.UnmarshalOptions {
-	return protojson.UnmarshalOptions{Resolver: r, RecursionLimit: maxDepth}
+	return protojson.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
 }
 
 func (r resolver) text() prototext.UnmarshalOptions {
-	return prototext.UnmarshalOptions{Resolver: r, RecursionLimit: maxDepth}
+	return prototext.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
 }
 
 func (r resolver) binary() proto.UnmarshalOptions {
-	return proto.UnmarshalOptions{Resolver: r, RecursionLimit: maxDepth}
+	return proto.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
 }
 
 // protojson words its errors differently from build to build; what is relied on
@@ -77,10 +78,10 @@ func unknownTypeMessage(url string) string { return fmt.Sprintf("unknown type %q
 // fix adds what corrects the value at a path, or where key is set its key, to the finding about
 // it; nothing where there is nothing to correct, or the right key is there too.
 func (d *document) fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Correction) {
-	if last := len(tokens) - 1; c.Right == "" || key && !sameField(c.Wrong, c.Right) && d.has(append(tokens[:last:last], c.Right)) {
+	if last := len(tokens) - 1; c.Right == "" || key && !syntax.SameField(c.Wrong, c.Right) && d.Has(append(tokens[:last:last], c.Right)) {
 		return
 	}
-	if e, ok := d.correct(tokens, key, c); ok {
+	if e, ok := d.Correct(tokens, key, c); ok {
 		f.Correct(c, e)
 	}
 }
@@ -101,7 +102,7 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 // what the API says of the path.
 func (v value) explain(reason string, path xds.Path, field string, key bool, here func() spot) diag.Diagnostic {
 	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), v.doc.source.MayBeSecret)}
-	e := explanation{code: codeInvalidValue, key: key}
+	e := explanation{code: syntax.CodeInvalidValue, key: key}
 	switch {
 	case unknownField.MatchString(reason):
 		e.code = codeUnknownField
@@ -120,7 +121,7 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 		e.message, e.help = fmt.Sprintf("%s conflicts with another field of %s", found[1], found[2]), "keep one of them"
 		e.key = true
 	case duplicate.MatchString(reason):
-		e.code, e.message, e.help = codeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", said.field), "keep one of them"
+		e.code, e.message, e.help = syntax.CodeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", said.field), "keep one of them"
 	default:
 		v.explainValue(&e, reason, path, said, here)
 	}
@@ -152,7 +153,7 @@ func (v value) explainValue(e *explanation, reason string, path xds.Path, said s
 		if found == nil {
 			continue
 		}
-		w := here().wishAt(said.field, v.asWritten(found[len(found)-1], path), steps(path), v.doc.source.format)
+		w := here().wishAt(said.field, v.asWritten(found[len(found)-1], path), steps(path), v.doc.source.Format)
 		if pattern != badEnum || w.got == "{" || w.got == "[" || w.got == "null" {
 			e.message, e.help = said.wants(w)
 			return
@@ -166,22 +167,22 @@ func (v value) explainValue(e *explanation, reason string, path xds.Path, said s
 	}
 	switch {
 	case strings.Contains(reason, "recursion depth"):
-		e.message, e.help = "the resource is nested too deeply", tooDeepHelp
+		e.message, e.help = "the resource is nested too deeply", syntax.TooDeepHelp
 	case said.secret:
 		e.message = fmt.Sprintf("%s has a value that can't be read", said.field)
 	default:
-		e.message = shorten(reason)
+		e.message = syntax.Shorten(reason)
 	}
 }
 
 // atFirstLine puts a finding about a block of YAML at its first line, where something is to be
 // written, instead of the key above.
 func (v value) atFirstLine(f *diag.Diagnostic, path xds.Path) {
-	if v.doc.source.format != formatYAML {
+	if v.doc.source.Format != syntax.YAML {
 		return
 	}
-	if at := v.doc.yamlAt(steps(v.path.Join(path))); at.whole && !at.shared && at.value.Kind == yaml.MappingNode && at.value.Style&yaml.FlowStyle == 0 && len(at.value.Content) > 0 {
-		r := at.in.nodeRange(at.value.Content[0])
+	if at := v.doc.YAMLAt(steps(v.path.Join(path))); at.Whole && !at.Shared && at.Value.Kind == yaml.MappingNode && at.Value.Style&yaml.FlowStyle == 0 && len(at.Value.Content) > 0 {
+		r := at.In.NodeRange(at.Value.Content[0])
 		f.Position, f.End = r.Position, r.End
 	}
 }
@@ -193,7 +194,7 @@ func (v value) unknownField(here spot, said said) (message, help string) {
 		return message, help
 	}
 	help = v.reaction(drops) + "; check the spelling and the indentation"
-	if v.doc.source.format != formatYAML {
+	if v.doc.source.Format != syntax.YAML {
 		help = v.reaction(drops) + "; check the spelling, and the object around it"
 	}
 	if said.secret {
@@ -220,10 +221,10 @@ func (v value) reaction(lax string) string {
 // asWritten is a value as the source has it, where JSON has another form of it: a number that
 // YAML reads, such as 1.10, or a word such as yes.
 func (v value) asWritten(got string, path xds.Path) string {
-	if v.doc.source.format != formatYAML || got == "" || strings.IndexByte(`{["`, got[0]) >= 0 {
+	if v.doc.source.Format != syntax.YAML || got == "" || strings.IndexByte(`{["`, got[0]) >= 0 {
 		return got
 	}
-	if n := v.doc.nodeAt(steps(v.path.Join(path))); n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value != "" {
+	if n := v.doc.NodeAt(steps(v.path.Join(path))); n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value != "" {
 		return n.Value
 	}
 	return got
@@ -270,7 +271,7 @@ const (
 // bootstrap and text protos strictly, and never a file of a source tree.
 func (s *source) reaction(lax string) string {
 	switch verb, rest, _ := strings.Cut(lax, " "); {
-	case s.isBootstrap || s.format == formatText:
+	case s.isBootstrap || s.Format == syntax.TextProto:
 		return s.refusal()
 	case s.byEnvoy:
 		return fmt.Sprintf("Envoy %ss %s", verb, rest)
@@ -293,7 +294,7 @@ func (s *source) refusal() string {
 
 // findingIn is a finding at a path of v, or where key is set at the key there.
 func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help string) diag.Diagnostic {
-	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path.Join(path)), key), message, help)
+	f := v.doc.source.Finding(code, v.doc.RangeOf(steps(v.path.Join(path)), key), message, help)
 	f.Sensitive = slices.ContainsFunc(steps(path), v.doc.source.MayBeSecret)
 	f.Path = string(v.path.Join(path))
 	if v.as != nil && v.as.t != nil {
@@ -306,16 +307,16 @@ func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help 
 // brokenBase64 reports the bytes fields whose text has a line break in it: protojson
 // reads over that, Envoy calls it corrupt and drops the whole file.
 func (d *decoder) brokenBase64(v value, m proto.Message) {
-	tree := parseJSON(v.text)
+	tree := syntax.ParseJSON(v.text)
 	v.doc.source.resolver().Walk(m, func(n *xds.Node) {
 		n.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 			if fd.Kind() != protoreflect.BytesKind || fd.IsList() || n.Name() == "google.protobuf.Any" {
 				return true
 			}
 			path := n.Path().Field(string(fd.Name()))
-			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(path)):])).ReadValue()
+			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.Find(steps(path)):])).ReadValue()
 			if err == nil && raw.Kind() == '"' && breaksLine(raw) {
-				d.report(v.findingIn(path, false, codeInvalidValue, fieldOf(path)+" has a line break in its base64", "write it on one line: Envoy does not read base64 with line breaks"))
+				d.report(v.findingIn(path, false, syntax.CodeInvalidValue, fieldOf(path)+" has a line break in its base64", "write it on one line: Envoy does not read base64 with line breaks"))
 			}
 			return true
 		})
@@ -354,7 +355,7 @@ func (s said) value(token string) string {
 	case s.secret:
 		return "(not shown)"
 	default:
-		return shorten(token)
+		return syntax.Shorten(token)
 	}
 }
 
@@ -372,9 +373,9 @@ func fieldOf(path xds.Path) string {
 // nameIn is the name of a resource that could not be decoded.
 func nameIn(text []byte, t *xds.Type) string {
 	var name string
-	members, _ := objectOf(text)
+	members, _ := syntax.ObjectOf(text)
 	for key, raw := range members {
-		if sameField(key, string(t.Name)) && json.Unmarshal(raw, &name) != nil {
+		if syntax.SameField(key, string(t.Name)) && json.Unmarshal(raw, &name) != nil {
 			return ""
 		}
 	}

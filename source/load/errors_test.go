@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -51,7 +52,7 @@ func TestPhrasesOfProtojson(t *testing.T) {
 		"deep":            {extension, strings.Repeat(`{"typed_config": {"@type": "a/envoy.config.core.v3.TypedExtensionConfig", "typed_config": `, 150) + "{}" + strings.Repeat("}}", 150), regexp.MustCompile("recursion depth"), nil, noPlace},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}.Unmarshal([]byte(c.text), c.message())
+			err := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: syntax.MaxDepth}.Unmarshal([]byte(c.text), c.message())
 			if err == nil {
 				t.Fatal("protojson takes it")
 			}

@@ -6,6 +6,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -39,7 +40,7 @@ type file struct {
 func newFile(s *source) *file { return &file{source: s, findings: diag.NewBounded(MaxFindings)} }
 
 func (f *file) diagnostics() diag.List {
-	return f.findings.List(diag.Position{File: f.source.name}, "in this file")
+	return f.findings.List(diag.Position{File: f.source.Name}, "in this file")
 }
 
 // errors counts the findings that are errors.
@@ -52,7 +53,7 @@ func (f *file) giveUp() {
 }
 
 // isOther reports whether the file was looked at only.
-func (f *file) isOther() bool { return f.source.format == formatOther && !f.found.isOutside }
+func (f *file) isOther() bool { return f.source.Format == syntax.Other && !f.found.isOutside }
 
 // size counts the bytes that were read: of a file that goes into several resources, and of what a
 // settings file says to resources with Constraints of their own, several times. What was looked at only
@@ -61,7 +62,7 @@ func (f *file) size() int64 {
 	if f == nil || f.isOther() {
 		return 0
 	}
-	n := f.source.size() + f.joined
+	n := f.source.Size() + f.joined
 	for _, in := range f.inlined {
 		n += len(in.data)
 	}
@@ -86,7 +87,7 @@ func (f *file) isCurrent(t *tree) bool {
 	if f.found.linked {
 		stat = t.stat
 	}
-	info, err := stat(f.source.name)
+	info, err := stat(f.source.Name)
 	return err == nil && f.stamp.holds(info) && f.upToDate(t)
 }
 

@@ -12,12 +12,13 @@ import (
 	"strings"
 
 	"xdspub/internal/safefile"
+	"xdspub/source/syntax"
 )
 
 // entry is a file of the tree that Load looks into.
 type entry struct {
 	path   string
-	format format
+	format syntax.Format
 	// isSettings says that it is the settings file of a folder, and isOutside that it is a folder that is no
 	// part of the tree.
 	isSettings, isOutside bool
@@ -43,7 +44,7 @@ func noFormat(path string) error {
 	} else if dir {
 		return fmt.Errorf("%s is a directory, and one file is needed", path)
 	}
-	return fmt.Errorf("can't tell the format of %s: its name must end in %s", path, Suffixes())
+	return fmt.Errorf("can't tell the format of %s: its name must end in %s", path, syntax.Suffixes())
 }
 
 // isDir reports whether a path that was asked for leads to a folder.
@@ -168,7 +169,7 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	if isDir {
 		return f.folder(ctx, below, to)
 	}
-	if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
+	if format := syntax.FormatOf(path); format != syntax.Other || mayBeMistaken(path) {
 		f.found = append(f.found, entry{path: path, format: format, isSettings: isSettings(path), linked: linked, beyond: to.beyond})
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -65,8 +66,8 @@ var objectHelp = []struct{ group, of, help string }{
 // foreignDocument says which other program an object is for; nil where it may be Envoy's, or
 // nobody knows.
 func (v value) foreignDocument(members map[string]json.RawMessage) *foreign {
-	text := func(name string) string { return jsonText(jsontext.Value(members[name])) }
-	base := strings.ToLower(filepath.Base(v.doc.source.name))
+	text := func(name string) string { return syntax.Unquote(jsontext.Value(members[name])) }
+	base := strings.ToLower(filepath.Base(v.doc.source.Name))
 	switch {
 	case len(members) == 0:
 		return nil
@@ -129,18 +130,18 @@ func isCompose(members map[string]json.RawMessage) bool {
 func (v value) kubernetes(api, kind string, members map[string]json.RawMessage) *foreign {
 	for _, o := range objectHelp {
 		if strings.HasPrefix(api, o.group+"/") {
-			return &foreign{what: fmt.Sprintf("an object of %s (%s)", o.of, shorten(kind)), help: o.help + "; " + notOurs}
+			return &foreign{what: fmt.Sprintf("an object of %s (%s)", o.of, syntax.Shorten(kind)), help: o.help + "; " + notOurs}
 		}
 	}
-	f := &foreign{what: fmt.Sprintf("an object of Kubernetes (%s)", shorten(kind))}
+	f := &foreign{what: fmt.Sprintf("an object of Kubernetes (%s)", syntax.Shorten(kind))}
 	var data map[string]string
 	if kind != "ConfigMap" || json.Unmarshal(members["data"], &data) != nil {
 		return f
 	}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		if envoyText.MatchString(data[name]) {
-			return &foreign{what: f.what + fmt.Sprintf(" with a file of Envoy's in it, %q", shorten(name)), path: xds.Path("data").Key(name), key: true,
-				help: fmt.Sprintf("write that text into its own file: yq '.data[%q]' %s", shorten(name), filepath.Base(v.doc.source.name))}
+			return &foreign{what: f.what + fmt.Sprintf(" with a file of Envoy's in it, %q", syntax.Shorten(name)), path: xds.Path("data").Key(name), key: true,
+				help: fmt.Sprintf("write that text into its own file: yq '.data[%q]' %s", syntax.Shorten(name), filepath.Base(v.doc.source.Name))}
 		}
 	}
 	return f
@@ -158,7 +159,7 @@ func (v value) notXDS(f foreign) diag.Diagnostic {
 	case v.doc.source.byEnvoy:
 		help = strings.TrimSuffix(help, "; "+notOurs)
 	}
-	return v.findingIn(f.path, f.key, codeUnknownDocument, "the document is "+f.what, help)
+	return v.findingIn(f.path, f.key, syntax.CodeUnknownDocument, "the document is "+f.what, help)
 }
 
 // typeOf is the resource type whose fields an object without @type has. It is nil where none, or

@@ -12,14 +12,15 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
-func FuzzLoadYAML(f *testing.F) { fuzz(f, formatYAML) }
-func FuzzLoadJSON(f *testing.F) { fuzz(f, formatJSON) }
-func FuzzLoadText(f *testing.F) { fuzz(f, formatText) }
+func FuzzLoadYAML(f *testing.F) { fuzz(f, syntax.YAML) }
+func FuzzLoadJSON(f *testing.F) { fuzz(f, syntax.JSON) }
+func FuzzLoadText(f *testing.F) { fuzz(f, syntax.TextProto) }
 
-func FuzzLoadBinary(f *testing.F) { fuzz(f, formatBinary) }
+func FuzzLoadBinary(f *testing.F) { fuzz(f, syntax.Binary) }
 
 // FuzzTextTree: what prototext reads, the tree of places has understood, too.
 func FuzzTextTree(f *testing.F) {
@@ -28,8 +29,8 @@ func FuzzTextTree(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		m := &discoveryv3.DiscoveryResponse{}
-		tree := parseText([]byte(text))
-		if (resolver{}).text().Unmarshal([]byte(text), m) == nil && !tree.whole && tree.tooDeep < 0 {
+		tree := syntax.ParseText([]byte(text))
+		if (resolver{}).text().Unmarshal([]byte(text), m) == nil && !tree.Whole && tree.TooDeep < 0 {
 			t.Errorf("%q is not understood", text)
 		}
 	})
@@ -37,7 +38,7 @@ func FuzzTextTree(f *testing.F) {
 
 // fuzz checks that whatever stands in a file, reading it does not panic, says
 // something or yields something, and speaks of places inside the file.
-func fuzz(f *testing.F, format format) {
+func fuzz(f *testing.F, format syntax.Format) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
 		f.Fatalf("no seeds: %v", err)
@@ -49,7 +50,7 @@ func fuzz(f *testing.F, format format) {
 		}
 		for _, file := range archive.Files {
 			name, quoted := strings.CutSuffix(file.Name, ".quoted")
-			if formatOf(name) != format {
+			if syntax.FormatOf(name) != format {
 				continue
 			}
 			data := file.Data
@@ -66,10 +67,10 @@ func fuzz(f *testing.F, format format) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := newSource("file", format, data)
 		got := s.decode(nil)
-		lines := strings.Split(string(s.data()), "\n")
+		lines := strings.Split(string(s.Data()), "\n")
 		check := func(p diag.Position, what string) {
 			t.Helper()
-			if format == formatBinary && p.Line == 0 && p.Column == 0 {
+			if format == syntax.Binary && p.Line == 0 && p.Column == 0 {
 				return
 			}
 			if p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > utf8.RuneCountInString(lines[p.Line-1])+1 {
@@ -96,7 +97,7 @@ func fuzz(f *testing.F, format format) {
 			return
 		}
 		var b strings.Builder
-		line := func(p diag.Position) (string, bool) { return s.shown(p.Line) }
+		line := func(p diag.Position) (string, bool) { return s.Shown(p.Line) }
 		if err := diag.WriteText(&b, got.diagnostics(), diag.TextOptions{Line: line}); err != nil {
 			t.Error(err)
 		}

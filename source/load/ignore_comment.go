@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -51,14 +52,14 @@ func (r *Result) IgnoreComments() (list []IgnoreComment) {
 // ignoreComments finds the IgnoreComments in a source that holds resources. Most sources have
 // none, and cost one search for the mark.
 func (s *source) ignoreComments(resources []*xds.Resource) []IgnoreComment {
-	if s.format != formatYAML && s.format != formatText || !bytes.Contains(s.data(), []byte(ignoreMark)) {
+	if s.Format != syntax.YAML && s.Format != syntax.TextProto || !bytes.Contains(s.Data(), []byte(ignoreMark)) {
 		return nil
 	}
 	c := commentSearch{source: s, begins: make(map[int]xds.Key)}
-	for n, start := range s.places().lines {
-		end := len(s.data())
-		if n+1 < len(s.places().lines) {
-			end = s.places().lines[n+1] - 1
+	for n, start := range s.Places().Lines {
+		end := len(s.Data())
+		if n+1 < len(s.Places().Lines) {
+			end = s.Places().Lines[n+1] - 1
 		}
 		if c.line(n+1, start, end); len(c.found) == maxIgnoreComments {
 			c.found[len(c.found)-1].Last = true
@@ -87,7 +88,7 @@ func firstLines(r *xds.Resource) []int {
 	at := r.Origin.(origin)
 	lines := []int{at.Range("").Line}
 	if path := steps(at.base); r.Meta != nil && len(path) > 0 {
-		lines = append(lines, at.document().rangeOf(path[:len(path)-1], false).Line)
+		lines = append(lines, at.document().RangeOf(path[:len(path)-1], false).Line)
 	}
 	return lines
 }
@@ -109,7 +110,7 @@ type commentSearch struct {
 
 // line looks at a line of the source, which stands from one offset to another.
 func (c *commentSearch) line(n, start, end int) {
-	text := c.source.data()[start:end]
+	text := c.source.Data()[start:end]
 	indent := len(text) - len(bytes.TrimLeft(text, " "))
 	content := bytes.TrimSpace(text)
 	if len(content) == 0 || c.inText && indent > c.block {
@@ -132,7 +133,7 @@ func (c *commentSearch) line(n, start, end int) {
 	if !is || len(rest) > 0 && !bytes.ContainsAny(rest[:1], " \t\r") {
 		return
 	}
-	found := IgnoreComment{Range: c.source.span(start+hash, start+len(bytes.TrimRight(text, " \t\r"))), Line: n, Sensitive: c.source.sensitive()}
+	found := IgnoreComment{Range: c.source.Span(start+hash, start+len(bytes.TrimRight(text, " \t\r"))), Line: n, Sensitive: c.source.Sensitive()}
 	found.Codes, found.HasReason = ignored(rest)
 	if len(before) == 0 {
 		found.Line = 0
@@ -170,9 +171,9 @@ func (c *commentSearch) comment(text []byte) int {
 			case b == quote:
 				quote = 0
 			}
-		case (b == '"' || b == '\'') && (begins || c.source.format == formatText):
+		case (b == '"' || b == '\'') && (begins || c.source.Format == syntax.TextProto):
 			quote = b
-		case b == '#' && (c.source.format == formatText || i == 0 || text[i-1] == ' ' || text[i-1] == '\t'):
+		case b == '#' && (c.source.Format == syntax.TextProto || i == 0 || text[i-1] == ' ' || text[i-1] == '\t'):
 			return i
 		}
 	}
@@ -184,7 +185,7 @@ var textHeader = regexp.MustCompile(`(?:^|[ \t])[|>][-+0-9]{0,2}[ \t\r]*$`)
 
 // beginsText notes whether the lines below a line, given without its comment, are a text.
 func (c *commentSearch) beginsText(text []byte) {
-	if c.source.format != formatYAML || len(text) > longLine || !textHeader.Match(text) {
+	if c.source.Format != syntax.YAML || len(text) > syntax.LongLine || !textHeader.Match(text) {
 		return
 	}
 	c.inText, c.block = true, 0

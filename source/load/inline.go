@@ -19,6 +19,7 @@ import (
 
 	"xdspub/internal/fspath"
 	"xdspub/internal/safefile"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -73,7 +74,7 @@ var failures = [...]syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT
 func (d *decoder) inline(r *xds.Resource, n *xds.Node, s *source) bool {
 	switch m := n.Message.(type) {
 	case *corev3.DataSource:
-		return isRelative(m) && !d.enough() && d.inlineSource(r, n, m, filepath.Dir(s.name))
+		return isRelative(m) && !d.enough() && d.inlineSource(r, n, m, filepath.Dir(s.Name))
 	case *tlsv3.TlsCertificate:
 		held := append(m.GetSignedCertificateTimestamp(), m.GetCertificateChain(), m.GetPrivateKey(), m.GetPkcs12(), m.GetPassword(), m.GetOcspStaple())
 		return slices.ContainsFunc(held, isRelative) && unwatch(&m.WatchedDirectory)
@@ -84,7 +85,7 @@ func (d *decoder) inline(r *xds.Resource, n *xds.Node, s *source) bool {
 	if !ok || filepath.IsAbs(set.Path) || d.enough() {
 		return false
 	}
-	data, ok := d.readInto(r, n, n.Path().Field(set.Field), set.Path, filepath.Dir(s.name), maxDescriptors)
+	data, ok := d.readInto(r, n, n.Path().Field(set.Field), set.Path, filepath.Dir(s.Name), maxDescriptors)
 	if ok {
 		set.Inline(data)
 	}
@@ -166,7 +167,7 @@ func (d *decoder) inlineSource(r *xds.Resource, n *xds.Node, m *corev3.DataSourc
 func (d *decoder) readInto(r *xds.Resource, n *xds.Node, at xds.Path, name, dir string, most int64) (data []byte, ok bool) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if d.tree.full() {
-		f := r.Diagnostic(codeTooLarge.Name, at, fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is used", d.tree.most))
+		f := r.Diagnostic(syntax.CodeTooLarge.Name, at, fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is used", d.tree.most))
 		f.Help = "use a large file once, in a resource that the others refer to"
 		d.report(f)
 		return nil, false

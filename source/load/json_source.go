@@ -1,20 +1,24 @@
 package load
 
-import "bytes"
+import (
+	"bytes"
+
+	"xdspub/source/syntax"
+)
 
 // jsonSource decodes a JSON file.
 func (d *decoder) jsonSource() {
 	s := d.file.source
-	if s.byEnvoy && s.marked {
-		d.report(s.finding(codeReadOtherwise, s.point(0), "Envoy does not read JSON with a byte order mark", "save the file without one"))
+	if s.byEnvoy && s.Marked {
+		d.report(s.Finding(codeReadOtherwise, s.Point(0), "Envoy does not read JSON with a byte order mark", "save the file without one"))
 	}
-	if len(bytes.TrimLeft(s.data(), jsonSpace)) == 0 {
+	if len(bytes.TrimLeft(s.Data(), syntax.JSONSpace)) == 0 {
 		return
 	}
 	doc := s.documents()[0]
-	text := doc.text
-	if faults := notJSON(doc.textDocument); len(faults) > 0 {
-		loose, ok := looseJSON(text)
+	text := doc.Text
+	if faults := syntax.NotJSON(doc.Document); len(faults) > 0 {
+		loose, ok := syntax.LooseJSON(text)
 		if !s.byEnvoy || !ok {
 			d.report(faults...)
 			d.unreadable()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"xdspub/source/syntax"
 )
 
 // FuzzSplitJSON holds objectOf and listOf against encoding/json, in any text that was read before.
@@ -27,13 +29,13 @@ func FuzzSplitJSON(f *testing.F) {
 		if members == nil {
 			members = map[string]json.RawMessage{}
 		}
-		got, ok := objectOf([]byte(text))
+		got, ok := syntax.ObjectOf([]byte(text))
 		if ok != (err == nil) || !cmp.Equal(got, members) {
 			t.Errorf("objectOf(%s) = %q, %t; want %q, %t", text, got, ok, members, err == nil)
 		}
 		var items []json.RawMessage
 		err = json.Unmarshal([]byte(text), &items)
-		if list, ok := listOf([]byte(text)); ok != (err == nil) || !cmp.Equal(list, items) {
+		if list, ok := syntax.ListOf([]byte(text)); ok != (err == nil) || !cmp.Equal(list, items) {
 			t.Errorf("listOf(%s) = %q, %t; want %q, %t", text, list, ok, items, err == nil)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -55,7 +56,7 @@ func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value,
 	case "google.protobuf.Struct", "google.protobuf.Value":
 		return raw
 	case "google.protobuf.ListValue", "google.protobuf.FieldMask":
-		if isObject && len(membersOf(raw)) == 0 {
+		if isObject && len(syntax.EntriesOf(raw)) == 0 {
 			return jsontext.Value(emptyOf(md)) // the message without fields
 		}
 		return raw
@@ -69,11 +70,11 @@ func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value,
 	switch {
 	case isWrapper(md):
 		if isObject {
-			switch inner := membersOf(raw); {
+			switch inner := syntax.EntriesOf(raw); {
 			case r.isUnset(inner):
 				return jsontext.Value(emptyOf(md))
-			case len(inner) == 1 && inner[0].name == "value":
-				raw = inner[0].value
+			case len(inner) == 1 && inner[0].Name == "value":
+				raw = inner[0].Value
 			}
 		}
 		return r.single(md.Fields().ByName("value"), raw, at)
@@ -85,11 +86,11 @@ func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value,
 
 // isUnset reports whether Envoy's parser takes the members of a wrapper for the message without
 // a value: a wrapper that is set, to false, 0 or the empty text. In a source tree its author may mean true.
-func (r rewriter) isUnset(members []member) bool {
+func (r rewriter) isUnset(members []syntax.Entry) bool {
 	if !r.asEnvoy {
 		return false
 	}
-	return len(members) == 0 || len(members) == 1 && members[0].name == "value" && members[0].value.Kind() == 'n'
+	return len(members) == 0 || len(members) == 1 && members[0].Name == "value" && members[0].Value.Kind() == 'n'
 }
 
 // isWrapper reports whether a message is written in JSON as its value.
@@ -101,7 +102,7 @@ func (r rewriter) any(raw jsontext.Value, at xds.Path) jsontext.Value {
 	if raw.Kind() != '{' {
 		return raw
 	}
-	members, _ := objectOf(raw)
+	members, _ := syntax.ObjectOf(raw)
 	mt, err := r.value.doc.source.resolver().FindMessageByURL(urlIn(members))
 	if err != nil {
 		return raw
@@ -116,21 +117,21 @@ func (r rewriter) object(md protoreflect.MessageDescriptor, raw jsontext.Value, 
 		}
 		return md.Fields().ByTextName(name)
 	}
-	var out []member
-	for _, m := range membersOf(raw) {
-		fd := fieldOf(m.name)
-		out = slices.DeleteFunc(out, func(earlier member) bool {
-			return earlier.name == m.name || fd != nil && fieldOf(earlier.name) == fd
+	var out []syntax.Entry
+	for _, m := range syntax.EntriesOf(raw) {
+		fd := fieldOf(m.Name)
+		out = slices.DeleteFunc(out, func(earlier syntax.Entry) bool {
+			return earlier.Name == m.Name || fd != nil && fieldOf(earlier.Name) == fd
 		})
 		switch {
-		case m.name == "value" && isSpecial(md): // in an Any
-			m.value = r.message(md, m.value, at.Field("value"))
-		case fd != nil && m.value.Kind() != 'n':
-			m.value = r.field(fd, m.value, at.Field(string(fd.Name())))
+		case m.Name == "value" && isSpecial(md): // in an Any
+			m.Value = r.message(md, m.Value, at.Field("value"))
+		case fd != nil && m.Value.Kind() != 'n':
+			m.Value = r.field(fd, m.Value, at.Field(string(fd.Name())))
 		}
 		out = append(out, m)
 	}
-	return object(out)
+	return syntax.WriteObject(out)
 }
 
 func (r rewriter) field(fd protoreflect.FieldDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
@@ -139,15 +140,15 @@ func (r rewriter) field(fd protoreflect.FieldDescriptor, raw jsontext.Value, at 
 		if raw.Kind() != '{' {
 			return raw
 		}
-		members := membersOf(raw)
+		members := syntax.EntriesOf(raw)
 		for i, m := range members {
-			members[i].value = r.element(fd.MapValue(), m.value, at.Key(m.name))
+			members[i].Value = r.element(fd.MapValue(), m.Value, at.Key(m.Name))
 		}
-		return object(members)
+		return syntax.WriteObject(members)
 	case fd.IsList():
 		items := []json.RawMessage{json.RawMessage(raw)} // one value stands for a list of it
 		if raw.Kind() == '[' {
-			items, _ = listOf(raw)
+			items, _ = syntax.ListOf(raw)
 		}
 		out := []byte{'['}
 		for i, item := range items {
@@ -209,14 +210,14 @@ func (r rewriter) single(fd protoreflect.FieldDescriptor, raw jsontext.Value, at
 // Envoy takes no more than a whole number of 32 bits for a number.
 func (r rewriter) bareText(at xds.Path) (string, bool) {
 	v := r.value
-	if v.doc.source.format != formatYAML {
+	if v.doc.source.Format != syntax.YAML {
 		return "", false
 	}
-	n := v.doc.nodeAt(steps(v.path.Join(at)))
+	n := v.doc.NodeAt(steps(v.path.Join(at)))
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return "", false
 	}
-	return n.Value, isText(n)
+	return n.Value, syntax.IsText(n)
 }
 
 var ()
@@ -304,20 +305,20 @@ func timestamp(raw jsontext.Value) jsontext.Value {
 // parts returns the fields of a duration or a timestamp that is written as an object.
 func parts(raw jsontext.Value) (*durationpb.Duration, bool) {
 	var d durationpb.Duration
-	for _, m := range membersOf(raw) {
-		text := string(m.value)
-		if m.value.Kind() == '"' {
-			text = jsonText(m.value)
+	for _, m := range syntax.EntriesOf(raw) {
+		text := string(m.Value)
+		if m.Value.Kind() == '"' {
+			text = syntax.Unquote(m.Value)
 		}
-		if m.value.Kind() == 'n' {
+		if m.Value.Kind() == 'n' {
 			continue
 		}
 		n, err := strconv.ParseFloat(text, 64)
 		if whole := int64(n); err != nil || float64(whole) != n {
 			return nil, false
-		} else if m.name == "seconds" {
+		} else if m.Name == "seconds" {
 			d.Seconds = whole
-		} else if m.name == "nanos" && int64(int32(whole)) == whole {
+		} else if m.Name == "nanos" && int64(int32(whole)) == whole {
 			d.Nanos = int32(whole)
 		} else {
 			return nil, false

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 )
 
 // Limits of a source tree. A tree of 100,000 clusters, of 80 MB in one file or in
@@ -40,12 +41,12 @@ func elements(text []byte) (n int) {
 // tooMany reports a file with more elements than the limit.
 func (d *decoder) tooMany() bool {
 	s := d.file.source
-	n := elements(s.data())
+	n := elements(s.Data())
 	if n <= MaxElements {
 		return false
 	}
 	d.lose(diag.Diagnostic{
-		Code: codeTooLarge.Name, Position: diag.Position{File: s.name},
+		Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: s.Name},
 		Message: fmt.Sprintf("the file has %d lines, commas and brackets, the limit is %d", n, MaxElements),
 		Help:    "split it: a tree may have many files",
 	})
@@ -54,12 +55,12 @@ func (d *decoder) tooMany() bool {
 
 // tooManyAtOnce reports a YAML document with more elements than a parser gets.
 func (d *decoder) tooManyAtOnce(doc *document) bool {
-	n := elements(doc.text)
+	n := elements(doc.Text)
 	if n <= MaxParsed {
 		return false
 	}
 	d.lose(diag.Diagnostic{
-		Code: codeTooLarge.Name, Position: diag.Position{File: doc.source.name},
+		Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: doc.source.Name},
 		Message: fmt.Sprintf("a document of the file has %d lines, commas and brackets, the limit is %d for one that is not a plain list of resources, by itself or under resources or static_resources", n, MaxParsed),
 		Help:    "put --- between its resources, or split the file",
 	})

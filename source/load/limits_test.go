@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 )
 
 // TestLimits: what is small as a file and large in memory is refused before it is
@@ -40,7 +41,7 @@ func TestLimits(t *testing.T) {
 			}
 			got := ""
 			for _, d := range result.Diagnostics {
-				if d.Code == codeTooLarge.Name {
+				if d.Code == syntax.CodeTooLarge.Name {
 					got += d.Message
 				}
 			}

@@ -2,10 +2,6 @@
 // stricter than Envoy: where Envoy would drop a value, or read it otherwise than its author
 // meant, it reports an error with a place.
 //
-// Values are read by sigs.k8s.io/yaml, whose YAML 1.1 booleans are Envoy's too, and by protojson.
-// Positions cost nothing until a finding asks for one: only then is the source parsed again, by a
-// parser that keeps lines and columns.
-//
 //	loader := load.New(load.Options{})
 //	result, err := loader.Load(ctx, "config/") // err: can't be read; findings: result.Diagnostics
 package load
@@ -28,6 +24,7 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
 	"xdspub/internal/safefile"
+	"xdspub/source/syntax"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
 )
 
@@ -91,8 +88,8 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	}
 	defer t.close()
 	t.ended = func() bool { return ctx.Err() != nil }
-	found, in := []entry{{path: root, format: formatOf(root), single: true, beyond: true}}, folders{}
-	if single && found[0].format == formatOther {
+	found, in := []entry{{path: root, format: syntax.FormatOf(root), single: true, beyond: true}}, folders{}
+	if single && found[0].format == syntax.Other {
 		return nil, noFormat(root)
 	}
 	l.unused = nil
@@ -165,7 +162,7 @@ func together(settings, others []*file) []*file {
 		return others
 	}
 	all := slices.Concat(settings, others)
-	slices.SortFunc(all, func(a, b *file) int { return strings.Compare(a.source.name, b.source.name) })
+	slices.SortFunc(all, func(a, b *file) int { return strings.Compare(a.source.Name, b.source.Name) })
 	return all
 }
 
@@ -242,7 +239,7 @@ func (l *Loader) knownOf(found []entry) []*file {
 // skip counts the files that stand before a path. It is fast where they are few.
 func skip(files []*file, path string) int {
 	most := 1
-	for most < len(files) && files[most-1].source.name < path {
+	for most < len(files) && files[most-1].source.Name < path {
 		most *= 2
 	}
 	n, _ := searchFile(files[:min(most, len(files))], path)
@@ -276,9 +273,9 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	case e.isOutside:
 		_, _, err := t.locate(e.path)
 		return unread(e, cmp.Or(err, errTurned))
-	case e.format == formatOther:
+	case e.format == syntax.Other:
 		read = t.peek(e.path)
-		f := newSource(e.path, formatOther, read.data).decode(t)
+		f := newSource(e.path, syntax.Other, read.data).decode(t)
 		f.found, f.stamp = e, read.stamp
 		return f, nil
 	case e.isSettings:
@@ -290,10 +287,10 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		if text, _, ok := l.overlay.text(e.path); ok {
 			read.data = text
 		} else {
-			read.data, err = safefile.Read(e.path, MaxBytes)
+			read.data, err = safefile.Read(e.path, syntax.MaxBytes)
 		}
 	default:
-		read, err = in.read(e.path, MaxBytes)
+		read, err = in.read(e.path, syntax.MaxBytes)
 	}
 	if err != nil {
 		return unread(e, err)
@@ -301,10 +298,10 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
 	s.streams, s.clients, s.isSettings = l.options.Streams, e.clients, e.isSettings
 	f := known
-	if f != nil && !f.unread && f.source.holds(s.data()) && f.upToDate(t) {
+	if f != nil && !f.unread && f.source.Holds(s.Data()) && f.upToDate(t) {
 		t.takeFile(f)
 	} else {
-		t.take(s.size())
+		t.take(s.Size())
 		if t.full() {
 			return nil, l.overLimit(t)
 		}
@@ -334,7 +331,7 @@ var errTurned = errors.New("a link of the source tree was turned while it was re
 // unread is what is known of a file that is not read on account of what it is; other
 // errors are those of reading.
 func unread(e entry, err error) (*file, error) {
-	d := diag.Diagnostic{Code: codeTooLarge.Name, Position: diag.Position{File: e.path}}
+	d := diag.Diagnostic{Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: e.path}}
 	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {
 		d.Message, d.Help = large.Error(), "split it: a tree may have many files"
 	} else if outside, ok := errors.AsType[*OutsideError](err); ok {
@@ -403,9 +400,9 @@ func (l *Loader) Compress() int {
 	cores := runtime.GOMAXPROCS(0)
 	parts := slices.Collect(slices.Chunk(l.known.files, len(l.known.files)/cores+1))
 	inParallel(len(parts), 1, func(n int) (errors int) {
-		var p compressor
+		var p syntax.Compressor
 		for _, f := range parts[n] {
-			if f.source.compress(&p) {
+			if f.source.Compress(&p) {
 				compressed.Add(1)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"xdspub/internal/fspath"
 	"xdspub/internal/safefile"
+	"xdspub/source/syntax"
 )
 
 // overlay are texts that are read instead of files, by absolute paths without links.
@@ -67,7 +68,7 @@ func (f *finder) unsaved() {
 			continue
 		}
 		path := filepath.Join(f.tree.root, below)
-		if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
+		if format := syntax.FormatOf(path); format != syntax.Other || mayBeMistaken(path) {
 			f.found = append(f.found, entry{path: path, format: format, isSettings: isSettings(path)})
 		}
 	}

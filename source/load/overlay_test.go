@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xdspub/source/syntax"
 )
 
 // TestOverlay: a text stands instead of a file of the tree, adds one, and goes into resources
@@ -50,7 +52,7 @@ func TestOverlay(t *testing.T) {
 		{map[string][]byte{"tree/a.yaml": routes("text"), "tree/text": make([]byte, maxInlined+1)}, nil, "routes b; missing-file outside-tree"},
 		{map[string][]byte{"tree/a.yaml": routes("../beside/new"), "beside/new": []byte("x")}, nil, "routes b; outside-tree outside-tree"},
 		{map[string][]byte{"tree/a.yaml": routes("../beside/new"), "beside/new": []byte("x")}, []string{beside}, "routes b c; "},
-		{map[string][]byte{"tree/a.yaml": make([]byte, MaxBytes+1)}, nil, "b; too-large outside-tree"},
+		{map[string][]byte{"tree/a.yaml": make([]byte, syntax.MaxBytes+1)}, nil, "b; too-large outside-tree"},
 	} {
 		o := Options{Allow: c.allow, Overlay: make(map[string][]byte)}
 		for path, text := range c.overlay {

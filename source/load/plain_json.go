@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -16,23 +17,23 @@ type PlainJSON struct{ document *document }
 // ParseJSON makes a PlainJSON of the text of a file. The findings say why another program would
 // not read it as JSON: for its syntax, its encoding, or a key that an object has twice.
 func ParseJSON(name string, data []byte) (*PlainJSON, diag.List) {
-	s := newSource(name, formatJSON, data)
+	s := newSource(name, syntax.JSON, data)
 	s.onlyJSON = true
 	j := &PlainJSON{s.documents()[0]}
-	if s.marked {
-		return j, diag.List{s.finding(codeSyntax, s.point(0), "JSON has no byte order mark", "save the file without one")}
+	if s.Marked {
+		return j, diag.List{s.Finding(syntax.CodeSyntax, s.Point(0), "JSON has no byte order mark", "save the file without one")}
 	}
 	d := decoder{file: newFile(s)}
 	if d.invalidUTF8() {
 		return j, d.file.diagnostics()
 	}
-	return j, notJSON(j.document.textDocument)
+	return j, syntax.NotJSON(j.document.Document)
 }
 
 // Finding returns a finding about the value at a path, or where key is set about its key. A path
 // that the document does not have leads to the nearest value around it.
 func (j *PlainJSON) Finding(code diag.Code, path xds.Path, key bool, message, help string) diag.Diagnostic {
-	d := j.document.source.finding(code, j.document.rangeOf(steps(path), key), message, help)
+	d := j.document.source.Finding(code, j.document.RangeOf(steps(path), key), message, help)
 	d.Path = string(path)
 	return d
 }
@@ -40,7 +41,7 @@ func (j *PlainJSON) Finding(code diag.Code, path xds.Path, key bool, message, he
 // Depth returns how deep lists and objects are nested: 0 where there are none, and up to the mistake
 // where the text is not JSON.
 func (j *PlainJSON) Depth() (most int) {
-	text := jsontext.NewDecoder(bytes.NewReader(j.document.text), jsontext.AllowDuplicateNames(true))
+	text := jsontext.NewDecoder(bytes.NewReader(j.document.Text), jsontext.AllowDuplicateNames(true))
 	for {
 		if _, err := text.ReadToken(); err != nil {
 			return most
@@ -51,8 +52,8 @@ func (j *PlainJSON) Depth() (most int) {
 
 // Line returns the source line at a position, as Result.Line does.
 func (j *PlainJSON) Line(p diag.Position) (string, bool) {
-	if p.File != j.document.source.name {
+	if p.File != j.document.source.Name {
 		return "", false
 	}
-	return j.document.source.shown(p.Line)
+	return j.document.source.Shown(p.Line)
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 	"xdspub/xds/params"
 	"xdspub/xds/xdstp"
@@ -21,23 +22,23 @@ import (
 // of a damaged one and counts a success: nothing here is taken on trust.
 func (d *decoder) binarySource() {
 	s := d.file.source
-	if s.size() == 0 && !s.isBootstrap {
+	if s.Size() == 0 && !s.isBootstrap {
 		return
 	}
 	d.any = true
 	doc := s.documents()[0]
 	if s.isBootstrap {
 		b := &bootstrapv3.Bootstrap{}
-		if err := s.resolver().binary().Unmarshal(doc.text, b); err != nil {
-			d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary Bootstrap", ""))
+		if err := s.resolver().binary().Unmarshal(doc.Text, b); err != nil {
+			d.lose(s.Finding(syntax.CodeSyntax, syntax.FileRange(s.Name), "not a binary Bootstrap", ""))
 			return
 		}
 		d.decoded(value{doc: doc}, b)
 		return
 	}
 	m := &discoveryv3.DiscoveryResponse{}
-	if err := s.resolver().binary().Unmarshal(doc.text, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
-		d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary DiscoveryResponse",
+	if err := s.resolver().binary().Unmarshal(doc.Text, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
+		d.lose(s.Finding(syntax.CodeSyntax, syntax.FileRange(s.Name), "not a binary DiscoveryResponse",
 			"Envoy would apply the part of it that can be read; make it with xdspub convert --to pb"))
 		return
 	}
@@ -116,7 +117,7 @@ func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
 	}
 	m := mt.New().Interface()
 	if err := v.doc.source.resolver().binary().Unmarshal(a.GetValue(), m); err != nil {
-		d.lose(v.finding(codeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource again: it is damaged, or of another type"))
+		d.lose(v.finding(syntax.CodeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource again: it is damaged, or of another type"))
 		return nil, false
 	}
 	return m, true
@@ -193,8 +194,8 @@ func (d *decoder) setClients(r *xds.Resource) {
 // walks the resource only where its text does not show that there is nothing of the kind.
 func (d *decoder) settle(v value, r *xds.Resource) {
 	files, urls := d.tree != nil && v.mayNameFiles(), d.tree != nil && v.mayHoldURLNames()
-	switch v.doc.source.format {
-	case formatBinary, formatText:
+	switch v.doc.source.Format {
+	case syntax.Binary, syntax.TextProto:
 		if r.Packed = !urls && !xds.Contains(r.Message(), needsLook); r.Packed {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -34,7 +35,7 @@ type place struct {
 	// written is the name of the field, or the key, as the source has it.
 	written string
 	// object is the object that the field stands in.
-	object *jsonNode
+	object *syntax.JSONNode
 	spot
 	// depth counts messages, an Any twice.
 	depth int
@@ -59,7 +60,7 @@ func (p place) at(name, written string, fd protoreflect.FieldDescriptor) place {
 }
 
 // within is the place of an object's members.
-func (p place) within(n *jsonNode) place { p.object = n; return p }
+func (p place) within(n *syntax.JSONNode) place { p.object = n; return p }
 
 // element is the place of an element of the list at p, entry that of a map.
 func (p place) element(i int) place    { p.path = p.path.Index(i); return p }
@@ -67,14 +68,16 @@ func (p place) entry(key string) place { p.path, p.written = p.path.Key(key), ke
 
 // read is the text of v, read as md, without its faults.
 func (r *reader) read(md protoreflect.MessageDescriptor) []byte {
-	root := parseJSON(r.v.text)
+	root := syntax.ParseJSON(r.v.text)
 	r.message(md, &root, place{written: fieldOf("")})
 	return r.out.Bytes()
 }
 
-func (r *reader) raw(n *jsonNode) jsontext.Value { return r.v.text[n.value:n.end] }
+func (r *reader) raw(n *syntax.JSONNode) jsontext.Value { return r.v.text[n.Value:n.End] }
 
-func (r *reader) kind(n *jsonNode) jsontext.Kind { return jsontext.Value(r.v.text[n.value:]).Kind() }
+func (r *reader) kind(n *syntax.JSONNode) jsontext.Kind {
+	return jsontext.Value(r.v.text[n.Value:]).Kind()
+}
 
 func (r *reader) byEnvoy() bool { return r.v.doc.source.byEnvoy }
 
@@ -106,7 +109,7 @@ func (r *reader) unknown(p place, meant protoreflect.FieldDescriptor) {
 }
 
 // unexpected is what protojson says of a value of the wrong kind.
-func (r *reader) unexpected(n *jsonNode) string {
+func (r *reader) unexpected(n *syntax.JSONNode) string {
 	raw := r.raw(n)
 	if k := r.kind(n); k == '{' || k == '[' {
 		raw = raw[:1]
@@ -115,8 +118,8 @@ func (r *reader) unexpected(n *jsonNode) string {
 }
 
 // message reads a value as md. It is false where nothing was written.
-func (r *reader) message(md protoreflect.MessageDescriptor, n *jsonNode, p place) bool {
-	if p.depth > maxDepth {
+func (r *reader) message(md protoreflect.MessageDescriptor, n *syntax.JSONNode, p place) bool {
+	if p.depth > syntax.MaxDepth {
 		return r.fault(p, false, "exceeded max recursion depth")
 	}
 	if meant := r.structFor(n, p); meant != nil {
@@ -138,18 +141,18 @@ func (r *reader) message(md protoreflect.MessageDescriptor, n *jsonNode, p place
 
 // structFor returns the type that a value at p, the value of a TypedStruct, stands for if only Envoy's parser
 // takes the value for one of that type. It returns nil for all other values.
-func (r *reader) structFor(n *jsonNode, p place) protoreflect.MessageDescriptor {
+func (r *reader) structFor(n *syntax.JSONNode, p place) protoreflect.MessageDescriptor {
 	if p.field == nil || p.field.Name() != "value" || !xds.IsTypedStruct(p.field.ContainingMessage().FullName()) {
 		return nil
 	}
-	url := p.object.child("type_url")
+	url := p.object.Child("type_url")
 	if url == nil {
-		url = p.object.child("typeUrl")
+		url = p.object.Child("typeUrl")
 	}
 	if url == nil {
 		return nil
 	}
-	mt, err := r.v.doc.source.resolver().FindMessageByURL(jsonText(r.raw(url)))
+	mt, err := r.v.doc.source.resolver().FindMessageByURL(syntax.Unquote(r.raw(url)))
 	if err != nil || isSpecial(mt.Descriptor()) {
 		return nil
 	}
@@ -183,7 +186,7 @@ func isSpecial(md protoreflect.MessageDescriptor) bool {
 }
 
 // special reads a value as a message with a form of its own.
-func (r *reader) special(md protoreflect.MessageDescriptor, n *jsonNode, p place) bool {
+func (r *reader) special(md protoreflect.MessageDescriptor, n *syntax.JSONNode, p place) bool {
 	raw := r.raw(n)
 	err := decodes(md, raw)
 	if err == nil {
@@ -207,16 +210,16 @@ func decodes(md protoreflect.MessageDescriptor, text []byte) error {
 }
 
 // any reads the message in an Any.
-func (r *reader) any(n *jsonNode, p place) bool {
+func (r *reader) any(n *syntax.JSONNode, p place) bool {
 	if r.kind(n) != '{' {
 		return r.fault(p, false, r.unexpected(n))
 	}
-	if len(n.children) == 0 {
+	if len(n.Children) == 0 {
 		r.out.WriteString("{}")
 		return true
 	}
-	at := n.child("@type")
-	if at == nil || at.name != "@type" {
+	at := n.Child("@type")
+	if at == nil || at.Name != "@type" {
 		return r.noType(n, p)
 	}
 	var url string
@@ -242,19 +245,19 @@ func (r *reader) any(n *jsonNode, p place) bool {
 }
 
 // noType reports an Any that names no type.
-func (r *reader) noType(n *jsonNode, p place) bool {
+func (r *reader) noType(n *syntax.JSONNode, p place) bool {
 	r.lost.Add(p.path)
 	f := r.explain(p, false, `missing "@type" field`)
 	var fields []string
-	members := make(map[string]json.RawMessage, len(n.children))
-	for i := range n.children {
-		c := &n.children[i]
-		fields, members[c.name] = append(fields, c.name), json.RawMessage(r.raw(c))
+	members := make(map[string]json.RawMessage, len(n.Children))
+	for i := range n.Children {
+		c := &n.Children[i]
+		fields, members[c.Name] = append(fields, c.Name), json.RawMessage(r.raw(c))
 	}
 	name := p.written // the key of a map
 	if !p.field.IsMap() && p.object != nil {
-		if c := p.object.child("name"); c != nil {
-			name = jsonText(r.raw(c))
+		if c := p.object.Child("name"); c != nil {
+			name = syntax.Unquote(r.raw(c))
 		}
 	}
 	if t := typeFor(r.v.doc.source.envoy, p.spot, name, fields); t != "" {
@@ -267,18 +270,18 @@ func (r *reader) noType(n *jsonNode, p place) bool {
 
 // payload reads a message with a form of its own in an Any. Without a value it is the
 // empty one, to Envoy's parser too.
-func (r *reader) payload(md protoreflect.MessageDescriptor, n *jsonNode, p place, special bool) {
+func (r *reader) payload(md protoreflect.MessageDescriptor, n *syntax.JSONNode, p place, special bool) {
 	written := false
 	present := make(map[protoreflect.FieldDescriptor]bool)
-	if n.child("value") != nil {
+	if n.Child("value") != nil {
 		present[md.Fields().ByName("value")] = true
 	}
-	for i := range n.children {
-		c := &n.children[i]
-		switch at := p.at(c.name, c.name, nil); {
-		case c.name == "@type":
-		case c.name != "value" || !special:
-			r.unknown(at, meant(md, c.name, present))
+	for i := range n.Children {
+		c := &n.Children[i]
+		switch at := p.at(c.Name, c.Name, nil); {
+		case c.Name == "@type":
+		case c.Name != "value" || !special:
+			r.unknown(at, meant(md, c.Name, present))
 			r.lost.Add(at.path)
 		case r.kind(c) == 'n' && md.FullName() == "google.protobuf.FieldMask":
 			r.fault(at, false, r.unexpected(c)) // Envoy refuses null for this type alone
@@ -311,12 +314,12 @@ func emptyOf(md protoreflect.MessageDescriptor) string {
 
 // members reads the members of an object, but skipped, as the fields of md. Where that
 // is set they follow other members.
-func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place, skipped *jsonNode) {
+func (r *reader) members(md protoreflect.MessageDescriptor, n *syntax.JSONNode, p place, skipped *syntax.JSONNode) {
 	o := newFieldsRead(md, n, p)
 	first := skipped == nil
 	unknown := false // in a way that leaves open what was meant
-	for i := range n.children {
-		c := &n.children[i]
+	for i := range n.Children {
+		c := &n.Children[i]
 		if c == skipped {
 			continue
 		}
@@ -357,19 +360,19 @@ type fieldsRead struct {
 	md     protoreflect.MessageDescriptor
 	at     place
 	last   map[protoreflect.FieldDescriptor]int // member of each field
-	seen   map[protoreflect.FieldDescriptor]*jsonNode
-	oneofs map[protoreflect.OneofDescriptor]*jsonNode
+	seen   map[protoreflect.FieldDescriptor]*syntax.JSONNode
+	oneofs map[protoreflect.OneofDescriptor]*syntax.JSONNode
 }
 
-func newFieldsRead(md protoreflect.MessageDescriptor, n *jsonNode, at place) fieldsRead {
+func newFieldsRead(md protoreflect.MessageDescriptor, n *syntax.JSONNode, at place) fieldsRead {
 	o := fieldsRead{
 		md: md, at: at.within(n),
-		last:   make(map[protoreflect.FieldDescriptor]int, len(n.children)),
-		seen:   make(map[protoreflect.FieldDescriptor]*jsonNode, len(n.children)),
-		oneofs: make(map[protoreflect.OneofDescriptor]*jsonNode),
+		last:   make(map[protoreflect.FieldDescriptor]int, len(n.Children)),
+		seen:   make(map[protoreflect.FieldDescriptor]*syntax.JSONNode, len(n.Children)),
+		oneofs: make(map[protoreflect.OneofDescriptor]*syntax.JSONNode),
 	}
-	for i := range n.children {
-		if fd := fieldNamed(md, n.children[i].name); fd != nil {
+	for i := range n.Children {
+		if fd := fieldNamed(md, n.Children[i].Name); fd != nil {
 			o.last[fd] = i
 		}
 	}
@@ -378,25 +381,25 @@ func newFieldsRead(md protoreflect.MessageDescriptor, n *jsonNode, at place) fie
 
 // memberField is the field that the i-th member of an object is, or is meant to be, and its
 // place. It is nil where nobody can tell.
-func (r *reader) memberField(o fieldsRead, c *jsonNode, i int) (protoreflect.FieldDescriptor, place) {
-	if fd := fieldNamed(o.md, c.name); fd != nil {
-		return fd, o.at.at(string(fd.Name()), c.name, fd)
+func (r *reader) memberField(o fieldsRead, c *syntax.JSONNode, i int) (protoreflect.FieldDescriptor, place) {
+	if fd := fieldNamed(o.md, c.Name); fd != nil {
+		return fd, o.at.at(string(fd.Name()), c.Name, fd)
 	}
-	fd := meant(o.md, c.name, o.last)
-	r.unknown(o.at.at(c.name, c.name, nil), fd)
+	fd := meant(o.md, c.Name, o.last)
+	r.unknown(o.at.at(c.Name, c.Name, nil), fd)
 	if fd != nil {
 		o.last[fd] = i
 		r.lost.Add(o.at.path.Field(string(fd.Name()))) // whether that was meant is for a person to say
 	}
-	return fd, o.at.at(c.name, c.name, fd)
+	return fd, o.at.at(c.Name, c.Name, fd)
 }
 
 // counts reports whether the i-th member of an object, at its place, is one that is read: not of
 // a field that is read already, or may not stand beside another.
-func (r *reader) counts(o fieldsRead, c *jsonNode, i int, at place) bool {
+func (r *reader) counts(o fieldsRead, c *syntax.JSONNode, i int, at place) bool {
 	fd := at.field
-	if earlier := o.seen[fd]; earlier != nil && earlier.name != c.name { // one name twice is reported already
-		again, reason := o.at.at(c.name, c.name, fd), "duplicate field "+string(fd.Name())
+	if earlier := o.seen[fd]; earlier != nil && earlier.Name != c.Name { // one name twice is reported already
+		again, reason := o.at.at(c.Name, c.Name, fd), "duplicate field "+string(fd.Name())
 		if !r.byEnvoy() {
 			return r.fault(again, true, reason)
 		}
@@ -439,11 +442,11 @@ func meant[V any](md protoreflect.MessageDescriptor, name string, present map[pr
 }
 
 // bothSet reports two fields of which one may be set.
-func (r *reader) bothSet(p place, c, other *jsonNode) {
+func (r *reader) bothSet(p place, c, other *syntax.JSONNode) {
 	oneof := p.field.ContainingOneof()
-	f := r.explain(p, true, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
-	f.Message = bothSet(c.name, other.name, oneof)
-	f.Related = []diag.Related{{Position: r.v.doc.rangeOf(steps(r.v.path.Join(beside(p.path, other.name))), true).Position, Message: other.name + " is here"}}
+	f := r.explain(p, true, fmt.Sprintf("error parsing %q, oneof %s is already set", c.Name, oneof.FullName()))
+	f.Message = bothSet(c.Name, other.Name, oneof)
+	f.Related = []diag.Related{{Position: r.v.doc.RangeOf(steps(r.v.path.Join(beside(p.path, other.Name))), true).Position, Message: other.Name + " is here"}}
 	r.d.report(f)
 	r.lost.Add(p.path)
 }
@@ -458,7 +461,7 @@ func beside(path xds.Path, name string) xds.Path {
 }
 
 // field reads the value of a field. It is false where nothing was written of it.
-func (r *reader) field(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+func (r *reader) field(fd protoreflect.FieldDescriptor, n *syntax.JSONNode, p place) bool {
 	switch {
 	case fd.IsMap():
 		return r.entries(fd, n, p)
@@ -468,26 +471,26 @@ func (r *reader) field(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bo
 		return r.fault(p, false, r.unexpected(n))
 	case r.kind(n) != '[':
 		r.withoutBrackets(n, p)
-		return r.list(fd, []*jsonNode{n}, p)
+		return r.list(fd, []*syntax.JSONNode{n}, p)
 	}
 	return r.list(fd, r.elements(n, p), p)
 }
 
 // isElement reports whether one value can stand for a list of it. Envoy's parser takes any object for
 // a message; in a source tree it has to have a field of the message.
-func (r *reader) isElement(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+func (r *reader) isElement(fd protoreflect.FieldDescriptor, n *syntax.JSONNode) bool {
 	if fd.Message() == nil || isSpecial(fd.Message()) {
 		return r.kind(n) != '{'
 	}
-	return r.kind(n) == '{' && (r.byEnvoy() || slices.ContainsFunc(n.children, func(c jsonNode) bool {
-		return c.name == "@type" || fieldNamed(fd.Message(), c.name) != nil
+	return r.kind(n) == '{' && (r.byEnvoy() || slices.ContainsFunc(n.Children, func(c syntax.JSONNode) bool {
+		return c.Name == "@type" || fieldNamed(fd.Message(), c.Name) != nil
 	}))
 }
 
 // elements are those of a list. Envoy's parser takes the elements of a list in it for its own.
-func (r *reader) elements(n *jsonNode, p place) (list []*jsonNode) {
-	for i := range n.children {
-		c := &n.children[i]
+func (r *reader) elements(n *syntax.JSONNode, p place) (list []*syntax.JSONNode) {
+	for i := range n.Children {
+		c := &n.Children[i]
 		if r.byEnvoy() && r.kind(c) == '[' {
 			r.taken(p, false, r.unexpected(c))
 			list = append(list, r.elements(c, p)...)
@@ -500,7 +503,7 @@ func (r *reader) elements(n *jsonNode, p place) (list []*jsonNode) {
 
 // list reads the elements of a list. An empty one stands in for one that can't be read:
 // the others keep their places.
-func (r *reader) list(fd protoreflect.FieldDescriptor, elements []*jsonNode, p place) bool {
+func (r *reader) list(fd protoreflect.FieldDescriptor, elements []*syntax.JSONNode, p place) bool {
 	r.out.WriteByte('[')
 	for i, n := range elements {
 		if r.d.enough() {
@@ -538,7 +541,7 @@ func standIn(fd protoreflect.FieldDescriptor) string {
 
 // element reads an element of a list or a map; null is none, but to Envoy's parser an
 // empty one.
-func (r *reader) element(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+func (r *reader) element(fd protoreflect.FieldDescriptor, n *syntax.JSONNode, p place) bool {
 	isMessage := fd.Kind() == protoreflect.MessageKind
 	if r.kind(n) != 'n' || isMessage && fd.Message().FullName() == "google.protobuf.Value" {
 		return r.single(fd, n, p)
@@ -556,20 +559,20 @@ func (r *reader) element(fd protoreflect.FieldDescriptor, n *jsonNode, p place) 
 }
 
 // entries reads the entries of a map.
-func (r *reader) entries(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+func (r *reader) entries(fd protoreflect.FieldDescriptor, n *syntax.JSONNode, p place) bool {
 	if r.kind(n) != '{' {
 		return r.fault(p, false, r.unexpected(n))
 	}
 	r.out.WriteByte('{')
 	first := true
-	for i := range n.children {
-		c := &n.children[i]
+	for i := range n.Children {
+		c := &n.Children[i]
 		if r.d.enough() {
 			r.lost.Add(p.path)
 			break
 		}
-		at := p.entry(c.name)
-		if key, _ := jsontext.AppendQuote(nil, c.name); fd.MapKey().Kind() != protoreflect.StringKind && !isKeyOf(fd, key) {
+		at := p.entry(c.Name)
+		if key, _ := jsontext.AppendQuote(nil, c.Name); fd.MapKey().Kind() != protoreflect.StringKind && !isKeyOf(fd, key) {
 			r.fault(at, true, fmt.Sprintf("invalid value for %v key: %s", fd.MapKey().Kind(), key))
 			continue
 		}
@@ -577,7 +580,7 @@ func (r *reader) entries(fd protoreflect.FieldDescriptor, n *jsonNode, p place) 
 		if !first {
 			r.out.WriteByte(',')
 		}
-		name, _ := jsontext.AppendQuote(nil, c.name) // was read as a string: can be written
+		name, _ := jsontext.AppendQuote(nil, c.Name) // was read as a string: can be written
 		r.out.Write(append(name, ':'))
 		if !r.element(fd.MapValue(), c, at) {
 			r.out.Truncate(start)
@@ -595,7 +598,7 @@ func isKeyOf(fd protoreflect.FieldDescriptor, key []byte) bool {
 }
 
 // single reads one value of a field.
-func (r *reader) single(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+func (r *reader) single(fd protoreflect.FieldDescriptor, n *syntax.JSONNode, p place) bool {
 	if fd.Kind() == protoreflect.MessageKind {
 		return r.message(fd.Message(), n, p)
 	}
@@ -618,7 +621,7 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, n *jsonNode, p place) b
 	if fd.Kind() != protoreflect.EnumKind || r.kind(n) != '"' {
 		return false
 	}
-	_, meant := p.suggestValue(jsonText(raw))
+	_, meant := p.suggestValue(syntax.Unquote(raw))
 	if meant == "" {
 		return false
 	}
@@ -627,7 +630,7 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, n *jsonNode, p place) b
 }
 
 // plain reports whether a value fits its field at a glance: most do.
-func (r *reader) plain(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+func (r *reader) plain(fd protoreflect.FieldDescriptor, n *syntax.JSONNode) bool {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
 		return r.kind(n) == '"'

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -23,7 +24,7 @@ type Input struct {
 }
 
 func (in Input) source() *source {
-	s := newSource(in.Name, formatNamed(in.Format), in.Data).forEnvoy(in.Envoy)
+	s := newSource(in.Name, syntax.FormatNamed(in.Format), in.Data).forEnvoy(in.Envoy)
 	s.streams = in.Streams
 	return s
 }
@@ -31,15 +32,15 @@ func (in Input) source() *source {
 // Open reads a file as an Input, with the format of its suffix. A suffix that is not read is an
 // error.
 func Open(path string) (Input, error) {
-	f := formatOf(path)
-	if f == formatOther {
+	f := syntax.FormatOf(path)
+	if f == syntax.Other {
 		return Input{}, noFormat(path)
 	}
 	s, err := readSource(path, f)
 	if err != nil {
 		return Input{}, err
 	}
-	return Input{Name: path, Format: f.row().name, Data: s.data()}, nil
+	return Input{Name: path, Format: f.Row().Name, Data: s.Data()}, nil
 }
 
 // Parse decodes an Input like a file of a source tree. It looks in the working directory for
@@ -63,7 +64,7 @@ func AsWritten(in Input) *Result {
 // parse decodes a source. The files that it names are read in t, if there is one.
 func parse(s *source, t *tree) (*file, *Result) {
 	f := s.decode(t)
-	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(s.size()), files: []*file{f}, count: 1}
+	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(s.Size()), files: []*file{f}, count: 1}
 	if len(f.ignores) > 0 {
 		result.ignoring = result.files
 	}

@@ -60,7 +60,7 @@ func (r *Result) FileCount() int { return r.count }
 func (r *Result) Unread() (paths []string) {
 	for _, f := range r.files {
 		if f.isOther() {
-			paths = append(paths, f.source.name)
+			paths = append(paths, f.source.Name)
 		}
 	}
 	return paths
@@ -73,7 +73,7 @@ func (r *Result) Linked() []string { return resourceFiles(r.linked) }
 func resourceFiles(files []*file) (paths []string) {
 	for _, f := range files {
 		if f.count() > 0 {
-			paths = append(paths, f.source.name)
+			paths = append(paths, f.source.Name)
 		}
 	}
 	return paths
@@ -86,10 +86,10 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 	if !found {
 		return "", false
 	}
-	return r.files[i].source.shown(p.Line)
+	return r.files[i].source.Shown(p.Line)
 }
 
 // searchFile finds the file of a path, or the place where it would stand.
 func searchFile(files []*file, path string) (i int, found bool) {
-	return slices.BinarySearchFunc(files, path, func(f *file, path string) int { return strings.Compare(f.source.name, path) })
+	return slices.BinarySearchFunc(files, path, func(f *file, path string) int { return strings.Compare(f.source.Name, path) })
 }

@@ -1,9 +1,13 @@
 package load
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"xdspub/source/syntax"
+)
 
 // HasFormat reports whether the format of a file is known by its suffix.
-func HasFormat(path string) bool { return formatOf(path) != formatOther }
+func HasFormat(path string) bool { return syntax.FormatOf(path) != syntax.Other }
 
 // HoldsResources reports whether a file of a source tree is read as resources, by its name.
 func HoldsResources(path string) bool {

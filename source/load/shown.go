@@ -15,7 +15,7 @@ func (o origin) Shows(path xds.Path) bool {
 	if slices.ContainsFunc(steps(o.base.Join(path)), o.source.MayBeSecret) {
 		return false
 	}
-	line, ok := o.source.line(o.Range(path).Line)
+	line, ok := o.source.Line(o.Range(path).Line)
 	return ok && o.source.isHarmless(line)
 }
 
@@ -42,7 +42,7 @@ func (s *source) isHarmless(line string) bool {
 
 // Range implements xds.Origin.
 func (o origin) Range(path xds.Path) diag.Range {
-	return o.document().rangeOf(steps(o.base.Join(path)), false)
+	return o.document().RangeOf(steps(o.base.Join(path)), false)
 }
 
 // Constraints implements xds.Origin.
@@ -52,10 +52,10 @@ func (o origin) Constraints(own bool) diag.Range {
 	}
 	wrapper := steps(o.base)
 	wrapper = wrapper[:max(0, len(wrapper)-1)]
-	return o.document().rangeOf(append(wrapper, "resource_name"), false)
+	return o.document().RangeOf(append(wrapper, "resource_name"), false)
 }
 
 // Correct implements xds.Origin.
 func (o origin) Correct(path xds.Path, c diag.Correction) (diag.Edit, bool) {
-	return o.document().correct(steps(o.base.Join(path)), false, c)
+	return o.document().Correct(steps(o.base.Join(path)), false, c)
 }

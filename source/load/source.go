@@ -2,231 +2,200 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
-	"sort"
-	"strings"
-	"sync"
+	"regexp"
 	"sync/atomic"
-	"unicode"
+	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
-
-	"xdspub/diag"
+	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
+	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
-// sourceText is the text of one file.
-type sourceText struct {
-	name   string
-	format format
-	marked bool // the text has a byte order mark
-	reader Reader
-	holder holder
+// source is the text of one file, and who is to take what is in it.
+type source struct {
+	syntax.Text
+	envoy *envoyapi.Version
+	// byEnvoy says that Envoy itself reads the file: by its own rules.
+	byEnvoy bool
+	// streams is Options.Streams.
+	streams bool
+	// of is what Envoy subscribes to the file for; nil in all others.
+	of *xds.Type
+	// isBootstrap says that it can be nothing but a Bootstrap.
+	isBootstrap bool
+	// onlyJSON says that another program reads the file, and no format but JSON.
+	onlyJSON bool
+	// isSettings says that it is the settings file of a folder.
+	isSettings bool
+	// clients are those that the file is for, by the settings files around it; nil for any.
+	clients  *clients
+	urlNames atomic.Pointer[bool]
 }
 
-// Reader is who a text is for, as far as findings about the text speak of it.
-type Reader interface {
-	// ByEnvoy reports whether Envoy itself reads the file, by its own rules.
-	ByEnvoy() bool
-	// OnlyJSON reports whether another program reads the file, and no format but JSON.
-	OnlyJSON() bool
-	// Removal says what to do with a file that holds nothing for the reader.
-	Removal() string
-	// IsField reports whether a name is that of a field.
-	IsField(name string) bool
-	// MayBeSecret reports whether the value of a key may be secret.
-	MayBeSecret(key string) bool
-	// HoldsSecrets reports whether a text names a message that is secret as a whole.
-	HoldsSecrets(text []byte) bool
+func newSource(name string, f syntax.Format, data []byte) *source {
+	s := &source{envoy: envoyapi.Latest}
+	s.Init(name, f, data, s)
+	return s
 }
 
-// init makes a sourceText of the bytes of a file.
-func (s *sourceText) init(name string, f format, data []byte, r Reader) {
-	if f != formatBinary {
-		data, s.marked = bytes.CutPrefix(data, []byte("\ufeff"))
+// ByEnvoy implements Reader.
+func (s *source) ByEnvoy() bool { return s.byEnvoy }
+
+// OnlyJSON implements Reader.
+func (s *source) OnlyJSON() bool { return s.onlyJSON }
+
+// IsField implements Reader.
+func (s *source) IsField(name string) bool { return xds.IsFieldName(name) }
+
+// HoldsSecrets implements Reader.
+func (s *source) HoldsSecrets(text []byte) bool {
+	return bytes.Contains(text, []byte(xds.Secret.Message))
+}
+
+// document is a document of a source.
+type document struct {
+	*syntax.Document
+	source *source
+	// isBootstrap says that the document of a source tree is a Bootstrap.
+	isBootstrap bool
+}
+
+// documents cuts the source into documents.
+func (s *source) documents() (list []*document) {
+	for _, d := range s.Text.Documents() {
+		list = append(list, &document{Document: d, source: s})
 	}
-	s.name, s.format, s.reader = name, f, r
-	s.holder.held.Store(&content{data: data})
+	return list
 }
 
-// content is the text of a source, without its byte order mark, and what was made of it.
-type content struct {
-	data      []byte
-	documents []*textDocument // that resources were read from
-	asked     lazy[sourceViews]
+// forEnvoy says which version is to take what is in the source; nil leaves it as it is.
+func (s *source) forEnvoy(v *envoyapi.Version) *source {
+	s.envoy = cmp.Or(v, s.envoy)
+	return s
 }
 
-// sourceViews are made when a finding first asks for them. Most sources have none.
-type sourceViews struct {
-	places    func() places
-	text      func() string
-	sensitive func() bool
-}
+// resolver finds the types that may be in the source.
+func (s *source) resolver() resolver { return resolver{s.envoy.Registry()} }
 
-// lazy is a value that is made when it is first asked for. Without one it is small.
-type lazy[T any] struct{ made atomic.Pointer[T] }
-
-// get returns the value that make made first. What it makes is cheap: it may be made twice.
-func (l *lazy[T]) get(make func() *T) *T {
-	if l.made.Load() == nil {
-		l.made.CompareAndSwap(nil, make())
+// holdsURLNames reports whether a source of protobuf's formats may have a name that is a URL, which a
+// text may have with escapes.
+func (s *source) holdsURLNames() bool {
+	if s.urlNames.Load() == nil {
+		holds := bytes.Contains(s.Data(), []byte(xdstp.Scheme)) || s.Format == syntax.TextProto && bytes.IndexByte(s.Data(), '\\') >= 0
+		s.urlNames.Store(&holds)
 	}
-	return l.made.Load()
+	return *s.urlNames.Load()
 }
 
-func (s *sourceText) views() *sourceViews {
-	c := s.content()
-	return c.asked.get(func() *sourceViews {
-		return &sourceViews{
-			places:    sync.OnceValue(func() places { return placesOf(c.data) }),
-			text:      sync.OnceValue(func() string { return string(c.data) }),
-			sensitive: sync.OnceValue(func() bool { return s.sensitiveText(c.data) }),
+// origin is where a resource stands: the value at base in a document of a source.
+type origin struct {
+	source *source
+	index  int // of the document
+	base   xds.Path
+}
+
+func (o origin) document() *syntax.Document { return o.source.Kept(o.index) }
+
+// steps are the names and indexes of a path as text, as a JSON pointer has them.
+func steps(path xds.Path) []string {
+	var tokens []string
+	for s := range path.Steps() {
+		if s.Name == "" && !s.Key {
+			tokens = append(tokens, fmt.Sprint(s.Index))
+		} else {
+			tokens = append(tokens, s.Name)
 		}
-	})
-}
-
-func (s *sourceText) data() []byte    { return s.content().data }
-func (s *sourceText) places() places  { return s.views().places() }
-func (s *sourceText) text() string    { return s.views().text() }
-func (s *sourceText) sensitive() bool { return s.views().sensitive() }
-
-// textDocument is one document of a source: a whole JSON file, or one part of a
-// multi-document YAML file.
-type textDocument struct {
-	source *sourceText
-	text   []byte
-	offset int // of text in the source
-	index  int // of the document in the source
-	asked  lazy[documentViews]
-}
-
-// documentViews are made when they are first asked for. Most documents have none.
-type documentViews struct {
-	yaml func() *yaml.Node
-	// beside is yaml without the elements of lists.
-	beside func() *yaml.Node
-	tree   func() *textTree
-	lines  func() []int // where YAML sees lines of text begin
-	odd    func() bool  // may hold numbers that Envoy takes for text
-	lists  sync.Map     // long YAML lists that are parsed in pieces, by their paths
-	keys   sync.Map     // of long YAML mappings: from the node to a func that makes its index
-	long   sync.Map     // long JSON values: from the offset to a func that makes its children
-}
-
-func (s *sourceText) document(text []byte, offset int) *textDocument {
-	return &textDocument{source: s, text: text, offset: offset}
-}
-
-// documents cuts the text into documents, and keeps them.
-func (s *sourceText) documents() []*textDocument {
-	c := s.content()
-	if s.format == formatYAML {
-		s.split(c)
-	} else {
-		s.whole(c)
 	}
-	return c.documents
+	return tokens
 }
 
-// kept is one of the documents that the text was cut into.
-func (s *sourceText) kept(index int) *textDocument { return s.content().documents[index] }
-
-// withoutTabs writes spaces for tabs that Envoy's parser reads over.
-func (s *sourceText) withoutTabs() { s.content().data = withoutTabs(s.data()) }
-
-// whole is the content of the source as its only document.
-func (s *sourceText) whole(c *content) *textDocument {
-	d := s.document(c.data, 0)
-	c.documents = []*textDocument{d}
-	return d
-}
-
-func (d *textDocument) views() *documentViews {
-	return d.asked.get(func() *documentViews {
-		return &documentViews{
-			yaml:   sync.OnceValue(func() *yaml.Node { return parseYAML(d.text) }),
-			beside: sync.OnceValue(func() *yaml.Node { return d.parseBeside() }),
-			tree:   sync.OnceValue(func() *textTree { return parseText(d.text) }),
-			odd:    sync.OnceValue(func() bool { return holdsOddNumber(d.text) }),
-			lines:  sync.OnceValue(func() []int { return yamlLines(d.text) }),
-		}
-	})
-}
-
-func (d *textDocument) yaml() *yaml.Node { return d.views().yaml() }
-func (d *textDocument) tree() *textTree  { return d.views().tree() }
-func (d *textDocument) lines() []int     { return d.views().lines() }
-func (d *textDocument) odd() bool        { return d.views().odd() }
-
-// line is line n of the source, from 1.
-func (s *sourceText) line(n int) (string, bool) {
-	starts := s.places().lines
-	if n < 1 || n > len(starts) {
-		return "", false
-	}
-	text := s.text()[starts[n-1]:]
-	if n < len(starts) {
-		text = s.text()[starts[n-1] : starts[n]-1]
-	}
-	return strings.TrimSuffix(text, "\r"), true
-}
-
-// longLine is the length from which on a line is not searched for keys again.
-const longLine = 4 << 10
-
-// shown is line n of the source, if nothing in it may be secret. A finding can
-// stand beside a key that is not its own: flow style and minified JSON put
-// several resources on one line.
-func (s *sourceText) shown(n int) (string, bool) {
-	text, ok := s.line(n)
-	if ok && s.sensitive() && (len(text) > longLine || s.sensitiveText([]byte(text))) {
-		return "", false
-	}
-	return text, ok
-}
-
-// at is the position of a byte offset into the source.
-func (s *sourceText) at(offset int) diag.Position {
-	p, data := s.places(), s.data()
-	offset = min(max(offset, 0), len(data))
-	line := sort.SearchInts(p.lines, offset+1) - 1
-	return diag.Position{
-		File:   s.name,
-		Line:   line + 1,
-		Column: p.runesTo(data, offset) - p.runesTo(data, p.lines[line]) + 1,
-	}
-}
-
-// finding is an error at a place that no resource is known for.
-func (s *sourceText) finding(code diag.Code, at diag.Range, message, help string) diag.Diagnostic {
-	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: at.Position, End: at.End, Message: message, Help: help, Sensitive: s.sensitive()}
-}
-
-// sensitiveText reports whether a text has a key whose value may be secret. Where
-// the text can't be parsed nobody can tell which lines belong to that key, so
-// none is printed.
-func (s *sourceText) sensitiveText(text []byte) bool {
-	if s.reader.HoldsSecrets(text) {
+// MayBeSecret reports whether a key is that of a sensitive field, or of a value in
+// a DataSource: of private_kye: {inline_string: …} nothing else tells what it is.
+func (s *source) MayBeSecret(key string) bool {
+	switch key {
+	case "inline_string", "inlineString", "inline_bytes", "inlineBytes":
 		return true
 	}
-	for {
-		i := bytes.IndexByte(text, ':')
-		if i < 0 {
-			return false
-		}
-		key := bytes.TrimRight(text[:i], " \t\r\n\"'")
-		key = key[bytes.LastIndexFunc(key, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })+1:]
-		if s.reader.MayBeSecret(string(key)) {
-			return true
-		}
-		text = text[i+1:]
-	}
+	return s.envoy.Registry().SensitiveFieldName(key)
 }
 
-// keyIn is a key for a message. Beside secrets, one that is no name of the API may
-// be a value that lost its quotes.
-func (s *sourceText) keyIn(name string) string {
-	if s.sensitive() && !s.reader.IsField(name) {
-		return "a key"
+// decode reads all that the source holds. The files that it names are read in t.
+func (s *source) decode(t *tree) *file {
+	f := newFile(s)
+	d := decoder{file: f, tree: t}
+	if s.Format == syntax.Other {
+		if looksLikeXDS.Match(s.Data()) {
+			d.report(s.Finding(codeIgnoredFile, syntax.FileRange(s.Name),
+				"the file looks like xDS resources, but xdspub does not read this suffix",
+				"rename it to .yaml, .json, .txtpb or .pb, or list it under ignore: in xdspub.yaml"))
+		}
+		return f
 	}
-	return fmt.Sprintf("key %q", name)
+	if s.Format != syntax.Binary && (d.tooMany() || d.invalidUTF8()) {
+		f.partial, f.clientsUnknown = true, s.isSettings
+		return f
+	}
+	if s.isSettings {
+		d.settings()
+		return f
+	}
+	switch s.Format {
+	case syntax.YAML:
+		d.yamlSource()
+	case syntax.JSON:
+		d.jsonSource()
+	case syntax.TextProto:
+		d.textSource()
+	case syntax.Binary:
+		d.binarySource()
+	}
+	f.ignores = s.ignoreComments(f.resources)
+	if !d.any && f.findings.Len() == 0 {
+		at := s.Point(0)
+		if s.Format == syntax.Binary {
+			at = syntax.FileRange(s.Name)
+		}
+		f.partial = true
+		message, help := s.emptiness()
+		d.report(s.Finding(codeEmptyFile, at, message, help))
+	}
+	return f
+}
+
+// emptiness says what comes of a source that holds no document.
+func (s *source) emptiness() (message, help string) {
+	message = "the file has no content"
+	switch {
+	case s.isBootstrap:
+		return message + ": " + s.refusal(), "write the bootstrap into it"
+	case s.byEnvoy && (s.Format == syntax.TextProto || s.Format == syntax.Binary):
+		return message + ": " + s.of.WithoutAny(), responseHelp
+	case s.byEnvoy:
+		return message + ": " + s.refusal(), responseHelp
+	}
+	return message, "write a resource into it, or delete it"
+}
+
+var looksLikeXDS = regexp.MustCompile(`(?m)^\s*(?:- )?["']?@type["']?\s*:\s*["']?type\.googleapis\.com/envoy\.`)
+
+// invalidUTF8 reports the first byte of the source that is not UTF-8.
+func (d *decoder) invalidUTF8() bool {
+	s := d.file.source
+	data := s.Data()
+	if utf8.Valid(data) {
+		return false
+	}
+	i := 0
+	for i < len(data) {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 {
+			break
+		}
+		i += size
+	}
+	d.report(s.Finding(codeInvalidUTF8, s.Point(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", data[i]), "save the file as UTF-8"))
+	return true
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -16,7 +17,7 @@ import (
 // v is the version that is to read the file; nil means the latest that is known. An error means
 // that the file can't be read.
 func Subscribed(path string, of *xds.Type, v *envoyapi.Version) (*Result, error) {
-	s, err := readSource(path, envoyFormat(path))
+	s, err := readSource(path, syntax.EnvoyFormat(path))
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func Subscribed(path string, of *xds.Type, v *envoyapi.Version) (*Result, error)
 // subscribedDocument is document for a file that Envoy reads: nothing but a
 // DiscoveryResponse is one there.
 func (d *decoder) subscribedDocument(v value) {
-	members, ok := objectOf(v.text)
+	members, ok := syntax.ObjectOf(v.text)
 	if f := v.foreignDocument(members); f != nil && !has(members, "resources") {
 		d.lose(v.notXDS(*f))
 		return
@@ -36,7 +37,7 @@ func (d *decoder) subscribedDocument(v value) {
 	bare := typeOf(members)
 	switch {
 	case !ok || jsontext.Value(v.text).Kind() == 'n':
-		d.lose(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy rejects the whole file", KindOfJSON(v.text)), responseHelp))
+		d.lose(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy rejects the whole file", syntax.KindOfJSON(v.text)), responseHelp))
 	case !has(members, "resources") && !has(members, "@type") && bare != nil:
 		d.lose(v.finding(codeNoResponse, "the file holds a bare "+bare.Noun+", and Envoy reads a response without resources: "+d.file.source.of.WithoutAny(), responseHelp))
 	case has(members, "@type") && !has(members, "resources"):

@@ -11,6 +11,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 )
 
 // spot is what the API says of a path: the field there, and the messages around it.
@@ -23,7 +24,7 @@ type spot struct {
 
 // spotAt follows a path of m, which is written as text, as far as types are known.
 func spotAt(r resolver, text []byte, m proto.Message, tokens []string) spot {
-	node := parseJSON(text)
+	node := syntax.ParseJSON(text)
 	md := m.ProtoReflect().Descriptor()
 	var s spot
 	for i := 0; i < len(tokens) && md != nil; i++ {
@@ -39,11 +40,11 @@ func spotAt(r resolver, text []byte, m proto.Message, tokens []string) spot {
 			}
 			return s
 		}
-		next := node.child(tokens[i])
+		next := node.Child(tokens[i])
 		if md = s.field.Message(); (s.field.IsList() || s.field.IsMap()) && i+1 < len(tokens) {
 			i++
 			if next != nil {
-				next = next.child(tokens[i])
+				next = next.Child(tokens[i])
 			}
 			if s.field.IsMap() {
 				md = s.field.MapValue().Message()
@@ -58,13 +59,13 @@ func spotAt(r resolver, text []byte, m proto.Message, tokens []string) spot {
 }
 
 // payloadType is the message that the Any at a node says it holds.
-func payloadType(r resolver, text []byte, node jsonNode) protoreflect.MessageDescriptor {
-	at := node.child("@type")
+func payloadType(r resolver, text []byte, node syntax.JSONNode) protoreflect.MessageDescriptor {
+	at := node.Child("@type")
 	if at == nil {
 		return nil
 	}
 	var url string
-	if json.NewDecoder(strings.NewReader(string(text[at.value:]))).Decode(&url) != nil {
+	if json.NewDecoder(strings.NewReader(string(text[at.Value:]))).Decode(&url) != nil {
 		return nil
 	}
 	mt, err := r.FindMessageByURL(url)
@@ -108,7 +109,7 @@ func (s spot) suggestField(name string) string {
 	if md.FullName() == headerOption && fieldNamed(md, name) == nil && name != "key" && name != "value" {
 		return "write header: {key: …, value: …}"
 	}
-	if plain := strings.Trim(name, curlyQuotes); plain != name {
+	if plain := strings.Trim(name, syntax.CurlyQuotes); plain != name {
 		return fmt.Sprintf("write %q: these are not YAML quotes", plain)
 	}
 	if near := nearestField(md, name); near != nil {

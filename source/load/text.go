@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -24,12 +25,12 @@ var header = regexp.MustCompile(`^[ \t]*#[ \t]*proto-message:[ \t]*(\S+)`)
 func (d *decoder) textSource() {
 	s := d.file.source
 	doc := s.documents()[0]
-	root := doc.tree()
-	if root.tooDeep >= 0 {
-		d.lose(s.finding(codeInvalidValue, doc.point(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
+	root := doc.Tree()
+	if root.TooDeep >= 0 {
+		d.lose(s.Finding(syntax.CodeInvalidValue, doc.Point(root.TooDeep), "the file is nested too deeply", syntax.TooDeepHelp))
 		return
 	}
-	if root.whole && len(root.children) == 0 && !s.isBootstrap {
+	if root.Whole && len(root.Children) == 0 && !s.isBootstrap {
 		return
 	}
 	d.any = true
@@ -45,9 +46,9 @@ func (d *decoder) textSource() {
 // textInto decodes the whole document into m, as far as that can be done, and reports all
 // that is wrong. It is false where nothing could be read.
 func (d *decoder) textInto(doc *document, m proto.Message) bool {
-	text := doc.text
+	text := doc.Text
 	err := doc.source.resolver().text().Unmarshal(text, m)
-	if doc.tree().whole {
+	if doc.Tree().Whole {
 		d.lost = make(map[xds.Path]xds.Lost)
 		r := textReader{d: d, doc: doc, root: m, sound: err == nil}
 		if text = r.read(); r.text != nil {
@@ -72,16 +73,16 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 	case s.byEnvoy:
 		return &discoveryv3.DiscoveryResponse{} // to Envoy the header is a comment
 	}
-	at := messageNamed(doc.text)
+	at := messageNamed(doc.Text)
 	if at == nil {
 		return &discoveryv3.DiscoveryResponse{}
 	}
-	name := string(doc.text[at[0]:at[1]])
+	name := string(doc.Text[at[0]:at[1]])
 	mt, err := doc.source.resolver().FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
 		help, meant := doc.source.envoy.SuggestType(xds.URLPrefix + name)
-		f := doc.source.finding(codeUnknownType, doc.span(span{at[0], at[1]}), fmt.Sprintf("unknown message %q", name), help)
-		doc.fixLiteral(&f, literal{span{at[0], at[1]}, name}, diag.Correction{Wrong: name, Right: strings.TrimPrefix(meant, xds.URLPrefix)})
+		f := doc.source.Finding(codeUnknownType, doc.Span(syntax.Span{From: at[0], To: at[1]}), fmt.Sprintf("unknown message %q", name), help)
+		doc.fixLiteral(&f, syntax.Literal{Span: syntax.Span{From: at[0], To: at[1]}, Means: name}, diag.Correction{Wrong: name, Right: strings.TrimPrefix(meant, xds.URLPrefix)})
 		d.lose(f)
 		return nil
 	}
@@ -124,15 +125,15 @@ func (d *document) textError(m proto.Message, text []byte, err error) diag.Diagn
 	if len(names) > 0 {
 		said.field = names[len(names)-1]
 	}
-	return d.explain(m, span{offset, offset}, here, said, reason)
+	return d.explain(m, syntax.Span{From: offset, To: offset}, here, said, reason)
 }
 
 // explain turns what prototext says of a part of the text into a finding. m is what the document
 // is decoded as, here what the API says of the place.
-func (d *document) explain(m proto.Message, at span, here spot, said said, reason string) diag.Diagnostic {
+func (d *document) explain(m proto.Message, at syntax.Span, here spot, said said, reason string) diag.Diagnostic {
 	// It quotes the text, cut anywhere.
 	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "…")), " ")
-	code, message, help := codeInvalidValue, "", ""
+	code, message, help := syntax.CodeInvalidValue, "", ""
 	var meant diag.Correction
 	switch {
 	case textResolve.MatchString(reason):
@@ -150,35 +151,35 @@ func (d *document) explain(m proto.Message, at span, here spot, said said, reaso
 		}
 	case textValue.MatchString(reason):
 		found := textValue.FindStringSubmatch(reason)
-		message, help = said.wants(here.wishAt(said.field, found[len(found)-1], nil, formatText).element())
+		message, help = said.wants(here.wishAt(said.field, found[len(found)-1], nil, syntax.TextProto).element())
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
 		message, help = fmt.Sprintf("%s conflicts with another field of %s", strings.Trim(found[1], `"`), found[2]), "keep one of them"
 	case textTwice.MatchString(reason):
-		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q is set twice", textTwice.FindStringSubmatch(reason)[1]), "keep one of them"
-	case d.tree().whole && textToken.MatchString(reason):
-		message, help = said.wants(here.wishAt(said.field, textToken.FindStringSubmatch(reason)[1], nil, formatText).element())
+		code, message, help = syntax.CodeDuplicateKey, fmt.Sprintf("field %q is set twice", textTwice.FindStringSubmatch(reason)[1]), "keep one of them"
+	case d.Tree().Whole && textToken.MatchString(reason):
+		message, help = said.wants(here.wishAt(said.field, textToken.FindStringSubmatch(reason)[1], nil, syntax.TextProto).element())
 	case strings.Contains(reason, "recursion depth"):
-		message, help = "the resource is nested too deeply", tooDeepHelp
+		message, help = "the resource is nested too deeply", syntax.TooDeepHelp
 	case strings.Contains(reason, "missing field separator"):
-		code, message, help = codeSyntax, "a colon is missing after the field's name", fmt.Sprintf("write %s: and the value", said.field)
+		code, message, help = syntax.CodeSyntax, "a colon is missing after the field's name", fmt.Sprintf("write %s: and the value", said.field)
 	default:
-		m := d.textMistake(at.from, reason)
-		code, message, help, at = codeSyntax, m.message, m.help, m.at
+		m := d.TextMistake(at.From, reason)
+		code, message, help, at = syntax.CodeSyntax, m.Message, m.Help, m.At
 	}
-	f := d.source.finding(code, d.span(at), message, help)
-	f.Sensitive = f.Sensitive && code.Name == codeSyntax.Name || said.secret
-	f.Resource, f.Path = d.resourceAt(m, at.from)
-	d.fixLiteral(&f, literal{at, string(d.text[at.from:at.to])}, meant)
+	f := d.source.Finding(code, d.Span(at), message, help)
+	f.Sensitive = f.Sensitive && code.Name == syntax.CodeSyntax.Name || said.secret
+	f.Resource, f.Path = d.resourceAt(m, at.From)
+	d.fixLiteral(&f, syntax.Literal{Span: at, Means: string(d.Text[at.From:at.To])}, meant)
 	return f
 }
 
 // fixLiteral is fix for what stands in a part of the text.
-func (d *document) fixLiteral(f *diag.Diagnostic, l literal, c diag.Correction) {
-	if c.Right == "" || l.from == l.to {
+func (d *document) fixLiteral(f *diag.Diagnostic, l syntax.Literal, c diag.Correction) {
+	if c.Right == "" || l.From == l.To {
 		return
 	}
-	if e, ok := d.edit(l, c); ok {
+	if e, ok := d.Edit(l, c); ok {
 		f.Correct(c, e)
 	}
 }
@@ -187,40 +188,40 @@ func (d *document) fixLiteral(f *diag.Diagnostic, l literal, c diag.Correction) 
 // m or as a part of it, and the path in that resource.
 func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, path string) {
 	var at xds.Path
-	in := &d.tree().textNode
+	in := &d.Tree().TextNode
 	enter := func(md protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
 		if t := xds.TypeOf(md.FullName()); t != nil {
 			r, at = diag.Resource{Type: t.URL()}, ""
-			for _, n := range in.named(string(t.Name)) {
-				r.Name = unquoted(d.text[n.value:n.end])
+			for _, n := range in.Named(string(t.Name)) {
+				r.Name = syntax.Unquoted(d.Text[n.Value:n.End])
 			}
 		}
 		return md
 	}
 	md := enter(m.ProtoReflect().Descriptor())
-	var list []*textNode // the elements of the list that is gone into
-	for _, n := range d.tree().leadingTo(offset) {
+	var list []*syntax.TextNode // the elements of the list that is gone into
+	for _, n := range d.Tree().LeadingTo(offset) {
 		var fd protoreflect.FieldDescriptor
 		switch {
-		case n.isType():
+		case n.IsType():
 			in, md = n, nil
-			if mt, err := d.source.resolver().FindMessageByURL(n.url()); err == nil {
+			if mt, err := d.source.resolver().FindMessageByURL(n.URL()); err == nil {
 				md = enter(mt.Descriptor())
 			}
 			continue
-		case n.name == "":
-			at = at.Index(indexOf(list, n))
+		case n.Name == "":
+			at = at.Index(syntax.IndexOf(list, n))
 			in = n
 			continue
 		case md != nil:
-			fd = md.Fields().ByTextName(n.name)
+			fd = md.Fields().ByTextName(n.Name)
 		}
-		at, md = at.Field(n.name), nil
-		list = in.named(n.name)
+		at, md = at.Field(n.Name), nil
+		list = in.Named(n.Name)
 		if fd != nil {
 			md = fd.Message()
-			if fd.IsList() && !n.list {
-				at = at.Index(indexOf(list, n))
+			if fd.IsList() && !n.List {
+				at = at.Index(syntax.IndexOf(list, n))
 			}
 		}
 		in = n
@@ -233,8 +234,8 @@ func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, pat
 func (d *document) textSpot(m proto.Message, offset int) (spot, []string) {
 	s := spot{around: []protoreflect.MessageDescriptor{m.ProtoReflect().Descriptor()}}
 	var names []string
-	for _, n := range d.tree().leadingTo(offset) {
-		if n.name == "" {
+	for _, n := range d.Tree().LeadingTo(offset) {
+		if n.Name == "" {
 			continue
 		}
 		md := s.around[len(s.around)-1]
@@ -244,16 +245,16 @@ func (d *document) textSpot(m proto.Message, offset int) (spot, []string) {
 			}
 			s = spot{around: append(s.around, md)}
 		}
-		if n.isType() {
-			mt, err := d.source.resolver().FindMessageByURL(n.url())
+		if n.IsType() {
+			mt, err := d.source.resolver().FindMessageByURL(n.URL())
 			if err != nil {
 				return spot{}, names
 			}
 			s.around = append(s.around, mt.Descriptor())
 			continue
 		}
-		names = append(names, n.name)
-		if s.field = md.Fields().ByTextName(n.name); s.field == nil {
+		names = append(names, n.Name)
+		if s.field = md.Fields().ByTextName(n.Name); s.field == nil {
 			return spot{}, names
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -72,11 +73,11 @@ func (p textPlace) at(name string, fd protoreflect.FieldDescriptor) textPlace {
 
 // read is the document without its faults.
 func (r *textReader) read() []byte {
-	r.fields(&r.doc.tree().textNode, textPlace{source: r.doc.source}.in(r.root.ProtoReflect().Descriptor()))
+	r.fields(&r.doc.Tree().TextNode, textPlace{source: r.doc.source}.in(r.root.ProtoReflect().Descriptor()))
 	if r.text != nil {
 		return r.text
 	}
-	return r.doc.text
+	return r.doc.Text
 }
 
 // lose notes that what stands at a place is lost.
@@ -87,7 +88,7 @@ func (r *textReader) lose(p textPlace) {
 }
 
 // fault reports what prototext says of a part of a node; what it holds is lost.
-func (r *textReader) fault(n *textNode, at span, p textPlace, reason string) {
+func (r *textReader) fault(n *syntax.TextNode, at syntax.Span, p textPlace, reason string) {
 	r.lose(p)
 	r.d.report(r.doc.explain(r.root, at, p.spot, said{fieldOf(p.path), p.secret}, reason))
 	r.blank(n, p.field)
@@ -95,21 +96,21 @@ func (r *textReader) fault(n *textNode, at span, p textPlace, reason string) {
 
 // blank takes a node out of the text. An empty element stands in for one of a list: the
 // others keep their places.
-func (r *textReader) blank(n *textNode, fd protoreflect.FieldDescriptor) {
+func (r *textReader) blank(n *syntax.TextNode, fd protoreflect.FieldDescriptor) {
 	standIn := ""
-	end := n.end
-	if n.key < 0 {
+	end := n.End
+	if n.Key < 0 {
 		standIn = textStandIn(fd)
-	} else if rest := bytes.TrimLeft(r.doc.text[end:], " \t\r\n"); len(rest) > 0 && (rest[0] == ',' || rest[0] == ';') {
-		end = len(r.doc.text) - len(rest) + 1
+	} else if rest := bytes.TrimLeft(r.doc.Text[end:], " \t\r\n"); len(rest) > 0 && (rest[0] == ',' || rest[0] == ';') {
+		end = len(r.doc.Text) - len(rest) + 1
 	}
-	r.replace(n.start(), end, standIn)
+	r.replace(n.Start(), end, standIn)
 }
 
 // replace puts another text instead of a part, with spaces up to its length.
 func (r *textReader) replace(start, end int, with string) {
 	if r.text == nil {
-		r.text = bytes.Clone(r.doc.text)
+		r.text = bytes.Clone(r.doc.Text)
 	}
 	for i := start; i < end; i++ {
 		switch {
@@ -134,32 +135,32 @@ func textStandIn(fd protoreflect.FieldDescriptor) string {
 }
 
 // fields reads the fields of a message.
-func (r *textReader) fields(n *textNode, p textPlace) {
+func (r *textReader) fields(n *syntax.TextNode, p textPlace) {
 	md := p.around[len(p.around)-1]
-	present := make(map[protoreflect.FieldDescriptor]int, len(n.children)) // and how many values
-	for i := range n.children {
-		if fd := md.Fields().ByTextName(n.children[i].name); fd != nil {
+	present := make(map[protoreflect.FieldDescriptor]int, len(n.Children)) // and how many values
+	for i := range n.Children {
+		if fd := md.Fields().ByTextName(n.Children[i].Name); fd != nil {
 			present[fd] = 0
 		}
 	}
-	oneofs := make(map[protoreflect.OneofDescriptor]*textNode)
+	oneofs := make(map[protoreflect.OneofDescriptor]*syntax.TextNode)
 	unknown := false
-	for i := range n.children {
-		c := &n.children[i]
+	for i := range n.Children {
+		c := &n.Children[i]
 		if r.d.enough() {
 			r.lose(p)
 			return
 		}
-		if c.isType() {
+		if c.IsType() {
 			r.any(c, p)
 			continue
 		}
-		fd := md.Fields().ByTextName(c.name)
+		fd := md.Fields().ByTextName(c.Name)
 		if fd == nil {
-			if md.ReservedNames().Has(protoreflect.Name(c.name)) && r.reserved(c, p) {
+			if md.ReservedNames().Has(protoreflect.Name(c.Name)) && r.reserved(c, p) {
 				continue
 			}
-			fd = meant(md, c.name, present)
+			fd = meant(md, c.Name, present)
 			r.unknown(c, p, fd)
 			if fd == nil {
 				unknown = true
@@ -172,9 +173,9 @@ func (r *textReader) fields(n *textNode, p textPlace) {
 				continue
 			}
 		}
-		at := p.at(c.name, fd)
+		at := p.at(c.Name, fd)
 		if oneof := fd.ContainingOneof(); oneof != nil && !oneof.IsSynthetic() {
-			if other := oneofs[oneof]; other != nil && other.name != c.name {
+			if other := oneofs[oneof]; other != nil && other.Name != c.Name {
 				r.bothSet(c, other, at)
 				continue
 			}
@@ -192,85 +193,85 @@ func (r *textReader) fields(n *textNode, p textPlace) {
 }
 
 // any reads the message that an Any is written as.
-func (r *textReader) any(n *textNode, p textPlace) {
+func (r *textReader) any(n *syntax.TextNode, p textPlace) {
 	md := p.around[len(p.around)-1]
 	if md.FullName() != "google.protobuf.Any" {
 		r.unknown(n, p, nil)
 		r.blank(n, nil)
 		return
 	}
-	mt, err := r.doc.source.resolver().FindMessageByURL(n.url())
+	mt, err := r.doc.source.resolver().FindMessageByURL(n.URL())
 	switch {
 	case err != nil:
-		r.fault(n, n.nameSpan(r.doc.text), p, fmt.Sprintf("unable to resolve message [%s]", n.url()))
+		r.fault(n, n.NameSpan(r.doc.Text), p, fmt.Sprintf("unable to resolve message [%s]", n.URL()))
 		if p.path.IsElement("resources") || p.path == "resource" {
 			r.d.lost[p.whole()] = xds.Lost{"": true}
 			r.d.file.partial = true
 		}
-	case !n.message:
-		r.fault(n, span{n.value, n.end}, p, "unexpected token: "+string(r.doc.text[n.value:n.end]))
+	case !n.Message:
+		r.fault(n, syntax.Span{From: n.Value, To: n.End}, p, "unexpected token: "+string(r.doc.Text[n.Value:n.End]))
 	default:
 		r.fields(n, p.in(mt.Descriptor()))
 	}
 }
 
 // unknown reports a field that the message at p has not. meant may be the one that is meant.
-func (r *textReader) unknown(c *textNode, p textPlace, meant protoreflect.FieldDescriptor) {
+func (r *textReader) unknown(c *syntax.TextNode, p textPlace, meant protoreflect.FieldDescriptor) {
 	s := p.spot
-	f := r.doc.source.finding(codeUnknownField, r.doc.span(c.nameSpan(r.doc.text)), fmt.Sprintf("unknown field %q", c.name), s.suggestField(c.name))
+	f := r.doc.source.Finding(codeUnknownField, r.doc.Span(c.NameSpan(r.doc.Text)), fmt.Sprintf("unknown field %q", c.Name), s.suggestField(c.Name))
 	switch md := p.around[len(p.around)-1]; {
 	case f.Help != "":
-	case !r.doc.source.byEnvoy && md.ReservedNames().Has(protoreflect.Name(c.name)):
+	case !r.doc.source.byEnvoy && md.ReservedNames().Has(protoreflect.Name(c.Name)):
 		f.Help = "the API had this field once: remove it: Envoy would skip it with its content"
 	default:
 		f.Help = r.doc.source.reaction(drops) + "; check the spelling and the depth"
 	}
-	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
+	f.Resource, f.Path = r.doc.resourceAt(r.root, c.Key)
 	if meant != nil {
-		r.doc.fixLiteral(&f, c.nameLiteral(r.doc.text), diag.Correction{Wrong: c.name, Right: meant.TextName()})
+		r.doc.fixLiteral(&f, c.NameLiteral(r.doc.Text), diag.Correction{Wrong: c.Name, Right: meant.TextName()})
 	}
 	r.d.report(f)
 }
 
 // rename writes the name of the field that is meant over one that is not known.
-func (r *textReader) rename(c *textNode, fd protoreflect.FieldDescriptor) bool {
+func (r *textReader) rename(c *syntax.TextNode, fd protoreflect.FieldDescriptor) bool {
 	name := fd.TextName()
-	end := c.key + len(c.name)
-	for end < c.value && (r.doc.text[end] == ' ' || r.doc.text[end] == ':') { // some room
+	end := c.Key + len(c.Name)
+	for end < c.Value && (r.doc.Text[end] == ' ' || r.doc.Text[end] == ':') { // some room
 		end++
 	}
 	colon := ""
-	if !c.message {
+	if !c.Message {
 		colon = ":"
 	}
-	if len(name)+len(colon) > end-c.key {
+	if len(name)+len(colon) > end-c.Key {
 		r.blank(c, nil)
 		return false
 	}
-	r.replace(c.key, end, name+colon)
+	r.replace(c.Key, end, name+colon)
 	return true
 }
 
 // reserved reports a name of an earlier version of the API: Envoy's parser passes over
 // it and all that it holds. It is false where the name is to be taken for any other.
-func (r *textReader) reserved(c *textNode, p textPlace) bool {
+func (r *textReader) reserved(c *syntax.TextNode, p textPlace) bool {
 	if !r.doc.source.byEnvoy {
 		return false
 	}
-	f := r.doc.source.finding(codeUnknownField, r.doc.span(c.nameSpan(r.doc.text)), fmt.Sprintf("%q is no longer a field: Envoy skips it with its content", c.name), "remove it")
+	f := r.doc.source.Finding(codeUnknownField, r.doc.Span(c.NameSpan(r.doc.Text)), fmt.Sprintf("%q is no longer a field: Envoy skips it with its content", c.Name), "remove it")
 	f.Severity = diag.Warning
-	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
+	f.Resource, f.Path = r.doc.resourceAt(r.root, c.Key)
 	r.d.report(f)
 	r.blank(c, nil)
 	return true
 }
 
 // bothSet reports two fields of which one may be set.
-func (r *textReader) bothSet(c, other *textNode, p textPlace) {
+func (r *textReader) bothSet(c, other *syntax.TextNode, p textPlace) {
 	oneof := p.field.ContainingOneof()
-	f := r.doc.explain(r.root, c.nameSpan(r.doc.text), p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
-	f.Message = bothSet(c.name, other.name, oneof)
-	f.Related = []diag.Related{{Position: r.doc.point(other.key).Position, Message: other.name + " is here"}}
+	f := r.doc.explain(r.root, c.NameSpan(r.doc.Text), p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.Name, oneof.FullName()))
+	f.Message = bothSet(c.Name, other.Name, oneof)
+	f.Related = []diag.Related{{Position: r.doc.Point(other.Key).Position, Message: other.Name + " is here"}}
 	r.d.report(f)
 	r.lose(p)
 	r.blank(c, nil)
@@ -278,16 +279,16 @@ func (r *textReader) bothSet(c, other *textNode, p textPlace) {
 
 // field reads the values of a field that had n values before, and returns how many it
 // has now.
-func (r *textReader) field(fd protoreflect.FieldDescriptor, c *textNode, p textPlace, n int) int {
+func (r *textReader) field(fd protoreflect.FieldDescriptor, c *syntax.TextNode, p textPlace, n int) int {
 	if !fd.IsList() && !fd.IsMap() {
 		if n > 0 {
-			r.fault(c, c.nameSpan(r.doc.text), p, fmt.Sprintf("non-repeated field %q is repeated", c.name))
+			r.fault(c, c.NameSpan(r.doc.Text), p, fmt.Sprintf("non-repeated field %q is repeated", c.Name))
 			return n
 		}
 		r.value(fd, c, p)
 		return 1
 	}
-	for _, v := range c.appendValues(nil) {
+	for _, v := range c.AppendValues(nil) {
 		at := p
 		if fd.IsMap() {
 			at.path = at.path.Key(r.keyOf(v))
@@ -301,20 +302,20 @@ func (r *textReader) field(fd protoreflect.FieldDescriptor, c *textNode, p textP
 }
 
 // keyOf is the key of an entry of a map.
-func (r *textReader) keyOf(entry *textNode) string {
-	for _, key := range entry.named("key") {
-		return unquoted(r.doc.text[key.value:key.end])
+func (r *textReader) keyOf(entry *syntax.TextNode) string {
+	for _, key := range entry.Named("key") {
+		return syntax.Unquoted(r.doc.Text[key.Value:key.End])
 	}
 	return ""
 }
 
 // value reads one value of a field.
-func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textPlace) {
+func (r *textReader) value(fd protoreflect.FieldDescriptor, n *syntax.TextNode, p textPlace) {
 	switch {
-	case fd.IsMap() && n.message:
+	case fd.IsMap() && n.Message:
 		value := fd.MapValue()
-		for i := range n.children {
-			switch c := &n.children[i]; c.name {
+		for i := range n.Children {
+			switch c := &n.Children[i]; c.Name {
 			case "key":
 			case "value":
 				p.field = value
@@ -324,14 +325,14 @@ func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textP
 				r.blank(c, nil)
 			}
 		}
-	case fd.Message() != nil && n.message:
+	case fd.Message() != nil && n.Message:
 		r.fields(n, p.in(fd.Message()))
 	case r.sound:
 	default:
 		if reason := r.scalar(fd, n, p); reason != "" {
-			at := span{n.value, n.end}
+			at := syntax.Span{From: n.Value, To: n.End}
 			if strings.HasPrefix(reason, "missing field separator") {
-				at.from = n.start()
+				at.From = n.Start()
 			}
 			r.fault(n, at, p, reason)
 		}
@@ -339,11 +340,11 @@ func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textP
 }
 
 // scalar says why prototext can't read a value of a field, nothing where it can.
-func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode, p textPlace) string {
+func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *syntax.TextNode, p textPlace) string {
 	owner := fd.ContainingMessage()
-	literal := r.doc.text[n.value:n.end]
-	if n.name == fd.TextName() {
-		literal = bytes.TrimLeft(r.doc.text[n.key+len(n.name):n.end], " \t\r\n\v\f") // with its colon, if it has one
+	literal := r.doc.Text[n.Value:n.End]
+	if n.Name == fd.TextName() {
+		literal = bytes.TrimLeft(r.doc.Text[n.Key+len(n.Name):n.End], " \t\r\n\v\f") // with its colon, if it has one
 	} else {
 		literal = append([]byte(":"), literal...)
 	}
@@ -370,28 +371,28 @@ func (p textPlace) unpacked() bool {
 
 // lax takes a string that Envoy's parser reads and prototext does not: escapes that give
 // no UTF-8, or are written in another way.
-func (r *textReader) lax(n *textNode, p textPlace) bool {
-	literal := laxEscapes(r.doc.text[n.value:n.end])
+func (r *textReader) lax(n *syntax.TextNode, p textPlace) bool {
+	literal := laxEscapes(r.doc.Text[n.Value:n.End])
 	var v wrapperspb.BytesValue
 	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
 		return false
 	}
-	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
+	f := r.doc.source.Finding(codeInvalidUTF8, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
 	f.Severity = diag.Warning
 	if p.unpacked() {
 		f.Severity, f.Help = diag.Error, "Envoy can't unpack the message around this string: write UTF-8"
 	}
 	if utf8.Valid(v.GetValue()) {
-		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is not valid in the text format", readOnlyTextHelp)
+		f = r.doc.source.Finding(syntax.CodeSyntax, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "an escape in this string is not valid in the text format", readOnlyTextHelp)
 		f.Severity = diag.Warning
 	}
-	f.Resource, f.Path = r.doc.resourceAt(r.root, n.value)
+	f.Resource, f.Path = r.doc.resourceAt(r.root, n.Value)
 	r.d.report(f)
 	quoted := strconv.Quote(strings.ToValidUTF8(string(v.GetValue()), "?"))
-	if len(quoted) > n.end-n.value { // Go's escapes may be longer
-		quoted = `"` + strings.Repeat("?", n.end-n.value-2) + `"`
+	if len(quoted) > n.End-n.Value { // Go's escapes may be longer
+		quoted = `"` + strings.Repeat("?", n.End-n.Value-2) + `"`
 	}
-	r.replace(n.value, n.end, quoted)
+	r.replace(n.Value, n.End, quoted)
 	return true
 }
 
@@ -406,7 +407,7 @@ func laxEscapes(literal []byte) []byte {
 		switch rest := out[i:]; {
 		case rest[0] == 'X':
 			rest[0] = 'x'
-		case rest[0] >= '4' && rest[0] <= '7' && len(rest) > 2 && isOctal(rest[1]) && isOctal(rest[2]):
+		case rest[0] >= '4' && rest[0] <= '7' && len(rest) > 2 && syntax.IsOctal(rest[1]) && syntax.IsOctal(rest[2]):
 			rest[0] -= 4 // of nine bits eight are left
 		case rest[0] == 'u' && len(rest) > 4:
 			if n, err := strconv.ParseUint(string(rest[1:5]), 16, 16); err == nil && n >= 0xd800 && n < 0xe000 {

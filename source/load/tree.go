@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"xdspub/internal/safefile"
+	"xdspub/source/syntax"
 )
 
 // tree is where the files of a source tree may be read: below its root, and below
@@ -253,8 +254,8 @@ func (t *tree) takeFile(f *file) {
 }
 
 // readSource reads a file that somebody trusted names.
-func readSource(path string, f format) (*source, error) {
-	data, err := safefile.Read(path, MaxBytes)
+func readSource(path string, f syntax.Format) (*source, error) {
+	data, err := safefile.Read(path, syntax.MaxBytes)
 	if err != nil {
 		return nil, err
 	}

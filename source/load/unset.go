@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -27,14 +28,14 @@ func (v value) unset(md protoreflect.MessageDescriptor) []xds.Unset {
 	s := v.doc.source
 	u := unsetFields{envoy: s.envoy, text: v.text}
 	switch {
-	case !u.envoy.LacksFields(), s.format == formatBinary:
-	case s.format == formatText:
-		u.text = v.doc.text
-		if n, _ := v.doc.tree().find(u.text, steps(v.path)); v.doc.tree().whole {
+	case !u.envoy.LacksFields(), s.Format == syntax.Binary:
+	case s.Format == syntax.TextProto:
+		u.text = v.doc.Text
+		if n, _ := v.doc.Tree().Find(u.text, steps(v.path)); v.doc.Tree().Whole {
 			u.textFields(md, n, "")
 		}
 	default:
-		root := parseJSON(v.text)
+		root := syntax.ParseJSON(v.text)
 		u.jsonFields(md, &root, "")
 	}
 	return u.found
@@ -59,15 +60,17 @@ func judged(fd protoreflect.FieldDescriptor) bool {
 	return fd.Message() != nil && (!fd.IsMap() || fd.MapValue().Message() != nil)
 }
 
-func (u *unsetFields) raw(n *jsonNode) jsontext.Value { return u.text[n.value:max(n.value, n.end)] }
+func (u *unsetFields) raw(n *syntax.JSONNode) jsontext.Value {
+	return u.text[n.Value:max(n.Value, n.End)]
+}
 
-func (u *unsetFields) jsonMessage(md protoreflect.MessageDescriptor, n *jsonNode, at xds.Path) {
+func (u *unsetFields) jsonMessage(md protoreflect.MessageDescriptor, n *syntax.JSONNode, at xds.Path) {
 	if md.FullName() == anyName {
-		c := n.child("@type")
+		c := n.Child("@type")
 		if c == nil {
 			return
 		}
-		mt, err := resolver{}.FindMessageByURL(jsonText(u.raw(c)))
+		mt, err := resolver{}.FindMessageByURL(syntax.Unquote(u.raw(c)))
 		if err != nil {
 			return
 		}
@@ -78,10 +81,10 @@ func (u *unsetFields) jsonMessage(md protoreflect.MessageDescriptor, n *jsonNode
 	}
 }
 
-func (u *unsetFields) jsonFields(md protoreflect.MessageDescriptor, n *jsonNode, at xds.Path) {
-	for i := range n.children {
-		c := &n.children[i]
-		fd := fieldNamed(md, c.name)
+func (u *unsetFields) jsonFields(md protoreflect.MessageDescriptor, n *syntax.JSONNode, at xds.Path) {
+	for i := range n.Children {
+		c := &n.Children[i]
+		fd := fieldNamed(md, c.Name)
 		if fd == nil {
 			continue
 		}
@@ -91,14 +94,14 @@ func (u *unsetFields) jsonFields(md protoreflect.MessageDescriptor, n *jsonNode,
 		}
 		switch {
 		case fd.IsMap():
-			for i := range c.children {
-				u.jsonMessage(fd.MapValue().Message(), &c.children[i], path.Key(c.children[i].name))
+			for i := range c.Children {
+				u.jsonMessage(fd.MapValue().Message(), &c.Children[i], path.Key(c.Children[i].Name))
 			}
 		case !fd.IsList():
 			u.jsonMessage(fd.Message(), c, path)
 		case u.raw(c).Kind() == '[':
-			for i := range c.children {
-				u.jsonMessage(fd.Message(), &c.children[i], path.Index(i))
+			for i := range c.Children {
+				u.jsonMessage(fd.Message(), &c.Children[i], path.Index(i))
 			}
 		default: // Envoy takes one value for a list of it
 			u.jsonMessage(fd.Message(), c, path.Index(0))
@@ -107,7 +110,7 @@ func (u *unsetFields) jsonFields(md protoreflect.MessageDescriptor, n *jsonNode,
 }
 
 // isNothing reports whether a field is not set by a value that its text has.
-func (u *unsetFields) isNothing(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+func (u *unsetFields) isNothing(fd protoreflect.FieldDescriptor, n *syntax.JSONNode) bool {
 	raw := u.raw(n)
 	switch kind := raw.Kind(); {
 	case kind == 'n':
@@ -115,7 +118,7 @@ func (u *unsetFields) isNothing(fd protoreflect.FieldDescriptor, n *jsonNode) bo
 	case fd.HasPresence():
 		return false
 	case fd.IsList() || fd.IsMap():
-		return len(n.children) == 0 && (kind == '[' || kind == '{')
+		return len(n.Children) == 0 && (kind == '[' || kind == '{')
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -142,17 +145,17 @@ func isZero(fd protoreflect.FieldDescriptor, word string) bool {
 	return err == nil && number == 0
 }
 
-func (u *unsetFields) textFields(md protoreflect.MessageDescriptor, n *textNode, at xds.Path) {
+func (u *unsetFields) textFields(md protoreflect.MessageDescriptor, n *syntax.TextNode, at xds.Path) {
 	count := make(map[protoreflect.FieldDescriptor]int) // values of each list
-	for i := range n.children {
-		c := &n.children[i]
-		if c.isType() {
-			if mt, err := (resolver{}).FindMessageByURL(c.url()); err == nil {
+	for i := range n.Children {
+		c := &n.Children[i]
+		if c.IsType() {
+			if mt, err := (resolver{}).FindMessageByURL(c.URL()); err == nil {
 				u.textFields(mt.Descriptor(), c, at)
 			}
 			continue
 		}
-		fd := md.Fields().ByTextName(c.name)
+		fd := md.Fields().ByTextName(c.Name)
 		if fd == nil {
 			continue
 		}
@@ -160,7 +163,7 @@ func (u *unsetFields) textFields(md protoreflect.MessageDescriptor, n *textNode,
 		if u.lacks(fd, path, func() bool { return u.isNothingInText(fd, c) }) || !judged(fd) {
 			continue
 		}
-		for _, value := range c.appendValues(nil) {
+		for _, value := range c.AppendValues(nil) {
 			switch {
 			case fd.IsMap():
 				u.textEntry(fd, value, path)
@@ -175,24 +178,24 @@ func (u *unsetFields) textFields(md protoreflect.MessageDescriptor, n *textNode,
 	}
 }
 
-func (u *unsetFields) textEntry(fd protoreflect.FieldDescriptor, entry *textNode, at xds.Path) {
-	if !entry.isEntry() {
+func (u *unsetFields) textEntry(fd protoreflect.FieldDescriptor, entry *syntax.TextNode, at xds.Path) {
+	if !entry.IsEntry() {
 		return
 	}
-	key := entry.named("key")[0]
-	u.textFields(fd.MapValue().Message(), entry.named("value")[0], at.Key(unquoted(u.text[key.value:key.end])))
+	key := entry.Named("key")[0]
+	u.textFields(fd.MapValue().Message(), entry.Named("value")[0], at.Key(syntax.Unquoted(u.text[key.Value:key.End])))
 }
 
-func (u *unsetFields) isNothingInText(fd protoreflect.FieldDescriptor, n *textNode) bool {
+func (u *unsetFields) isNothingInText(fd protoreflect.FieldDescriptor, n *syntax.TextNode) bool {
 	switch {
 	case fd.HasPresence():
 		return false
 	case fd.IsList() || fd.IsMap():
-		return n.list && len(n.children) == 0
+		return n.List && len(n.Children) == 0
 	}
-	word := bytes.TrimSpace(u.text[n.value:n.end])
+	word := bytes.TrimSpace(u.text[n.Value:n.End])
 	if len(word) > 0 && (word[0] == '"' || word[0] == '\'') {
-		return unquoted(word) == ""
+		return syntax.Unquoted(word) == ""
 	}
 	return isZero(fd, string(word))
 }

@@ -144,10 +144,10 @@ func (u *updater) leave(dir string) {
 	files := u.l.known.files
 	i, _ := searchFile(files, inside)
 	for _, f := range files[i:] {
-		if !strings.HasPrefix(f.source.name, inside) {
+		if !strings.HasPrefix(f.source.Name, inside) {
 			break
 		}
-		u.again[f.source.name] = f
+		u.again[f.source.Name] = f
 	}
 }
 
@@ -179,8 +179,8 @@ func (u *updater) lookAtUsers() {
 // readAgain takes up files that were known.
 func (u *updater) readAgain(files []*file) {
 	for _, f := range files {
-		if u.again[f.source.name] == nil {
-			u.again[f.source.name] = f
+		if u.again[f.source.Name] == nil {
+			u.again[f.source.Name] = f
 			u.found = append(u.found, f.found)
 		}
 	}
@@ -197,14 +197,14 @@ func (u *updater) leaveOut(f *file) {
 func (u *updater) lookAround(settings []*file) (others []entry) {
 	known := u.l.known
 	u.whens = known.whens
-	same := slices.DeleteFunc(slices.Clone(known.settings), func(f *file) bool { return u.again[f.source.name] != nil })
+	same := slices.DeleteFunc(slices.Clone(known.settings), func(f *file) bool { return u.again[f.source.Name] != nil })
 	if len(settings) == 0 && len(same) == len(known.settings) {
 		return nil
 	}
 	u.whens = newWhens(u.tree.root, together(settings, same))
 	for _, f := range known.files {
-		if u.again[f.source.name] == nil && !f.source.isSettings && !u.whens.clients(f.source.name).equal(f.found.clients) {
-			u.again[f.source.name] = f
+		if u.again[f.source.Name] == nil && !f.source.isSettings && !u.whens.clients(f.source.Name).equal(f.found.clients) {
+			u.again[f.source.Name] = f
 			u.leaveOut(f)
 			others = append(others, f.found)
 		}
@@ -242,6 +242,6 @@ func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	for _, f := range u.again {
 		old = append(old, f)
 	}
-	slices.SortFunc(old, func(a, b *file) int { return strings.Compare(a.source.name, b.source.name) })
+	slices.SortFunc(old, func(a, b *file) int { return strings.Compare(a.source.Name, b.source.Name) })
 	return editsBetween(old, files), true
 }

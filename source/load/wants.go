@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/syntax"
 )
 
 // wish is a value that stands in a field of another kind: what it should be, and how it would be
@@ -24,11 +25,11 @@ type wish struct {
 	isMap  bool
 	got    string // JSON, or how a text proto has it; of an object or a list its bracket
 	text   string // got without quotes
-	format format
+	format syntax.Format
 }
 
 // wishAt is the wish for a value at a path.
-func (s spot) wishAt(field, got string, tokens []string, f format) wish {
+func (s spot) wishAt(field, got string, tokens []string, f syntax.Format) wish {
 	w := wish{field: field, fd: s.field, got: got, text: unquotedJSON(got), format: f}
 	if s.field == nil {
 		return w
@@ -85,7 +86,7 @@ func (w wish) what() string {
 		return "a list"
 	case w.isMap:
 		return "an object"
-	case isScalar && w.of != nil && w.format == formatText:
+	case isScalar && w.of != nil && w.format == syntax.TextProto:
 		return "a message with a value"
 	case isScalar:
 		return kindWords(kind)
@@ -132,8 +133,8 @@ func (w wish) write() string {
 		return "write a key and a value for each entry"
 	case w.got == "[" && !isScalar && w.of.FullName() != durationName:
 		return "remove the dash or the brackets: there is one " + w.field
-	case isScalar && w.of != nil && w.format == formatText:
-		return fmt.Sprintf("write %s { value: %s }", w.field, shorten(w.got))
+	case isScalar && w.of != nil && w.format == syntax.TextProto:
+		return fmt.Sprintf("write %s { value: %s }", w.field, syntax.Shorten(w.got))
 	case isScalar && (w.got == "{" || w.got == "["):
 		return w.writeOne()
 	case isScalar:
@@ -149,11 +150,11 @@ var isVariable = regexp.MustCompile(`\$\{|^\$[A-Za-z_]|\$\(|\{\{|\{%|<%|^@@?\w+@
 // pair is a field with a value, as the source's format has them.
 func (w wish) pair(value string, isText bool) string {
 	switch {
-	case w.format == formatJSON && isText:
+	case w.format == syntax.JSON && isText:
 		return fmt.Sprintf("%q: %q", w.field, value)
-	case w.format == formatJSON:
+	case w.format == syntax.JSON:
 		return fmt.Sprintf("%q: %s", w.field, value)
-	case w.format == formatText && isText:
+	case w.format == syntax.TextProto && isText:
 		return fmt.Sprintf("%s: %q", w.field, value)
 	}
 	return w.field + ": " + value
@@ -165,16 +166,16 @@ func (w wish) writeList() string {
 	switch {
 	case w.of != nil && w.of.FullName() == headerOption && w.got == "{":
 		return "write a list, with an object in it for each header: {header: {key: …, value: …}}"
-	case w.format == formatText:
+	case w.format == syntax.TextProto:
 		return fmt.Sprintf("write %s [ … ]", w.field)
-	case w.format == formatYAML && w.got == "{":
+	case w.format == syntax.YAML && w.got == "{":
 		return addDash + ", and indent its other keys as that one"
 	case w.got == "{" || w.of != nil && !isSpecial(w.of):
 		return "put brackets around it: " + w.pair("[{…}]", false)
-	case w.format == formatYAML:
-		return "put brackets around it: " + w.pair("["+shorten(w.text)+"]", false)
+	case w.format == syntax.YAML:
+		return "put brackets around it: " + w.pair("["+syntax.Shorten(w.text)+"]", false)
 	}
-	return "put brackets around it: " + w.pair("["+shorten(w.got)+"]", false)
+	return "put brackets around it: " + w.pair("["+syntax.Shorten(w.got)+"]", false)
 }
 
 // writeOne is what to write instead of an object or a list of which nobody can tell the value.
@@ -307,9 +308,9 @@ func (w wish) writeDuration(bare string) string {
 	d, ok := durationOf(bare)
 	seconds := strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(d.Seconds(), 'f', 9, 64), "0"), ".")
 	switch {
-	case w.format == formatText && !ok:
+	case w.format == syntax.TextProto && !ok:
 		return fmt.Sprintf("write seconds, such as %s { seconds: 1 }", w.field)
-	case w.format == formatText:
+	case w.format == syntax.TextProto:
 		var parts []string
 		if s := d / time.Second; s != 0 {
 			parts = append(parts, fmt.Sprintf("seconds: %d", s))
@@ -350,7 +351,7 @@ func (w wish) writeMessage(bare string) string {
 	switch name := w.of.FullName(); {
 	case name == anyName:
 		return `write {"@type": type.googleapis.com/…, …}`
-	case w.format == formatText:
+	case w.format == syntax.TextProto:
 		return fmt.Sprintf("write %s { … }%s", w.field, w.fields())
 	case name == "envoy.config.core.v3.Address" && strings.HasPrefix(bare, "/"):
 		return w.braces(fmt.Sprintf("{pipe: {path: %s}}", bare))
@@ -384,7 +385,7 @@ var (
 
 // braces is a field with an object that is written in YAML, as the source's format has it.
 func (w wish) braces(object string) string {
-	if w.format != formatJSON {
+	if w.format != syntax.JSON {
 		return "write " + w.field + ": " + object
 	}
 	object = yamlText.ReplaceAllStringFunc(object, func(value string) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds/params"
 )
 
@@ -51,15 +52,15 @@ func (d *decoder) settings() {
 	}
 	w := whenReader{decoder: d, doc: doc}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if at := []string{name}; name != WhenSetting && !d.tree.isRoot(s.name) {
+		if at := []string{name}; name != WhenSetting && !d.tree.isRoot(s.Name) {
 			w.unknown(at, fmt.Sprintf("%s, and here is %s", onlyWhen, doc.written(at, true, name)), whenInRoot, WhenSetting)
 		}
 	}
 	if raw, ok := members[WhenSetting]; ok {
 		d.file.when = w.rules(raw)
-	} else if !d.tree.isRoot(s.name) && !w.wrong { // it may be half written, and its files are not for everybody
+	} else if !d.tree.isRoot(s.Name) && !w.wrong { // it may be half written, and its files are not for everybody
 		w.wrong = true
-		d.report(s.finding(codeInvalidWhen, s.point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
+		d.report(s.Finding(codeInvalidWhen, s.Point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
 	}
 	d.file.clientsUnknown = w.wrong
 	d.file.ignores = s.ignoreComments(nil)
@@ -67,10 +68,10 @@ func (d *decoder) settings() {
 
 // written returns a key or a value as the source has it, such as yes where it means true.
 func (doc *document) written(tokens []string, key bool, means string) string {
-	if l, ok := doc.literalAt(tokens, key); ok {
-		means = string(doc.text[l.from:l.to])
+	if l, ok := doc.LiteralAt(tokens, key); ok {
+		means = string(doc.Text[l.From:l.To])
 	}
-	return shorten(means)
+	return syntax.Shorten(means)
 }
 
 // whenReader reads the value of when.
@@ -87,7 +88,7 @@ func (w *whenReader) fail(tokens []string, key bool, message, help string) {
 
 func (w *whenReader) correct(tokens []string, key bool, message, help string, c diag.Correction) {
 	w.wrong = true
-	f := w.doc.source.finding(codeInvalidWhen, w.doc.rangeOf(tokens, key), message, help)
+	f := w.doc.source.Finding(codeInvalidWhen, w.doc.RangeOf(tokens, key), message, help)
 	w.doc.fix(&f, tokens, key, c)
 	w.report(f)
 }
@@ -107,10 +108,10 @@ func (w *whenReader) rules(raw json.RawMessage) (rules []whenRule) {
 	switch jsontext.Value(raw).Kind() {
 	case '{':
 		if c, ok := w.constraints(at, raw); ok {
-			rules = append(rules, whenRule{Constraints: c, at: w.doc.rangeOf(at, true)})
+			rules = append(rules, whenRule{Constraints: c, at: w.doc.RangeOf(at, true)})
 		}
 	case '[':
-		items, _ := listOf(raw)
+		items, _ := syntax.ListOf(raw)
 		if len(items) == 0 {
 			w.fail(at, true, "when is an empty list, which says nothing", "remove it, or list files and the parameters of their clients")
 		}
@@ -120,7 +121,7 @@ func (w *whenReader) rules(raw json.RawMessage) (rules []whenRule) {
 			}
 		}
 	default:
-		w.fail(at, true, "when is "+KindOfJSON(raw), whenIsFor)
+		w.fail(at, true, "when is "+syntax.KindOfJSON(raw), whenIsFor)
 	}
 	return rules
 }
@@ -131,11 +132,11 @@ func (w *whenReader) element(tokens []string, i int) []string {
 
 // some reads an element of the list: files, and the constraints of these.
 func (w *whenReader) some(at []string, raw json.RawMessage) (r whenRule, ok bool) {
-	if !beginsWith(raw, '{') {
-		w.fail(at, false, "an element of when has files and params, and this is "+KindOfJSON(raw), whenIsFor)
+	if !syntax.BeginsWith(raw, '{') {
+		w.fail(at, false, "an element of when has files and params, and this is "+syntax.KindOfJSON(raw), whenIsFor)
 		return r, false
 	}
-	members, _ := objectOf(raw)
+	members, _ := syntax.ObjectOf(raw)
 	ok = true
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		part := append(slices.Clip(at), name)
@@ -144,11 +145,11 @@ func (w *whenReader) some(at []string, raw json.RawMessage) (r whenRule, ok bool
 		case "files":
 			r.files, is = w.patterns(part, members[name])
 		case "params":
-			r.at = w.doc.rangeOf(part, true)
+			r.at = w.doc.RangeOf(part, true)
 			r.Constraints, is = w.object(part, members[name])
 		default:
 			is = false
-			w.unknown(part, fmt.Sprintf("an element of when has no %q", shorten(name)), "an element of when has files and params", "files", "params")
+			w.unknown(part, fmt.Sprintf("an element of when has no %q", syntax.Shorten(name)), "an element of when has files and params", "files", "params")
 		}
 		ok = ok && is
 	}
@@ -163,7 +164,7 @@ func (w *whenReader) some(at []string, raw json.RawMessage) (r whenRule, ok bool
 
 // patterns reads the glob patterns of files.
 func (w *whenReader) patterns(at []string, raw json.RawMessage) (patterns []filePattern, ok bool) {
-	items, isList := listOf(raw)
+	items, isList := syntax.ListOf(raw)
 	if !isList {
 		items = []json.RawMessage{raw}
 	}
@@ -176,16 +177,16 @@ func (w *whenReader) patterns(at []string, raw json.RawMessage) (patterns []file
 		if isList {
 			part = w.element(at, i)
 		}
-		if !beginsWith(item, '"') {
-			w.fail(part, !isList, "files is a glob pattern, or a list of them, and this is "+KindOfJSON(item), "")
+		if !syntax.BeginsWith(item, '"') {
+			w.fail(part, !isList, "files is a glob pattern, or a list of them, and this is "+syntax.KindOfJSON(item), "")
 			return nil, false
 		}
-		pattern := stringOf(item)
+		pattern := syntax.StringOf(item)
 		if wrong := wrongPattern(pattern); wrong != "" {
-			w.fail(part, false, fmt.Sprintf("invalid files %q: %s", shorten(pattern), wrong), "")
+			w.fail(part, false, fmt.Sprintf("invalid files %q: %s", syntax.Shorten(pattern), wrong), "")
 			return nil, false
 		}
-		patterns = append(patterns, filePattern{pattern, w.doc.rangeOf(part, false)})
+		patterns = append(patterns, filePattern{pattern, w.doc.RangeOf(part, false)})
 	}
 	return patterns, true
 }
@@ -205,8 +206,8 @@ func wrongPattern(pattern string) string {
 
 // object is constraints for what may be something else.
 func (w *whenReader) object(at []string, raw json.RawMessage) (params.Constraints, bool) {
-	if !beginsWith(raw, '{') {
-		w.fail(at, true, "params has the parameters of the clients, such as {env: prod}, and this is "+KindOfJSON(raw), "")
+	if !syntax.BeginsWith(raw, '{') {
+		w.fail(at, true, "params has the parameters of the clients, such as {env: prod}, and this is "+syntax.KindOfJSON(raw), "")
 		return params.Constraints{}, false
 	}
 	return w.constraints(at, raw)
@@ -214,7 +215,7 @@ func (w *whenReader) object(at []string, raw json.RawMessage) (params.Constraint
 
 // constraints reads a mapping of keys to what their values are.
 func (w *whenReader) constraints(at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
-	members, _ := objectOf(raw)
+	members, _ := syntax.ObjectOf(raw)
 	if len(members) == 0 {
 		w.fail(at, true, at[len(at)-1]+" is empty, which says nothing", "remove it, or write the parameters of the clients, such as {env: prod}")
 		return c, false
@@ -241,17 +242,17 @@ func (w *whenReader) constraints(at []string, raw json.RawMessage) (c params.Con
 
 // form reads what the value of a key is.
 func (w *whenReader) form(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
-	if !beginsWith(raw, '{') {
+	if !syntax.BeginsWith(raw, '{') {
 		return w.value(key, at, raw)
 	}
-	members, _ := objectOf(raw)
+	members, _ := syntax.ObjectOf(raw)
 	if len(members) == 0 {
 		w.fail(at, true, fmt.Sprintf("the value of %q is an empty mapping", key), whenForms)
 		return c, false
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if name != "not" {
-			w.unknown(append(slices.Clip(at), name), fmt.Sprintf("the value of %q has no form %q", key, shorten(name)), whenForms, "not")
+			w.unknown(append(slices.Clip(at), name), fmt.Sprintf("the value of %q has no form %q", key, syntax.Shorten(name)), whenForms, "not")
 			return c, false
 		}
 	}
@@ -261,13 +262,13 @@ func (w *whenReader) form(key string, at []string, raw json.RawMessage) (c param
 
 // value reads a text, or a list of which the value is one.
 func (w *whenReader) value(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
-	if text := stringOf(raw); beginsWith(raw, '"') && text == "exists" {
+	if text := syntax.StringOf(raw); syntax.BeginsWith(raw, '"') && text == "exists" {
 		return params.Exists(key), true
-	} else if beginsWith(raw, '"') && text == "absent" {
+	} else if syntax.BeginsWith(raw, '"') && text == "absent" {
 		return params.Not(params.Exists(key)), true
 	}
-	items, isList := listOf(raw)
-	if !isList || isNullText(raw) {
+	items, isList := syntax.ListOf(raw)
+	if !isList || syntax.IsNullText(raw) {
 		return w.text(key, at, raw)
 	}
 	if len(items) == 0 {
@@ -287,7 +288,7 @@ func (w *whenReader) value(key string, at []string, raw json.RawMessage) (c para
 func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
 	switch jsontext.Value(raw).Kind() {
 	case '"':
-		is := stringOf(raw)
+		is := syntax.StringOf(raw)
 		if err := params.CheckValue(is); err != nil {
 			w.fail(at, false, err.Error(), "")
 			return c, false
@@ -296,11 +297,11 @@ func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c param
 	case '0', 't', 'f':
 		written := w.doc.written(at, false, string(raw))
 		quoted := diag.Correction{Wrong: written, Right: written}
-		w.correct(at, false, fmt.Sprintf("a value of %q is %s, and parameters are text", key, KindOfJSON(raw)), quoted.Question(), quoted)
+		w.correct(at, false, fmt.Sprintf("a value of %q is %s, and parameters are text", key, syntax.KindOfJSON(raw)), quoted.Question(), quoted)
 	case 'n':
 		w.fail(at, true, fmt.Sprintf("%q has no value", key), whenForms)
 	default:
-		w.fail(at, false, fmt.Sprintf("a value of %q is %s", key, KindOfJSON(raw)), whenForms)
+		w.fail(at, false, fmt.Sprintf("a value of %q is %s", key, syntax.KindOfJSON(raw)), whenForms)
 	}
 	return c, false
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"xdspub/source/syntax"
 	"xdspub/tools/sample"
 )
 
@@ -122,7 +123,7 @@ func same(a, b any) bool {
 // decodeDocuments is what a text holds, in a form that can be compared. ok tells
 // whether some document was read in pieces.
 func decodeDocuments(like *source, text string, inPieces bool) (found []any, ok bool) {
-	s := newSource("a.yaml", formatYAML, []byte(text))
+	s := newSource("a.yaml", syntax.YAML, []byte(text))
 	s.isBootstrap, s.byEnvoy = like.isBootstrap, like.byEnvoy
 	f := newFile(s)
 	d := decoder{file: f}

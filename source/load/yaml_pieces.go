@@ -6,35 +6,36 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
 // long decodes a document with long lists of resources in pieces. It is false where
 // the document has to be parsed as a whole; nothing was reported then.
 func (d *decoder) long(doc *document) bool {
-	if !doc.mayBeLong() {
+	if !doc.MayBeLong() {
 		return false
 	}
 	if !doc.source.byEnvoy {
-		if l := doc.rootList(); l != nil {
-			return l.isLong() && d.longRoot(doc, l)
+		if l := doc.RootList(); l != nil {
+			return l.IsLong() && d.longRoot(doc, l)
 		}
 	}
-	var lists yamlLists
+	var lists syntax.Lists
 	if !doc.source.isBootstrap {
-		lists = doc.listBehind("resources")
+		lists = doc.ListBehind("resources")
 	}
-	if lists.long() {
+	if lists.AreLong() {
 		return d.longResponse(doc, lists)
 	}
 	if lists != nil || doc.source.byEnvoy && !doc.source.isBootstrap {
 		return false
 	}
-	lists = doc.listsBelow("static_resources", staticNames())
-	return lists.long() && d.longBootstrap(doc, lists)
+	lists = doc.ListsBelow("static_resources", staticNames())
+	return lists.AreLong() && d.longBootstrap(doc, lists)
 }
 
-func (d *decoder) longRoot(doc *document, l *yamlList) bool {
+func (d *decoder) longRoot(doc *document, l *syntax.List) bool {
 	parts, ok := d.pieces(value{doc: doc}, l, (*decoder).element)
 	if !ok {
 		return false
@@ -44,9 +45,9 @@ func (d *decoder) longRoot(doc *document, l *yamlList) bool {
 	return true
 }
 
-func (d *decoder) longResponse(doc *document, lists yamlLists) bool {
+func (d *decoder) longResponse(doc *document, lists syntax.Lists) bool {
 	v := value{doc: doc}
-	members, ok := doc.around(lists)
+	members, ok := doc.Around(lists)
 	if !ok || !isNull(members, "resources") || has(members, "@type") {
 		return false
 	}
@@ -63,13 +64,13 @@ func (d *decoder) longResponse(doc *document, lists yamlLists) bool {
 	return true
 }
 
-func (d *decoder) longBootstrap(doc *document, lists yamlLists) bool {
+func (d *decoder) longBootstrap(doc *document, lists syntax.Lists) bool {
 	v := value{doc: doc}
-	members, ok := doc.around(lists)
+	members, ok := doc.Around(lists)
 	if !ok || has(members, "@type") || has(members, "resources") || has(members, "staticResources") {
 		return false
 	}
-	static, ok := objectOf(members["static_resources"])
+	static, ok := syntax.ObjectOf(members["static_resources"])
 	if !ok {
 		return false
 	}
@@ -99,14 +100,14 @@ func isNull(members map[string]json.RawMessage, name string) bool {
 
 // pieces decodes the elements of the list at v. It is not ok where some piece has to
 // be parsed together with the others.
-func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item value)) (parts []*file, ok bool) {
-	v.doc.cut(steps(v.path), l)
-	whole := make([]bool, l.pieces())
-	parts = d.inParts(l.pieces(), func(one *decoder, p int) {
+func (d *decoder) pieces(v value, l *syntax.List, element func(one *decoder, item value)) (parts []*file, ok bool) {
+	v.doc.Cut(steps(v.path), l)
+	whole := make([]bool, l.Pieces())
+	parts = d.inParts(l.Pieces(), func(one *decoder, p int) {
 		if whole[p] = one.ended(); whole[p] {
 			return
 		}
-		first, items, ok := v.doc.piece(l, p)
+		first, items, ok := v.doc.Piece(l, p)
 		if !ok {
 			return
 		}
@@ -119,7 +120,7 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 		}
 	})
 	if slices.Contains(whole[:len(parts)], false) {
-		v.doc.join(l)
+		v.doc.Join(l)
 		return nil, false
 	}
 	return parts, true

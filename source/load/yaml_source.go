@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 )
 
 // yamlSource decodes each document of a YAML file.
 func (d *decoder) yamlSource() {
 	if s := d.file.source; s.byEnvoy {
-		s.withoutTabs()
+		s.WithoutTabs()
 	}
 	docs := d.file.source.documents()
 	if d.file.source.byEnvoy {
@@ -27,15 +28,15 @@ func (d *decoder) yamlSource() {
 
 // whole decodes a document in one go.
 func (d *decoder) whole(doc *document) {
-	json, findings := doc.toJSON()
+	json, findings := doc.ToJSON()
 	readable := len(findings) == 0
-	if doc.source.byEnvoy && readable && doc.ignores() {
-		json, readable = doc.readByEnvoy()
+	if doc.source.byEnvoy && readable && doc.Ignores() {
+		json, readable = doc.ReadByEnvoy()
 	}
 	if doc.source.byEnvoy && !readable && !slices.ContainsFunc(findings, func(f diag.Diagnostic) bool {
-		return f.Code != codeDuplicateKey.Name && f.Code != codeInvalidValue.Name
+		return f.Code != syntax.CodeDuplicateKey.Name && f.Code != syntax.CodeInvalidValue.Name
 	}) {
-		if json, readable = doc.readByEnvoy(); readable {
+		if json, readable = doc.ReadByEnvoy(); readable {
 			findings = leniently(findings)
 		}
 	}

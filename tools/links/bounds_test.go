@@ -28,7 +28,7 @@ var bounds = map[string]string{
 	"setup/grpcboot.maxFindings":     "%[1]s errors and %[1]s warnings about it",
 	"setup/importer.maxCommented":    "comments of a YAML file of %s",
 	"setup/importer.maxNodes":        "%s values",
-	"source/load.MaxBytes":           "--from`: %s",
+	"source/syntax.MaxBytes":         "--from`: %s",
 	"check/oracle.longestTime":       "resources, %s. |",
 	"check/oracle.mostFaults":        "Envoy refuses: %s resources",
 	"source/load.maxDescriptorSets":  "Descriptor sets: %s together",

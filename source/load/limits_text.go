@@ -1,9 +1,0 @@
-package load
-
-// maxDepth bounds how deeply messages are nested, an Any counting twice. Envoy
-// refuses JSON that is nested over 100 deep. Without a limit the time to read
-// nested Anys grows with the square of their depth.
-const maxDepth = 200
-
-// MaxBytes bounds a file, and what its aliases expand to.
-const MaxBytes = 128 << 20

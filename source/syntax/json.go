@@ -1,0 +1,204 @@
+package syntax
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"xdspub/diag"
+)
+
+// NotJSON says why a text is no JSON, or which names of it are doubled.
+func NotJSON(doc *Document) diag.List {
+	text := doc.Text
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	err := dec.SkipValue()
+	var doubled diag.List
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		dec = jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
+		if err = dec.SkipValue(); err == nil {
+			doubled = doc.doubledNames()
+		}
+	}
+	if err != nil {
+		return diag.List{jsonError(doc, err)}
+	}
+	if rest := bytes.TrimLeft(text[dec.InputOffset():], JSONSpace); len(rest) > 0 {
+		return diag.List{doc.behindJSON(len(text) - len(rest)).Finding(doc)}
+	}
+	return doubled
+}
+
+// doubledNames finds the names that stand twice in one object of a JSON text.
+func (d *Document) doubledNames() (list diag.List) {
+	help := "keep one: " + d.source.lastCounts()
+	if d.source.reader.OnlyJSON() {
+		help = "keep one"
+	}
+	var look func(n JSONNode)
+	look = func(n JSONNode) {
+		first := make(map[string]JSONNode)
+		for _, c := range n.Children {
+			if earlier, twice := first[c.Name]; twice && c.key >= 0 {
+				f := d.source.Finding(CodeDuplicateKey, d.Span(Span{c.key, endOfQuoted(d.Text, c.key)}), d.source.keyIn(c.Name)+" is set twice in one object", help)
+				f.Related = []diag.Related{{Position: d.Point(earlier.key).Position, Message: "first here"}}
+				list = append(list, f)
+			} else {
+				first[c.Name] = c
+			}
+			look(c)
+		}
+	}
+	look(ParseJSON(d.Text))
+	return list
+}
+
+// lastCounts says what Envoy does with two values of one name.
+func (s *Text) lastCounts() string {
+	if s.reader.ByEnvoy() {
+		return "Envoy uses the last without an error"
+	}
+	return "Envoy would use the last without an error"
+}
+
+// JSONSpace is the white space of JSON.
+const JSONSpace = " \t\r\n"
+
+func jsonError(doc *Document, err error) diag.Diagnostic {
+	offset, reason := len(doc.Text), err.Error()
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		offset = int(syntactic.ByteOffset)
+		if syntactic.Err != nil {
+			reason = syntactic.Err.Error()
+		}
+	}
+	return doc.jsonMistake(offset, reason).Finding(doc)
+}
+
+// JSONNode is one value of a JSON text and where it stands.
+type JSONNode struct {
+	Name            string // of a member of an object
+	key, Value, End int    // offsets of the name, of the value, and behind it; key is -1 in a list
+	Children        []JSONNode
+}
+
+// ParseJSON is the tree of a text, as far as that is JSON.
+func ParseJSON(text []byte) JSONNode {
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
+	var parse func(n *JSONNode) bool
+	parse = func(n *JSONNode) bool {
+		n.Value = valueStart(text, int(dec.InputOffset()))
+		open, err := dec.ReadToken()
+		n.End = int(dec.InputOffset())
+		if err != nil || open.Kind() != '{' && open.Kind() != '[' {
+			return err == nil
+		}
+		for dec.PeekKind() > 0 && dec.PeekKind() != '}' && dec.PeekKind() != ']' {
+			child := JSONNode{key: -1}
+			if open.Kind() == '{' {
+				child.key = valueStart(text, int(dec.InputOffset()))
+				name, err := dec.ReadToken()
+				if err != nil {
+					return false
+				}
+				child.Name = name.String()
+			}
+			ok := parse(&child)
+			n.Children = append(n.Children, child)
+			if !ok {
+				return false
+			}
+		}
+		_, err = dec.ReadToken()
+		n.End = int(dec.InputOffset())
+		return err == nil
+	}
+	root := JSONNode{key: -1}
+	parse(&root)
+	return root
+}
+
+// longValue is the length of a JSON value whose members are looked for once: any of them may
+// have a finding.
+const longValue = 4 << 10
+
+// members are the children of a value, without what is in them. A finding must not have the
+// tree of the whole text made.
+func (d *Document) members(n JSONNode) []JSONNode {
+	if n.End-n.Value < longValue {
+		return membersIn(d.Text, n)
+	}
+	made, _ := d.views().long.LoadOrStore(n.Value, sync.OnceValue(func() []JSONNode { return membersIn(d.Text, n) }))
+	return made.(func() []JSONNode)()
+}
+
+// membersIn is what members makes, as far as the text is JSON.
+func membersIn(text []byte, n JSONNode) (children []JSONNode) {
+	text = text[:n.End]
+	dec := jsontext.NewDecoder(bytes.NewReader(text[n.Value:]), jsontext.AllowDuplicateNames(true))
+	offset := func() int { return n.Value + int(dec.InputOffset()) }
+	open, err := dec.ReadToken()
+	if err != nil || open.Kind() != '{' && open.Kind() != '[' {
+		return nil
+	}
+	for dec.PeekKind() > 0 && dec.PeekKind() != '}' && dec.PeekKind() != ']' {
+		child := JSONNode{key: -1, End: n.End}
+		if open.Kind() == '{' {
+			child.key = valueStart(text, offset())
+			name, err := dec.ReadToken()
+			if err != nil {
+				return children
+			}
+			child.Name = name.String()
+		}
+		child.Value = valueStart(text, offset())
+		if err = dec.SkipValue(); err == nil {
+			child.End = offset()
+		}
+		children = append(children, child)
+		if err != nil {
+			return children
+		}
+	}
+	return children
+}
+
+// Find is the offset of the value at a path.
+func (n JSONNode) Find(tokens []string) int {
+	for _, token := range tokens {
+		c := n.Child(token)
+		if c == nil {
+			break
+		}
+		n = *c
+	}
+	return n.Value
+}
+
+// Child returns the member of an object or the element of a list, nil if there is none.
+func (n JSONNode) Child(token string) *JSONNode {
+	if len(n.Children) > 0 && n.Children[0].key < 0 {
+		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.Children) {
+			return &n.Children[i]
+		}
+		return nil
+	}
+	for _, same := range []func(key, token string) bool{exactly, SameField} {
+		for i := range slices.Backward(n.Children) { // of equal names Envoy takes the last one
+			if same(n.Children[i].Name, token) {
+				return &n.Children[i]
+			}
+		}
+	}
+	return nil
+}
+
+// valueStart skips what stands between two tokens.
+func valueStart(text []byte, offset int) int {
+	return len(text) - len(bytes.TrimLeft(text[min(offset, len(text)):], JSONSpace+",:"))
+}

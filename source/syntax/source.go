@@ -1,0 +1,247 @@
+// Package syntax turns the text of a file into nodes, and says where each of them stands: YAML, JSON and text protos. If a
+// text can't be parsed, it finds the mistake. It knows no message: who reads the text is a Reader.
+//
+// YAML is read by sigs.k8s.io/yaml, whose YAML 1.1 booleans are Envoy's too. Places cost nothing until a finding asks
+// for one: only then is the text parsed again, by a parser that keeps lines and columns.
+package syntax
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"xdspub/diag"
+)
+
+// Text is the text of one file.
+type Text struct {
+	Name   string
+	Format Format
+	Marked bool // the text has a byte order mark
+	reader Reader
+	holder holder
+}
+
+// Reader is who a text is for, as far as findings about the text speak of it.
+type Reader interface {
+	// ByEnvoy reports whether Envoy itself reads the file, by its own rules.
+	ByEnvoy() bool
+	// OnlyJSON reports whether another program reads the file, and no format but JSON.
+	OnlyJSON() bool
+	// Removal says what to do with a file that holds nothing for the reader.
+	Removal() string
+	// IsField reports whether a name is that of a field.
+	IsField(name string) bool
+	// MayBeSecret reports whether the value of a key may be secret.
+	MayBeSecret(key string) bool
+	// HoldsSecrets reports whether a text names a message that is secret as a whole.
+	HoldsSecrets(text []byte) bool
+}
+
+// Init makes a sourceText of the bytes of a file.
+func (s *Text) Init(name string, f Format, data []byte, r Reader) {
+	if f != Binary {
+		data, s.Marked = bytes.CutPrefix(data, []byte("\ufeff"))
+	}
+	s.Name, s.Format, s.reader = name, f, r
+	s.holder.held.Store(&content{data: data})
+}
+
+// content is the text of a source, without its byte order mark, and what was made of it.
+type content struct {
+	data      []byte
+	documents []*Document // that resources were read from
+	asked     lazy[sourceViews]
+}
+
+// sourceViews are made when a finding first asks for them. Most sources have none.
+type sourceViews struct {
+	Places    func() Places
+	text      func() string
+	sensitive func() bool
+}
+
+// lazy is a value that is made when it is first asked for. Without one it is small.
+type lazy[T any] struct{ made atomic.Pointer[T] }
+
+// get returns the value that make made first. What it makes is cheap: it may be made twice.
+func (l *lazy[T]) get(make func() *T) *T {
+	if l.made.Load() == nil {
+		l.made.CompareAndSwap(nil, make())
+	}
+	return l.made.Load()
+}
+
+func (s *Text) views() *sourceViews {
+	c := s.content()
+	return c.asked.get(func() *sourceViews {
+		return &sourceViews{
+			Places:    sync.OnceValue(func() Places { return placesOf(c.data) }),
+			text:      sync.OnceValue(func() string { return string(c.data) }),
+			sensitive: sync.OnceValue(func() bool { return s.sensitiveText(c.data) }),
+		}
+	})
+}
+
+// Data returns the text, without its byte order mark.
+func (s *Text) Data() []byte { return s.content().data }
+
+// Places returns where the lines of the text begin.
+func (s *Text) Places() Places { return s.views().Places() }
+func (s *Text) text() string   { return s.views().text() }
+
+// Sensitive reports whether the text may have a secret.
+func (s *Text) Sensitive() bool { return s.views().sensitive() }
+
+// Document is one document of a source: a whole JSON file, or one part of a
+// multi-document YAML file.
+type Document struct {
+	source *Text
+	Text   []byte
+	offset int // of text in the source
+	Index  int // of the document in the source
+	asked  lazy[documentViews]
+}
+
+// documentViews are made when they are first asked for. Most documents have none.
+type documentViews struct {
+	yaml func() *yaml.Node
+	// beside is yaml without the elements of lists.
+	beside func() *yaml.Node
+	tree   func() *TextTree
+	lines  func() []int // where YAML sees lines of text begin
+	odd    func() bool  // may hold numbers that Envoy takes for text
+	lists  sync.Map     // long YAML lists that are parsed in pieces, by their paths
+	keys   sync.Map     // of long YAML mappings: from the node to a func that makes its index
+	long   sync.Map     // long JSON values: from the offset to a func that makes its children
+}
+
+func (s *Text) document(text []byte, offset int) *Document {
+	return &Document{source: s, Text: text, offset: offset}
+}
+
+// Documents cuts the text into documents, and keeps them.
+func (s *Text) Documents() []*Document {
+	c := s.content()
+	if s.Format == YAML {
+		s.split(c)
+	} else {
+		s.whole(c)
+	}
+	return c.documents
+}
+
+// Kept is one of the documents that the text was cut into.
+func (s *Text) Kept(index int) *Document { return s.content().documents[index] }
+
+// WithoutTabs writes spaces for tabs that Envoy's parser reads over.
+func (s *Text) WithoutTabs() { s.content().data = withoutTabs(s.Data()) }
+
+// whole is the content of the source as its only document.
+func (s *Text) whole(c *content) *Document {
+	d := s.document(c.data, 0)
+	c.documents = []*Document{d}
+	return d
+}
+
+func (d *Document) views() *documentViews {
+	return d.asked.get(func() *documentViews {
+		return &documentViews{
+			yaml:   sync.OnceValue(func() *yaml.Node { return ParseYAML(d.Text) }),
+			beside: sync.OnceValue(func() *yaml.Node { return d.parseBeside() }),
+			tree:   sync.OnceValue(func() *TextTree { return ParseText(d.Text) }),
+			odd:    sync.OnceValue(func() bool { return holdsOddNumber(d.Text) }),
+			lines:  sync.OnceValue(func() []int { return yamlLines(d.Text) }),
+		}
+	})
+}
+
+// YAML returns the root of a YAML document.
+func (d *Document) YAML() *yaml.Node { return d.views().yaml() }
+
+// Tree returns the fields of a text proto.
+func (d *Document) Tree() *TextTree { return d.views().tree() }
+func (d *Document) lines() []int    { return d.views().lines() }
+
+// Odd reports whether the document may hold numbers that Envoy takes for text.
+func (d *Document) Odd() bool { return d.views().odd() }
+
+// Line is line n of the source, from 1.
+func (s *Text) Line(n int) (string, bool) {
+	starts := s.Places().Lines
+	if n < 1 || n > len(starts) {
+		return "", false
+	}
+	text := s.text()[starts[n-1]:]
+	if n < len(starts) {
+		text = s.text()[starts[n-1] : starts[n]-1]
+	}
+	return strings.TrimSuffix(text, "\r"), true
+}
+
+// LongLine is the length from which on a line is not searched for keys again.
+const LongLine = 4 << 10
+
+// Shown is line n of the source, if nothing in it may be secret. A finding can
+// stand beside a key that is not its own: flow style and minified JSON put
+// several resources on one line.
+func (s *Text) Shown(n int) (string, bool) {
+	text, ok := s.Line(n)
+	if ok && s.Sensitive() && (len(text) > LongLine || s.sensitiveText([]byte(text))) {
+		return "", false
+	}
+	return text, ok
+}
+
+// at is the position of a byte offset into the source.
+func (s *Text) at(offset int) diag.Position {
+	p, data := s.Places(), s.Data()
+	offset = min(max(offset, 0), len(data))
+	line := sort.SearchInts(p.Lines, offset+1) - 1
+	return diag.Position{
+		File:   s.Name,
+		Line:   line + 1,
+		Column: p.runesTo(data, offset) - p.runesTo(data, p.Lines[line]) + 1,
+	}
+}
+
+// Finding is an error at a place that no resource is known for.
+func (s *Text) Finding(code diag.Code, at diag.Range, message, help string) diag.Diagnostic {
+	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: at.Position, End: at.End, Message: message, Help: help, Sensitive: s.Sensitive()}
+}
+
+// sensitiveText reports whether a text has a key whose value may be secret. Where
+// the text can't be parsed nobody can tell which lines belong to that key, so
+// none is printed.
+func (s *Text) sensitiveText(text []byte) bool {
+	if s.reader.HoldsSecrets(text) {
+		return true
+	}
+	for {
+		i := bytes.IndexByte(text, ':')
+		if i < 0 {
+			return false
+		}
+		key := bytes.TrimRight(text[:i], " \t\r\n\"'")
+		key = key[bytes.LastIndexFunc(key, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })+1:]
+		if s.reader.MayBeSecret(string(key)) {
+			return true
+		}
+		text = text[i+1:]
+	}
+}
+
+// keyIn is a key for a message. Beside secrets, one that is no name of the API may
+// be a value that lost its quotes.
+func (s *Text) keyIn(name string) string {
+	if s.Sensitive() && !s.reader.IsField(name) {
+		return "a key"
+	}
+	return fmt.Sprintf("key %q", name)
+}

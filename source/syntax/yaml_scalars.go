@@ -1,0 +1,89 @@
+package syntax
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+)
+
+var wholeNumber = regexp.MustCompile(`^[-+]?(?:0x[0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)$`)
+
+var yamlBoolean = regexp.MustCompile(`^(?:[yn]|[YN]|[Yy]es|YES|[Nn]o|NO|[Tt]rue|TRUE|[Ff]alse|FALSE|[Oo]n|ON|[Oo]ff|OFF)$`)
+
+var yamlTrue = regexp.MustCompile(`^(?:[yY]|[Yy]es|YES|[Tt]rue|TRUE|[Oo]n|ON)$`)
+
+var yamlNull = regexp.MustCompile(`^(?:~|[Nn]ull|NULL|)$`)
+
+// IsText reports whether Envoy takes a scalar of YAML for text. It ignores tags.
+func IsText(n *yaml.Node) bool {
+	if n.Style&^yaml.TaggedStyle != 0 {
+		return true
+	}
+	if wholeNumber.MatchString(n.Value) {
+		_, err := strconv.ParseInt(n.Value, 0, 32)
+		return err != nil
+	}
+	return !yamlBoolean.MatchString(n.Value) && !yamlNull.MatchString(n.Value)
+}
+
+// ReadByEnvoy is a YAML document as Envoy has it, for one that is more than JSON can
+// say: without keys that it ignores, the last of equal keys, and text for what is no
+// number to Envoy. It is false
+// where that can't be told.
+func (d *Document) ReadByEnvoy() ([]byte, bool) {
+	root := d.YAML()
+	if root == nil || d.expandsTooFar() {
+		return nil, false
+	}
+	ok := true
+	var write func(n *yaml.Node) jsontext.Value
+	write = func(n *yaml.Node) jsontext.Value {
+		switch n.Kind {
+		case yaml.AliasNode:
+			return write(n.Alias)
+		case yaml.SequenceNode:
+			out := []byte{'['}
+			for i, c := range n.Content {
+				if i > 0 {
+					out = append(out, ',')
+				}
+				out = append(out, write(c)...)
+			}
+			return append(out, ']')
+		case yaml.MappingNode:
+			var members []Entry
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if isIgnored(n.Content[i]) {
+					continue
+				}
+				ok = ok && n.Content[i].Kind == yaml.ScalarNode && !IsMerge(n.Content[i])
+				name := keyText(n.Content[i])
+				members = slices.DeleteFunc(members, func(m Entry) bool { return m.Name == name })
+				members = append(members, Entry{name, write(n.Content[i+1])})
+			}
+			return WriteObject(members)
+		}
+		return scalar(n)
+	}
+	text := write(root)
+	return text, ok
+}
+
+// scalar is a scalar of YAML as Envoy reads it.
+func scalar(n *yaml.Node) jsontext.Value {
+	switch {
+	case IsText(n):
+		text, _ := json.Marshal(n.Value) // text: can be written
+		return text
+	case yamlNull.MatchString(n.Value):
+		return jsontext.Value("null")
+	case wholeNumber.MatchString(n.Value):
+		whole, _ := strconv.ParseInt(n.Value, 0, 32) // isText has parsed it
+		return jsontext.Value(strconv.FormatInt(whole, 10))
+	}
+	return strconv.AppendBool(nil, yamlTrue.MatchString(n.Value))
+}
