@@ -93,6 +93,13 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 		for _, r := range s.inFlight() {
 			maps.Copy(sent, setOf(r.names()))
 		}
+		if wildcard && !s.wildcard && s.at != nil {
+			for _, r := range s.at.Of(s.of) {
+				if _, known := s.versions[r.Name]; !known && !s.asks(r.Name) && !sent[r.Name] {
+					s.versions[r.Name] = "" // until now, the client did not ask for the resource
+				}
+			}
+		}
 		for name := range names {
 			if _, before := s.names[name]; before {
 				continue
