@@ -50,6 +50,12 @@ func (s *subscription) absence(r *response) map[string]string {
 		}
 	}
 	maps.DeleteFunc(errors, func(name, detail string) bool { return s.absent[name] == detail })
+	if len(errors) > 0 && s.stream.between() {
+		for name := range errors {
+			s.owesError(name)
+		}
+		return nil
+	}
 	if len(errors) > mostErrors {
 		for _, name := range slices.Sorted(maps.Keys(errors))[mostErrors:] {
 			delete(errors, name)
@@ -66,7 +72,7 @@ func (s *subscription) lacksByName(name string, now *state) bool {
 // detail returns why the client cannot get a resource. A client must not find out whether a secret exists that
 // is not for the client.
 func (s *subscription) detail(name string) string {
-	if all := s.all.Load(); s.of != xds.Secret && all != nil && all.Lookup(s.of, name) != nil {
+	if all := s.stream.cache.all.Load(); s.of != xds.Secret && all != nil && all.Lookup(s.of, name) != nil {
 		return noVariant
 	}
 	return notThere

@@ -55,6 +55,9 @@ type Cache struct {
 	classes []*class
 	// all has all variants of what is published, for who does not hold the lock; nil before the first Publish.
 	all atomic.Pointer[xds.Snapshot]
+	// changes is odd while Publish changes all and the states of the views. A state belongs to all if changes is
+	// even, and is the same before the state is loaded and after all is asked.
+	changes atomic.Uint64
 	// rest are the views of clients by REST, by their parameters.
 	rest atomic.Pointer[restViews]
 }
@@ -92,9 +95,11 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 		}
 	}
 	same := c.tellsAs(tree)
+	c.changes.Add(1)
 	c.all.Store(tree.All()) // a client with a gap is told no removal, whichever of this and its state it sees first
 	if err := c.serve(ctx, c.turns(tree, same), w); err != nil {
 		c.all.Store(before)
+		c.settle()
 		return nil, err
 	}
 	if c.tree = tree; !same {
@@ -102,6 +107,13 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	}
 	c.registry.places.forget()
 	return before, nil
+}
+
+// settle ends what Publish began: all and the states of the views belong together.
+func (c *Cache) settle() {
+	if c.changes.Load()%2 == 1 {
+		c.changes.Add(1)
+	}
 }
 
 // serve has classes take their turns: those of all of them are bound before any client is told. Clients
@@ -121,6 +133,7 @@ func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
 	for _, t := range next {
 		t.take()
 	}
+	c.settle()
 	for _, t := range next {
 		t.push(w)
 	}

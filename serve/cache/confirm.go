@@ -292,7 +292,7 @@ func (w *wait) end() {
 func (s *Stream) confirm(w *wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.view.current.Load()
+	now := s.load()
 	if s.gone || !s.concerned(now) {
 		return
 	}

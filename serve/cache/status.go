@@ -60,7 +60,7 @@ func (s *Stream) findings(r *refusal) diag.List {
 
 // syncOf reports whether the client runs what it asks for.
 func (s *Stream) syncOf(sub *subscription) clients.Sync {
-	now := s.view.current.Load()
+	now := s.load()
 	switch {
 	case sub.refusal != nil && sub.retries:
 		return clients.Retrying

@@ -47,6 +47,7 @@ type Stream struct {
 
 	mu            sync.Mutex
 	view          *view      // nil before the first request
+	changes       uint64     // Cache.changes before the state was loaded
 	located       bool       // the client locates resources
 	verbatim      bool       // the client reads ads: {} as it is written
 	client        *connected // nil before the first request
@@ -123,7 +124,7 @@ func (s *Stream) published() {
 
 // push sends what the client is to be told next.
 func (s *Stream) push() {
-	now := s.view.current.Load()
+	now := s.load()
 	if s.gone || now == nil {
 		return
 	}
@@ -162,6 +163,19 @@ func (s *Stream) push() {
 		}
 	}
 	s.settles(now)
+}
+
+// load returns the state that the client gets.
+func (s *Stream) load() *state {
+	s.changes = s.cache.changes.Load()
+	return s.view.current.Load()
+}
+
+// between reports whether the state that was loaded may not belong to the resources of all clients, because Publish
+// changes both. The reason why the client lacks a resource is not known then.
+func (s *Stream) between() bool {
+	changes := s.cache.changes.Load()
+	return changes%2 == 1 || changes != s.changes
 }
 
 // waits reports whether changes of other types have to wait for the first types: until the client
@@ -313,7 +327,7 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 		s.ttls = countsTTLs(q.GetNode(), s.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
-		sub, first = &subscription{of: t, all: &s.cache.all, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), refusedErrors: make(map[string]string), absent: make(map[string]string), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
+		sub, first = &subscription{of: t, stream: s, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), refusedErrors: make(map[string]string), absent: make(map[string]string), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
 		s.subscriptions[t] = sub
 	}
 	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())

@@ -3,7 +3,6 @@ package cache
 import (
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"xdspub/validate/transition"
@@ -23,8 +22,7 @@ type subscription struct {
 	// collections are those of the names that are collections; mostly nil.
 	collections map[string]struct{}
 	several     *several // nil for a client with one set of parameters
-	// all has the resources of the server for all clients.
-	all *atomic.Pointer[xds.Snapshot]
+	stream      *Stream
 
 	told
 	owed owed
