@@ -45,7 +45,7 @@ func (s *subscription) absence(r *response) map[string]string {
 		if r.keeps(name) || !s.lacksByName(name, r.state) {
 			continue
 		}
-		if detail := s.detail(name); detail != s.refusedErrors[name] {
+		if detail := s.detail(name); detail != s.nack.errors[name] {
 			errors[name] = detail
 		}
 	}

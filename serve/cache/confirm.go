@@ -329,7 +329,7 @@ func (s *state) changed(t *xds.Type) []string {
 // refuses answers where the client has rejected something that the current state has changed. It
 // may go on to reject what it has rejected before: that is no answer to this state.
 func (s *Stream) refuses(sub *subscription) {
-	r, now := sub.refusal, s.view.current.Load()
+	r, now := sub.last.nack, s.view.current.Load()
 	if s.wait == nil || r == nil || r.state != now.number {
 		return
 	}

@@ -63,7 +63,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 			if sub.versions[name] = version; version == "" {
 				sub.doubt(name)
 			}
-			sub.unknown[name] = time.Time{}
+			sub.removals.unknown[name] = time.Time{}
 		}
 		if len(sub.versions) > 0 {
 			s.comesBack(sub)

@@ -14,16 +14,16 @@ import (
 // accept the response later: Envoy has begun to fetch the code of a filter. fetches returns 0 if not, or if that
 // would be too late for the quorum.
 func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
-	if r.foreign || r.state != s.view.current.Load() || !untilFetched(sub.refusal) {
+	if r.foreign || r.state != s.view.current.Load() || !untilFetched(sub.last.nack) {
 		return 0
 	}
 	within := defaultTimeout
 	if s.wait != nil {
 		within = time.Until(s.wait.until)
 	}
-	pause := sub.offers.Pause(within)
-	if sub.retries = pause > 0; sub.retries {
-		sub.again = time.Now().Add(pause)
+	pause := sub.nack.offers.Pause(within)
+	if sub.nack.retries = pause > 0; sub.nack.retries {
+		sub.nack.again = time.Now().Add(pause)
 	}
 	return pause
 }

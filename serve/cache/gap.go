@@ -88,7 +88,7 @@ func (s *Stream) lacksAll(t *xds.Type, now *state) bool {
 	if sub := s.subscriptions[t]; sub != nil {
 		return s.gap(sub, now)
 	}
-	return !s.located && now.hasGap(t, s.cache.all.Load()) && (s.only != nil || s.pushesAt(s.resumed.Add(grace)))
+	return !s.located && now.hasGap(t, s.cache.all.Load()) && (s.only != nil || s.pushesAt(s.warmup.resumed.Add(grace)))
 }
 
 // keep takes the removals out of a response. It reports whether the response may be sent. By state of the world,

@@ -109,9 +109,9 @@ func (s *Stream) beat(ttl time.Duration) (counted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sub := range s.subscriptions {
-		for name, e := range sub.alive {
+		for name, e := range sub.heartbeats.alive {
 			if e.ttl() == ttl {
-				sub.due[name] = struct{}{}
+				sub.heartbeats.due[name] = struct{}{}
 				counted = !s.gone
 			}
 		}
@@ -122,30 +122,30 @@ func (s *Stream) beat(ttl time.Duration) (counted bool) {
 
 // counts takes down that the client has a resource like that, and counts its TTL.
 func (s *Stream) counts(sub *subscription, e *encoded) {
-	delete(sub.due, e.Name)
+	delete(sub.heartbeats.due, e.Name)
 	if e.ttl() == 0 {
-		delete(sub.alive, e.Name)
+		delete(sub.heartbeats.alive, e.Name)
 		return
 	}
-	sub.alive[e.Name] = e
+	sub.heartbeats.alive[e.Name] = e
 	s.view.keepsAlive(e.ttl())
 }
 
 // took takes down what the client counts, once it has taken a response.
 func (s *Stream) took(sub *subscription, r *response) {
-	if !s.countsTTLs(sub) || len(sub.alive) == 0 && r.state.mortal[sub.of] == 0 {
-		sub.taken = nil
+	if !s.countsTTLs(sub) || len(sub.heartbeats.alive) == 0 && r.state.mortal[sub.of] == 0 {
+		sub.heartbeats.state = nil
 		return
 	}
-	sub.taken = r.state
+	sub.heartbeats.state = r.state
 	if s.holdsAll(sub) {
-		clear(sub.alive)
+		clear(sub.heartbeats.alive)
 	}
 	for _, e := range r.resources {
 		s.counts(sub, e)
 	}
 	for _, name := range r.removed {
-		delete(sub.alive, name)
+		delete(sub.heartbeats.alive, name)
 	}
 }
 
@@ -155,11 +155,11 @@ func (s *Stream) resumes(sub *subscription, now *state) {
 	if now == nil || !s.countsTTLs(sub) || now.mortal[sub.of] == 0 {
 		return
 	}
-	sub.taken = now
+	sub.heartbeats.state = now
 	for _, e := range now.all(sub.of) {
 		if sub.asks(e.Name) && sub.known(e.Name) == e.delta.GetVersion() && e.ttl() != 0 {
 			s.counts(sub, e)
-			sub.due[e.Name] = struct{}{}
+			sub.heartbeats.due[e.Name] = struct{}{}
 		}
 	}
 }
@@ -173,21 +173,21 @@ func (s *Stream) holdsAll(sub *subscription) bool {
 // it keeps instead of what it refused, as long as there is such a resource. whole says that a
 // response holds all resources.
 func (s *subscription) heartbeat(now *state, whole bool) *response {
-	r := &response{state: now, version: s.acknowledged, beat: true}
-	for _, name := range slices.Sorted(maps.Keys(s.due)) {
-		if e := s.alive[name]; e != nil && s.asks(name) && now.find(s.of, name) != nil {
+	r := &response{state: now, version: s.last.acknowledged, beat: true}
+	for _, name := range slices.Sorted(maps.Keys(s.heartbeats.due)) {
+		if e := s.heartbeats.alive[name]; e != nil && s.asks(name) && now.find(s.of, name) != nil {
 			r.resources = append(r.resources, e.beat())
 		} else {
-			delete(s.alive, name)
+			delete(s.heartbeats.alive, name)
 		}
 	}
-	clear(s.due)
+	clear(s.heartbeats.due)
 	switch {
 	case len(r.resources) == 0:
 		return nil
 	case whole:
 		r.held = s.held
-		r.resources = slices.DeleteFunc(slices.Clone(r.instead(s.asked(s.taken))), func(e *encoded) bool { return !s.mayHave(e.Name) })
+		r.resources = slices.DeleteFunc(slices.Clone(r.instead(s.asked(s.heartbeats.state))), func(e *encoded) bool { return !s.mayHave(e.Name) })
 	}
 	return r
 }

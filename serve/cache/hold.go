@@ -31,8 +31,8 @@ var (
 // comesBack takes down that the client has resources of a type from a stream before.
 func (s *Stream) comesBack(sub *subscription) {
 	sub.resumed = true
-	if s.resumed.IsZero() {
-		s.resumed = time.Now()
+	if s.warmup.resumed.IsZero() {
+		s.warmup.resumed = time.Now()
 	}
 }
 
@@ -40,24 +40,24 @@ func (s *Stream) comesBack(sub *subscription) {
 // was never told.
 func (s *subscription) warms(r *response) bool { return r.asked && !s.resumed }
 
-// mostBegun is how many responses a client that comes back may get before it has asked for all that it
+// mostWarmed is how many responses a client that comes back may get before it has asked for all that it
 // asked for before. It has patience for that.
-const mostBegun = 8
+const mostWarmed = 8
 
-// begins takes down what the client warms first.
-func (s *Stream) begins(r *response) {
-	if s.began.IsZero() {
-		s.began = time.Now()
+// startsWarming takes down what the client warms first.
+func (s *Stream) startsWarming(r *response) {
+	if s.warmup.started.IsZero() {
+		s.warmup.started = time.Now()
 	}
-	if len(s.begun) < mostBegun && s.pushesAt(s.began.Add(patience)) {
-		s.begun = append(s.begun, r.changed)
+	if len(s.warmup.sent) < mostWarmed && s.pushesAt(s.warmup.started.Add(patience)) {
+		s.warmup.sent = append(s.warmup.sent, r.changed)
 	}
 }
 
-// forgetBegun forgets what the client has warmed first, once it had time to ask for what that needs.
-func (s *Stream) forgetBegun() {
-	if len(s.begun) > 0 && !s.pushesAt(s.began.Add(patience)) {
-		s.begun = nil
+// endsWarming forgets what the client has warmed first, once it had time to ask for what that needs.
+func (s *Stream) endsWarming() {
+	if len(s.warmup.sent) > 0 && !s.pushesAt(s.warmup.started.Add(patience)) {
+		s.warmup.sent = nil
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *Stream) forgetBegun() {
 // told on this stream; "" stands for all.
 func (s *Stream) warmsWith(t *xds.Type) map[string]bool {
 	names := make(map[string]bool)
-	for _, told := range s.begun {
+	for _, told := range s.warmup.sent {
 		for _, r := range told {
 			for _, asks := range r.Facts().Subscriptions {
 				if asks.Target == t && xds.FromSnapshot(asks.Source) {
@@ -103,9 +103,9 @@ func (s *Stream) hold(sub *subscription, r *response) {
 	}
 	late := s.removals(sub, r)
 	if len(late) == 0 {
-		sub.removesSince = time.Time{}
+		sub.removals.since = time.Time{}
 	} else if !s.removesLater(sub) {
-		sub.removesSince = time.Time{}
+		sub.removals.since = time.Time{}
 		late = slices.DeleteFunc(late, func(name string) bool {
 			until, still := s.drains(sub, name)
 			return !still || !s.pushesAt(until)
@@ -151,7 +151,7 @@ func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 
 // removesLater reports whether the client may have listeners and routes that lead to what is gone.
 func (s *Stream) removesLater(sub *subscription) bool {
-	if s.pushesAt(s.resumed.Add(grace)) {
+	if s.pushesAt(s.warmup.resumed.Add(grace)) {
 		return true
 	}
 	types := leading
@@ -161,16 +161,16 @@ func (s *Stream) removesLater(sub *subscription) bool {
 	if !s.lacks(types) {
 		return false
 	}
-	if sub.removesSince.IsZero() {
-		sub.removesSince = time.Now()
+	if sub.removals.since.IsZero() {
+		sub.removals.since = time.Now()
 	}
-	return s.pushesAt(sub.removesSince.Add(patience))
+	return s.pushesAt(sub.removals.since.Add(patience))
 }
 
 // drains reports whether the client may still use a resource that it has from a stream before and that is not
 // there: its listeners and routes may have led to the resource until now. until is when that ends.
 func (s *Stream) drains(sub *subscription, name string) (until time.Time, still bool) {
-	since, ok := sub.unknown[name]
+	since, ok := sub.removals.unknown[name]
 	if !ok || sub.of == xds.Listener || sub.several != nil {
 		return time.Time{}, false
 	}
@@ -180,11 +180,11 @@ func (s *Stream) drains(sub *subscription, name string) (until time.Time, still 
 
 // misses takes down which of the resources that the client has from a stream before are not there.
 func (s *subscription) misses(now *state) {
-	for name, since := range s.unknown {
+	for name, since := range s.removals.unknown {
 		if now.find(s.of, name) != nil {
-			delete(s.unknown, name)
+			delete(s.removals.unknown, name)
 		} else if since.IsZero() {
-			s.unknown[name] = time.Now()
+			s.removals.unknown[name] = time.Now()
 		}
 	}
 }
@@ -235,10 +235,10 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 // addresses; "" where there is none. It has them from a server before this one, at addresses that it has
 // told nobody: where they exchange these, there is no order in which it would take them.
 func (s *subscription) exchanged() string {
-	if s.of != xds.Listener || s.again.IsZero() || s.tries < 2 || !strings.Contains(s.refusal.message, duplicateAddress) {
+	if s.of != xds.Listener || s.nack.again.IsZero() || s.nack.tries < 2 || !strings.Contains(s.last.nack.message, duplicateAddress) {
 		return ""
 	}
-	if meant := s.refusal.meant(); len(meant) > 1 {
+	if meant := s.last.nack.meant(); len(meant) > 1 {
 		return slices.Min(meant)
 	}
 	return ""
@@ -250,9 +250,9 @@ const duplicateAddress = "has duplicate address"
 // warmsUp reports whether the client may still warm the listeners that leave an address.
 func (s *Stream) warmsUp(sub *subscription) bool {
 	if s.only != nil {
-		return s.pushesAt(sub.since.Add(grace)) // other streams have what they warm with
+		return s.pushesAt(sub.last.since.Add(grace)) // other streams have what they warm with
 	}
-	return s.lacks(warming) && s.pushesAt(sub.since.Add(patience))
+	return s.lacks(warming) && s.pushesAt(sub.last.since.Add(patience))
 }
 
 // movesFrom reports whether a listener leaves a socket that the client has it at.
@@ -311,11 +311,11 @@ func (r *response) instead(all []*encoded) []*encoded {
 
 // unpark has what the client refused sent once more, in another state or once it is time.
 func (s *Stream) unpark(sub *subscription, now *state) {
-	if sub.parked == nil || sub.parked == now && (sub.again.IsZero() || s.pushesAt(sub.again)) {
+	if sub.nack.state == nil || sub.nack.state == now && (sub.nack.again.IsZero() || s.pushesAt(sub.nack.again)) {
 		return
 	}
-	if sub.parked != now {
-		sub.tries, sub.offers, sub.retries = 0, transition.Offers{}, false
+	if sub.nack.state != now {
+		sub.nack.tries, sub.nack.offers, sub.nack.retries = 0, transition.Offers{}, false
 	}
 	if sub.unpark(); sub.strays {
 		sub.owed.all = true
@@ -324,25 +324,25 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 
 // park keeps the resources and errors of a refused response from the client until the next state.
 func (s *subscription) park(r *response) {
-	s.parked = r.state
+	s.nack.state = r.state
 	for _, name := range r.names() {
-		s.refused[name] = struct{}{}
+		s.nack.names[name] = struct{}{}
 	}
-	maps.Copy(s.refusedErrors, r.absent)
+	maps.Copy(s.nack.errors, r.absent)
 }
 
 // isRefused reports whether a name waits for unpark. If the reason of the error has changed, the name does not wait.
 func (s *subscription) isRefused(name string) bool {
-	_, refused := s.refused[name]
-	detail, failed := s.refusedErrors[plain(name)]
+	_, refused := s.nack.names[name]
+	detail, failed := s.nack.errors[plain(name)]
 	return refused && (!failed || detail == s.detail(plain(name)))
 }
 
 // unpark lets the client have again the resources and errors that it refused.
 func (s *subscription) unpark() {
-	clear(s.refused)
-	clear(s.refusedErrors)
-	s.parked, s.again = nil, time.Time{}
+	clear(s.nack.names)
+	clear(s.nack.errors)
+	s.nack.state, s.nack.again = nil, time.Time{}
 }
 
 // hopes reports whether the reason for a refusal may pass, and has the client told once more then: at an
@@ -350,10 +350,10 @@ func (s *subscription) unpark() {
 // how far the streams of the other singleton services are. The first refusal of this kind is none for a
 // quorum. Of a response that says nothing there is nothing to tell again.
 func (s *Stream) hopes(sub *subscription, r *response) (first bool) {
-	if len(r.names()) == 0 || r.state != s.view.current.Load() || s.only == nil && !(sub.of == xds.Listener && (r.doubtful || sub.tries > 0)) || sub.tries == len(pauses) {
+	if len(r.names()) == 0 || r.state != s.view.current.Load() || s.only == nil && !(sub.of == xds.Listener && (r.doubtful || sub.nack.tries > 0)) || sub.nack.tries == len(pauses) {
 		return false
 	}
-	sub.again = time.Now().Add(pauses[sub.tries])
-	sub.tries++
-	return sub.tries == 1
+	sub.nack.again = time.Now().Add(pauses[sub.nack.tries])
+	sub.nack.tries++
+	return sub.nack.tries == 1
 }

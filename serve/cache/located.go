@@ -90,7 +90,7 @@ func (s *Stream) stands(v *view) {
 	s.view = v
 	v.add(s)
 	for _, sub := range s.subscriptions {
-		for _, e := range sub.alive {
+		for _, e := range sub.heartbeats.alive {
 			v.keepsAlive(e.ttl())
 		}
 	}

@@ -87,14 +87,14 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 		if !HoldsAll(sub.of) { // it may have each of them
 			for name := range sub.names {
 				sub.doubt(name)
-				sub.unknown[name] = time.Time{}
+				sub.removals.unknown[name] = time.Time{}
 			}
 		}
 	}
 	// A client that has asked by name or by "*" may have the version of fewer resources.
 	if now := s.view.current.Load(); first && sub.legacy && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.warmsWith(sub.of)[""] {
 		sub.at = now // the client has it from the stream before
-		sub.acknowledged = q.GetVersionInfo()
+		sub.last.acknowledged = q.GetVersionInfo()
 		s.resumes(sub, now)
 	}
 	wraps := s.countsTTLs(sub)

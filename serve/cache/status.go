@@ -36,7 +36,7 @@ func (s *Stream) statusOf(sub *subscription) clients.Subscription {
 	names = slices.Compact(names)
 	is := clients.Subscription{
 		Sync: s.syncOf(sub), API: sub.of.API, All: sub.wildcard, Asked: len(names), Names: append([]string{}, firstNames(names)...),
-		Acknowledged: sub.acknowledged, Sent: sub.sentVersion, Since: s.client.Since,
+		Acknowledged: sub.last.acknowledged, Sent: sub.last.sent, Since: s.client.Since,
 	}
 	if now := s.view.current.Load(); now != nil {
 		is.Version = now.Version(sub.of)
@@ -44,10 +44,10 @@ func (s *Stream) statusOf(sub *subscription) clients.Subscription {
 			is.Missing = s.missing(sub)
 		}
 	}
-	if !sub.since.IsZero() {
-		is.Since = sub.since.UTC().Round(0)
+	if !sub.last.since.IsZero() {
+		is.Since = sub.last.since.UTC().Round(0)
 	}
-	if r := sub.refusal; r != nil {
+	if r := sub.last.nack; r != nil {
 		is.Refusal = &clients.Refusal{Version: r.version, Time: r.time.UTC().Round(0), Message: r.message, Findings: s.findings(r)}
 	}
 	return is
@@ -62,9 +62,9 @@ func (s *Stream) findings(r *refusal) diag.List {
 func (s *Stream) syncOf(sub *subscription) clients.Sync {
 	now := s.load()
 	switch {
-	case sub.refusal != nil && sub.retries:
+	case sub.last.nack != nil && sub.nack.retries:
 		return clients.Retrying
-	case sub.refusal != nil:
+	case sub.last.nack != nil:
 		return clients.Rejected
 	case now != nil && s.gap(sub, now):
 		return clients.NoVariant
@@ -79,7 +79,7 @@ func (s *Stream) syncOf(sub *subscription) clients.Sync {
 // waits reports whether the client has not answered what it was sent, but for a heartbeat, or is to be
 // told that once more.
 func (s *subscription) waits() bool {
-	return !s.again.IsZero() || s.made != nil && !s.made.beat || s.sent != nil && !s.sent.beat
+	return !s.nack.again.IsZero() || s.made != nil && !s.made.beat || s.sent != nil && !s.sent.beat
 }
 
 // toldAny reports whether the client was told anything, be it by a stream before.

@@ -45,28 +45,43 @@ type Stream struct {
 	params params.Parameters
 	sets   []params.Parameters
 
-	mu            sync.Mutex
-	view          *view      // nil before the first request
-	changes       uint64     // Cache.changes before the state was loaded
-	located       bool       // the client locates resources
-	verbatim      bool       // the client reads ads: {} as it is written
-	client        *connected // nil before the first request
-	ttls          bool       // the client counts TTLs
+	mu      sync.Mutex
+	view    *view      // nil before the first request
+	changes uint64     // Cache.changes before the state was loaded
+	client  *connected // nil before the first request
+	reading
 	subscriptions map[*xds.Type]*subscription
 	spelled       map[*xds.Type]*spelled // of the types of which it asks for xdstp names
-	// since is when the client was last told something of the first types, resumed when it said that
-	// it has resources from a stream before.
-	since, resumed time.Time
-	timer          *time.Timer // calls push at a time; nil where nothing waits
-	at             time.Time
-	// begun are the clusters and listeners that the client was told first, in the time after began.
-	begun [][]*xds.Resource
-	began time.Time
-	gone  bool
-	wait  *wait // for the answer of the client; nil where nobody waits
+	warmup        warmup
+	alarm         alarm
+	gone          bool
+	wait          *wait // for the answer of the client; nil where nobody waits
 	// maySecret reports whether the client may have a resource that holds a secret, by its sets of parameters,
 	// and ends the stream if it may not; nil lets it have all.
 	maySecret func(*xds.Resource, []params.Parameters) bool
+}
+
+// reading is how the client reads resources.
+type reading struct {
+	located  bool // by resource locators
+	verbatim bool // with ads: {} as it is written
+	ttls     bool // with TTLs, which it counts
+}
+
+// warmup holds the times and resources of warming, by which the server orders the types.
+type warmup struct {
+	told    time.Time // when the last response of one of the first types was sent
+	resumed time.Time // when the client said that it has resources from a stream before
+	// sent are the clusters and listeners of the first responses, in the time after started: the client
+	// warms them.
+	sent    [][]*xds.Resource
+	started time.Time
+}
+
+// alarm calls push at a time.
+type alarm struct {
+	timer *time.Timer // nil if nothing waits
+	at    time.Time
 }
 
 // Secrets has may called before the client is sent a resource that holds a secret, with the sets of its
@@ -98,8 +113,8 @@ func (s *Stream) Close() {
 		return
 	}
 	s.view.remove(s)
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.alarm.timer != nil {
+		s.alarm.timer.Stop()
 	}
 	if s.wait != nil {
 		s.wait.ends(&s.client.Client, s)
@@ -128,7 +143,7 @@ func (s *Stream) push() {
 	if s.gone || now == nil {
 		return
 	}
-	s.forgetBegun()
+	s.endsWarming()
 	s.notesGaps(now)
 	for _, t := range xds.InTurn {
 		sub := s.subscriptions[t]
@@ -151,7 +166,7 @@ func (s *Stream) push() {
 			return
 		}
 		if slices.Contains(first, t) && !r.beat {
-			s.since = time.Now()
+			s.warmup.told = time.Now()
 		}
 		if s.located && !r.beat {
 			r.gone = sub.removes(r)
@@ -183,9 +198,9 @@ func (s *Stream) between() bool {
 // has, or when that takes too long.
 func (s *Stream) waits() bool {
 	if slices.ContainsFunc(first, func(t *xds.Type) bool { sub := s.subscriptions[t]; return sub != nil && sub.busy() }) {
-		return s.pushesAt(s.since.Add(patience))
+		return s.pushesAt(s.warmup.told.Add(patience))
 	}
-	return s.only == nil && s.subscriptions[xds.Cluster] == nil && s.pushesAt(s.resumed.Add(grace))
+	return s.only == nil && s.subscriptions[xds.Cluster] == nil && s.pushesAt(s.warmup.resumed.Add(grace))
 }
 
 // pushesAt has push called at a time, and reports whether that is still to come.
@@ -194,11 +209,11 @@ func (s *Stream) pushesAt(at time.Time) bool {
 	if left <= 0 {
 		return false
 	}
-	if s.timer == nil || at.Before(s.at) {
-		if s.timer != nil {
-			s.timer.Stop()
+	if s.alarm.timer == nil || at.Before(s.alarm.at) {
+		if s.alarm.timer != nil {
+			s.alarm.timer.Stop()
 		}
-		s.at, s.timer = at, time.AfterFunc(left, s.timeout)
+		s.alarm.at, s.alarm.timer = at, time.AfterFunc(left, s.timeout)
 	}
 	return true
 }
@@ -207,10 +222,10 @@ func (s *Stream) pushesAt(at time.Time) bool {
 func (s *Stream) timeout() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer == nil || time.Now().Before(s.at) { // it was stopped too late
+	if s.alarm.timer == nil || time.Now().Before(s.alarm.at) { // it was stopped too late
 		return
 	}
-	s.timer = nil
+	s.alarm.timer = nil
 	s.push()
 }
 
@@ -225,7 +240,7 @@ func (s *Stream) response(sub *subscription, now *state) *response {
 // next returns what the client is to be told of a subscription now; nil for nothing.
 func (s *Stream) next(sub *subscription, now *state) *response {
 	r := s.unrefused(sub, now)
-	if r != nil && s.holdsAll(sub) && len(sub.refused)+len(sub.refusedErrors) > 0 {
+	if r != nil && s.holdsAll(sub) && len(sub.nack.names)+len(sub.nack.errors) > 0 {
 		sub.unpark() // the response repeats the refused resources in any case
 		r = s.unrefused(sub, now)
 	}
@@ -266,7 +281,7 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 		s.push()
 		return
 	}
-	sub.sentVersion, sub.since = r.version, time.Now()
+	sub.last.sent, sub.last.since = r.version, time.Now()
 	s.push()
 }
 
@@ -274,7 +289,7 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 func (s *Stream) tells(sub *subscription, r *response) {
 	sub.tells(r)
 	if s.only == nil && sub.several == nil && slices.Contains(xds.Entrypoints, sub.of) {
-		s.begins(r)
+		s.startsWarming(r)
 		for _, e := range r.changed {
 			s.followUp(e, r.state)
 		}
@@ -327,7 +342,7 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 		s.ttls = countsTTLs(q.GetNode(), s.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
-		sub, first = &subscription{of: t, stream: s, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), refusedErrors: make(map[string]string), absent: make(map[string]string), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
+		sub, first = newSubscription(t, s), true
 		s.subscriptions[t] = sub
 	}
 	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
@@ -346,24 +361,24 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	case refused == nil && r.beat:
 		return
 	case r.beat:
-		clear(sub.alive) // it would refuse the next one too
+		clear(sub.heartbeats.alive) // it would refuse the next one too
 	}
-	sub.since = time.Now()
+	sub.last.since = time.Now()
 	sub.answered(r, refused != nil)
 	if refused == nil {
-		s.view.clients.takes(s.client.Node, sub.refusal)
-		sub.acknowledged, sub.refusal, sub.tries, sub.offers, sub.retries = r.version, nil, 0, transition.Offers{}, false
+		s.view.clients.takes(s.client.Node, sub.last.nack)
+		sub.last.acknowledged, sub.last.nack, sub.nack.tries, sub.nack.offers, sub.nack.retries = r.version, nil, 0, transition.Offers{}, false
 		if !r.foreign {
 			s.took(sub, r)
 		}
 		return
 	}
-	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText))}
+	sub.last.nack = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.last.since, message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText))}
 	pause := s.fetches(sub, r)
-	hope := pause > 0 || sub.offers == (transition.Offers{}) && s.hopes(sub, r)
+	hope := pause > 0 || sub.nack.offers == (transition.Offers{}) && s.hopes(sub, r)
 	sub.yields = sub.exchanged()
 	if r.foreign {
-		sub.refusal.state = -1 // no state of this view
+		sub.last.nack.state = -1 // no state of this view
 	} else if r.state == s.view.current.Load() {
 		sub.park(r)
 	} else if sub.strays {
@@ -372,9 +387,9 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	if !hope {
 		s.refuses(sub)
 	}
-	var e event.Event = event.ResponseRejected{Node: s.client.Node, Type: sub.of.API, Version: r.version, Error: sub.refusal.message}
+	var e event.Event = event.ResponseRejected{Node: s.client.Node, Type: sub.of.API, Version: r.version, Error: sub.last.nack.message}
 	if pause > 0 {
-		e = event.ResponseRetried{Node: s.client.Node, Type: sub.of.API, Version: r.version, Pause: pause, Error: sub.refusal.message}
+		e = event.ResponseRetried{Node: s.client.Node, Type: sub.of.API, Version: r.version, Pause: pause, Error: sub.last.nack.message}
 	}
 	s.view.clients.rejected(rejecting{s.client.Node, sub.of.API}, r.version, e)
 }

@@ -13,16 +13,9 @@ import (
 // subscription is what a client has asked for of one type, and what it was told.
 type subscription struct {
 	of *xds.Type
-	// names are those that the client has asked for; wildcard means that it has asked for all,
-	// be names given or not.
-	names    map[string]struct{}
-	wildcard bool
-	// legacy means that it has asked for all by an empty list. Only state of the world asks.
-	legacy bool
-	// collections are those of the names that are collections; mostly nil.
-	collections map[string]struct{}
-	several     *several // nil for a client with one set of parameters
-	stream      *Stream
+	resourceNames
+	several *several // nil for a client with one set of parameters
+	stream  *Stream
 
 	told
 	owed owed
@@ -30,44 +23,85 @@ type subscription struct {
 	// the client is to be told, once there is no such resource.
 	absent map[string]string
 
-	// answer sends a response; nil while the server does not wait for one.
+	exchange
+	nack       nack
+	removals   removals
+	heartbeats heartbeats
+	last       last
+	gap        bool // the client has a gap, which was reported
+}
+
+func newSubscription(of *xds.Type, s *Stream) *subscription {
+	return &subscription{
+		of: of, stream: s, told: told{versions: make(map[string]string)}, absent: make(map[string]string),
+		nack:       nack{names: make(map[string]struct{}), errors: make(map[string]string)},
+		removals:   removals{unknown: make(map[string]time.Time)},
+		heartbeats: heartbeats{alive: make(map[string]*encoded), due: make(map[string]struct{})},
+	}
+}
+
+// resourceNames are those of the last request of a client.
+type resourceNames struct {
+	// wildcard means that the client has asked for all resources, be names given or not.
+	names    map[string]struct{}
+	wildcard bool
+	// legacy means that the client has asked for all by an empty list. Only state of the world asks.
+	legacy bool
+	// collections are those of the names that are collections; mostly nil.
+	collections map[string]struct{}
+}
+
+// exchange is the request that the server has not answered, and the responses that the client has not
+// acknowledged.
+type exchange struct {
+	// answer sends a response; nil while the client owes the server a request.
 	answer func(*response)
 	// nonce is that of the last response that was sent.
 	nonce string
-	// made is a response that was handed to answer and is not sent yet, sent one that the
-	// client has not acknowledged yet.
+	// made is a response that was handed to answer and is not sent yet. The client has not acknowledged
+	// sent yet.
 	made, sent *response
-	// refused has the names of the resources that the client refused in the state parked, refusedErrors the details
-	// of the errors by their names. The client gets them again in the next state, or in the same state at the time
-	// again if the reason may pass; tries counts that.
-	refused       map[string]struct{}
-	refusedErrors map[string]string
-	parked        *state
-	again         time.Time
-	tries         int
+}
+
+// nack is what the client gets again after a NACK: in the next state, or in the same state if the reason of
+// the NACK may pass.
+type nack struct {
+	// names are the resources that the client refused, errors the details of the errors, by names.
+	names  map[string]struct{}
+	errors map[string]string
+	state  *state // of the response; nil if nothing was refused
+	// again is the time of the next try in the same state, after a number of tries; zero for no try.
+	again time.Time
+	tries int
 	// offers are those of a response that the client rejects until it has fetched code; retries means that
 	// another offer comes.
 	offers  transition.Offers
 	retries bool
-	// removesSince is when the removals that are told later would have been told; zero where there are
-	// none.
-	removesSince time.Time
-	// unknown are the resources that the client says it has from a stream before, by name, and since when
-	// the server knows that it does not have them; zero until there is a state.
+}
+
+// removals are the removals that wait until the client no longer uses the resources.
+type removals struct {
+	// since is when the first of them would have been sent; zero if none waits.
+	since time.Time
+	// unknown are the resources that the client has from a stream before, by name, and when the server
+	// noticed that they do not exist; zero until there is a state.
 	unknown map[string]time.Time
+}
 
-	// alive are the resources with a TTL that the client has taken, as it has them, in a response
-	// of the state taken; due are those whose heartbeat is to be sent.
+// heartbeats are those of resources with a TTL.
+type heartbeats struct {
+	// alive are the resources that the client has taken from a response of state.
 	alive map[string]*encoded
-	due   map[string]struct{}
-	taken *state
+	due   map[string]struct{} // names of alive whose heartbeat has to be sent
+	state *state
+}
 
-	// acknowledged is the version of the last response that the client has taken, sentVersion that
-	// of the last one that was sent; since is when that was sent or answered.
-	acknowledged, sentVersion string
-	since                     time.Time
-	refusal                   *refusal // the last answer, where that was a NACK
-	gap                       bool     // the client has a gap, which was reported
+// last is the last response, and the last answer of the client.
+type last struct {
+	acknowledged string // the version of the last ACK
+	sent         string // the version of the last response
+	since        time.Time
+	nack         *refusal // nil if the last answer was an ACK
 }
 
 // response is what a client is to be told, in one message.
@@ -211,4 +245,4 @@ func (s *subscription) asks(name string) bool {
 }
 
 // busy reports whether the client has not acknowledged what it was sent.
-func (s *subscription) busy() bool { return s.made != nil || s.sent != nil }
+func (e *exchange) busy() bool { return e.made != nil || e.sent != nil }

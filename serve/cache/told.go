@@ -125,13 +125,13 @@ func (s *subscription) tells(r *response) {
 	r.before, r.owed = s.told, s.owed
 	next := told{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
 	for name := range r.absent {
-		delete(s.refusedErrors, name)
+		delete(s.nack.errors, name)
 	}
 	for _, name := range r.names() {
-		delete(s.refused, name)
-		delete(s.unknown, name)
+		delete(s.nack.names, name)
+		delete(s.removals.unknown, name)
 	}
-	for name := range s.refused {
+	for name := range s.nack.names {
 		next.versions[name] = s.known(name)
 	}
 	var owes owed
@@ -212,18 +212,18 @@ func (s *subscription) answered(r *response, refused bool) {
 // other states. versions and variants are those of told, by the names of these states.
 func (s *subscription) carryOver(versions map[string]string, variants map[string][]params.Constraints) {
 	s.told = told{versions: versions, variants: variants, resumed: s.resumed, strays: s.strays}
-	s.taken = nil
+	s.heartbeats.state = nil
 	s.unpark()
-	clear(s.alive)
-	clear(s.due)
+	clear(s.heartbeats.alive)
+	clear(s.heartbeats.due)
 	for _, r := range s.inFlight() {
 		r.foreign = true
 	}
 }
 
 // inFlight returns the responses that the client has not answered: it may take them, or refuse them.
-func (s *subscription) inFlight() []*response {
-	return slices.DeleteFunc([]*response{s.made, s.sent}, func(r *response) bool { return r == nil })
+func (e *exchange) inFlight() []*response {
+	return slices.DeleteFunc([]*response{e.made, e.sent}, func(r *response) bool { return r == nil })
 }
 
 // hadNames returns the names of the resources of which the client may have something.
