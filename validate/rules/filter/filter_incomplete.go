@@ -2,6 +2,8 @@ package filter
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,170 +68,168 @@ cache may be missing where it is disabled, the secret of oauth2 with TLS client 
 		{Name: "tap-match", Summary: "A tap has no match."},
 		{Name: "thrift-inverted", Summary: "An inverted Thrift route has no name."},
 	},
-	Messages: []protoreflect.FullName{
-		"envoy.config.core.v3.KeyValueMutation",
-		"envoy.config.tap.v3.TapConfig",
-		"envoy.extensions.common.aws.v3.AwsCredentialProvider",
-		"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams",
-		"envoy.extensions.filters.http.api_key_auth.v3.KeySource",
-		"envoy.extensions.filters.http.aws_lambda.v3.PerRouteConfig",
-		"envoy.extensions.filters.http.cache.v3.CacheConfig",
-		"envoy.extensions.filters.http.cache_v2.v3.CacheV2Config",
-		"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction",
-		"envoy.extensions.filters.http.composite.v3.FilterChainConfiguration",
-		"envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
-		"envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilterPerRoute",
-		"envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
-		"envoy.extensions.filters.http.ip_tagging.v3.IPTagging",
-		"envoy.extensions.filters.http.jwt_authn.v3.JwtClaimToHeader",
-		"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
-		"envoy.extensions.filters.http.on_demand.v3.OnDemandCds",
-		"envoy.extensions.filters.listener.dynamic_modules.v3.DynamicModuleListenerFilter",
-		"envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit",
-		"envoy.extensions.filters.network.dubbo_proxy.v3.RouteMatch",
-		"envoy.extensions.filters.network.dynamic_modules.v3.DynamicModuleNetworkFilter",
-		"envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor",
-		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
-		"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
-		"envoy.extensions.filters.network.thrift_proxy.v3.RouteMatch",
-		"envoy.extensions.geoip_providers.maxmind.v3.MaxMindConfig",
-		"envoy.extensions.http.injected_credentials.oauth2.v3.OAuth2.ClientCredentials",
-		"envoy.extensions.load_balancing_policies.dynamic_modules.v3.DynamicModulesLoadBalancerConfig",
-		"envoy.extensions.rbac.principals.mtls_authenticated.v3.Config",
-	},
+	Messages: slices.Sorted(maps.Keys(requirementsByType)),
 	Node: func(p *validate.Pass, n *xds.Node) {
-		missing := func(check validate.CheckName, path xds.Path, message, help string) {
-			p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: message, Help: help})
+		for _, r := range requirementsByType[n.Message.ProtoReflect().Descriptor().FullName()] {
+			if message := r.lacks(n.Message); message != "" {
+				p.Report(validate.Finding{Check: r.check, Path: n.Path().Join(r.path), Message: message, Help: r.help})
+			}
 		}
-		missingInHTTPFilter(n.Message, missing)
-		missingInNetworkFilter(n.Message, missing)
-		missingInExtension(n.Message, missing)
 	},
 }
 
-// missingInHTTPFilter reports what an HTTP filter, or its configuration for a route, lacks.
-func missingInHTTPFilter(m proto.Message, missing func(check validate.CheckName, path xds.Path, message, help string)) {
-	switch m := m.(type) {
-	case *apikeyv3.KeySource:
-		if m.GetHeader() == "" && m.GetQuery() == "" && m.GetCookie() == "" {
-			missing("api-key-source", "", "the key source has no header, query parameter or cookie", "set header, query or cookie")
+// requirement finds what messages of its types lack.
+type requirement struct {
+	types []protoreflect.FullName
+	check validate.CheckName
+	path  xds.Path // below the message
+	lacks func(proto.Message) string
+	help  string
+}
+
+// needs returns the requirement of one type. lacks returns the message of the finding; empty for none.
+func needs[M proto.Message](check validate.CheckName, path xds.Path, lacks func(M) string, help string) requirement {
+	of := (*new(M)).ProtoReflect().Descriptor().FullName()
+	return requirement{[]protoreflect.FullName{of}, check, path, func(m proto.Message) string {
+		if m, ok := m.(M); ok {
+			return lacks(m)
 		}
-	case *awslambdav3.PerRouteConfig:
-		if m.GetInvokeConfig() == nil {
-			missing("aws-lambda-function", "", "aws_lambda of a route has no function", "set invoke_config")
-		}
-	case *cachev3.CacheConfig:
-		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-			missing("cache", "", noCache, "set typed_config, or disabled: true")
-		}
-	case *cachev2v3.CacheV2Config:
-		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-			missing("cache", "", noCache, "set typed_config, or disabled: true")
-		}
-	case *compositev3.ExecuteFilterAction:
-		if m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "" {
-			missing("composite-filters", "", "the action executes no filter", "set typed_config, dynamic_config, filter_chain or filter_chain_name")
-		}
-	case *compositev3.FilterChainConfiguration:
-		if len(m.GetTypedConfig()) == 0 {
-			missing("composite-filters", "", "the filter chain of composite has no filters", "list its filters in typed_config")
-		}
-	case *extprocv3.ExternalProcessor:
-		if m.GetGrpcService() == nil && m.GetHttpService() == nil {
-			missing("ext-proc-service", "", "ext_proc has no service", "set grpc_service or http_service")
-		}
-	case *iptaggingv3.IPTagging:
-		if len(m.GetIpTags()) == 0 && m.GetIpTagsDatasource() == nil {
-			missing("ip-tags", "", "ip_tagging has no tags", "set ip_tags or ip_tags_datasource")
-		}
-	case *jwtv3.JwtClaimToHeader:
-		switch named := m.GetClaimName() != ""; {
-		case named && len(m.GetClaimPath()) > 0:
-			missing("claim-to-header", "claim_path", "the claim has both claim_name and claim_path", "keep one of them")
-		case !named && len(m.GetClaimPath()) == 0:
-			missing("claim-to-header", "", "the header has no claim", "set claim_name or claim_path")
-		}
-	case *oauth2v3.OAuth2Config:
-		if c := m.GetCredentials(); c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH {
-			missing("oauth2-secret", "credentials", fmt.Sprintf("auth_type %s needs token_secret", m.GetAuthType()), "set token_secret")
-		}
-	case *ondemandv3.OnDemandCds:
-		if m.GetSource() == nil {
-			missing("on-demand-source", "", "odcds has no source", "set source, for example to {ads: {}}")
+		return ""
+	}, help}
+}
+
+// when returns the words if the condition holds.
+func when(lacking bool, words string, args ...any) string {
+	if !lacking {
+		return ""
+	}
+	return fmt.Sprintf(words, args...)
+}
+
+var requirementsByType = byType(slices.Concat(httpFilters, networkFilters, extensions))
+
+func byType(list []requirement) map[protoreflect.FullName][]requirement {
+	of := make(map[protoreflect.FullName][]requirement)
+	for _, r := range list {
+		for _, t := range r.types {
+			of[t] = append(of[t], r)
 		}
 	}
+	return of
 }
 
-// missingInNetworkFilter reports what a network filter lacks.
-func missingInNetworkFilter(m proto.Message, missing func(check validate.CheckName, path xds.Path, message, help string)) {
-	switch m := m.(type) {
-	case *connectionlimitv3.ConnectionLimit:
-		if m.GetMaxConnections() == nil {
-			missing("connection-limit", "", "connection_limit has no max_connections", "set max_connections")
-		}
-	case *dubbov3.RouteMatch:
-		if m.GetMethod().GetName() == nil {
-			missing("dubbo-method", "", "the Dubbo route has no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
-		}
-	case *networkextprocv3.NetworkExternalProcessor:
-		if m.GetGrpcService() == nil {
-			missing("ext-proc-service", "", "ext_proc has no service", "set grpc_service")
-		}
-	case *redisv3.RedisProxy:
-		if len(m.GetPrefixRoutes().GetRoutes()) == 0 && m.GetPrefixRoutes().GetCatchAllRoute() == nil {
-			missing("redis-routes", "", "redis_proxy has no routes", "set prefix_routes with routes or a catch_all_route")
-		}
-	case *tcpproxyv3.TcpProxy:
-		if mode := m.GetUpstreamConnectMode(); mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil {
-			missing("early-data-size", "upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s needs max_early_data_bytes", mode), "set it to the number of bytes to buffer before the connection; 0 is allowed")
-		}
-	case *thriftv3.RouteMatch:
+// httpFilters are the requirements of HTTP filters, and of their configurations for a route.
+var httpFilters = []requirement{
+	needs("api-key-source", "", func(m *apikeyv3.KeySource) string {
+		return when(m.GetHeader() == "" && m.GetQuery() == "" && m.GetCookie() == "", "the key source has no header, query parameter or cookie")
+	}, "set header, query or cookie"),
+	needs("aws-lambda-function", "", func(m *awslambdav3.PerRouteConfig) string {
+		return when(m.GetInvokeConfig() == nil, "aws_lambda of a route has no function")
+	}, "set invoke_config"),
+	needs("cache", "", func(m *cachev3.CacheConfig) string {
+		return when(m.GetTypedConfig() == nil && !m.GetDisabled().GetValue(), noCache)
+	}, "set typed_config, or disabled: true"),
+	needs("cache", "", func(m *cachev2v3.CacheV2Config) string {
+		return when(m.GetTypedConfig() == nil && !m.GetDisabled().GetValue(), noCache)
+	}, "set typed_config, or disabled: true"),
+	needs("composite-filters", "", func(m *compositev3.ExecuteFilterAction) string {
+		return when(m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "", "the action executes no filter")
+	}, "set typed_config, dynamic_config, filter_chain or filter_chain_name"),
+	needs("composite-filters", "", func(m *compositev3.FilterChainConfiguration) string {
+		return when(len(m.GetTypedConfig()) == 0, "the filter chain of composite has no filters")
+	}, "list its filters in typed_config"),
+	needs("ext-proc-service", "", func(m *extprocv3.ExternalProcessor) string {
+		return when(m.GetGrpcService() == nil && m.GetHttpService() == nil, "ext_proc has no service")
+	}, "set grpc_service or http_service"),
+	needs("ip-tags", "", func(m *iptaggingv3.IPTagging) string {
+		return when(len(m.GetIpTags()) == 0 && m.GetIpTagsDatasource() == nil, "ip_tagging has no tags")
+	}, "set ip_tags or ip_tags_datasource"),
+	needs("claim-to-header", "claim_path", func(m *jwtv3.JwtClaimToHeader) string {
+		return when(m.GetClaimName() != "" && len(m.GetClaimPath()) > 0, "the claim has both claim_name and claim_path")
+	}, "keep one of them"),
+	needs("claim-to-header", "", func(m *jwtv3.JwtClaimToHeader) string {
+		return when(m.GetClaimName() == "" && len(m.GetClaimPath()) == 0, "the header has no claim")
+	}, "set claim_name or claim_path"),
+	needs("oauth2-secret", "credentials", func(m *oauth2v3.OAuth2Config) string {
+		c := m.GetCredentials()
+		return when(c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH, "auth_type %s needs token_secret", m.GetAuthType())
+	}, "set token_secret"),
+	needs("on-demand-source", "", func(m *ondemandv3.OnDemandCds) string {
+		return when(m.GetSource() == nil, "odcds has no source")
+	}, "set source, for example to {ads: {}}"),
+}
+
+// networkFilters are the requirements of network filters.
+var networkFilters = []requirement{
+	needs("connection-limit", "", func(m *connectionlimitv3.ConnectionLimit) string {
+		return when(m.GetMaxConnections() == nil, "connection_limit has no max_connections")
+	}, "set max_connections"),
+	needs("dubbo-method", "", func(m *dubbov3.RouteMatch) string {
+		return when(m.GetMethod().GetName() == nil, "the Dubbo route has no method name")
+	}, `set method.name; {safe_regex: {regex: ".*"}} matches all`),
+	needs("ext-proc-service", "", func(m *networkextprocv3.NetworkExternalProcessor) string {
+		return when(m.GetGrpcService() == nil, "ext_proc has no service")
+	}, "set grpc_service"),
+	needs("redis-routes", "", func(m *redisv3.RedisProxy) string {
+		return when(len(m.GetPrefixRoutes().GetRoutes()) == 0 && m.GetPrefixRoutes().GetCatchAllRoute() == nil, "redis_proxy has no routes")
+	}, "set prefix_routes with routes or a catch_all_route"),
+	needs("early-data-size", "upstream_connect_mode", func(m *tcpproxyv3.TcpProxy) string {
+		mode := m.GetUpstreamConnectMode()
+		return when(mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil, "upstream_connect_mode %s needs max_early_data_bytes", mode)
+	}, "set it to the number of bytes to buffer before the connection; 0 is allowed"),
+	needs("thrift-inverted", "invert", func(m *thriftv3.RouteMatch) string {
 		method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
 		service, isService := m.GetMatchSpecifier().(*thriftv3.RouteMatch_ServiceName)
-		if m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == "") {
-			missing("thrift-inverted", "invert", "invert needs a name: without one the route matches nothing", "write the name of the method or service that must not match")
-		}
-	}
+		return when(m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == ""), "invert needs a name: without one the route matches nothing")
+	}, "write the name of the method or service that must not match"),
 }
 
-// missingInExtension reports what an extension lacks that filters use.
-func missingInExtension(m proto.Message, missing func(check validate.CheckName, path xds.Path, message, help string)) {
-	switch m := m.(type) {
-	case *corev3.KeyValueMutation:
-		if m.GetAppend() == nil && m.GetRemove() == "" {
-			missing("mutation", "", "the mutation neither appends nor removes", "set append or remove")
-		}
-	case *tapv3.TapConfig:
-		if m.GetMatch() == nil && m.GetMatchConfig() == nil {
-			missing("tap-match", "", "the tap has no match", "set match; {any_match: true} matches everything")
-		}
-	case *awsv3.AwsCredentialProvider:
-		if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
-			missing("aws-credentials", "", "custom_credential_provider_chain has no provider", "set one of the providers")
-		}
-	case interface {
+// extensions are the requirements of extensions of filters.
+var extensions = []requirement{
+	needs("mutation", "", func(m *corev3.KeyValueMutation) string {
+		return when(m.GetAppend() == nil && m.GetRemove() == "", "the mutation neither appends nor removes")
+	}, "set append or remove"),
+	needs("tap-match", "", func(m *tapv3.TapConfig) string {
+		return when(m.GetMatch() == nil && m.GetMatchConfig() == nil, "the tap has no match")
+	}, "set match; {any_match: true} matches everything"),
+	needs("aws-credentials", "", func(m *awsv3.AwsCredentialProvider) string {
+		return when(m.GetCustomCredentialProviderChain() && !providesCredentials(m), "custom_credential_provider_chain has no provider")
+	}, "set one of the providers"),
+	{
+		types: []protoreflect.FullName{
+			"envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
+			"envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilterPerRoute",
+			"envoy.extensions.filters.listener.dynamic_modules.v3.DynamicModuleListenerFilter",
+			"envoy.extensions.filters.network.dynamic_modules.v3.DynamicModuleNetworkFilter",
+			"envoy.extensions.load_balancing_policies.dynamic_modules.v3.DynamicModulesLoadBalancerConfig",
+		},
+		check: "dynamic-module", path: "dynamic_module_config", lacks: lacksModule,
+		help: "set name or module in dynamic_module_config",
+	},
+	needs("oauth2-secret", "", func(m *injectedoauth2v3.OAuth2_ClientCredentials) string {
+		return when(m.GetClientSecret() == nil && m.GetAuthType() != injectedoauth2v3.OAuth2_TLS_CLIENT_AUTH, "auth_type %s needs client_secret", m.GetAuthType())
+	}, "set client_secret"),
+	needs("adaptive-concurrency", "", func(m *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams) string {
+		return when(m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond, "the minimum round-trip time has neither an interval nor a fixed_value")
+	}, "set one of them, to at least 1ms"),
+	needs("geoip-database", "", func(m *maxmindv3.MaxMindConfig) string {
+		return when(m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "", "the geoip provider has no database")
+	}, "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path"),
+	needs("mtls-condition", "", func(m *mtlsv3.Config) string {
+		return when(m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate(), "the principal has no condition on the client certificate")
+	}, "set san_matcher or any_validated_client_certificate"),
+}
+
+// lacksModule returns what a message that loads a dynamic module lacks.
+func lacksModule(m proto.Message) string {
+	loads, ok := m.(interface {
 		GetDynamicModuleConfig() *dynamicmodulesv3.DynamicModuleConfig
-	}:
-		if c := m.GetDynamicModuleConfig(); c.GetName() == "" && c.GetModule() == nil {
-			missing("dynamic-module", "dynamic_module_config", "the dynamic module has neither a name nor a file", "set name or module in dynamic_module_config")
-		}
-	case *injectedoauth2v3.OAuth2_ClientCredentials:
-		if m.GetClientSecret() == nil && m.GetAuthType() != injectedoauth2v3.OAuth2_TLS_CLIENT_AUTH {
-			missing("oauth2-secret", "", fmt.Sprintf("auth_type %s needs client_secret", m.GetAuthType()), "set client_secret")
-		}
-	case *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams:
-		if m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond {
-			missing("adaptive-concurrency", "", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, to at least 1ms")
-		}
-	case *maxmindv3.MaxMindConfig:
-		if m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "" {
-			missing("geoip-database", "", "the geoip provider has no database", "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path")
-		}
-	case *mtlsv3.Config:
-		if m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate() {
-			missing("mtls-condition", "", "the principal has no condition on the client certificate", "set san_matcher or any_validated_client_certificate")
-		}
+	})
+	if !ok {
+		return ""
 	}
+	c := loads.GetDynamicModuleConfig()
+	return when(c.GetName() == "" && c.GetModule() == nil, "the dynamic module has neither a name nor a file")
 }
 
 const noCache = "the filter has no cache"
