@@ -126,7 +126,7 @@ func (d *decoder) settingsDocument() (doc *document, members map[string]json.Raw
 		return nil, nil, false
 	}
 	doc = docs[0]
-	text, findings := doc.ToJSON()
+	text, findings := doc.AsYAML().ToJSON()
 	d.report(findings...)
 	if len(findings) > 0 {
 		return nil, nil, false

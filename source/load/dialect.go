@@ -24,7 +24,7 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		return nil
 	}
 	for _, lost := range docs[1:] {
-		if json, wrong := lost.ToJSON(); len(wrong) == 0 && string(json) == "null" {
+		if json, wrong := lost.AsYAML().ToJSON(); len(wrong) == 0 && string(json) == "null" {
 			continue // a comment behind a marker
 		}
 		f := lost.readOtherwise(lost.Point(0), "Envoy reads the first document of a file only: this one is lost",
@@ -37,23 +37,23 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		d.report(f)
 	}
 	doc := docs[0]
-	if doc.Merges() {
-		doc.EachMapping(func(n *yaml.Node) {
+	if doc.AsYAML().Merges() {
+		doc.AsYAML().EachMapping(func(n *yaml.Node) {
 			for i := 0; i+1 < len(n.Content); i += 2 {
 				if syntax.IsMerge(n.Content[i]) {
 					does := "it ignores the merged fields"
 					if doc.source.isBootstrap {
 						does = "it starts only if it is in a Struct or a map, and ignores the merged fields"
 					}
-					d.report(doc.readOtherwise(doc.NodeRange(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
+					d.report(doc.readOtherwise(doc.AsYAML().NodeRange(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
 				}
 			}
 		})
 	}
 	if bytes.Contains(doc.Text, []byte("!!str")) && doc.YAML() != nil {
-		doc.EachScalar(func(n *yaml.Node) {
+		doc.AsYAML().EachScalar(func(n *yaml.Node) {
 			if n.Tag == "!!str" && !syntax.IsText(n) {
-				d.report(doc.readOtherwise(doc.NodeRange(n), fmt.Sprintf("Envoy does not support tags: it does not read %s as text", n.Value), "put it in quotes"))
+				d.report(doc.readOtherwise(doc.AsYAML().NodeRange(n), fmt.Sprintf("Envoy does not support tags: it does not read %s as text", n.Value), "put it in quotes"))
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func (d *decoder) oddNumbers(v value, m proto.Message) {
 		return
 	}
 	check := func(at xds.Path) {
-		n := v.doc.NodeAt(steps(v.path.Join(at)))
+		n := v.doc.AsYAML().NodeAt(steps(v.path.Join(at)))
 		if n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && syntax.NumberToGo.MatchString(n.Value) {
 			d.report(v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…"))
 		}
@@ -151,7 +151,7 @@ func (d *decoder) oddNumbers(v value, m proto.Message) {
 // structNumbers warns of numbers in a Struct that a YAML file turns into text.
 func (d *decoder) structNumbers(v value, m proto.Message) {
 	check := func(at xds.Path) {
-		n := v.doc.NodeAt(steps(v.path.Join(at)))
+		n := v.doc.AsYAML().NodeAt(steps(v.path.Join(at)))
 		if n == nil || n.Kind != yaml.ScalarNode || n.Style != 0 {
 			return
 		}

@@ -181,7 +181,7 @@ func (v value) atFirstLine(f *diag.Diagnostic, path xds.Path) {
 	if v.doc.source.Format != syntax.YAML {
 		return
 	}
-	if at := v.doc.YAMLAt(steps(v.path.Join(path))); at.Whole && !at.Shared && at.Value.Kind == yaml.MappingNode && at.Value.Style&yaml.FlowStyle == 0 && len(at.Value.Content) > 0 {
+	if at := v.doc.AsYAML().YAMLAt(steps(v.path.Join(path))); at.Whole && !at.Shared && at.Value.Kind == yaml.MappingNode && at.Value.Style&yaml.FlowStyle == 0 && len(at.Value.Content) > 0 {
 		r := at.In.NodeRange(at.Value.Content[0])
 		f.Position, f.End = r.Position, r.End
 	}
@@ -224,7 +224,7 @@ func (v value) asWritten(got string, path xds.Path) string {
 	if v.doc.source.Format != syntax.YAML || got == "" || strings.IndexByte(`{["`, got[0]) >= 0 {
 		return got
 	}
-	if n := v.doc.NodeAt(steps(v.path.Join(path))); n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value != "" {
+	if n := v.doc.AsYAML().NodeAt(steps(v.path.Join(path))); n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value != "" {
 		return n.Value
 	}
 	return got

@@ -213,7 +213,7 @@ func (r rewriter) bareText(at xds.Path) (string, bool) {
 	if v.doc.source.Format != syntax.YAML {
 		return "", false
 	}
-	n := v.doc.NodeAt(steps(v.path.Join(at)))
+	n := v.doc.AsYAML().NodeAt(steps(v.path.Join(at)))
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return "", false
 	}

@@ -164,7 +164,7 @@ func (d *document) explain(m proto.Message, at syntax.Span, here spot, said said
 	case strings.Contains(reason, "missing field separator"):
 		code, message, help = syntax.CodeSyntax, "a colon is missing after the field's name", fmt.Sprintf("write %s: and the value", said.field)
 	default:
-		m := d.TextMistake(at.From, reason)
+		m := syntax.TextMistake(d.Document, at.From, reason)
 		code, message, help, at = syntax.CodeSyntax, m.Message, m.Help, m.At
 	}
 	f := d.source.Finding(code, d.Span(at), message, help)

@@ -13,17 +13,17 @@ import (
 // long decodes a document with long lists of resources in pieces. It is false where
 // the document has to be parsed as a whole; nothing was reported then.
 func (d *decoder) long(doc *document) bool {
-	if !doc.MayBeLong() {
+	if !doc.AsYAML().MayBeLong() {
 		return false
 	}
 	if !doc.source.byEnvoy {
-		if l := doc.RootList(); l != nil {
+		if l := doc.AsYAML().RootList(); l != nil {
 			return l.IsLong() && d.longRoot(doc, l)
 		}
 	}
 	var lists syntax.Lists
 	if !doc.source.isBootstrap {
-		lists = doc.ListBehind("resources")
+		lists = doc.AsYAML().ListBehind("resources")
 	}
 	if lists.AreLong() {
 		return d.longResponse(doc, lists)
@@ -31,7 +31,7 @@ func (d *decoder) long(doc *document) bool {
 	if lists != nil || doc.source.byEnvoy && !doc.source.isBootstrap {
 		return false
 	}
-	lists = doc.ListsBelow("static_resources", staticNames())
+	lists = doc.AsYAML().ListsBelow("static_resources", staticNames())
 	return lists.AreLong() && d.longBootstrap(doc, lists)
 }
 
@@ -47,7 +47,7 @@ func (d *decoder) longRoot(doc *document, l *syntax.List) bool {
 
 func (d *decoder) longResponse(doc *document, lists syntax.Lists) bool {
 	v := value{doc: doc}
-	members, ok := doc.Around(lists)
+	members, ok := doc.AsYAML().Around(lists)
 	if !ok || !isNull(members, "resources") || has(members, "@type") {
 		return false
 	}
@@ -66,7 +66,7 @@ func (d *decoder) longResponse(doc *document, lists syntax.Lists) bool {
 
 func (d *decoder) longBootstrap(doc *document, lists syntax.Lists) bool {
 	v := value{doc: doc}
-	members, ok := doc.Around(lists)
+	members, ok := doc.AsYAML().Around(lists)
 	if !ok || has(members, "@type") || has(members, "resources") || has(members, "staticResources") {
 		return false
 	}
@@ -101,13 +101,13 @@ func isNull(members map[string]json.RawMessage, name string) bool {
 // pieces decodes the elements of the list at v. It is not ok where some piece has to
 // be parsed together with the others.
 func (d *decoder) pieces(v value, l *syntax.List, element func(one *decoder, item value)) (parts []*file, ok bool) {
-	v.doc.Cut(steps(v.path), l)
+	v.doc.AsYAML().Cut(steps(v.path), l)
 	whole := make([]bool, l.Pieces())
 	parts = d.inParts(l.Pieces(), func(one *decoder, p int) {
 		if whole[p] = one.ended(); whole[p] {
 			return
 		}
-		first, items, ok := v.doc.Piece(l, p)
+		first, items, ok := v.doc.AsYAML().Piece(l, p)
 		if !ok {
 			return
 		}
@@ -120,7 +120,7 @@ func (d *decoder) pieces(v value, l *syntax.List, element func(one *decoder, ite
 		}
 	})
 	if slices.Contains(whole[:len(parts)], false) {
-		v.doc.Join(l)
+		v.doc.AsYAML().Join(l)
 		return nil, false
 	}
 	return parts, true

@@ -28,15 +28,15 @@ func (d *decoder) yamlSource() {
 
 // whole decodes a document in one go.
 func (d *decoder) whole(doc *document) {
-	json, findings := doc.ToJSON()
+	json, findings := doc.AsYAML().ToJSON()
 	readable := len(findings) == 0
-	if doc.source.byEnvoy && readable && doc.Ignores() {
-		json, readable = doc.ReadByEnvoy()
+	if doc.source.byEnvoy && readable && doc.AsYAML().Ignores() {
+		json, readable = doc.AsYAML().ReadByEnvoy()
 	}
 	if doc.source.byEnvoy && !readable && !slices.ContainsFunc(findings, func(f diag.Diagnostic) bool {
 		return f.Code != syntax.CodeDuplicateKey.Name && f.Code != syntax.CodeInvalidValue.Name
 	}) {
-		if json, readable = doc.ReadByEnvoy(); readable {
+		if json, readable = doc.AsYAML().ReadByEnvoy(); readable {
 			findings = leniently(findings)
 		}
 	}

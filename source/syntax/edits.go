@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -85,13 +86,13 @@ type ownValue struct {
 func (d *Document) ownValue(tokens []string) (v ownValue, ok bool) {
 	switch d.source.Format {
 	case JSON:
-		n, whole := d.jsonAt(tokens)
+		n, whole := d.asJSON().jsonAt(tokens)
 		return ownValue{Span: Span{n.Value, n.End}}, whole && len(tokens) > 0
 	case YAML:
 	default:
 		return v, false
 	}
-	f := d.YAMLAt(tokens)
+	f := d.AsYAML().YAMLAt(tokens)
 	n := f.Value
 	if !f.Whole || f.Shared || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 || n.Kind == yaml.AliasNode {
 		return v, false
@@ -121,3 +122,45 @@ func (d *Document) ownValue(tokens []string) (v ownValue, ok bool) {
 
 // hasComment reports whether a part of a YAML text may hold a comment.
 func hasComment(text []byte) bool { return bytes.IndexByte(text, '#') >= 0 }
+
+// Edit corrects a word in a literal: all of it, or a part that needs no quotes.
+func (d *Document) Edit(l Literal, c diag.Correction) (e diag.Edit, ok bool) {
+	raw := string(d.Text[l.From:l.To])
+	if l.Means == c.Wrong {
+		text, ok := d.source.spelled(raw, c.Right)
+		return diag.Edit{Range: d.Span(l.Span), Text: text}, ok
+	}
+	if strings.Count(raw, c.Wrong) != 1 || !isSimple.MatchString(c.Wrong) || !isSimple.MatchString(c.Right) {
+		return diag.Edit{}, false
+	}
+	at := l.From + strings.Index(raw, c.Wrong)
+	return diag.Edit{Range: d.Span(Span{at, at + len(c.Wrong)}), Text: c.Right}, true
+}
+
+// isSimple matches what is written alike in quotes and without them, in all formats.
+var isSimple = regexp.MustCompile(`^[A-Za-z0-9_.%/-]+$`)
+
+var isBare = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+
+var isTextName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./]*$`)
+
+// spelled is a text in the format of the source, with quotes where the literal that it takes
+// the place of has some.
+func (s *Text) spelled(instead, text string) (literal string, ok bool) {
+	quote := byte(0)
+	if instead != "" && (instead[0] == '"' || instead[0] == '\'') {
+		quote = instead[0]
+	}
+	switch {
+	case s.Format == TextProto && quote == 0:
+		return text, isTextName.MatchString(text)
+	case s.Format == TextProto:
+		return strconv.Quote(text), true
+	case s.Format == YAML && quote == 0 && isBare.MatchString(text) && !yamlBoolean.MatchString(text) && !yamlNull.MatchString(text):
+		return text, true
+	case s.Format == YAML && quote == '\'' && isSimple.MatchString(text):
+		return "'" + text + "'", true
+	}
+	quoted, err := jsontext.AppendQuote(nil, text)
+	return string(quoted), err == nil
+}

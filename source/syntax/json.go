@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -21,20 +22,20 @@ func NotJSON(doc *Document) diag.List {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		dec = jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 		if err = dec.SkipValue(); err == nil {
-			doubled = doc.doubledNames()
+			doubled = doc.asJSON().doubledNames()
 		}
 	}
 	if err != nil {
 		return diag.List{jsonError(doc, err)}
 	}
 	if rest := bytes.TrimLeft(text[dec.InputOffset():], JSONSpace); len(rest) > 0 {
-		return diag.List{doc.behindJSON(len(text) - len(rest)).Finding(doc)}
+		return diag.List{doc.asJSON().behindJSON(len(text) - len(rest)).Finding(doc)}
 	}
 	return doubled
 }
 
 // doubledNames finds the names that stand twice in one object of a JSON text.
-func (d *Document) doubledNames() (list diag.List) {
+func (d jsonDocument) doubledNames() (list diag.List) {
 	help := "keep one: " + d.source.lastCounts()
 	if d.source.reader.OnlyJSON() {
 		help = "keep one"
@@ -57,14 +58,6 @@ func (d *Document) doubledNames() (list diag.List) {
 	return list
 }
 
-// lastCounts says what Envoy does with two values of one name.
-func (s *Text) lastCounts() string {
-	if s.reader.ByEnvoy() {
-		return "Envoy uses the last without an error"
-	}
-	return "Envoy would use the last without an error"
-}
-
 // JSONSpace is the white space of JSON.
 const JSONSpace = " \t\r\n"
 
@@ -77,7 +70,7 @@ func jsonError(doc *Document, err error) diag.Diagnostic {
 			reason = syntactic.Err.Error()
 		}
 	}
-	return doc.jsonMistake(offset, reason).Finding(doc)
+	return doc.asJSON().jsonMistake(offset, reason).Finding(doc)
 }
 
 // JSONNode is one value of a JSON text and where it stands.
@@ -129,7 +122,7 @@ const longValue = 4 << 10
 
 // members are the children of a value, without what is in them. A finding must not have the
 // tree of the whole text made.
-func (d *Document) members(n JSONNode) []JSONNode {
+func (d jsonDocument) members(n JSONNode) []JSONNode {
 	if n.End-n.Value < longValue {
 		return membersIn(d.Text, n)
 	}
@@ -201,4 +194,43 @@ func (n JSONNode) Child(token string) *JSONNode {
 // valueStart skips what stands between two tokens.
 func valueStart(text []byte, offset int) int {
 	return len(text) - len(bytes.TrimLeft(text[min(offset, len(text)):], JSONSpace+",:"))
+}
+
+// jsonAt is the value at a path of a JSON document, or the nearest around it.
+func (d jsonDocument) jsonAt(tokens []string) (n JSONNode, whole bool) {
+	n = JSONNode{key: -1, Value: valueStart(d.Text, 0), End: len(bytes.TrimRight(d.Text, JSONSpace))}
+	for _, token := range tokens {
+		n.Children = d.members(n)
+		c := n.Child(token)
+		if c == nil {
+			return n, false
+		}
+		n = *c
+	}
+	return n, true
+}
+
+// jsonSpan is where the value at a path stands, or its name.
+func (d jsonDocument) jsonSpan(tokens []string, key bool) Span {
+	n, whole := d.jsonAt(tokens)
+	if key && whole && n.key >= 0 {
+		return Span{n.key, endOfQuoted(d.Text, n.key)}
+	}
+	return Span{n.Value, n.End}
+}
+
+func (d jsonDocument) literalJSON(tokens []string, key bool) (l Literal, ok bool) {
+	n, whole := d.jsonAt(tokens)
+	if last := len(tokens) - 1; !whole && last >= 0 && tokens[last] == typeURL {
+		n, whole = d.jsonAt(append(tokens[:last:last], "@type"))
+	}
+	if !whole {
+		return Literal{}, false
+	}
+	l.Span = Span{n.Value, n.End}
+	if key {
+		l.Span = Span{n.key, endOfQuoted(d.Text, max(n.key, 0))}
+	}
+	ok = l.From >= 0 && json.Unmarshal(d.Text[l.From:l.To], &l.Means) == nil
+	return l, ok
 }

@@ -10,7 +10,7 @@ import (
 
 // jsonMistake is what is wrong at an offset where a text is no JSON; reason is what the parser
 // says.
-func (d *Document) jsonMistake(offset int, reason string) *mistake {
+func (d jsonDocument) jsonMistake(offset int, reason string) *mistake {
 	if strings.Contains(reason, "max depth") {
 		return &mistake{At: Span{offset, offset}, Message: "the file is nested too deeply", Help: TooDeepHelp}
 	}
@@ -59,7 +59,7 @@ func (d *Document) jsonMistake(offset int, reason string) *mistake {
 }
 
 // behindJSON is the mistake of what follows the end of the document.
-func (d *Document) behindJSON(offset int) *mistake {
+func (d jsonDocument) behindJSON(offset int) *mistake {
 	if m := notYetText(d.Text, offset+1); m != nil {
 		return m
 	}
@@ -81,7 +81,7 @@ func (d *Document) behindJSON(offset int) *mistake {
 }
 
 // inJSONText is the mistake of a text in quotes.
-func (d *Document) inJSONText(s bracketScan, offset int, reason string) *mistake {
+func (d jsonDocument) inJSONText(s bracketScan, offset int, reason string) *mistake {
 	switch c := d.Text[offset]; {
 	case strings.Contains(reason, "surrogate"):
 		return &mistake{At: Span{offset, offset}, Message: "the text has only half of a character that needs two escapes", Help: "write both of its \\u…, or the character itself"}
@@ -96,7 +96,7 @@ func (d *Document) inJSONText(s bracketScan, offset int, reason string) *mistake
 }
 
 // behindJSONValue is the mistake of what follows a value, and neither ends the list nor goes on.
-func (d *Document) behindJSONValue(s bracketScan, offset int) *mistake {
+func (d jsonDocument) behindJSONValue(s bracketScan, offset int) *mistake {
 	c := d.Text[offset]
 	between := d.Text[s.end:offset]
 	switch {
@@ -113,7 +113,7 @@ func (d *Document) behindJSONValue(s bracketScan, offset int) *mistake {
 }
 
 // badJSONValue is the mistake of a name or a value that begins with a wrong character.
-func (d *Document) badJSONValue(s bracketScan, here Span, r rune) *mistake {
+func (d jsonDocument) badJSONValue(s bracketScan, here Span, r rune) *mistake {
 	word := d.Text[here.From:]
 	if end := bytes.IndexAny(word, " \t\r\n,:]}\""); end > 0 {
 		word = word[:end]

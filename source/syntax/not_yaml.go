@@ -49,13 +49,6 @@ func templateAt(text []byte, at int) *mistake {
 	return &mistake{At: Span{at, at + len(shown)}, Message: what, Help: run}
 }
 
-func lineLength(text []byte) int {
-	if i := bytes.IndexByte(text, '\n'); i >= 0 {
-		return i
-	}
-	return len(text)
-}
-
 // templateKind is what a template's mark shows it to be, and what has to run over it.
 func templateKind(mark []byte) (what, run string) {
 	switch {

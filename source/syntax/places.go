@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sort"
 	"unicode/utf8"
+
+	"xdspub/diag"
 )
 
 // Places finds lines and columns in a text, in a time that does not depend on
@@ -105,3 +107,6 @@ func yamlBreak(text []byte, part int) int {
 	}
 	return end
 }
+
+// FileRange is that of a finding about a whole file.
+func FileRange(name string) diag.Range { return diag.PointAt(diag.Position{File: name}) }

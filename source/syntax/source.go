@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"unicode"
 
-	"go.yaml.in/yaml/v3"
-
 	"xdspub/diag"
 )
 
@@ -99,79 +97,6 @@ func (s *Text) text() string   { return s.views().text() }
 // Sensitive reports whether the text may have a secret.
 func (s *Text) Sensitive() bool { return s.views().sensitive() }
 
-// Document is one document of a source: a whole JSON file, or one part of a
-// multi-document YAML file.
-type Document struct {
-	source *Text
-	Text   []byte
-	offset int // of text in the source
-	Index  int // of the document in the source
-	asked  lazy[documentViews]
-}
-
-// documentViews are made when they are first asked for. Most documents have none.
-type documentViews struct {
-	yaml func() *yaml.Node
-	// beside is yaml without the elements of lists.
-	beside func() *yaml.Node
-	tree   func() *TextTree
-	lines  func() []int // where YAML sees lines of text begin
-	odd    func() bool  // may hold numbers that Envoy takes for text
-	lists  sync.Map     // long YAML lists that are parsed in pieces, by their paths
-	keys   sync.Map     // of long YAML mappings: from the node to a func that makes its index
-	long   sync.Map     // long JSON values: from the offset to a func that makes its children
-}
-
-func (s *Text) document(text []byte, offset int) *Document {
-	return &Document{source: s, Text: text, offset: offset}
-}
-
-// Documents cuts the text into documents, and keeps them.
-func (s *Text) Documents() []*Document {
-	c := s.content()
-	if s.Format == YAML {
-		s.split(c)
-	} else {
-		s.whole(c)
-	}
-	return c.documents
-}
-
-// Kept is one of the documents that the text was cut into.
-func (s *Text) Kept(index int) *Document { return s.content().documents[index] }
-
-// WithoutTabs writes spaces for tabs that Envoy's parser reads over.
-func (s *Text) WithoutTabs() { s.content().data = withoutTabs(s.Data()) }
-
-// whole is the content of the source as its only document.
-func (s *Text) whole(c *content) *Document {
-	d := s.document(c.data, 0)
-	c.documents = []*Document{d}
-	return d
-}
-
-func (d *Document) views() *documentViews {
-	return d.asked.get(func() *documentViews {
-		return &documentViews{
-			yaml:   sync.OnceValue(func() *yaml.Node { return ParseYAML(d.Text) }),
-			beside: sync.OnceValue(func() *yaml.Node { return d.parseBeside() }),
-			tree:   sync.OnceValue(func() *TextTree { return ParseText(d.Text) }),
-			odd:    sync.OnceValue(func() bool { return holdsOddNumber(d.Text) }),
-			lines:  sync.OnceValue(func() []int { return yamlLines(d.Text) }),
-		}
-	})
-}
-
-// YAML returns the root of a YAML document.
-func (d *Document) YAML() *yaml.Node { return d.views().yaml() }
-
-// Tree returns the fields of a text proto.
-func (d *Document) Tree() *TextTree { return d.views().tree() }
-func (d *Document) lines() []int    { return d.views().lines() }
-
-// Odd reports whether the document may hold numbers that Envoy takes for text.
-func (d *Document) Odd() bool { return d.views().odd() }
-
 // Line is line n of the source, from 1.
 func (s *Text) Line(n int) (string, bool) {
 	starts := s.Places().Lines
@@ -244,4 +169,25 @@ func (s *Text) keyIn(name string) string {
 		return "a key"
 	}
 	return fmt.Sprintf("key %q", name)
+}
+
+// lastCounts says what Envoy does with two values of one name.
+func (s *Text) lastCounts() string {
+	if s.reader.ByEnvoy() {
+		return "Envoy uses the last without an error"
+	}
+	return "Envoy would use the last without an error"
+}
+
+// Point is the empty range at a byte offset into the source, span that of a part.
+func (s *Text) Point(offset int) diag.Range { return s.Span(offset, offset) }
+
+// Span returns the range of a part of the text.
+func (s *Text) Span(from, to int) diag.Range {
+	start := s.at(from)
+	if to <= from {
+		return diag.PointAt(start)
+	}
+	end := s.at(to)
+	return diag.Range{Position: start, End: diag.End{EndLine: end.Line, EndColumn: end.Column}}
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// TextMistake is what is wrong at an offset where a text is no text proto; reason is what the
+// TextMistake returns what is wrong at an offset where a text is no text proto; reason is what the
 // parser says.
-func (d *Document) TextMistake(offset int, reason string) *mistake {
+func TextMistake(d *Document, offset int, reason string) *mistake {
 	offset = min(offset, len(d.Text))
 	end := offset + lineLength(d.Text[offset:])
 	if m := notYetText(d.Text, end); m != nil {

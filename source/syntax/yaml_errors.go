@@ -31,7 +31,7 @@ func parserLine(err error) int {
 
 // yamlError says why a document is no YAML that can be taken over. What the
 // parser says is only used where it can't quote a value: that may be a secret.
-func (d *Document) yamlError(err error) diag.List {
+func (d YAMLDocument) yamlError(err error) diag.List {
 	if doubled := d.doubledKeys(); len(doubled) > 0 {
 		return doubled
 	}
@@ -39,7 +39,7 @@ func (d *Document) yamlError(err error) diag.List {
 	starts := d.lines()
 	for _, m := range []*mistake{notYetText(d.Text, starts[min(parserLine(err)+1, len(starts)-1)]), d.ForeignText()} {
 		if m != nil {
-			return diag.List{m.Finding(d)}
+			return diag.List{m.Finding(d.Document)}
 		}
 	}
 	syntax := func(p diag.Range, message, help string) diag.List {
@@ -67,10 +67,10 @@ func (d *Document) yamlError(err error) diag.List {
 		return syntax(d.find(isBadMerge), "a merge key needs a mapping, or a list of mappings", "write its alias: <<: *name")
 	}
 	at := parserLine(err)
-	if m := d.yamlMistake(at + 1); m != nil {
-		return diag.List{m.Finding(d)}
+	if m := yamlMistake(d, at+1); m != nil {
+		return diag.List{m.Finding(d.Document)}
 	}
-	return diag.List{d.inParserWords(reason, at).Finding(d)}
+	return diag.List{d.inParserWords(reason, at).Finding(d.Document)}
 }
 
 // parserWords are sentences for what a YAML parser says, where the search knows no better.
@@ -91,7 +91,7 @@ var parserWords = []struct{ says, message, help string }{
 }
 
 // inParserWords is what the parser says of a line as a mistake.
-func (d *Document) inParserWords(reason string, line int) mistake {
+func (d YAMLDocument) inParserWords(reason string, line int) mistake {
 	r := d.lineSpan(line)
 	for _, w := range parserWords {
 		if strings.Contains(reason, w.says) {
@@ -103,7 +103,7 @@ func (d *Document) inParserWords(reason string, line int) mistake {
 
 // find is the place of the first mapping key or other node of which is says
 // yes; the document's where there is none.
-func (d *Document) find(is func(n *yaml.Node, isKey bool) bool) diag.Range {
+func (d YAMLDocument) find(is func(n *yaml.Node, isKey bool) bool) diag.Range {
 	var look func(*yaml.Node, bool) *yaml.Node
 	look = func(n *yaml.Node, isKey bool) *yaml.Node {
 		if is(n, isKey) {
@@ -163,7 +163,7 @@ func controlCharacter(text []byte) int {
 // doubledKeys finds keys that stand twice in one mapping, and those that a merge
 // key further down would overwrite: which of the two wins differs from parser to
 // parser.
-func (d *Document) doubledKeys() diag.List {
+func (d YAMLDocument) doubledKeys() diag.List {
 	var list diag.List
 	report := func(second, first *yaml.Node, message, help string) {
 		f := d.source.Finding(CodeDuplicateKey, d.NodeRange(second), message, help)
@@ -196,7 +196,7 @@ func (d *Document) doubledKeys() diag.List {
 
 // expandsTooFar reports whether the document's aliases stand for more than
 // MaxBytes. Only a document that can hold an alias at all is looked at.
-func (d *Document) expandsTooFar() bool {
+func (d YAMLDocument) expandsTooFar() bool {
 	if bytes.IndexByte(d.Text, '&') < 0 || bytes.IndexByte(d.Text, '*') < 0 || d.YAML() == nil {
 		return false
 	}
@@ -220,7 +220,7 @@ func (d *Document) expandsTooFar() bool {
 	return size(d.YAML()) > MaxBytes
 }
 
-func (d *Document) tooManyAliases(howFar string) diag.Diagnostic {
+func (d YAMLDocument) tooManyAliases(howFar string) diag.Diagnostic {
 	p := d.find(func(n *yaml.Node, _ bool) bool { return n.Kind == yaml.AliasNode })
 	return d.source.Finding(CodeTooLarge, p, "the aliases of this document expand "+howFar,
 		"write the values out, or alias less deeply")

@@ -44,7 +44,7 @@ type element struct {
 
 // elementWith is the element of a long list that holds the value at a path, as a list of one,
 // and the path in that. A finding must not have the whole text parsed.
-func (d *Document) elementWith(tokens []string) (part *Document, rest []string, ok bool) {
+func (d YAMLDocument) elementWith(tokens []string) (part *Document, rest []string, ok bool) {
 	d.views().lists.Range(func(list, _ any) bool {
 		l := list.(*List)
 		in := l.path
@@ -54,7 +54,7 @@ func (d *Document) elementWith(tokens []string) (part *Document, rest []string, 
 		i, err := strconv.Atoi(tokens[len(in)])
 		if ok = err == nil && i >= 0 && i < l.len(); ok {
 			rest = append([]string{"0"}, tokens[len(in)+1:]...)
-			part = l.element(d, i)
+			part = l.element(d.Document, i)
 		}
 		return false
 	})
@@ -73,9 +73,16 @@ func (l *List) element(d *Document, i int) *Document {
 	return e.doc
 }
 
+// beside is the tree of parseBeside, made once.
+func (d YAMLDocument) beside() *yaml.Node {
+	v := d.views()
+	v.beside.Do(func() { v.beside.root = d.parseBeside() })
+	return v.beside.root
+}
+
 // parseBeside is the tree of a document in which each long list has an empty element alone:
 // all else stands where it stood.
-func (d *Document) parseBeside() *yaml.Node {
+func (d YAMLDocument) parseBeside() *yaml.Node {
 	var text []byte
 	d.views().lists.Range(func(list, _ any) bool {
 		if text == nil {
@@ -124,7 +131,7 @@ func connected(text []byte) bool {
 
 // keyLine is the offset behind the first line that holds nothing but a key at the
 // left margin, -1 where there is none.
-func (d *Document) keyLine(key string) int {
+func (d YAMLDocument) keyLine(key string) int {
 	for pos := 0; ; {
 		at := bytes.Index(d.Text[pos:], []byte(key+":"))
 		if at < 0 {
@@ -152,7 +159,7 @@ func isKey(content []byte, key string) bool {
 // listIn finds the elements of a list from pos on, where the line behind its key
 // begins, which stands in column margin. It is false where that takes a parser, or
 // there are no elements in block style; otherwise the line at end is behind the list.
-func (d *Document) listIn(pos, margin int) (l *List, end int, ok bool) {
+func (d YAMLDocument) listIn(pos, margin int) (l *List, end int, ok bool) {
 	l = &List{}
 	indent := -1
 	for pos < len(d.Text) {
@@ -196,7 +203,7 @@ func isElement(content []byte) bool {
 }
 
 // RootList is the list that a document is, if it is one.
-func (d *Document) RootList() *List {
+func (d YAMLDocument) RootList() *List {
 	for pos := 0; pos < len(d.Text); {
 		size := YAMLLine(d.Text[pos:])
 		line := d.Text[pos : pos+size]
@@ -214,7 +221,7 @@ func (d *Document) RootList() *List {
 }
 
 // ListBehind is the list behind a key of the document, if it has one.
-func (d *Document) ListBehind(key string) Lists {
+func (d YAMLDocument) ListBehind(key string) Lists {
 	pos := d.keyLine(key)
 	if pos < 0 {
 		return nil
@@ -227,7 +234,7 @@ func (d *Document) ListBehind(key string) Lists {
 }
 
 // ListsBelow are lists in the mapping behind a key of the document, by their names.
-func (d *Document) ListsBelow(key string, names []string) Lists {
+func (d YAMLDocument) ListsBelow(key string, names []string) Lists {
 	pos := d.keyLine(key)
 	if pos < 0 {
 		return nil
@@ -273,7 +280,7 @@ func (l *List) IsLong() bool { return l.len() >= longList }
 func (l *List) len() int { return len(l.starts) - 1 }
 
 // without is the document without the elements of lists.
-func (d *Document) without(lists Lists) []byte {
+func (d YAMLDocument) without(lists Lists) []byte {
 	var cuts [][2]int
 	for _, l := range lists {
 		cuts = append(cuts, [2]int{l.starts[0], l.starts[l.len()]})
@@ -289,13 +296,13 @@ func (d *Document) without(lists Lists) []byte {
 }
 
 // MayBeLong reports whether the document may have a long list that can be cut into pieces.
-func (d *Document) MayBeLong() bool {
+func (d YAMLDocument) MayBeLong() bool {
 	return bytes.Count(d.Text, []byte("-")) >= longList && !connected(d.Text)
 }
 
 // Around is what stands around lists.
-func (d *Document) Around(lists Lists) (members map[string]json.RawMessage, ok bool) {
-	text, findings := d.source.document(d.without(lists), 0).ToJSON()
+func (d YAMLDocument) Around(lists Lists) (members map[string]json.RawMessage, ok bool) {
+	text, findings := d.source.document(d.without(lists), 0).AsYAML().ToJSON()
 	if len(findings) > 0 {
 		return nil, false
 	}
@@ -303,22 +310,22 @@ func (d *Document) Around(lists Lists) (members map[string]json.RawMessage, ok b
 }
 
 // Cut has places in the list at a path found in its elements.
-func (d *Document) Cut(path []string, l *List) {
+func (d YAMLDocument) Cut(path []string, l *List) {
 	l.path = path
 	d.views().lists.Store(l, nil)
 }
 
 // Join takes cut back.
-func (d *Document) Join(l *List) { d.views().lists.Delete(l) }
+func (d YAMLDocument) Join(l *List) { d.views().lists.Delete(l) }
 
 // Pieces counts the pieces of a list.
 func (l *List) Pieces() int { return (l.len() + piece - 1) / piece }
 
 // Piece parses one of the pieces of a list: its first element, and all elements. It is not ok where the piece has to be
 // parsed together with the others.
-func (d *Document) Piece(l *List, n int) (first int, items []json.RawMessage, ok bool) {
+func (d YAMLDocument) Piece(l *List, n int) (first int, items []json.RawMessage, ok bool) {
 	from, to := n*piece, min((n+1)*piece, l.len())
-	text, findings := d.source.document(d.Text[l.starts[from]:l.starts[to]], 0).parsed()
+	text, findings := d.source.document(d.Text[l.starts[from]:l.starts[to]], 0).AsYAML().parsed()
 	if len(findings) > 0 {
 		return from, nil, false
 	}

@@ -2,8 +2,6 @@ package syntax
 
 import (
 	"regexp"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // holdsOddNumber reports whether a text may hold a numberToGo, before it is parsed for
@@ -44,26 +42,3 @@ var NumberToGo = regexp.MustCompile(`^[-+]?(?:0o[0-7_]+|0b[01_]+|0x[0-9a-fA-F]*_
 
 // oddNumber finds where one may stand.
 var oddNumber = regexp.MustCompile(`[\s:\[,{-][-+]?(?:0o[0-7]|0b[01]|0x[0-9a-fA-F]*_|[0-9]+_)`)
-
-// NodeAt is the node of the value at a path, or nil.
-func (d *Document) NodeAt(tokens []string) *yaml.Node {
-	f := d.YAMLAt(tokens)
-	if !f.Whole {
-		return nil
-	}
-	return f.Value
-}
-
-// EachScalar calls f for every scalar that is written in the document.
-func (d *Document) EachScalar(f func(*yaml.Node)) {
-	var look func(*yaml.Node)
-	look = func(n *yaml.Node) {
-		if n.Kind == yaml.ScalarNode {
-			f(n)
-		}
-		for _, c := range n.Content {
-			look(c)
-		}
-	}
-	look(d.YAML())
-}

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"xdspub/diag"
 )
@@ -18,18 +17,18 @@ import (
 // Found is what stands at a path of a YAML document, or as near to that as the document
 // goes.
 type Found struct {
-	In         *Document  // the document, or the element of a long list in it
-	key, Value *yaml.Node // key is nil for the document and for an element of a list
-	Whole      bool       // the path leads there
-	Shared     bool       // through an alias or a merge key: other paths lead there too
+	In         YAMLDocument // the document, or the element of a long list in it
+	key, Value *yaml.Node   // key is nil for the document and for an element of a list
+	Whole      bool         // the path leads there
+	Shared     bool         // through an alias or a merge key: other paths lead there too
 }
 
 // YAMLAt follows a path, through aliases and merge keys.
-func (d *Document) YAMLAt(tokens []string) Found {
+func (d YAMLDocument) YAMLAt(tokens []string) Found {
 	if element, rest, ok := d.elementWith(tokens); ok {
-		return element.YAMLAt(rest)
+		return element.AsYAML().YAMLAt(rest)
 	}
-	f := Found{In: d, Value: d.views().beside()}
+	f := Found{In: d, Value: d.beside()}
 	if f.Value == nil {
 		return f
 	}
@@ -48,7 +47,7 @@ func (d *Document) YAMLAt(tokens []string) Found {
 
 // rangeYAML finds what rangeOf does. A block on the lines below its key is found
 // at the key: there a person looks for it.
-func (d *Document) rangeYAML(tokens []string, key bool) diag.Range {
+func (d YAMLDocument) rangeYAML(tokens []string, key bool) diag.Range {
 	f := d.YAMLAt(tokens)
 	if f.Value == nil {
 		return d.Point(0)
@@ -60,7 +59,7 @@ func (d *Document) rangeYAML(tokens []string, key bool) diag.Range {
 	return f.In.NodeRange(at)
 }
 
-func (d *Document) literalYAML(tokens []string, key bool) (l Literal, ok bool) {
+func (d YAMLDocument) literalYAML(tokens []string, key bool) (l Literal, ok bool) {
 	f := d.YAMLAt(tokens)
 	if last := len(tokens) - 1; !f.Whole && last >= 0 && tokens[last] == typeURL {
 		f = d.YAMLAt(append(tokens[:last:last], "@type"))
@@ -79,15 +78,15 @@ func (d *Document) literalYAML(tokens []string, key bool) (l Literal, ok bool) {
 }
 
 // NodeRange is where a node stands in the file.
-func (d *Document) NodeRange(n *yaml.Node) diag.Range { return d.Span(d.nodeSpan(n)) }
+func (d YAMLDocument) NodeRange(n *yaml.Node) diag.Range { return d.Span(d.nodeSpan(n)) }
 
-func (d *Document) nodeSpan(n *yaml.Node) Span {
+func (d YAMLDocument) nodeSpan(n *yaml.Node) Span {
 	from := d.nodeOffset(n)
 	return Span{from, max(from, d.endOf(n))}
 }
 
 // nodeOffset is where a node begins: the parser counts lines, and characters in them.
-func (d *Document) nodeOffset(n *yaml.Node) int {
+func (d YAMLDocument) nodeOffset(n *yaml.Node) int {
 	starts := d.lines()
 	if n.Line > len(starts) {
 		return len(d.Text)
@@ -99,7 +98,7 @@ func (d *Document) nodeOffset(n *yaml.Node) int {
 
 // endOf is the offset behind a node. The parser keeps no ends: that of a mapping is the end of
 // its last value, and brackets behind it.
-func (d *Document) endOf(n *yaml.Node) int {
+func (d YAMLDocument) endOf(n *yaml.Node) int {
 	from := d.nodeOffset(n)
 	start := from + propertiesOf(d.Text[from:])
 	rest := d.Text[start:]
@@ -214,7 +213,7 @@ func startsWithType(n *yaml.Node) bool {
 const manyKeys = 100
 
 // child is that of a node, found with the index of a long mapping.
-func (d *Document) child(n *yaml.Node, token string) (key, value *yaml.Node) {
+func (d YAMLDocument) child(n *yaml.Node, token string) (key, value *yaml.Node) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -266,54 +265,11 @@ func child(n *yaml.Node, token string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-func exactly(key, name string) bool { return key == name }
-
-// SameField compares a key of the source with a proto name: protojson takes
-// snake_case and lowerCamelCase.
-func SameField(key, name string) bool {
-	return strings.EqualFold(strings.ReplaceAll(key, "_", ""), strings.ReplaceAll(name, "_", ""))
-}
-
-// keyText is the text that a key has in JSON: there a bare yes is "true".
-func keyText(k *yaml.Node) string {
-	if k.Kind == yaml.AliasNode {
-		k = k.Alias
+// NodeAt is the node of the value at a path, or nil.
+func (d YAMLDocument) NodeAt(tokens []string) *yaml.Node {
+	f := d.YAMLAt(tokens)
+	if !f.Whole {
+		return nil
 	}
-	if k.Kind != yaml.ScalarNode || k.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 || !readsAsOther(k.Value) {
-		return k.Value
-	}
-	json, err := sigsyaml.YAMLToJSON([]byte(k.Value))
-	if err != nil {
-		return k.Value
-	}
-	return strings.Trim(string(json), `"`)
-}
-
-// readsAsOther reports whether a bare key may be read as a number or a boolean.
-func readsAsOther(text string) bool {
-	if text == "" {
-		return false
-	}
-	switch strings.ToLower(text) {
-	case "y", "n", "yes", "no", "on", "off", "true", "false":
-		return true
-	}
-	return strings.IndexByte("0123456789+-.", text[0]) >= 0
-}
-
-// mergedInto is the mappings that the merge keys of a mapping name, in the order
-// in which they win.
-func mergedInto(n *yaml.Node) []*yaml.Node {
-	var merged []*yaml.Node
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if !IsMerge(n.Content[i]) {
-			continue
-		}
-		if v := n.Content[i+1]; v.Kind == yaml.SequenceNode {
-			merged = append(merged, v.Content...)
-		} else {
-			merged = append(merged, v)
-		}
-	}
-	return merged
+	return f.Value
 }

@@ -118,8 +118,6 @@ func (p *plain) add(n plainNode) int32 {
 	return int32(len(p.nodes) - 1)
 }
 
-func isItem(line []byte) bool { return line[0] == '-' && (len(line) == 1 || line[1] == ' ') }
-
 // block parses the mapping or list whose first line is the next one, in column indent.
 func (p *plain) block(indent, depth int) (int32, bool) {
 	if depth > maxPlain {
@@ -288,9 +286,6 @@ func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int32, rest 
 		}
 	}
 }
-
-// closing is the bracket that ends what kind begins, a {, [ or <: in ASCII, it stands two behind it.
-func closing(kind byte) byte { return kind + 2 }
 
 // cutKey cuts the key off that a text begins with, and what stands between it and its value.
 func cutKey(text []byte) (key, rest []byte, ok bool) {

@@ -3,7 +3,6 @@ package syntax
 import (
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,49 +27,6 @@ func IsText(n *yaml.Node) bool {
 		return err != nil
 	}
 	return !yamlBoolean.MatchString(n.Value) && !yamlNull.MatchString(n.Value)
-}
-
-// ReadByEnvoy is a YAML document as Envoy has it, for one that is more than JSON can
-// say: without keys that it ignores, the last of equal keys, and text for what is no
-// number to Envoy. It is false
-// where that can't be told.
-func (d *Document) ReadByEnvoy() ([]byte, bool) {
-	root := d.YAML()
-	if root == nil || d.expandsTooFar() {
-		return nil, false
-	}
-	ok := true
-	var write func(n *yaml.Node) jsontext.Value
-	write = func(n *yaml.Node) jsontext.Value {
-		switch n.Kind {
-		case yaml.AliasNode:
-			return write(n.Alias)
-		case yaml.SequenceNode:
-			out := []byte{'['}
-			for i, c := range n.Content {
-				if i > 0 {
-					out = append(out, ',')
-				}
-				out = append(out, write(c)...)
-			}
-			return append(out, ']')
-		case yaml.MappingNode:
-			var members []Entry
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				if isIgnored(n.Content[i]) {
-					continue
-				}
-				ok = ok && n.Content[i].Kind == yaml.ScalarNode && !IsMerge(n.Content[i])
-				name := keyText(n.Content[i])
-				members = slices.DeleteFunc(members, func(m Entry) bool { return m.Name == name })
-				members = append(members, Entry{name, write(n.Content[i+1])})
-			}
-			return WriteObject(members)
-		}
-		return scalar(n)
-	}
-	text := write(root)
-	return text, ok
 }
 
 // scalar is a scalar of YAML as Envoy reads it.

@@ -41,8 +41,8 @@ type yamlBlock struct {
 
 // yamlMistake is the first mistake in the text up to a line, counted from 1. It is nil where the
 // search knows none.
-func (d *Document) yamlMistake(before int) *mistake {
-	s := yamlSearch{doc: d, text: d.Text, starts: d.lines()}
+func yamlMistake(d YAMLDocument, before int) *mistake {
+	s := yamlSearch{doc: d.Document, text: d.Text, starts: d.lines()}
 	for s.line < min(before, len(s.starts)-1) && !s.lost {
 		if m := s.entry(); m != nil {
 			return m

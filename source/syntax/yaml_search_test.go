@@ -27,7 +27,7 @@ func TestSearchLongLine(t *testing.T) {
 	} {
 		var s Text
 		s.Init("a.yaml", YAML, []byte(tt.text), anybody{})
-		m := s.document(s.Data(), 0).yamlMistake(2)
+		m := yamlMistake(s.document(s.Data(), 0).AsYAML(), 2)
 		if m == nil || !strings.HasPrefix(m.Message, tt.want) {
 			t.Errorf("%s: %+v, want %s", what, m, tt.want)
 		}
