@@ -1,8 +1,6 @@
 package publish
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -219,12 +217,6 @@ func (p Plan) change(known *Reader) map[string]*Published {
 		}
 	}
 	return change
-}
-
-// sum is short: it detects an edit by hand, and no forgery.
-func sum(data []byte) string {
-	h := sha256.Sum256(data)
-	return hex.EncodeToString(h[:16])
 }
 
 // Drifted lists the published files in the directory out that were edited by hand, replaced

@@ -1,14 +1,8 @@
 package publish
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"slices"
-	"syscall"
-	"time"
 )
 
 // anyGroup stands where the group of a secret is not looked at.
@@ -81,75 +75,4 @@ func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (
 	slices.Reverse(steps)
 	p.Steps = steps
 	return p, nil
-}
-
-// isOut reports whether f is out as it should be. It fails when f can't go out.
-func (r *Reader) isOut(root folder, f File, gid int, asked links) (bool, error) {
-	if out, known := r.foundOut(root, f, asked); known {
-		return out, nil
-	}
-	return r.look(root, f, gid)
-}
-
-// look is isOut by what is on disk. It keeps what it finds.
-func (r *Reader) look(root folder, f File, gid int) (bool, error) {
-	in, err := root.folder(path.Dir(f.Path))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	defer in.Close()
-	folder, err := in.info()
-	if err != nil {
-		return false, err
-	}
-	// A folder that Envoy could not enter, or all could, is mended along with its
-	// file: Envoy needs the rename to look again.
-	mended := folder.Mode.Perm() != f.folderMode() || wrongGroup(folder, f.Secret, gid)
-	now := time.Now()
-	info, ok, err := holds(in, path.Base(f.Path), f, gid)
-	if ok = ok && !mended; ok && err == nil {
-		r.settled[f.Path] = settledFile{f, folder, info, info.Settled(now), sum(f.Data), r.looks}
-	}
-	return ok, err
-}
-
-// holds reports whether name is a regular file with the bytes and the mode of f, and what
-// else is known of it.
-func holds(in folder, name string, f File, gid int) (Info, bool, error) {
-	info, err := in.lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return info, false, nil
-	case err != nil:
-		return info, false, err
-	case info.Mode.IsDir():
-		return info, false, in.failed("rename", name, syscall.EISDIR)
-	case info.Mode != f.mode() || info.Size() != int64(len(f.Data)) || wrongGroup(info, f.Secret, gid):
-		return info, false, nil // a link or a pipe has another mode too: it is never opened
-	}
-	data, info, err := in.readHere(name, info.Size())
-	return info, err == nil && bytes.Equal(data, f.Data), err
-}
-
-// removable reports whether there is a file to unlink.
-func removable(root folder, file string) (bool, error) {
-	in, name, err := root.split(file)
-	if err == nil {
-		defer in.Close()
-		var info Info
-		if info, err = in.lstat(name); err == nil && info.Mode.IsDir() {
-			err = in.failed("remove", name, syscall.EISDIR)
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func wrongGroup(info Info, secret bool, gid int) bool {
-	return secret && gid != anyGroup && info.group != gid
 }

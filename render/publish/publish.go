@@ -165,47 +165,6 @@ func (d *Dir) refreshRecord(files PublishedFiles, in *Intent) (PublishedFiles, e
 	return files.with(change), nil
 }
 
-// records returns our own files around the steps of p: before them the intent and the
-// manifest for their time, after them the manifest of p. It leaves out a manifest that
-// equals the one on disk.
-func (p Plan) records(prev Manifest, in Intent) (before, after []File, err error) {
-	last, err := p.Manifest.file()
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(p.Steps) > 0 || !p.Manifest.same(prev) {
-		after = []File{last}
-	}
-	if len(p.Steps) == 0 {
-		return nil, after, nil
-	}
-	in.Record = sum(last.Data)
-	first, err := recordFile(intentPath, in)
-	if err != nil {
-		return nil, nil, err
-	}
-	before = []File{first}
-	if m := p.Manifest.during(prev); !m.same(prev) {
-		f, err := m.file()
-		if err != nil {
-			return nil, nil, err
-		}
-		before = append(before, f)
-	}
-	return before, after, nil
-}
-
-// fold gives the record of p a base of its own where it would hold too many changes, and returns
-// that base as a file.
-func (d *Dir) fold(p *Plan) ([]File, error) {
-	if len(p.Manifest.Files.changed) <= d.maxChanged {
-		return nil, nil
-	}
-	files, base := p.Manifest.Files.folded()
-	p.Manifest.Files = files
-	return []File{base}, d.ensureFolder(basesPath, 0o700, anyGroup)
-}
-
 // prepared is a plan of which all is staged that it writes.
 type prepared struct {
 	Plan

@@ -275,3 +275,14 @@ func (b *base) read(root folder) (whole bool, err error) {
 	b.files = is.Files
 	return true, nil
 }
+
+// fold gives the record of p a base of its own where it would hold too many changes, and returns
+// that base as a file.
+func (d *Dir) fold(p *Plan) ([]File, error) {
+	if len(p.Manifest.Files.changed) <= d.maxChanged {
+		return nil, nil
+	}
+	files, base := p.Manifest.Files.folded()
+	p.Manifest.Files = files
+	return []File{base}, d.ensureFolder(basesPath, 0o700, anyGroup)
+}

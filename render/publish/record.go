@@ -95,3 +95,33 @@ func (d *Dir) record(ready []staged) error {
 	}
 	return nil
 }
+
+// records returns our own files around the steps of p: before them the intent and the
+// manifest for their time, after them the manifest of p. It leaves out a manifest that
+// equals the one on disk.
+func (p Plan) records(prev Manifest, in Intent) (before, after []File, err error) {
+	last, err := p.Manifest.file()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(p.Steps) > 0 || !p.Manifest.same(prev) {
+		after = []File{last}
+	}
+	if len(p.Steps) == 0 {
+		return nil, after, nil
+	}
+	in.Record = sum(last.Data)
+	first, err := recordFile(intentPath, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	before = []File{first}
+	if m := p.Manifest.during(prev); !m.same(prev) {
+		f, err := m.file()
+		if err != nil {
+			return nil, nil, err
+		}
+		before = append(before, f)
+	}
+	return before, after, nil
+}
