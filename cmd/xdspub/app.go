@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/render/published"
@@ -59,13 +60,12 @@ func usagef(format string, args ...any) error {
 
 // run runs the whole program, and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	dropEmptyVariables()
 	app := newApp(stdout, stderr)
 	if len(args) > 1 && args[1] == completeWord {
 		return completed(app, args[2:])
 	}
 	warnMisspelt(stderr, app.Commands)
-	args, err := flagsFirst(app, args)
+	args, err := readCommandLine(app, args)
 	if err == nil {
 		err = app.Run(args)
 	}
@@ -80,12 +80,13 @@ func said(err error, stderr io.Writer) int {
 	status := exitFailed
 	var e *exit
 	var usage *published.UsageError
+	var set *settings.UsageError
 	switch {
 	case errors.As(err, &e):
 		if status = e.status; e.err == nil {
 			return status
 		}
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &set):
 		status = exitUsage
 	}
 	fmt.Fprintf(stderr, "xdspub: %s\n", printable(err))
@@ -163,18 +164,17 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 }
 
 // newLogger returns the log of a command: with --quiet, of warnings and errors alone.
-func newLogger(c *cli.Context) (*event.Log, error) {
+func newLogger(c *call) (*event.Log, error) {
 	level := slog.LevelInfo
-	if c.Bool("quiet") {
+	if c.Quiet.Value {
 		level = slog.LevelWarn
 	}
 	o := &slog.HandlerOptions{Level: level}
-	switch format := c.String("log-format"); format {
-	case "text":
-		return event.New(slog.NewTextHandler(c.App.ErrWriter, o)), nil
-	case "json":
-		return event.New(slog.NewJSONHandler(c.App.ErrWriter, o)), nil
-	default:
-		return nil, values{c: c}.invalid("log-format", format, oneOf(textOrJSON, format))
+	if err := c.LogFormat.Check(); err != nil {
+		return nil, err
 	}
+	if c.LogFormat.Value == "json" {
+		return event.New(slog.NewJSONHandler(c.App.ErrWriter, o)), nil
+	}
+	return event.New(slog.NewTextHandler(c.App.ErrWriter, o)), nil
 }

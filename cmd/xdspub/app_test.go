@@ -32,7 +32,7 @@ func flagsAreTried(t *testing.T, prefix string, commands []*cli.Command) {
 			if !strings.Contains(string(script), "--"+f.Names()[0]+" ") {
 				t.Errorf("%s --%s is not tried", c.Name, f.Names()[0])
 			}
-			if d, ok := f.(cli.DocGenerationFlag); !ok || d.GetUsage() == "" {
+			if usageOf(f) == "" {
 				t.Errorf("%s --%s has no usage", c.Name, f.Names()[0])
 			}
 		}

@@ -7,20 +7,23 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/diag"
+	"xdspub/cmd/settings"
 )
 
-// givenFlag is a flag of the command line with its value.
-type givenFlag struct{ name, value string }
+// commandLine is the command line of a command.
+type commandLine struct {
+	app     *cli.App
+	command *cli.Command
+	see     string // how to get the help
+	given   []settings.Given
+	args    []string // without options
+	help    string   // --help, as it is written; empty if it is not among the options
+}
 
-// givenFlags is the key under which the metadata of an app have all given flags of the command in
-// their order: the library tells only that of each flag's own values.
-const givenFlags = "flags"
-
-// flagsFirst moves flags before arguments, and looks at each flag and each variable of the
-// command. The library stops at the first argument and would take every flag behind it for one
+// readCommandLine takes the options out of a command line, and has the app know the settings of the command that the options
+// and the environment give. The library stops at the first argument and would take every flag behind it for one
 // more; the command line allows both orders.
-func flagsFirst(app *cli.App, args []string) ([]string, error) {
+func readCommandLine(app *cli.App, args []string) ([]string, error) {
 	commands, at := app.Commands, 1
 	var command *cli.Command
 	for at < len(args) {
@@ -37,49 +40,70 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if command == nil || len(command.Subcommands) > 0 {
 		return args, nil
 	}
-	see := helpFor(strings.Join(args[1:at], " "))
-	flags, rest := args[:at:at], []string(nil)
-	var inOrder []givenFlag
-	for i := at; i < len(args); i++ {
-		arg := args[i]
-		f := findFlag(command, arg)
-		_, isBool := f.(*cli.BoolFlag)
-		_, text, assigned := strings.Cut(arg, "=")
-		switch {
-		case arg == "--":
-			rest = append(rest, args[i+1:]...)
-			i = len(args)
-			continue
-		case !isFlag(arg):
-			rest = append(rest, arg)
-			continue
-		case f == nil:
-			return nil, unknownFlag(app, command, arg, see)
-		case f == cli.HelpFlag:
-			return append(flags, arg), nil // the library would ask for help on the arguments
-		case isBool && !assigned:
-			text = "true"
-			flags = append(flags, arg)
-		case assigned:
-			flags = append(flags, arg)
-		case i+1 == len(args) || args[i+1] == "--":
-			return nil, usagef("%s needs a value: see %s", arg, see)
-		case isFlag(args[i+1]) && findFlag(command, args[i+1]) != nil:
-			// The library would take the flag for the value: with an empty variable
-			// in a script, render --out $OUT --dry-run would write into ./--dry-run.
-			return nil, usagef("%s needs a value, and %s is a flag: see %s", arg, args[i+1], see)
-		default:
-			i++
-			text = args[i]
-			flags = append(flags, arg, text)
-		}
-		if _, err := parse(f, text); err != nil {
-			return nil, usagef("invalid --%s %q: %v", f.Names()[0], text, err)
-		}
-		inOrder = append(inOrder, givenFlag{f.Names()[0], text})
+	line := commandLine{app: app, command: command, see: helpFor(strings.Join(args[1:at], " "))}
+	if err := line.read(args[at:]); err != nil {
+		return nil, err
 	}
-	app.Metadata[givenFlags] = inOrder
-	return append(append(flags, "--"), rest...), checkVariables(command)
+	names := args[:at:at]
+	if line.help != "" {
+		return append(names, line.help), nil // the library would ask for help on the arguments
+	}
+	s, err := settings.New(rowsOf(command), line.given)
+	app.Metadata[settingsKey] = s
+	return append(append(names, "--"), line.args...), err
+}
+
+// read reads words up to --help.
+func (l *commandLine) read(words []string) error {
+	for len(words) > 0 && l.help == "" {
+		word := words[0]
+		switch {
+		case word == "--":
+			l.args = append(l.args, words[1:]...)
+			return nil
+		case !isFlag(word):
+			l.args, words = append(l.args, word), words[1:]
+			continue
+		}
+		n, err := l.option(words)
+		if err != nil {
+			return err
+		}
+		words = words[n:]
+	}
+	return nil
+}
+
+// option reads the option that words begin with. It returns how many words that takes.
+func (l *commandLine) option(words []string) (n int, err error) {
+	f := findFlag(l.command, words[0])
+	if f == cli.HelpFlag {
+		l.help = words[0]
+		return 1, nil
+	}
+	o, known := f.(option)
+	if !known {
+		return 0, unknownFlag(l.app, l.command, words[0], l.see)
+	}
+	n = 1
+	_, text, assigned := strings.Cut(words[0], "=")
+	switch {
+	case assigned:
+	case !o.TakesValue():
+		text = "true"
+	case len(words) == 1 || words[1] == "--":
+		return 0, usagef("%s needs a value: see %s", words[0], l.see)
+	case isFlag(words[1]) && findFlag(l.command, words[1]) != nil:
+		// With an empty variable in a script, render --out $OUT --dry-run would write into ./--dry-run.
+		return 0, usagef("%s needs a value, and %s is a flag: see %s", words[0], words[1], l.see)
+	default:
+		n, text = 2, words[1]
+	}
+	if err := o.Parse(text); err != nil {
+		return 0, usagef("invalid --%s %q: %v", o.Name(), text, err)
+	}
+	l.given = append(l.given, settings.Given{Row: o.Row, Text: text})
+	return n, nil
 }
 
 // checkGlobalFlag returns an error where a flag before the command is none of the program's.
@@ -92,7 +116,7 @@ func checkGlobalFlag(app *cli.App, arg string) error {
 	if of := commandsWith(app, arg); len(of) > 0 {
 		return usagef("%s is an option of a command, and goes after it: write xdspub %s %s …", arg, of[0], arg)
 	}
-	if meant := nearest(flagNames(app.Flags), flagName(arg)); meant != "" {
+	if meant := settings.Nearest(flagNames(app.Flags), flagName(arg)); meant != "" {
 		return usagef("unknown flag %s: did you mean --%s? see xdspub --help", arg, meant)
 	}
 	return usagef("unknown flag %s: see xdspub --help", arg)
@@ -156,7 +180,7 @@ func unknownFlag(app *cli.App, c *cli.Command, arg, see string) error {
 	name := flagName(arg)
 	names := flagNames(c.Flags)
 	has := func(name string) bool { return slices.Contains(names, name) }
-	meant := nearest(names, name)
+	meant := settings.Nearest(names, name)
 	if i := slices.IndexFunc(otherWords[strings.ToLower(name)], has); i >= 0 {
 		meant = otherWords[strings.ToLower(name)][i]
 	}
@@ -175,28 +199,14 @@ func unknownCommand(commands []*cli.Command, names []string) error {
 	for _, c := range commands {
 		known = append(known, c.Names()...)
 	}
-	if meant := nearest(known, names[len(names)-1]); meant != "" {
+	if meant := settings.Nearest(known, names[len(names)-1]); meant != "" {
 		return usagef("unknown command %q: did you mean %s? see xdspub help", strings.Join(names, " "), meant)
 	}
 	return usagef("unknown command %q: see xdspub help", strings.Join(names, " "))
 }
 
-// nearest returns the one of names that a word was likely meant for, or "": one that differs by
-// a letter or two, in capitals or in how its parts are joined, or the only one that it begins.
-func nearest(names []string, word string) string {
-	plain := strings.ReplaceAll(strings.ToLower(word), "_", "-")
-	if slices.Contains(names, plain) {
-		return plain
-	}
-	begun := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return len(plain) < 2 || !strings.HasPrefix(name, plain) })
-	if len(begun) == 1 {
-		return begun[0]
-	}
-	return diag.NewCandidates(names).Nearest(plain)
-}
-
 // oneArgument returns the only argument of a command.
-func oneArgument(c *cli.Context, name string) (string, error) {
+func oneArgument(c *call, name string) (string, error) {
 	switch {
 	case c.NArg() != 1:
 		given := "none is given"
@@ -208,15 +218,4 @@ func oneArgument(c *cli.Context, name string) (string, error) {
 		return "", usagef("%s is empty", name)
 	}
 	return c.Args().First(), nil
-}
-
-// oneOf says which values would do in place of another one, and which of them it may have been
-// meant for: none where that is not given.
-func oneOf(names []string, given string) string {
-	last := len(names) - 1
-	all := fmt.Sprintf("use %s or %s", strings.Join(names[:last], ", "), names[last])
-	if meant := nearest(names, given); meant != "" {
-		return fmt.Sprintf("did you mean %s? %s", meant, all)
-	}
-	return all
 }

@@ -4,21 +4,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/report"
 	"xdspub/report/baseline"
 )
-
-// baselineFlags have no variables: a file is for one call.
-func baselineFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.PathFlag{Category: groupPrint, Name: "baseline", Usage: "leave out the findings that `FILE` has, as --write-baseline has written it: they neither show nor count"},
-		&cli.PathFlag{Category: groupPrint, Name: "write-baseline", Usage: "write all findings to `FILE`, for --baseline, instead of printing them"},
-	}
-}
 
 // known are the findings that --baseline or --write-baseline take from the others.
 type known struct {
@@ -29,17 +19,17 @@ type known struct {
 }
 
 // readKnown reads the file of --baseline.
-func readKnown(c *cli.Context) (*known, error) {
-	if c.IsSet("baseline") && c.IsSet("write-baseline") {
+func readKnown(c *call) (*known, error) {
+	if c.Baseline.Given() && c.WriteBaseline.Given() {
 		return nil, usagef("--write-baseline writes all findings: leave --baseline out")
 	}
 	root, err := repositoryRoot()
 	if err != nil {
 		return nil, err
 	}
-	k := &known{root: root, write: c.Path("write-baseline")}
-	if c.IsSet("baseline") {
-		k.read, err = baseline.Read(c.Path("baseline"))
+	k := &known{root: root, write: c.WriteBaseline.Value}
+	if c.Baseline.Given() {
+		k.read, err = baseline.Read(c.Baseline.Value)
 	}
 	return k, err
 }
@@ -56,7 +46,7 @@ func (k *known) leaveOut(checked *check.Result) {
 }
 
 // finish writes the file of --write-baseline, or says what --baseline has left out of some paths.
-func (k *known) finish(c *cli.Context) error {
+func (k *known) finish(c *call) error {
 	if k.write != "" {
 		n := 0
 		for _, list := range k.lists {
@@ -68,7 +58,7 @@ func (k *known) finish(c *cli.Context) error {
 		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s has %s now\n", k.write, diag.Count(n, "finding"))
 		return nil
 	}
-	if k.read == nil || c.Bool("quiet") {
+	if k.read == nil || c.Quiet.Value {
 		return nil
 	}
 	var paths []string
@@ -80,7 +70,7 @@ func (k *known) finish(c *cli.Context) error {
 		paths = append(paths, below)
 	}
 	if gone := k.read.Gone(paths); gone > 0 {
-		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s of %s not found any more: --write-baseline %[2]s leaves them out\n", diag.Count(gone, "finding"), c.Path("baseline"))
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s of %s not found any more: --write-baseline %[2]s leaves them out\n", diag.Count(gone, "finding"), c.Baseline.Value)
 	}
 	return nil
 }

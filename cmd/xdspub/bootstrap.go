@@ -1,9 +1,9 @@
 package main
 
 import (
-	"os"
-
 	"github.com/urfave/cli/v2"
+
+	"xdspub/cmd/settings"
 )
 
 func bootstrapCommand() *cli.Command {
@@ -11,27 +11,28 @@ func bootstrapCommand() *cli.Command {
 		Name:        "bootstrap",
 		Usage:       "write a bootstrap for a client of what is published or served",
 		Subcommands: []*cli.Command{bootstrapEnvoyCommand(), bootstrapGRPCCommand()},
-		Action: func(c *cli.Context) error {
+		Action: action(func(c *call) error {
 			if c.Args().Present() {
-				return usagef("unknown client %q: %s", c.Args().First(), oneOf([]string{"envoy", "grpc"}, c.Args().First()))
+				return usagef("unknown client %q: %s", c.Args().First(), settings.OneOf([]string{"envoy", "grpc"}, c.Args().First()))
 			}
 			return usagef("bootstrap needs a client, envoy or grpc: see %s", helpFor("bootstrap"))
-		},
+		}),
 	}
 }
 
 // noSourceFlags refuses flags about a source tree where none is given. A variable that is set for
 // another command does no harm.
-func noSourceFlags(c *cli.Context) error {
+func noSourceFlags(c *call) error {
 	if c.Args().Present() {
 		return nil
 	}
-	for _, name := range flagNames(sourceFlags()) {
-		if name == "descriptor-set" && c.IsSet("from") {
-			continue // it is for that, too
-		}
-		if c.IsSet(name) && os.Getenv(env(name)[0]) == "" {
-			return usagef("--%s is for SRC, a source tree, and none is given", name)
+	of := *c.Settings
+	if of.From.Given() {
+		of.DescriptorSet = settings.Value[[]string]{} // it is for that, too
+	}
+	for _, r := range settings.Source() {
+		if r.Origin(&of).OnlyOnLine() {
+			return usagef("--%s is for SRC, a source tree, and none is given", r.Name())
 		}
 	}
 	return nil

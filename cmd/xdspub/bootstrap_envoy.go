@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/internal/addr"
 	"xdspub/render"
@@ -43,59 +44,16 @@ Examples:
     --tls-cert edge.pem --tls-key edge.key --output /etc/envoy/envoy.yaml config/
 
 Exit status: 0 written, 1 errors in the bootstrap or in SRC, 2 wrong usage, 3 could not run.`,
-		Flags:  bootstrapEnvoyFlags(),
-		Action: bootstrapEnvoy,
+		Flags:  options(settings.BootstrapEnvoy()),
+		Action: action(bootstrapEnvoy),
 	}
 }
 
-func bootstrapEnvoyFlags() []cli.Flag {
-	return append(sourceFlags(),
-		targetFlag(),
-		&cli.StringFlag{Category: groupResources, Name: "transport", EnvVars: env("transport"), Value: string(bootstrap.File), Usage: "how resources come: `" + strings.Join(transportNames(), "|") + "`; all but file come from xdspub serve"},
-		&cli.PathFlag{Category: groupResources, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required for files)"},
-		&cli.StringFlag{Category: groupResources, Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it (default: as it was published)"},
-		&cli.StringFlag{Category: groupResources, Name: "format", EnvVars: env("format"), Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
-		pollIntervalFlag(groupResources, "have Envoy read the files that the bootstrap names every `TIME`, for file systems without events; give render or watch the same for all others"),
-		&cli.StringFlag{Category: groupResources, Name: "server", EnvVars: env("server"), Usage: "`ADDR` of the server, HOST:PORT or unix:PATH: one of --grpc, or for rest of --http, as Envoy sees it (required but for files)"},
-		&cli.StringFlag{Category: groupResources, Name: "xds-cluster", EnvVars: env("xds-cluster"), Value: bootstrap.DefaultCluster, Usage: "`NAME` of the cluster that leads to the server, as serve has it"},
-		&cli.PathFlag{Category: groupResources, Name: "tls-ca", Usage: "connect by TLS: certificates that sign that of the server, a `FILE` in PEM; needs --output, beside which the files are written by which Envoy reads certificates again when they change"},
-		&cli.StringFlag{Category: groupResources, Name: "tls-server-name", Usage: "`NAME` in the certificate of the server (default: the host of --server)"},
-		&cli.PathFlag{Category: groupResources, Name: "tls-cert", Usage: "certificate chain of this Envoy, a `FILE` in PEM, for a server with --client-ca"},
-		&cli.PathFlag{Category: groupResources, Name: "tls-key", Usage: "private key of --tls-cert, a `FILE` in PEM"},
-		&cli.StringFlag{Category: groupNode, Name: "node-id", EnvVars: env("node-id"), Value: "envoy", Usage: "node `ID` of this Envoy"},
-		&cli.StringFlag{Category: groupNode, Name: "node-cluster", EnvVars: env("node-cluster"), Value: "envoy", Usage: "node cluster `NAME` of this Envoy"},
-		&cli.StringFlag{Category: groupNode, Name: "node-locality", EnvVars: env("node-locality"), Usage: "where this Envoy runs: `REGION[/ZONE[/SUB-ZONE]]`"},
-		&cli.StringSliceFlag{Category: groupNode, Name: "node-metadata", EnvVars: env("node-metadata"), Usage: "tell servers `KEY=VALUE` of this Envoy, a text"},
-		&cli.StringFlag{Category: groupNode, Name: "admin", EnvVars: env("admin"), Value: "127.0.0.1:9901", Usage: "Envoy's admin address, `IP:PORT` or unix:PATH"},
-		&cli.StringFlag{Category: groupNode, Name: "admin-paths", EnvVars: env("admin-paths"), Value: adminPaths[0], Usage: "paths that the admin interface answers: `" + strings.Join(adminPaths, "|") + "`; needed: /ready, /server_info and what xdspub asks of /stats and /config_dump, all else is 403 (Envoy 1.37 and newer)"},
-		&cli.StringSliceFlag{Category: groupNode, Name: "stats-tag", EnvVars: env("stats-tag"), Usage: "give all statistics the tag `NAME=VALUE`"},
-		&cli.IntFlag{Category: groupNode, Name: "max-connections", EnvVars: env("max-connections"), Usage: "let clients have `N` connections at most, all listeners together; the admin address stays open", DefaultText: "no limit"},
-		&cli.StringFlag{Category: groupNode, Name: "max-heap", EnvVars: env("max-heap"), Usage: "keep Envoy's memory below `SIZE`, such as 512MiB or 2GiB: at 95% it gives back what is free, at 98% it answers new requests with 503 (default: no limit)"},
-		&cli.PathFlag{Category: groupNode, Name: "from", EnvVars: env("from"), Usage: "add to the bootstrap in `FILE`, YAML or JSON: all of it stays, comments too; what contradicts it is an error"},
-		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
-		// No variable: a program is named where it is started.
-		&cli.PathFlag{Category: groupPrint, Name: "envoy", Usage: "write nothing that this Envoy, a program `FILE` or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there, and Lua code in it runs"},
-		maxFindingsFlag(),
-		colorFlag(),
-	)
-}
-
-// adminPaths are the values of --admin-paths.
-var adminPaths = []string{"all", "needed"}
-
-func transportNames() (names []string) {
-	for _, t := range bootstrap.Transports {
-		names = append(names, string(t))
-	}
-	return names
-}
-
-func bootstrapEnvoy(c *cli.Context) error {
+func bootstrapEnvoy(c *call) error {
 	if err := noSourceFlags(c); err != nil {
 		return err
 	}
-	v := values{c: c}
-	o, err := envoyOptions(v)
+	o, err := envoyOptions(c)
 	if err != nil {
 		return err
 	}
@@ -106,7 +64,7 @@ func bootstrapEnvoy(c *cli.Context) error {
 	if o.Transport == bootstrap.File {
 		err = readFiles(c, &o)
 	} else {
-		err = connect(v, &o)
+		err = connect(c, &o)
 	}
 	if err != nil {
 		return err
@@ -124,17 +82,17 @@ func bootstrapEnvoy(c *cli.Context) error {
 
 // readBase reads the file of --from, nil where there is none. What it sets wins over the defaults of
 // flags.
-func readBase(c *cli.Context, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error) {
-	name := c.Path("from")
-	if !c.IsSet("from") {
+func readBase(c *call, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error) {
+	name := c.From.Value
+	if !c.From.Given() {
 		return nil, nil
 	}
-	own, err := readOwnTypes(values{c: c})
+	of, err := c.withTypes()
 	if err != nil {
 		return nil, err
 	}
 	in, err := load.Open(name)
-	in.Envoy = in.Envoy.With(own.registry)
+	in.Envoy = in.Envoy.With(of.Types.Registry)
 	switch {
 	case err != nil:
 		return nil, err
@@ -149,20 +107,20 @@ func readBase(c *cli.Context, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error
 		return nil, &exit{status: exitRefused}
 	}
 	node := base.Message.GetNode()
-	if id := node.GetId(); id != "" && !c.IsSet("node-id") {
+	if id := node.GetId(); id != "" && !c.NodeID.Given() {
 		o.NodeID = id
 	}
-	if cluster := node.GetCluster(); cluster != "" && !c.IsSet("node-cluster") {
+	if cluster := node.GetCluster(); cluster != "" && !c.NodeCluster.Given() {
 		o.NodeCluster = cluster
 	}
-	if base.Message.GetAdmin().GetAddress() != nil && !c.IsSet("admin") {
+	if base.Message.GetAdmin().GetAddress() != nil && !c.Admin.Given() {
 		o.Admin = ""
 	}
 	return base, nil
 }
 
 // envoyText returns the bootstrap, added to what is there.
-func envoyText(c *cli.Context, o bootstrap.EnvoyOptions, base *bootstrap.Base) (text []byte, err error) {
+func envoyText(c *call, o bootstrap.EnvoyOptions, base *bootstrap.Base) (text []byte, err error) {
 	if base == nil {
 		text, err = bootstrap.Envoy(o)
 	} else {
@@ -183,7 +141,7 @@ func envoyText(c *cli.Context, o bootstrap.EnvoyOptions, base *bootstrap.Base) (
 
 // judgeBootstrap judges a bootstrap that is not written yet. What is wrong in the base of it has its
 // place there.
-func judgeBootstrap(c *cli.Context, draft load.Input, base *bootstrap.Base) (*check.Result, error) {
+func judgeBootstrap(c *call, draft load.Input, base *bootstrap.Base) (*check.Result, error) {
 	rules := check.Rules{}
 	if base != nil {
 		rules.Envoy = base.Input().Envoy
@@ -216,7 +174,7 @@ func judgeBootstrap(c *cli.Context, draft load.Input, base *bootstrap.Base) (*ch
 }
 
 // writeBootstrap writes a bootstrap where it has no error.
-func writeBootstrap(c *cli.Context, text []byte, base *bootstrap.Base, secrets []bootstrap.SecretFile) error {
+func writeBootstrap(c *call, text []byte, base *bootstrap.Base, secrets []bootstrap.SecretFile) error {
 	draft := load.Input{Name: outputName(c), Format: "yaml", Data: text}
 	if base != nil {
 		draft.Name, draft.Format = "<merged>", base.Input().Format // output may be the file of the base
@@ -229,7 +187,7 @@ func writeBootstrap(c *cli.Context, text []byte, base *bootstrap.Base, secrets [
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}
 	}
-	if c.IsSet("envoy") {
+	if c.Envoy.Given() {
 		if err := askEnvoy(c, draft, secrets); err != nil {
 			return err
 		}
@@ -239,20 +197,20 @@ func writeBootstrap(c *cli.Context, text []byte, base *bootstrap.Base, secrets [
 			return err
 		}
 	}
-	return replaceOutput(c, text, modeOf(c.Path("output"), c.Path("from")))
+	return replaceOutput(c, text, modeOf(c.Output.Value, c.From.Value))
 }
 
 // outputName returns the name that findings give to what goes to --output.
-func outputName(c *cli.Context) string {
-	if output := c.Path("output"); output != "-" {
+func outputName(c *call) string {
+	if output := c.Output.Value; output != "-" {
 		return output
 	}
 	return "<stdout>"
 }
 
 // replaceOutput has the file of --output hold a text, or prints it.
-func replaceOutput(c *cli.Context, text []byte, mode os.FileMode) error {
-	if output := c.Path("output"); output != "-" {
+func replaceOutput(c *call, text []byte, mode os.FileMode) error {
+	if output := c.Output.Value; output != "-" {
 		return replaceFile(output, text, mode)
 	}
 	_, err := c.App.Writer.Write(text)
@@ -285,67 +243,62 @@ func replaceFile(name string, data []byte, mode os.FileMode) error {
 }
 
 // envoyOptions returns what the flags say beside where resources come from.
-func envoyOptions(v values) (o bootstrap.EnvoyOptions, err error) {
-	c := v.c
+func envoyOptions(c *call) (o bootstrap.EnvoyOptions, err error) {
 	o = bootstrap.EnvoyOptions{
-		Transport: bootstrap.Transport(c.String("transport")),
-		NodeID:    c.String("node-id"), NodeCluster: c.String("node-cluster"), Admin: c.String("admin"),
+		Transport: bootstrap.Transport(c.Transport.Value),
+		NodeID:    c.NodeID.Value, NodeCluster: c.NodeCluster.Value, Admin: c.Admin.Value,
 	}
-	if !slices.Contains(bootstrap.Transports, o.Transport) {
-		return o, v.invalid("transport", string(o.Transport), oneOf(transportNames(), string(o.Transport)))
+	if err := cmp.Or(c.Transport.Check(), c.AdminPaths.Check()); err != nil {
+		return o, err
 	}
-	paths := c.String("admin-paths")
-	if !slices.Contains(adminPaths, paths) {
-		return o, v.invalid("admin-paths", paths, oneOf(adminPaths, paths))
-	}
-	o.LimitAdmin = paths == "needed"
-	if locality := c.String("node-locality"); locality != "" {
-		parts, err := localityParts(v, locality)
+	o.LimitAdmin = c.AdminPaths.Value == settings.NeededAdminPaths
+	if locality := c.NodeLocality.Value; locality != "" {
+		parts, err := localityParts(c, locality)
 		if err != nil {
 			return o, err
 		}
 		o.Region, o.Zone, o.SubZone = parts[0], parts[1], parts[2]
 	}
-	if o.Metadata, err = pairs(v, "node-metadata", "KEY=VALUE"); err != nil {
+	if o.Metadata, err = pairs(c.NodeMetadata, "KEY=VALUE"); err != nil {
 		return o, err
 	}
-	if o.StatsTags, err = pairs(v, "stats-tag", "NAME=VALUE"); err != nil {
+	if o.StatsTags, err = pairs(c.StatsTag, "NAME=VALUE"); err != nil {
 		return o, err
 	}
-	if n := c.Int("max-connections"); c.IsSet("max-connections") {
+	if n := c.MaxConnections.Value; c.MaxConnections.Given() {
 		if n < 1 {
-			return o, v.invalid("max-connections", strconv.Itoa(n), "write 1 or more")
+			return o, c.MaxConnections.Invalid(strconv.Itoa(n), "write 1 or more")
 		}
 		o.MaxConnections = uint64(n)
 	}
-	if size := c.String("max-heap"); size != "" {
+	if size := c.MaxHeap.Value; size != "" {
 		if o.MaxHeap = bytesOf(size); o.MaxHeap == 0 {
-			return o, v.invalid("max-heap", size, "write a size such as 512MiB or 2GiB")
+			return o, c.MaxHeap.Invalid(size, "write a size such as 512MiB or 2GiB")
 		}
 	}
 	return o, nil
 }
 
 // localityParts returns the region, the zone and the sub-zone of --node-locality, in front.
-func localityParts(v values, locality string) ([]string, error) {
+func localityParts(v *call, locality string) ([]string, error) {
 	parts := append(strings.Split(locality, "/"), "", "")
 	if len(parts) > 5 {
-		return nil, v.invalid("node-locality", locality, "write REGION, REGION/ZONE or REGION/ZONE/SUB-ZONE")
+		return nil, v.NodeLocality.Invalid(locality, "write REGION, REGION/ZONE or REGION/ZONE/SUB-ZONE")
 	}
 	return parts, nil
 }
 
-// pairs returns what a flag says that is given as KEY=VALUE, any number of times.
-func pairs(v values, flag, form string) (map[string]string, error) {
+// pairs returns what is given as KEY=VALUE, any number of times.
+func pairs(given settings.Value[[]string], form string) (map[string]string, error) {
 	all := make(map[string]string)
-	for _, text := range v.c.StringSlice(flag) {
+	for _, text := range given.Value {
 		key, value, ok := strings.Cut(text, "=")
 		_, twice := all[key]
 		switch {
 		case !ok || key == "":
-			return nil, v.invalid(flag, text, "write "+form)
+			return nil, given.Invalid(text, "write "+form)
 		case twice:
-			return nil, v.invalid(flag, text, key+" is given twice")
+			return nil, given.Invalid(text, key+" is given twice")
 		}
 		all[key] = value
 	}
@@ -368,23 +321,23 @@ func bytesOf(size string) uint64 {
 }
 
 // readFiles completes the options of an Envoy that reads the output directory.
-func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
-	for _, name := range []string{"server", "tls-ca", "tls-server-name", "tls-cert", "tls-key"} {
-		if c.IsSet(name) {
-			return usagef("--%s is for a server: choose a --transport, %s", name, strings.Join(transportNames()[1:], ", "))
+func readFiles(c *call, o *bootstrap.EnvoyOptions) error {
+	for _, is := range []settings.Origin{c.Server.Origin, c.TLSCA.Origin, c.TLSServerName.Origin, c.TLSCert.Origin, c.TLSKey.Origin} {
+		if is.Given() {
+			return usagef("--%s is for a server: choose a --transport, %s", is.Name(), strings.Join(settings.TransportNames()[1:], ", "))
 		}
 	}
-	if c.NArg() > 0 && !c.IsSet("target") {
+	if c.NArg() > 0 && !c.Target.Given() {
 		return usagef("bootstrap envoy takes no argument for files: write --out DIR for the output directory")
 	}
-	if c.Path("out") == "" {
+	if c.Out.Value == "" {
 		return usagef("--out is required: see %s", helpFor("bootstrap envoy"))
 	}
 	v, err := valuesOfTarget(c)
 	if err != nil {
 		return err
 	}
-	out := value(v, "out", c.Path)
+	out := v.Out.Value
 	m, err := publish.ReadManifest(out)
 	if err != nil {
 		return err
@@ -401,7 +354,7 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 	if err != nil {
 		return err
 	}
-	o.Dir, o.Format, o.PollInterval = value(v, "envoy-path", c.String), format.Name, c.Duration("poll-interval")
+	o.Dir, o.Format, o.PollInterval = v.EnvoyPath.Value, format.Name, c.PollInterval.Value
 	switch {
 	case o.Dir == "" && m.EnvoyPath == "": // nothing was published yet
 		o.Dir = published.DefaultEnvoyPath(out)
@@ -422,34 +375,33 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 
 // publishedFormat returns the format of the output directory, or the one to come where
 // nothing was published yet.
-func publishedFormat(v values, out string, m publish.Manifest) (*render.Format, error) {
-	asked := value(v, "format", v.c.String)
+func publishedFormat(v *call, out string, m publish.Manifest) (*render.Format, error) {
+	asked := v.Format.Value
 	if asked != "" && m.Format != "" && asked != m.Format {
 		return nil, usagef("invalid --format %q: the files in %s were published with --format %s", asked, out, m.Format)
 	}
 	name := cmp.Or(asked, m.Format, render.JSON.Name)
 	format := render.FormatNamed(name)
 	if format == nil {
-		return nil, v.invalid("format", name, oneOf(formatNames(), name))
+		return nil, v.Format.Invalid(name, settings.OneOf(settings.FormatNames(), name))
 	}
 	return format, nil
 }
 
 // connect completes the options of an Envoy that connects to a server.
-func connect(v values, o *bootstrap.EnvoyOptions) (err error) {
-	c := v.c
-	for _, name := range []string{"out", "envoy-path", "format", "poll-interval"} {
-		if c.IsSet(name) {
-			return usagef("--%s is for --transport file: by %s Envoy reads no published files", name, o.Transport)
+func connect(c *call, o *bootstrap.EnvoyOptions) (err error) {
+	for _, is := range []settings.Origin{c.Out.Origin, c.EnvoyPath.Origin, c.Format.Origin, c.PollInterval.Origin} {
+		if is.Given() {
+			return usagef("--%s is for --transport file: by %s Envoy reads no published files", is.Name(), o.Transport)
 		}
 	}
-	server := c.String("server")
+	server := c.Server.Value
 	if server == "" {
 		return usagef("--server is required for --transport %s: see %s", o.Transport, helpFor("bootstrap envoy"))
 	}
-	o.Server.Cluster = c.String("xds-cluster")
+	o.Server.Cluster = c.XDSCluster.Value
 	if o.Server.Address, err = addr.Parse(server); err != nil {
-		return v.invalid("server", server, "write HOST:PORT or unix:PATH")
+		return c.Server.Invalid(server, "write HOST:PORT or unix:PATH")
 	}
 	if o.Server.Address.Network == "unix" {
 		if o.Server.Address.Name, err = filepath.Abs(o.Server.Address.Name); err != nil {
@@ -467,23 +419,23 @@ func connect(v values, o *bootstrap.EnvoyOptions) (err error) {
 }
 
 // serverTLS returns how Envoy connects by TLS, nil where it does not.
-func serverTLS(c *cli.Context) (*bootstrap.TLS, error) {
-	if !c.IsSet("tls-ca") {
-		for _, name := range []string{"tls-server-name", "tls-cert", "tls-key"} {
-			if c.IsSet(name) {
-				return nil, usagef("--%s needs --tls-ca: without it Envoy connects without TLS", name)
+func serverTLS(c *call) (*bootstrap.TLS, error) {
+	if !c.TLSCA.Given() {
+		for _, is := range []settings.Origin{c.TLSServerName.Origin, c.TLSCert.Origin, c.TLSKey.Origin} {
+			if is.Given() {
+				return nil, usagef("--%s needs --tls-ca: without it Envoy connects without TLS", is.Name())
 			}
 		}
 		return nil, nil
 	}
-	if (c.Path("tls-cert") == "") != (c.Path("tls-key") == "") {
+	if (c.TLSCert.Value == "") != (c.TLSKey.Value == "") {
 		return nil, usagef("--tls-cert and --tls-key belong together: give both")
 	}
-	output := c.Path("output")
+	output := c.Output.Value
 	if output == "-" {
 		return nil, usagef("--tls-ca needs --output FILE: Envoy reads certificates again only by files of their own, which are written beside it")
 	}
-	t := &bootstrap.TLS{CA: c.Path("tls-ca"), Cert: c.Path("tls-cert"), Key: c.Path("tls-key"), Name: c.String("tls-server-name"), Prefix: strings.TrimSuffix(output, filepath.Ext(output))}
+	t := &bootstrap.TLS{CA: c.TLSCA.Value, Cert: c.TLSCert.Value, Key: c.TLSKey.Value, Name: c.TLSServerName.Value, Prefix: strings.TrimSuffix(output, filepath.Ext(output))}
 	for _, path := range []*string{&t.CA, &t.Cert, &t.Key, &t.Prefix} {
 		if *path == "" {
 			continue
@@ -497,7 +449,7 @@ func serverTLS(c *cli.Context) (*bootstrap.TLS, error) {
 }
 
 // servedLayers returns the runtime layers of the source tree that is served.
-func servedLayers(c *cli.Context) (layers []bootstrap.RuntimeLayer, err error) {
+func servedLayers(c *call) (layers []bootstrap.RuntimeLayer, err error) {
 	source, err := oneArgument(c, "SRC")
 	if err != nil {
 		return nil, err
@@ -506,19 +458,19 @@ func servedLayers(c *cli.Context) (layers []bootstrap.RuntimeLayer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.IsSet("target") {
+	if c.Target.Given() {
 		t, err := oneTarget(v)
 		if err != nil {
 			return nil, err
 		}
-		o.Client = &t.client
+		o.Client = &t.Client
 	}
-	o.Bootstrap = cmp.Or(o.Bootstrap, c.Path("from"))
+	o.Bootstrap = cmp.Or(o.Bootstrap, c.From.Value)
 	checked, err := check.Once(c.Context, o)
 	if err != nil {
 		return nil, err
 	}
-	refused := checked.Invalid(value(v, "warnings-as-errors", c.Bool))
+	refused := checked.Invalid(v.WarningsAsErrors.Value)
 	printFindings(c, checked, refused)
 	if refused {
 		return nil, &exit{status: exitRefused}

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/internal/addr"
 	"xdspub/setup/grpcboot"
 )
@@ -38,47 +39,22 @@ Examples:
 
 Exit status: 0 written, or asked for and there; 1 errors in the bootstrap or in SRC, or the listener
 is missing; 2 wrong usage; 3 could not run.`,
-		Flags:  bootstrapGRPCFlags(),
-		Action: bootstrapGRPC,
+		Flags:  options(settings.BootstrapGRPC()),
+		Action: action(bootstrapGRPC),
 	}
 }
 
-func bootstrapGRPCFlags() []cli.Flag {
-	return append(sourceFlags(),
-		&cli.StringSliceFlag{Category: groupServers, Name: "server", EnvVars: env("server"), Usage: "`ADDR` of the server, one of its --grpc: HOST:PORT, unix:PATH or another target of gRPC; further ones are asked if those before are down"},
-		&cli.StringSliceFlag{Category: groupServers, Name: "channel-creds", EnvVars: env("channel-creds"), Usage: "connect by `insecure|tls|google_default`; programs use the first that they know (default: tls with --tls-ca or --tls-cert; insecure for servers on this machine)"},
-		&cli.PathFlag{Category: groupServers, Name: "tls-ca", Usage: "for tls: certificates that sign that of the server, a `FILE` in PEM (default: those of the system)"},
-		&cli.PathFlag{Category: groupServers, Name: "tls-cert", Usage: "for tls: certificate chain of the program, a `FILE` in PEM, for a server with --client-ca"},
-		&cli.PathFlag{Category: groupServers, Name: "tls-key", Usage: "private key of --tls-cert, a `FILE` in PEM"},
-		&cli.DurationFlag{Category: groupServers, Name: "refresh-interval", EnvVars: env("refresh-interval"), Usage: "for tls: have programs read certificates again every `TIME`", DefaultText: "10m, gRPC's own"},
-		&cli.StringSliceFlag{Category: groupServers, Name: "server-feature", EnvVars: env("server-feature"), Value: cli.NewStringSlice("xds_v3"), Usage: "tell programs that servers have the feature `NAME`, such as ignore_resource_deletion"},
-		&cli.StringFlag{Category: groupProgram, Name: "node-id", EnvVars: env("node-id"), Value: "grpc", Usage: "node `ID` of the program"},
-		&cli.StringFlag{Category: groupProgram, Name: "node-cluster", EnvVars: env("node-cluster"), Value: "grpc", Usage: "node cluster `NAME` of the program"},
-		&cli.StringFlag{Category: groupProgram, Name: "node-locality", EnvVars: env("node-locality"), Usage: "where the program runs: `REGION[/ZONE[/SUB-ZONE]]`"},
-		&cli.StringSliceFlag{Category: groupProgram, Name: "node-metadata", EnvVars: env("node-metadata"), Usage: "tell servers `KEY=VALUE` of the program, a text"},
-		&cli.StringSliceFlag{Category: groupProgram, Name: "certificate-provider", EnvVars: env("certificate-provider"), Usage: "give resources a certificate provider, by the name that they have for it: `NAME=CERT:KEY:CA`, with a certificate chain and its key, a CA, or all three"},
-		&cli.StringFlag{Category: groupNames, Name: "server-listener", EnvVars: env("server-listener"), Usage: "name of the listener of a gRPC server, a `TEMPLATE` in which %s is its IP:PORT"},
-		&cli.StringFlag{Category: groupNames, Name: "client-listener", EnvVars: env("client-listener"), Usage: "name of the listener of a target xds:///PATH, a `TEMPLATE` in which %s is PATH", DefaultText: "%s"},
-		&cli.StringSliceFlag{Category: groupNames, Name: "authority", EnvVars: env("authority"), Usage: "allow targets xds://NAME/PATH: `NAME[=TEMPLATE]`, the template of the name of their listener, in which %s is PATH (default: xdstp://NAME/envoy.config.listener.v3.Listener/%s)"},
-		&cli.StringSliceFlag{Category: groupNames, Name: "authority-server", EnvVars: env("authority-server"), Usage: "ask another server for the names of an authority: `NAME=ADDR`"},
-		&cli.StringFlag{Category: groupRun, Name: "resolve", Usage: "print what is asked for at a `TARGET`: xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server"},
-		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
-		maxFindingsFlag(),
-		colorFlag(),
-	)
-}
-
-func bootstrapGRPC(c *cli.Context) error {
+func bootstrapGRPC(c *call) error {
 	if err := noSourceFlags(c); err != nil {
 		return err
 	}
-	if c.IsSet("resolve") {
+	if c.Resolve.Given() {
 		return resolveGRPC(c)
 	}
 	if c.NArg() > 0 {
 		return usagef("bootstrap grpc takes a source tree with --resolve alone: write --output FILE for where it writes")
 	}
-	config, err := grpcConfig(values{c: c})
+	config, err := grpcConfig(c)
 	if err != nil {
 		return err
 	}
@@ -90,7 +66,7 @@ func bootstrapGRPC(c *cli.Context) error {
 }
 
 // writeGRPC judges a bootstrap, and writes it where it has no error.
-func writeGRPC(c *cli.Context, text []byte) error {
+func writeGRPC(c *call, text []byte) error {
 	checked := check.GRPCBootstrap(grpcboot.Parse(outputName(c), text))
 	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
@@ -100,16 +76,16 @@ func writeGRPC(c *cli.Context, text []byte) error {
 }
 
 // grpcConfig returns the bootstrap that flags describe.
-func grpcConfig(v values) (*grpcboot.Config, error) {
-	if len(v.c.StringSlice("server")) == 0 {
+func grpcConfig(v *call) (*grpcboot.Config, error) {
+	if len(v.Servers.Value) == 0 {
 		return nil, usagef("--server is required: see %s", helpFor("bootstrap grpc"))
 	}
-	o := &grpcboot.Config{ServerTemplate: v.c.String("server-listener"), ClientTemplate: v.c.String("client-listener")}
+	o := &grpcboot.Config{ServerTemplate: v.ServerListener.Value, ClientTemplate: v.ClientListener.Value}
 	creds, err := channelCredentials(v)
 	if err != nil {
 		return nil, err
 	}
-	for _, address := range v.c.StringSlice("server") {
+	for _, address := range v.Servers.Value {
 		s, err := xdsServer(v, address, creds)
 		if err != nil {
 			return nil, err
@@ -127,7 +103,7 @@ func grpcConfig(v values) (*grpcboot.Config, error) {
 }
 
 // xdsServer returns one server. A path is made absolute: programs start anywhere.
-func xdsServer(v values, address string, creds []grpcboot.Credentials) (grpcboot.Server, error) {
+func xdsServer(v *call, address string, creds []grpcboot.Credentials) (grpcboot.Server, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok && !strings.HasPrefix(path, "//") {
 		absolute, err := filepath.Abs(path)
 		if err != nil {
@@ -135,16 +111,16 @@ func xdsServer(v values, address string, creds []grpcboot.Credentials) (grpcboot
 		}
 		address = "unix:" + absolute
 	}
-	return grpcboot.Server{URI: address, Credentials: creds, Features: v.c.StringSlice("server-feature")}, nil
+	return grpcboot.Server{URI: address, Credentials: creds, Features: v.ServerFeature.Value}, nil
 }
 
 // channelCredentials returns how programs connect to servers.
-func channelCredentials(v values) (list []grpcboot.Credentials, err error) {
+func channelCredentials(v *call) (list []grpcboot.Credentials, err error) {
 	files, err := tlsFiles(v)
 	if err != nil {
 		return nil, err
 	}
-	types := v.c.StringSlice("channel-creds")
+	types := v.ChannelCreds.Value
 	switch {
 	case len(types) > 0:
 	case files != nil:
@@ -171,9 +147,9 @@ func channelCredentials(v values) (list []grpcboot.Credentials, err error) {
 }
 
 // addresses returns those of all servers.
-func addresses(v values) []string {
-	list := v.c.StringSlice("server")
-	for _, of := range v.c.StringSlice("authority-server") {
+func addresses(v *call) []string {
+	list := v.Servers.Value
+	for _, of := range v.AuthorityServer.Value {
 		_, address, _ := strings.Cut(of, "=")
 		list = append(list, address)
 	}
@@ -189,15 +165,15 @@ func elsewhere(address string) bool {
 }
 
 // tlsFiles returns the files of TLS, nil where no flag names one.
-func tlsFiles(v values) (*grpcboot.Files, error) {
-	f := &grpcboot.Files{CA: v.c.Path("tls-ca"), Certificate: v.c.Path("tls-cert"), Key: v.c.Path("tls-key")}
+func tlsFiles(v *call) (*grpcboot.Files, error) {
+	f := &grpcboot.Files{CA: v.TLSCA.Value, Certificate: v.TLSCert.Value, Key: v.TLSKey.Value}
 	if err := absolute(&f.CA, &f.Certificate, &f.Key); err != nil {
 		return nil, err
 	}
-	if v.c.IsSet("refresh-interval") {
-		interval := v.c.Duration("refresh-interval")
+	if v.RefreshInterval.Given() {
+		interval := v.RefreshInterval.Value
 		if interval <= 0 {
-			return nil, v.invalid("refresh-interval", interval.String(), "write a time above 0s")
+			return nil, v.RefreshInterval.Invalid(interval.String(), "write a time above 0s")
 		}
 		f.RefreshInterval = seconds(interval)
 	}
@@ -226,16 +202,16 @@ func seconds(d time.Duration) string {
 }
 
 // grpcNode returns who programs are.
-func grpcNode(v values) (n grpcboot.Node, err error) {
-	n = grpcboot.Node{ID: v.c.String("node-id"), Cluster: v.c.String("node-cluster")}
-	if locality := v.c.String("node-locality"); locality != "" {
+func grpcNode(v *call) (n grpcboot.Node, err error) {
+	n = grpcboot.Node{ID: v.NodeID.Value, Cluster: v.NodeCluster.Value}
+	if locality := v.NodeLocality.Value; locality != "" {
 		parts, err := localityParts(v, locality)
 		if err != nil {
 			return n, err
 		}
 		n.Locality = grpcboot.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 	}
-	metadata, err := pairs(v, "node-metadata", "KEY=VALUE")
+	metadata, err := pairs(v.NodeMetadata, "KEY=VALUE")
 	if err == nil && len(metadata) > 0 {
 		n.Metadata, err = json.Marshal(metadata)
 	}
@@ -243,8 +219,8 @@ func grpcNode(v values) (n grpcboot.Node, err error) {
 }
 
 // providers returns the certificate providers.
-func providers(v values) (map[string]grpcboot.Provider, error) {
-	given, err := pairs(v, "certificate-provider", "NAME=CERT:KEY:CA")
+func providers(v *call) (map[string]grpcboot.Provider, error) {
+	given, err := pairs(v.CertificateProvider, "NAME=CERT:KEY:CA")
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +228,7 @@ func providers(v values) (map[string]grpcboot.Provider, error) {
 	for name, files := range given {
 		parts := strings.Split(files, ":")
 		if len(parts) != 3 {
-			return nil, v.invalid("certificate-provider", name+"="+files, "write NAME=CERT:KEY:CA, or NAME=::CA without a certificate")
+			return nil, v.CertificateProvider.Invalid(name+"="+files, "write NAME=CERT:KEY:CA, or NAME=::CA without a certificate")
 		}
 		f := &grpcboot.Files{Certificate: parts[0], Key: parts[1], CA: parts[2]}
 		if err := absolute(&f.Certificate, &f.Key, &f.CA); err != nil {
@@ -264,23 +240,23 @@ func providers(v values) (map[string]grpcboot.Provider, error) {
 }
 
 // authorities returns those of targets and names.
-func authorities(v values, creds []grpcboot.Credentials) (map[string]grpcboot.Authority, error) {
+func authorities(v *call, creds []grpcboot.Credentials) (map[string]grpcboot.Authority, error) {
 	all := make(map[string]grpcboot.Authority)
-	for _, text := range v.c.StringSlice("authority") {
+	for _, text := range v.Authority.Value {
 		name, template, _ := strings.Cut(text, "=")
 		if _, twice := all[name]; twice {
-			return nil, v.invalid("authority", text, name+" is given twice")
+			return nil, v.Authority.Invalid(text, name+" is given twice")
 		}
 		all[name] = grpcboot.Authority{Template: template}
 	}
-	for _, text := range v.c.StringSlice("authority-server") {
+	for _, text := range v.AuthorityServer.Value {
 		name, address, ok := strings.Cut(text, "=")
 		a, known := all[name]
 		switch {
 		case !ok:
-			return nil, v.invalid("authority-server", text, "write NAME=ADDR")
+			return nil, v.AuthorityServer.Invalid(text, "write NAME=ADDR")
 		case !known:
-			return nil, v.invalid("authority-server", text, "add --authority "+name)
+			return nil, v.AuthorityServer.Invalid(text, "add --authority "+name)
 		}
 		s, err := xdsServer(v, address, creds)
 		if err != nil {

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/envoy/trial"
@@ -17,7 +15,7 @@ import (
 
 // askEnvoy has the program of --envoy judge a bootstrap that is not written yet, from a folder of
 // its own.
-func askEnvoy(c *cli.Context, draft load.Input, secrets []bootstrap.SecretFile) error {
+func askEnvoy(c *call, draft load.Input, secrets []bootstrap.SecretFile) error {
 	dir, err := os.MkdirTemp("", "xdspub-")
 	if err != nil {
 		return err
@@ -35,7 +33,7 @@ func askEnvoy(c *cli.Context, draft load.Input, secrets []bootstrap.SecretFile) 
 	}
 	ctx, stop := interruptible(c)
 	defer stop()
-	refused, err := trial.Envoy{Program: c.Path("envoy")}.Validate(ctx, path, draft.Name)
+	refused, err := trial.Envoy{Program: c.Envoy.Value}.Validate(ctx, path, draft.Name)
 	if err != nil || len(refused) == 0 {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/check"
 	"xdspub/check/codes"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 )
 
@@ -42,18 +42,18 @@ zsh, in a folder of $fpath, such as:
   xdspub completion zsh > /usr/local/share/zsh/site-functions/_xdspub
 fish:
   xdspub completion fish > ~/.config/fish/completions/xdspub.fish`,
-		Action: func(c *cli.Context) error {
+		Action: action(func(c *call) error {
 			name, err := oneArgument(c, "SHELL")
 			if err != nil {
 				return err
 			}
 			script, ok := scripts[name]
 			if !ok {
-				return usagef("unknown shell %q: %s", name, oneOf(strings.Split(shells, "|"), name))
+				return usagef("unknown shell %q: %s", name, settings.OneOf(strings.Split(shells, "|"), name))
 			}
 			_, err = io.WriteString(c.App.Writer, script)
 			return err
-		},
+		}),
 	}
 }
 
@@ -133,7 +133,7 @@ func commandsBelow(commands []*cli.Command, names []string) []*cli.Command {
 func completeFor(command *cli.Command, before []string, current string) (kind string, choices []choice) {
 	flags := append(slices.Clone(command.Flags), cli.HelpFlag)
 	var given []string // names of flags
-	var valueOf cli.Flag
+	var valueOf *option
 	args, onlyArgs := 0, false
 	for _, word := range before {
 		f := findFlag(command, word)
@@ -146,29 +146,34 @@ func completeFor(command *cli.Command, before []string, current string) (kind st
 			args++
 		case f != nil:
 			given = append(given, f.Names()[0])
-			if _, isBool := f.(*cli.BoolFlag); !isBool && !strings.Contains(word, "=") {
-				valueOf = f
+			if o, ok := f.(option); ok && o.TakesValue() && !strings.Contains(word, "=") {
+				valueOf = &o
 			}
 		}
 	}
 	name, _, assigned := strings.Cut(current, "=")
 	switch {
 	case valueOf != nil:
-		return valuesOf(valueOf.Names()[0], placeholder(valueOf))
+		return valueOf.values()
 	case onlyArgs || !strings.HasPrefix(current, "-"):
-		return valuesOf(command.Name, argument(command, args))
+		return valuesOf(argument(command, args), codes.All())
 	case !assigned:
 		return kindValues, flagChoices(flags, given)
 	}
-	f := findFlag(command, name)
-	if f == nil {
+	o, ok := findFlag(command, name).(option)
+	if !ok {
 		return kindValues, nil
 	}
-	kind, choices = valuesOf(f.Names()[0], placeholder(f))
+	kind, choices = o.values()
 	for i, c := range choices {
 		choices[i].word = name + "=" + c.word
 	}
 	return kind, choices
+}
+
+// values returns what the value of an option can be.
+func (o option) values() (kind string, choices []choice) {
+	return valuesOf(settings.Placeholder(o.Usage()), o.Codes())
 }
 
 // argument returns what the help of a command calls an argument, by its number from 0; the last
@@ -185,32 +190,25 @@ func argument(c *cli.Command, n int) string {
 }
 
 // valuesOf returns what can stand for a placeholder of the help: the words of a|b|c, the names of
-// rules, files. of is the name of the flag, or of the command.
-func valuesOf(of, placeholder string) (kind string, choices []choice) {
+// rules, files. rules are those that can be named.
+func valuesOf(placeholder string, rules []diag.Code) (kind string, choices []choice) {
 	switch first, _, _ := strings.Cut(strings.TrimSuffix(placeholder, "…"), "|"); strings.TrimSuffix(first, "…") {
 	case "FILE", "PATH", "SRC":
 		return kindFiles, nil
 	case "DIR":
 		return kindFolders, nil
 	case "RULE":
-		return kindValues, ruleChoices(of)
+		return kindValues, ruleChoices(rules)
 	}
-	for _, word := range enum(placeholder) {
+	for _, word := range settings.Choices(placeholder) {
 		choices = append(choices, choice{word, ""})
 	}
 	return kindValues, choices
 }
 
-// ruleChoices returns the rules that can be turned on, turned off or explained.
-func ruleChoices(of string) (choices []choice) {
-	all, off := codes.All(), check.OptIn()
-	if of == "disable" {
-		all = codes.Rules()
-	}
-	for _, code := range diag.WithSubCodes(all) {
-		if of != "enable" || slices.Contains(off, diag.CodeOf(code.Name)) {
-			choices = append(choices, choice{code.Name, code.Summary()})
-		}
+func ruleChoices(rules []diag.Code) (choices []choice) {
+	for _, code := range diag.WithSubCodes(rules) {
+		choices = append(choices, choice{code.Name, code.Summary()})
 	}
 	return choices
 }
@@ -225,10 +223,10 @@ func commandChoices(commands []*cli.Command) (choices []choice) {
 // flagChoices returns flags but for those that are given and can't be repeated.
 func flagChoices(flags []cli.Flag, given []string) (choices []choice) {
 	for _, f := range flags {
-		_, repeated := f.(*cli.StringSliceFlag)
-		if name := f.Names()[0]; repeated || !slices.Contains(given, name) {
-			usage := strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", "")
-			short, _, _ := strings.Cut(usage, ";")
+		o, isOption := f.(option)
+		usage := usageOf(f)
+		if name := f.Names()[0]; isOption && o.Repeats() || !slices.Contains(given, name) {
+			short, _, _ := strings.Cut(strings.ReplaceAll(usage, "`", ""), ";")
 			choices = append(choices, choice{"--" + name, short})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check/codes"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 )
 
@@ -123,10 +124,10 @@ func TestPlaceholders(t *testing.T) {
 			look(c.Subcommands)
 			names := map[string]string{"its first argument": argument(c, 0)}
 			for _, f := range c.Flags {
-				names["--"+f.Names()[0]] = placeholder(f)
+				names["--"+f.Names()[0]] = settings.Placeholder(usageOf(f))
 			}
 			for what, name := range names {
-				kind, choices := valuesOf(strings.TrimPrefix(what, "--"), name)
+				kind, choices := valuesOf(name, codes.All())
 				if name != "" && kind == kindValues && len(choices) == 0 && !slices.Contains(free, strings.Trim(name, "[]…")) && !slices.Contains(free, name) {
 					t.Errorf("%s: %s, %s, has no completion: call it FILE, DIR, RULE or a|b|c if it is that, else add it to those that have none", c.Name, what, name)
 				}

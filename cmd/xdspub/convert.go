@@ -2,11 +2,11 @@ package main
 
 import (
 	"io"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/render"
 	"xdspub/source/load"
@@ -23,35 +23,28 @@ refers to are not checked: xdspub validate does that.
 Examples:
   xdspub convert --to json clusters.yaml
   xdspub convert --to yaml --output cds.yaml /var/lib/xds/cds/cds.pb`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "format to write: `" + strings.Join(formatNames(), "|") + "` (required)"},
-			descriptorSetFlag(),
-			stdinFormatFlag(),
-			&cli.StringFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` (- is standard output)"},
-			maxFindingsFlag(),
-			colorFlag(),
-		},
-		Action: convertAction,
+		Flags:  options(settings.Convert()),
+		Action: action(convertAction),
 	}
 }
 
-func convertAction(c *cli.Context) error {
+func convertAction(c *call) error {
 	name, err := oneArgument(c, "FILE")
 	if err != nil {
 		return err
 	}
-	to := c.String("to")
-	format := render.FormatNamed(to)
-	switch {
-	case to == "":
+	to := c.To.Value
+	if to == "" {
 		return usagef("--to is required: see %s", helpFor(c.Command.Name))
-	case format == nil:
-		return usagef("invalid --to %q: %s", to, oneOf(formatNames(), to))
 	}
+	if err := c.To.Check(); err != nil {
+		return err
+	}
+	format := render.FormatNamed(to)
 	if err := stdinFormatUsed(c); err != nil {
 		return err
 	}
-	own, err := readOwnTypes(values{c: c})
+	of, err := c.withTypes()
 	if err != nil {
 		return err
 	}
@@ -64,21 +57,21 @@ func convertAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	in.Envoy = in.Envoy.With(own.registry)
+	in.Envoy = in.Envoy.With(of.Types.Registry)
 	response, result := load.Response(in)
 	checked := &check.Result{Line: result.Line}
 	checked.Add(result.Diagnostics)
 	var data []byte
 	if response != nil {
 		var list diag.List
-		data, list = format.Convert(own.registry, response, result.Resources())
+		data, list = format.Convert(of.Types.Registry, response, result.Resources())
 		checked.Add(list)
 	}
 	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}
 	}
-	return writeTo(c.App.Writer, c.String("output"), func(w io.Writer) error {
+	return writeTo(c.App.Writer, c.Output.Value, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/xds"
 	"xdspub/xds/params"
@@ -18,12 +19,6 @@ import (
 )
 
 func explainParamsCommand() *cli.Command {
-	var source []cli.Flag
-	for _, f := range sourceFlags() {
-		if slices.Contains([]string{"config", "ignore", "allow-path", "param"}, f.Names()[0]) {
-			source = append(source, f)
-		}
-	}
 	return &cli.Command{
 		Name:      "explain-params",
 		Usage:     "show which variant of each resource a client gets, and why not the others, or what another gets",
@@ -39,37 +34,32 @@ Examples:
 
 Exit status: 0 the client gets a variant of each resource, 1 it does not, or there are errors. With
 two clients: 0 no errors, whether they differ or not, 1 errors.`,
-		Flags: append(source, maxFindingsFlag(), colorFlag(),
-			&cli.StringFlag{Category: groupSource, Name: "target", Usage: "the client is one of the target `NAME` of the setting targets"},
-			&cli.StringSliceFlag{Category: groupSource, Name: "against", Usage: "a dynamic parameter `KEY=VALUE` of another client, to show what differs between the two"},
-			&cli.StringFlag{Category: groupSource, Name: "against-target", Usage: "the other client is one of the target `NAME`"},
-			&cli.StringFlag{Category: groupPrint, Name: "format", Value: "text", Usage: "print a table or a JSON object: `text|json`"}),
-		Action: explainParamsAction,
+		Flags:  options(settings.ExplainParams()),
+		Action: action(explainParamsAction),
 	}
 }
 
-func explainParamsAction(c *cli.Context) error {
+func explainParamsAction(c *call) error {
 	path, err := oneArgument(c, "SRC")
 	if err != nil {
 		return err
 	}
-	format := c.String("format")
-	if !slices.Contains(textOrJSON, format) {
-		return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
+	if err := c.PrintFormat.Check(); err != nil {
+		return err
 	}
 	v, o, err := settingsAndSource(c, path)
 	if err != nil {
 		return err
 	}
-	client, err := clientNamed(v, "param", "target")
+	client, err := clientNamed(v, v.Param, v.ClientTarget)
 	if err != nil {
 		return err
 	}
-	against, err := clientNamed(v, "against", "against-target")
+	against, err := clientNamed(v, v.Against, v.AgainstTarget)
 	if err != nil {
 		return err
 	}
-	isPair := c.IsSet("against") || c.IsSet("against-target")
+	isPair := c.Against.Given() || c.AgainstTarget.Given()
 	if o.Client = &client; isPair {
 		o.Client = nil
 		o.Targets = []check.Target{{Name: "first", Client: client, Profiles: o.Profiles}, {Name: "second", Client: against, Profiles: o.Profiles}}
@@ -82,10 +72,10 @@ func explainParamsAction(c *cli.Context) error {
 	nameClients(checked)
 	printFindings(c, checked, !checked.Accepted())
 	if isPair {
-		return printReport(c, format, comparison(checked, client, against), checked.Accepted(), writeCompared)
+		return printReport(c, comparison(checked, client, against), checked.Accepted(), writeCompared)
 	}
 	of := explained{Client: client, Resources: explainVariants(checked, client)}
-	return printReport(c, format, of, checked.Accepted(), writeExplained)
+	return printReport(c, of, checked.Accepted(), writeExplained)
 }
 
 // nameClients joins the findings of the targets of a check, if there are targets. A finding that not
@@ -109,16 +99,15 @@ func nameClients(checked *check.Result) {
 }
 
 // clientNamed returns the client that one of two flags gives: by its parameters, or as one of a target.
-func clientNamed(v values, param, target string) (variants.Client, error) {
-	name := v.c.String(target)
+func clientNamed(v *call, param settings.Value[[]string], target settings.Value[string]) (variants.Client, error) {
 	switch {
-	case !v.c.IsSet(target):
-		return clientOf(v, param)
-	case v.c.IsSet(param):
-		return variants.Client{}, usagef("--%s and --%s both say who the client is: give only one of them", param, target)
+	case !target.Given():
+		return clientOf(param)
+	case param.Given():
+		return variants.Client{}, usagef("--%s and --%s both say who the client is: give only one of them", param.Name(), target.Name())
 	}
-	t, err := targetNamed(v, target, name)
-	return t.client, err
+	t, err := targetNamed(v, target.Origin, target.Value)
+	return t.Client, err
 }
 
 // explained is what a client gets of the resources with variants.

@@ -7,51 +7,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 )
 
-// mostOnTerminal is how many findings a person is shown at once, who asks for no
-// other number.
-const mostOnTerminal = 100
-
-func maxFindingsFlag() cli.Flag {
-	return &cli.IntFlag{
-		Category: groupPrint, Name: "max-findings", EnvVars: env("max-findings"), DefaultText: fmt.Sprintf("%d on a terminal, else all, but for many that are alike", mostOnTerminal),
-		Usage: "print at most `N` findings as text, errors first, and count the rest; 0 prints all; a file named by --output has all",
-		Action: func(_ *cli.Context, n int) error {
-			if n < 0 {
-				return usagef("invalid --max-findings %d: write 0 for all, or more", n)
-			}
-			return nil
-		},
-	}
-}
-
-// colors are the values of --color.
-var colors = []string{"auto", "always", "never"}
-
-func colorFlag() cli.Flag {
-	return &cli.StringFlag{
-		Category: groupPrint, Name: "color", EnvVars: env("color"), Value: colors[0],
-		Usage: "mark findings with colours: `" + strings.Join(colors, "|") + "`; auto: on a terminal, as far as NO_COLOR and CLICOLOR_FORCE do not say otherwise; a file named by --output has none",
-		Action: func(c *cli.Context, text string) error {
-			if !slices.Contains(colors, text) {
-				return values{c: c}.invalid("color", text, oneOf(colors, text))
-			}
-			return nil
-		},
-	}
-}
-
 // maxFindings returns how many findings are printed to w; 0 stands for all.
-func maxFindings(c *cli.Context, w io.Writer) int {
-	if !c.IsSet("max-findings") && isTerminal(w) {
-		return mostOnTerminal
+func maxFindings(c *call, w io.Writer) int {
+	if !c.MaxFindings.Given() && isTerminal(w) {
+		return settings.MostOnTerminal
 	}
-	return c.Int("max-findings")
+	return c.MaxFindings.Value
 }
 
 // textOptions say how findings are printed as text.
@@ -62,8 +28,8 @@ type textOptions struct {
 }
 
 // textFor returns how a command prints findings to w.
-func textFor(c *cli.Context, w io.Writer) textOptions {
-	return textOptions{most: maxFindings(c, w), alike: c.IsSet("max-findings"), color: colored(c, w)}
+func textFor(c *call, w io.Writer) textOptions {
+	return textOptions{most: maxFindings(c, w), alike: c.MaxFindings.Given(), color: colored(c, w)}
 }
 
 // writeText prints findings as text, and how many it leaves out.
@@ -92,14 +58,14 @@ func writeText(w io.Writer, checked *check.Result, o textOptions) error {
 }
 
 // printFindings writes to a log, which like any other may fail unheard.
-func printFindings(c *cli.Context, checked *check.Result, refused bool) {
+func printFindings(c *call, checked *check.Result, refused bool) {
 	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), textFor(c, c.App.ErrWriter))
 }
 
 // shown leaves out what --quiet does: all but errors, or, where warnings are why a tree is
 // refused, all but these.
-func shown(c *cli.Context, checked *check.Result, refused bool) *check.Result {
-	if !c.Bool("quiet") {
+func shown(c *call, checked *check.Result, refused bool) *check.Result {
+	if !c.Quiet.Value {
 		return checked
 	}
 	least := diag.Error
@@ -114,11 +80,11 @@ func shown(c *cli.Context, checked *check.Result, refused bool) *check.Result {
 // colored reports whether what is printed to w has colours: by --color, by NO_COLOR
 // (no-color.org), by CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors), or because w is a
 // terminal.
-func colored(c *cli.Context, w io.Writer) bool {
+func colored(c *call, w io.Writer) bool {
 	force := os.Getenv("CLICOLOR_FORCE")
-	switch color := c.String("color"); {
-	case color == "always" || color == "never":
-		return color == "always"
+	switch color := c.Color.Value; {
+	case color == settings.ColorAlways || color == settings.ColorNever:
+		return color == settings.ColorAlways
 	case os.Getenv("NO_COLOR") != "":
 		return false
 	case force != "" && force != "0":

@@ -2,12 +2,11 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"io"
 	"os"
 	"testing"
 
-	"github.com/urfave/cli/v2"
+	"xdspub/cmd/settings"
 )
 
 // TestMaxFindings: on a terminal, which /dev/null is as far as can be told, a person
@@ -30,12 +29,15 @@ func TestMaxFindings(t *testing.T) {
 		{[]string{"--max-findings", "0"}, terminal, 0},
 		{[]string{"--max-findings", "7"}, &bytes.Buffer{}, 7},
 	} {
-		flags := flag.NewFlagSet("", flag.ContinueOnError)
-		flags.Int("max-findings", 0, "")
-		if err := flags.Parse(test.args); err != nil {
+		line := commandLine{command: validateCommand()}
+		if err := line.read(test.args); err != nil {
 			t.Fatal(err)
 		}
-		if got := maxFindings(cli.NewContext(nil, flags, nil), test.to); got != test.want {
+		s, err := settings.New(rowsOf(line.command), line.given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := maxFindings(&call{Settings: s}, test.to); got != test.want {
 			t.Errorf("%v to %T: %d, want %d", test.args, test.to, got, test.want)
 		}
 	}

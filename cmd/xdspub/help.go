@@ -7,26 +7,9 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-)
 
-// The groups of flags in the help of a command, in the order that they are shown in.
-const (
-	groupResources = "Where Envoy gets resources"
-	groupNode      = "This Envoy"
-	groupServers   = "The xDS servers"
-	groupProgram   = "The gRPC program"
-	groupNames     = "Names of listeners"
-	groupSource    = "Source tree"
-	groupRules     = "Rules"
-	groupPublish   = "Publishing"
-	groupServe     = "Serving"
-	groupEnvoy     = "Acknowledgement by Envoy"
-	groupWatch     = "Watching"
-	groupRun       = "This run"
-	groupPrint     = "What is printed"
+	"xdspub/cmd/settings"
 )
-
-var groups = []string{"", groupResources, groupNode, groupServers, groupProgram, groupNames, groupSource, groupRules, groupServe, groupPublish, groupEnvoy, groupWatch, groupRun, groupPrint}
 
 const (
 	// helpWidth is how long a line of help becomes.
@@ -80,10 +63,10 @@ func commandHelp(name string, c *cli.Command) string {
 		b.WriteString("\nCommands:\n")
 		writeCommands(&b, c.Subcommands)
 	}
-	for _, group := range groups {
-		writeFlags(&b, group, c.Flags)
+	for _, group := range settings.Groups() {
+		writeRows(&b, group, rowsOf(c))
 	}
-	if slices.ContainsFunc(c.Flags, isTime) {
+	if slices.ContainsFunc(rowsOf(c), settings.Row.IsTime) {
 		b.WriteString("\nTIME is a number with a unit: 500ms, 30s, 10m, 1h.\n")
 	}
 	return b.String()
@@ -100,23 +83,18 @@ func usageLine(name string, c *cli.Command) string {
 	return strings.TrimSpace(name + " " + c.ArgsUsage)
 }
 
-func isTime(f cli.Flag) bool {
-	_, is := f.(*cli.DurationFlag)
-	return is
-}
-
-// writeFlags writes the flags of one group.
-func writeFlags(b *strings.Builder, group string, flags []cli.Flag) {
+// writeRows writes the options of one group.
+func writeRows(b *strings.Builder, group string, rows []settings.Row) {
 	title := groupTitle(group)
-	for _, f := range flags {
-		if f.(cli.CategorizableFlag).GetCategory() != group {
+	for _, r := range rows {
+		if r.Group() != group {
 			continue
 		}
 		if title != "" {
 			fmt.Fprintf(b, "\n%s:\n", title)
 			title = ""
 		}
-		head, usage := flagHelp(f)
+		head, usage := rowHelp(r)
 		column := helpColumn
 		if len(head)+4 > column {
 			fmt.Fprintf(b, "  %s\n%*s", head, column, "")
@@ -141,12 +119,10 @@ func writeFlags(b *strings.Builder, group string, flags []cli.Flag) {
 // groupTitle is what a group is called where it is shown.
 func groupTitle(group string) string { return cmp.Or(group, "Options") }
 
-// flagHelp returns a flag as it is written, and what it means, with its default and its
+// rowHelp returns an option as it is written, and what it means, with its default and its
 // environment variable.
-func flagHelp(f cli.Flag) (head, usage string) {
-	d := f.(cli.DocGenerationFlag)
-	value := placeholder(f)
-	for _, name := range f.Names() {
+func rowHelp(r settings.Row) (head, usage string) {
+	for _, name := range r.Names() {
 		dashes := "--"
 		if len(name) == 1 {
 			dashes = "-"
@@ -154,38 +130,20 @@ func flagHelp(f cli.Flag) (head, usage string) {
 		head += ", " + dashes + name
 	}
 	head = strings.TrimPrefix(head, ", ")
-	if value != "" {
+	if value := settings.Placeholder(r.Usage()); value != "" {
 		head += " " + value
 	}
-	usage = strings.ReplaceAll(d.GetUsage(), "`", "")
-	if _, repeated := f.(*cli.StringSliceFlag); repeated {
+	usage = strings.ReplaceAll(r.Usage(), "`", "")
+	if r.Repeats() {
 		usage += "; may be repeated"
 	}
-	if _, isBool := f.(*cli.BoolFlag); !isBool && d.GetDefaultText() != "" {
-		usage += fmt.Sprintf(" (default: %s)", strings.Trim(d.GetDefaultText(), `"`))
+	if r.TakesValue() && r.Default() != "" {
+		usage += fmt.Sprintf(" (default: %s)", r.Default())
 	}
-	for _, variable := range d.GetEnvVars() {
-		usage += fmt.Sprintf(" [$%s]", variable)
+	if r.Variable() != "" {
+		usage += fmt.Sprintf(" [$%s]", r.Variable())
 	}
 	return head, usage
-}
-
-// placeholder returns what the help of a flag calls its value, "" where it has none: FILE, or a|b|c
-// where it is one of some words.
-func placeholder(f cli.Flag) string {
-	_, rest, _ := strings.Cut(f.(cli.DocGenerationFlag).GetUsage(), "`")
-	name, _, _ := strings.Cut(rest, "`")
-	return name
-}
-
-// enum returns the words that a placeholder such as any|all|N has, without those in capitals, which
-// stand for something.
-func enum(placeholder string) []string {
-	words := strings.Split(placeholder, "|")
-	if len(words) == 1 {
-		return nil
-	}
-	return slices.DeleteFunc(words, func(word string) bool { return word != strings.ToLower(word) || word == "-" })
 }
 
 // sentence makes a phrase one.

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/setup/importer"
@@ -45,17 +46,12 @@ Examples:
   xdspub import http://127.0.0.1:9901 edge
 
 Exit status: 0 written, 1 errors in SRC, 2 wrong usage, 3 could not run.`,
-		Flags: []cli.Flag{
-			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "`DIR` that Envoy is started in, where relative paths begin (default: the current one)"},
-			descriptorSetFlag(),
-			maxFindingsFlag(),
-			colorFlag(),
-		},
-		Action: importAction,
+		Flags:  options(settings.Import()),
+		Action: action(importAction),
 	}
 }
 
-func importAction(c *cli.Context) error {
+func importAction(c *call) error {
 	if c.NArg() != 2 {
 		given := diag.Count(c.NArg(), "argument") + " is given"
 		if c.NArg() != 1 {
@@ -90,9 +86,9 @@ func importAction(c *cli.Context) error {
 }
 
 // importFrom imports a file or a running Envoy, and returns the mode of what is to be written.
-func importFrom(c *cli.Context, name string) (*importer.Imported, os.FileMode, error) {
-	options := importer.Options{Root: c.Path("root")}
-	own, err := readOwnTypes(values{c: c})
+func importFrom(c *call, name string) (*importer.Imported, os.FileMode, error) {
+	options := importer.Options{Root: c.Root.Value}
+	of, err := c.withTypes()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -101,7 +97,7 @@ func importFrom(c *cli.Context, name string) (*importer.Imported, os.FileMode, e
 		if err != nil {
 			return nil, 0, err
 		}
-		in.Envoy = in.Envoy.With(own.registry)
+		in.Envoy = in.Envoy.With(of.Types.Registry)
 		return importer.Import(in, options), modeOf(name, ""), nil
 	}
 	admin, err := envoy.NewAdmin(name)
@@ -122,7 +118,7 @@ func importFrom(c *cli.Context, name string) (*importer.Imported, os.FileMode, e
 	}
 	stop() // a second signal, and all from now on, end the process
 	dump := load.Input{Name: name + "/config_dump", Format: "json", Data: data}
-	dump.Envoy = dump.Envoy.With(own.registry)
+	dump.Envoy = dump.Envoy.With(of.Types.Registry)
 	return importer.Dump(dump, options), 0o600, nil
 }
 

@@ -25,11 +25,11 @@ Example:
   xdspub init edge
 
 Exit status: 0 written, 1 a file is there already, 2 wrong usage, 3 could not run.`,
-		Action: initialize,
+		Action: action(initialize),
 	}
 }
 
-func initialize(c *cli.Context) error {
+func initialize(c *call) error {
 	dir, err := oneArgument(c, "DIR")
 	if err != nil {
 		return err

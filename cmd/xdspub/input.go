@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/internal/fspath"
@@ -17,30 +15,26 @@ import (
 	"xdspub/source/syntax"
 )
 
-func stdinFormatFlag() cli.Flag {
-	return &cli.StringFlag{Category: groupSource, Name: "stdin-format", Value: "yaml", Usage: "format of standard input, if a path is -: `" + strings.Join(syntax.Formats, "|") + "`"}
-}
-
 // stdinFormatUsed refuses a --stdin-format where nothing is read by it.
-func stdinFormatUsed(c *cli.Context) error {
-	if c.IsSet("stdin-format") && !slices.Contains(c.Args().Slice(), "-") {
-		return usagef("--stdin-format %s is for standard input, and no path is -: the suffix of a file tells its format", c.String("stdin-format"))
+func stdinFormatUsed(c *call) error {
+	if c.StdinFormat.Given() && !slices.Contains(c.Args().Slice(), "-") {
+		return usagef("--stdin-format %s is for standard input, and no path is -: the suffix of a file tells its format", c.StdinFormat.Value)
 	}
 	return nil
 }
 
 // standardInput reads what - stands for.
-func standardInput(c *cli.Context) (load.Input, error) {
-	in := load.Input{Name: diag.StandardInput, Format: c.String("stdin-format")}
-	if !slices.Contains(syntax.Formats, in.Format) {
-		return in, usagef("invalid --stdin-format %q: %s", in.Format, oneOf(syntax.Formats, in.Format))
+func standardInput(c *call) (load.Input, error) {
+	in := load.Input{Name: diag.StandardInput, Format: c.StdinFormat.Value}
+	if err := c.StdinFormat.Check(); err != nil {
+		return in, err
 	}
 	data, err := readStandardInput(c)
 	in.Data = data
 	return in, err
 }
 
-func readStandardInput(c *cli.Context) ([]byte, error) {
+func readStandardInput(c *call) ([]byte, error) {
 	// One byte more than a file may have tells that it is too much.
 	data, err := io.ReadAll(io.LimitReader(c.App.Reader, syntax.MaxBytes+1))
 	switch {
@@ -50,10 +44,6 @@ func readStandardInput(c *cli.Context) ([]byte, error) {
 		return nil, fmt.Errorf("standard input is larger than the limit of %d bytes", syntax.MaxBytes)
 	}
 	return data, nil
-}
-
-func stdinFilenameFlag() cli.Flag {
-	return &cli.PathFlag{Category: groupSource, Name: "stdin-filename", Usage: "check the tree with standard input in place of its `FILE`, as an editor does with unsaved text; FILE need not exist"}
 }
 
 // unsaved is the text of a file of a source tree, read from standard input.
@@ -68,9 +58,9 @@ type unsaved struct {
 }
 
 // readUnsaved reads standard input, where --stdin-filename says so.
-func readUnsaved(c *cli.Context) (unsaved, error) {
-	path := c.Path("stdin-filename")
-	if !c.IsSet("stdin-filename") {
+func readUnsaved(c *call) (unsaved, error) {
+	path := c.StdinFilename.Value
+	if !c.StdinFilename.Given() {
 		return unsaved{}, nil
 	}
 	info, err := os.Stat(path)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"xdspub/cmd/settings"
 )
 
 func manCommand() *cli.Command {
@@ -16,13 +18,13 @@ func manCommand() *cli.Command {
 		Description: `Examples:
   xdspub man > /usr/local/share/man/man1/xdspub.1
   xdspub man | man -l -`,
-		Action: func(c *cli.Context) error {
+		Action: action(func(c *call) error {
 			if c.NArg() > 0 {
 				return usagef("man takes no arguments")
 			}
 			_, err := io.WriteString(c.App.Writer, manual(c.App))
 			return err
-		},
+		}),
 	}
 }
 
@@ -111,25 +113,25 @@ func (m *manPage) commands(names []string, commands []*cli.Command) {
 			m.request("PP")
 			m.paragraphs(c.Description)
 		}
-		for _, group := range groups {
-			m.flags(group, c.Flags)
+		for _, group := range settings.Groups() {
+			m.rows(group, rowsOf(c))
 		}
 		m.commands(names, c.Subcommands)
 	}
 }
 
-// flags writes the flags of one group.
-func (m *manPage) flags(group string, flags []cli.Flag) {
+// rows writes the options of one group.
+func (m *manPage) rows(group string, rows []settings.Row) {
 	title := groupTitle(group)
-	for _, f := range flags {
-		if f.(cli.CategorizableFlag).GetCategory() != group {
+	for _, r := range rows {
+		if r.Group() != group {
 			continue
 		}
 		if title != "" {
 			m.request("SS", title)
 			title = ""
 		}
-		head, usage := flagHelp(f)
+		head, usage := rowHelp(r)
 		m.request("TP")
 		m.request("B", head)
 		m.text(usage)

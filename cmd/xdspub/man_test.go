@@ -25,8 +25,8 @@ func TestManual(t *testing.T) {
 	}
 	for _, c := range app.Commands {
 		for _, command := range append(c.Subcommands, c) {
-			for _, f := range command.Flags {
-				if head, _ := flagHelp(f); !strings.Contains(page, escaped(head)) {
+			for _, r := range rowsOf(command) {
+				if head, _ := rowHelp(r); !strings.Contains(page, escaped(head)) {
 					t.Errorf("%s of %s is missing", head, command.Name)
 				}
 			}

@@ -1,37 +1,22 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
 	"xdspub/check/oracle"
+	"xdspub/cmd/settings"
 	"xdspub/envoy/trial"
 )
 
-// The values of --envoy-mode.
-const (
-	modeValidate = "validate"
-	modeShadow   = "shadow"
-)
-
-// oracleFlags name a program to run. They have no variables and are no settings: only who starts xdspub
-// says that.
-func oracleFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.PathFlag{Category: groupRules, Name: "envoy", Usage: "have the Envoy `FILE|auto` judge what no rule finds an error in; auto: the envoy in PATH"},
-		&cli.StringFlag{Category: groupRules, Name: "envoy-mode", Value: modeValidate, Usage: "how --envoy judges, `validate|shadow`; validate: by --mode validate; shadow: and then as it loads the files, opening no port"},
-	}
-}
-
 // oracleOf returns the Envoy that --envoy names; nil where it is not given.
-func oracleOf(v values, o check.Rules) (*oracle.Oracle, error) {
-	program, mode := v.c.Path("envoy"), v.c.String("envoy-mode")
+func oracleOf(v *call, o check.Rules) (*oracle.Oracle, error) {
+	program, mode := v.Envoy.Value, v.EnvoyMode.Value
+	if err := v.EnvoyMode.Check(); err != nil {
+		return nil, err
+	}
 	switch {
-	case mode != modeValidate && mode != modeShadow:
-		return nil, usagef("invalid --envoy-mode %q: %s", mode, oneOf([]string{modeValidate, modeShadow}, mode))
-	case !v.c.IsSet("envoy") && v.c.IsSet("envoy-mode"):
+	case !v.Envoy.Given() && v.EnvoyMode.Given():
 		return nil, usagef("--envoy-mode says how --envoy judges, and that is not given")
-	case !v.c.IsSet("envoy"):
+	case !v.Envoy.Given():
 		return nil, nil
 	case program == "":
 		return nil, usagef("invalid --envoy \"\": name a program, or write auto")
@@ -44,7 +29,7 @@ func oracleOf(v values, o check.Rules) (*oracle.Oracle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode == modeShadow {
+	if mode == settings.ModeShadow {
 		return oracle.Shadow(envoy), nil
 	}
 	return oracle.New(envoy), nil

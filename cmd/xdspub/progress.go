@@ -5,14 +5,12 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/urfave/cli/v2"
 )
 
 // showProgress tells a person at a terminal what is being done. The function that it returns
 // ends that; until then nothing else is printed.
-func showProgress(c *cli.Context, what string) (end func()) {
-	if w := c.App.ErrWriter; !c.Bool("quiet") && isTerminal(w) {
+func showProgress(c *call, what string) (end func()) {
+	if w := c.App.ErrWriter; !c.Quiet.Value && isTerminal(w) {
 		return writeProgress(w, what)
 	}
 	return func() {}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
+
+	"xdspub/cmd/settings"
 )
 
 //go:generate go test -count 1 -run ^TestReference$ -write-reference .
@@ -21,7 +23,7 @@ var writeReference = flag.Bool("write-reference", false, "write docs/reference a
 
 // TestReference holds docs/reference to the commands and flags of the program.
 func TestReference(t *testing.T) {
-	for name, want := range map[string][]byte{"command-line.md": commandLine(t), "settings.md": settingsPage(), "xdspub.schema.json": schemaText(t)} {
+	for name, want := range map[string][]byte{"command-line.md": commandLinePage(t), "settings.md": settingsPage(), "xdspub.schema.json": schemaText(t)} {
 		path := filepath.Join("..", "..", "docs", "reference", name)
 		if *writeReference {
 			if err := os.WriteFile(path, want, 0o644); err != nil {
@@ -49,8 +51,8 @@ func schemaText(t *testing.T) []byte {
 
 const madeReference = "\n<!-- Made by go generate ./cmd/xdspub; a test compares. -->\n"
 
-// commandLine is the page of all commands: their help.
-func commandLine(t *testing.T) []byte {
+// commandLinePage is the page of all commands: their help.
+func commandLinePage(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString("# Command line\n" + madeReference + `
@@ -88,28 +90,27 @@ func helpOf(t *testing.T, b *bytes.Buffer, names ...string) {
 	fmt.Fprintf(b, "\n## %s\n\n```text\n%s\n```\n", strings.Join(args, " "), strings.TrimSpace(help.String()))
 }
 
-// option is a flag, with the commands that have it.
-type option struct {
-	flag     cli.DocGenerationFlag
-	group    string
+// listed is a row, with the commands that have it.
+type listed struct {
+	settings.Row
 	commands []string
 }
 
-// options returns all flags that an environment variable sets, each once, in the order of the
+// withVariables returns all rows that an environment variable sets, each once, in the order of the
 // commands.
-func options() (list []*option) {
+func withVariables() (list []*listed) {
 	for _, command := range newApp(io.Discard, io.Discard).Commands {
 		commands := append([]*cli.Command{command}, command.Subcommands...)
 		for _, c := range commands {
-			for _, f := range c.Flags {
-				if d := f.(cli.DocGenerationFlag); len(d.GetEnvVars()) > 0 {
-					same := func(o *option) bool { return o.flag.Names()[0] == f.Names()[0] }
-					i := slices.IndexFunc(list, same)
-					if i < 0 {
-						i, list = len(list), append(list, &option{flag: d, group: f.(cli.CategorizableFlag).GetCategory()})
-					}
-					list[i].commands = append(list[i].commands, command.Name)
+			for _, r := range rowsOf(c) {
+				if r.Variable() == "" {
+					continue
 				}
+				i := slices.IndexFunc(list, func(l *listed) bool { return l.Name() == r.Name() })
+				if i < 0 {
+					i, list = len(list), append(list, &listed{Row: r})
+				}
+				list[i].commands = append(list[i].commands, command.Name)
 			}
 		}
 	}
@@ -133,29 +134,34 @@ that wins over the settings file.
 
 A time is a number with a unit: ` + "`500ms`, `90s`, `10m`, `1h`" + `.
 `)
-	inFile := settingFlags()
-	for _, group := range groups {
+	inFile := settings.Settable()
+	var outside []string
+	for _, r := range inFile {
+		if r.Outside() {
+			outside = append(outside, r.Name())
+		}
+	}
+	for _, group := range settings.Groups() {
 		title := group
 		if group == "" {
 			title = "Bootstrap"
 		}
 		header := fmt.Sprintf("\n## %s\n\n| option, variable | in xdspub.yaml | type | default | meaning | commands |\n|---|---|---|---|---|---|\n", title)
-		for _, o := range options() {
-			if o.group != group {
+		for _, r := range withVariables() {
+			if r.Group() != group {
 				continue
 			}
-			name := o.flag.Names()[0]
 			file := "no"
-			if slices.ContainsFunc(inFile, func(f cli.Flag) bool { return f.Names()[0] == name }) {
+			if slices.ContainsFunc(inFile, func(is settings.Row) bool { return is.Name() == r.Name() }) {
 				file = "yes"
-				if slices.Contains(trusted, name) {
+				if slices.Contains(outside, r.Name()) {
 					file = "with `--config` only"
 				}
 			}
-			head, _ := flagHelp(o.flag)
-			meaning := strings.NewReplacer("`", "", "|", `\|`).Replace(o.flag.GetUsage())
-			fmt.Fprintf(&b, "%s| `%s`, `%s` | %s | %s | %s | %s | %s |\n", header, strings.ReplaceAll(head, "|", `\|`), o.flag.GetEnvVars()[0],
-				file, typeOf(o.flag), defaultOf(o.flag), meaning, strings.Join(slices.Compact(o.commands), ", "))
+			head, _ := rowHelp(r)
+			meaning := strings.NewReplacer("`", "", "|", `\|`).Replace(r.Usage())
+			fmt.Fprintf(&b, "%s| `%s`, `%s` | %s | %s | %s | %s | %s |\n", header, strings.ReplaceAll(head, "|", `\|`), r.Variable(),
+				file, r.Kind(), defaultOf(r), meaning, strings.Join(slices.Compact(r.commands), ", "))
 			header = ""
 		}
 	}
@@ -163,33 +169,13 @@ A time is a number with a unit: ` + "`500ms`, `90s`, `10m`, `1h`" + `.
 The settings %s are allowed only in a file that %s names, not in the
 %s of the tree: whoever may change the tree must not decide what is read, asked and
 written outside of it.
-`, "`"+strings.Join(trusted, "`, `")+"`", "`--config`", "`xdspub.yaml`")
+`, "`"+strings.Join(outside, "`, `")+"`", "`--config`", "`xdspub.yaml`")
 	return b.Bytes()
 }
 
-func typeOf(f cli.DocGenerationFlag) string {
-	switch f.(type) {
-	case *cli.BoolFlag:
-		return "true or false"
-	case *cli.IntFlag:
-		return "number"
-	case *cli.DurationFlag:
-		return "time"
-	case *cli.StringSliceFlag:
-		return "list"
-	case *cli.PathFlag:
-		return "path"
-	}
-	return "text"
-}
-
-func defaultOf(f cli.DocGenerationFlag) string {
-	text := strings.Trim(f.GetDefaultText(), `"`)
-	if _, is := f.(*cli.BoolFlag); is {
-		text = "false"
-	}
-	if text == "" {
+func defaultOf(r settings.Row) string {
+	if r.Default() == "" {
 		return ""
 	}
-	return "`" + text + "`"
+	return "`" + r.Default() + "`"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
@@ -40,21 +41,19 @@ Examples:
 
 Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy rejected it;
 2 wrong usage; 3 could not run.`,
-		Flags: append(slices.Concat(sourceFlags(), targetFlags(), publishFlags(), confirmFlags(), oracleFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
-			quietFlag(), logFormatFlag(),
-			&cli.BoolFlag{Category: groupRun, Name: "dry-run", EnvVars: env("dry-run"), Usage: "show what would be published, step by step, and write nothing", DisableDefaultText: true}),
-		Action: func(c *cli.Context) error {
+		Flags: options(settings.Render()),
+		Action: action(func(c *call) error {
 			v, o, err := settingsAndOptions(c, publishOptions)
 			if err != nil {
 				return err
 			}
 			return renderOnce(v, o)
-		},
+		}),
 	}
 }
 
 // renderOnce makes one reconcile for each target. What is wrong leaves the output directory as it is.
-func renderOnce(v values, all []watch.Options) error {
+func renderOnce(v *call, all []watch.Options) error {
 	var ended targetsEnded
 	var list []*rendering
 	for _, o := range all {
@@ -63,10 +62,10 @@ func renderOnce(v values, all []watch.Options) error {
 		}
 	}
 	if len(list) == 0 {
-		return ended.err(v.c.App.ErrWriter)
+		return ended.err(v.App.ErrWriter)
 	}
-	end := showProgress(v.c, "checking "+all[0].Source.Path)
-	checked, err := watch.Tree(all).Check(v.c.Context)
+	end := showProgress(v, "checking "+all[0].Source.Path)
+	checked, err := watch.Tree(all).Check(v.Context)
 	end()
 	if err != nil {
 		return err
@@ -74,20 +73,20 @@ func renderOnce(v values, all []watch.Options) error {
 	// Planned before a directory is opened: a refusal must not even make it.
 	list = slices.DeleteFunc(list, func(r *rendering) bool {
 		r.checked = checked.For(r.o.Target)
-		r.plan, err = r.Plan(v.c.Context, r.checked)
+		r.plan, err = r.Plan(v.Context, r.checked)
 		return ended.add(r.o, err)
 	})
 	if all[0].AllOrNothing {
-		allOrNothing(list, v.c.Bool("retry-held"))
+		allOrNothing(list, v.RetryHeld.Value)
 	}
 	if all[0].Target != "" {
 		checked.MergeTargets() // once for all, with what the plans add
-		printFindings(v.c, checked, slices.ContainsFunc(list, func(r *rendering) bool { return r.plan == nil }))
+		printFindings(v, checked, slices.ContainsFunc(list, func(r *rendering) bool { return r.plan == nil }))
 	}
 	for _, r := range list {
-		ended.add(r.o, r.finish(v.c))
+		ended.add(r.o, r.finish(v))
 	}
-	return ended.err(v.c.App.ErrWriter)
+	return ended.err(v.App.ErrWriter)
 }
 
 // rendering is a render for one target.
@@ -100,9 +99,9 @@ type rendering struct {
 }
 
 // newRendering returns nil where a running watch does it.
-func newRendering(v values, o watch.Options, ended *targetsEnded) *rendering {
+func newRendering(v *call, o watch.Options, ended *targetsEnded) *rendering {
 	r := &rendering{Controller: watch.New(o), o: o}
-	if v.c.Bool("retry-held") && !v.c.Bool("dry-run") {
+	if v.RetryHeld.Value && !v.DryRun.Value {
 		var done bool
 		if done, r.unasked = handOver(v, o); done {
 			ended.add(o, r.unasked)
@@ -134,13 +133,13 @@ func allOrNothing(list []*rendering, retryHeld bool) {
 }
 
 // finish publishes what is planned, or says why not.
-func (r *rendering) finish(c *cli.Context) error {
+func (r *rendering) finish(c *call) error {
 	switch {
 	case r.plan == nil:
 		r.printOwn(c, true)
 		fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, watch.InvalidMessage(r.checked.Summary)))
 		return &exit{status: exitRefused}
-	case c.Bool("dry-run"):
+	case c.DryRun.Value:
 		r.printOwn(c, false)
 		return showPlan(c.App.Writer, r.o, r.plan)
 	}
@@ -159,7 +158,7 @@ func (r *rendering) finish(c *cli.Context) error {
 }
 
 // printOwn prints the findings of a source tree without targets. Those of several are printed together.
-func (r *rendering) printOwn(c *cli.Context, refused bool) {
+func (r *rendering) printOwn(c *call, refused bool) {
 	if r.o.Target == "" {
 		printFindings(c, r.checked, refused)
 	}
@@ -174,11 +173,11 @@ func ofTarget(o watch.Options, message string) string {
 }
 
 // publish publishes a source tree into the open output directory, and prints the outcome.
-func (r *rendering) publish(c *cli.Context) error {
+func (r *rendering) publish(c *call) error {
 	ctx, stop := interruptible(c)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
-	if c.Bool("retry-held") {
+	if c.RetryHeld.Value {
 		r.RetryHeld()
 	}
 	if err := r.Prepare(ctx); err != nil {
@@ -207,13 +206,13 @@ func (r *rendering) publish(c *cli.Context) error {
 }
 
 // trim trims, and prints what came out.
-func (r *rendering) trim(ctx context.Context, c *cli.Context, outcome watch.Outcome) error {
+func (r *rendering) trim(ctx context.Context, c *call, outcome watch.Outcome) error {
 	trimmed, next, err := r.Trim(ctx)
 	if err != nil {
 		return err
 	}
 	outcome.Moved.Steps = append(outcome.Moved.Steps, trimmed.Files.Steps...)
-	if c.Bool("quiet") {
+	if c.Quiet.Value {
 		return nil
 	}
 	fmt.Fprintln(c.App.Writer, ofTarget(r.o, outcome.Message()))
@@ -224,14 +223,14 @@ func (r *rendering) trim(ctx context.Context, c *cli.Context, outcome watch.Outc
 }
 
 // printList prints findings whose source is not at hand.
-func printList(c *cli.Context, list diag.List) {
+func printList(c *call, list diag.List) {
 	printed := &check.Result{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
 	printed.Add(list)
 	printFindings(c, printed, true)
 }
 
 // refuse prints why nothing is published.
-func refuse(c *cli.Context, checked *check.Result) error {
+func refuse(c *call, checked *check.Result) error {
 	printFindings(c, checked, true)
 	fmt.Fprintln(c.App.ErrWriter, watch.InvalidMessage(checked.Summary))
 	return &exit{status: exitRefused}

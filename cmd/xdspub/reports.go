@@ -9,48 +9,25 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/report"
 	"xdspub/source/gitdir"
 )
-
-// reportFormats returns the names of the formats of findings.
-func reportFormats() []string {
-	names := []string{"text", "json"}
-	for _, f := range report.Formats {
-		names = append(names, f.Name)
-	}
-	return names
-}
-
-// reportFormatFlag has no variable: XDSPUB_FORMAT is the format of published files.
-func reportFormatFlag() cli.Flag {
-	return &cli.StringSliceFlag{
-		Category: groupPrint, Name: "format", Value: cli.NewStringSlice("text"),
-		Usage: "print findings as `" + strings.Join(reportFormats(), "|") + "`; if it is repeated, all but one need an --output behind them",
-	}
-}
-
-func reportOutputFlag() cli.Flag {
-	return &cli.StringSliceFlag{Category: groupPrint, Name: "output", Usage: "write the findings in the --format before it to `FILE` (- is standard output)"}
-}
 
 // output is where findings go, and in which format. The file - is standard output.
 type output struct{ format, file string }
 
 // outputs returns what --format and --output say. Where there are as many of one as of the other,
 // they are pairs in their order; else an --output is for the --format right before it.
-func outputs(c *cli.Context) ([]output, error) {
-	formats, files := c.StringSlice("format"), c.StringSlice("output")
+func outputs(c *call) ([]output, error) {
+	formats, files := c.ReportFormat.Value, c.ReportOutput.Value
 	for _, f := range formats {
-		if !slices.Contains(reportFormats(), f) {
-			return nil, usagef("invalid --format %q: %s", f, oneOf(reportFormats(), f))
+		if !slices.Contains(settings.ReportFormats(), f) {
+			return nil, usagef("invalid --format %q: %s", f, settings.OneOf(settings.ReportFormats(), f))
 		}
 	}
 	var list []output
@@ -60,18 +37,19 @@ func outputs(c *cli.Context) ([]output, error) {
 		}
 		return list, distinct(list)
 	}
-	flags, _ := c.App.Metadata[givenFlags].([]givenFlag)
-	before := givenFlag{}
-	for _, flag := range slices.DeleteFunc(slices.Clone(flags), func(f givenFlag) bool { return f.name != "format" && f.name != "output" }) {
-		switch {
-		case flag.name == "format":
-			list = append(list, output{flag.value, "-"})
-		case before.name != "format":
-			return nil, usagef("--output %s has no --format before it", flag.value)
+	formatBefore := false
+	for _, given := range c.Line {
+		switch isFormat := c.ReportFormat.Of(given); {
+		case isFormat:
+			list = append(list, output{given.Text, "-"})
+			formatBefore = true
+		case !c.ReportOutput.Of(given):
+		case !formatBefore:
+			return nil, usagef("--output %s has no --format before it", given.Text)
 		default:
-			list[len(list)-1].file = flag.value
+			list[len(list)-1].file = given.Text
+			formatBefore = false
 		}
-		before = flag
 	}
 	if len(list) == 0 { // the default
 		list = []output{{formats[0], "-"}}
@@ -108,7 +86,7 @@ func reported(path string, checked *check.Result, warningsAsErrors bool) report.
 }
 
 // writeReports writes the findings to each output.
-func writeReports(c *cli.Context, list []output, checked checkedTrees) error {
+func writeReports(c *call, list []output, checked checkedTrees) error {
 	root, err := repositoryRoot()
 	if err != nil {
 		return err
@@ -130,7 +108,7 @@ func writeReports(c *cli.Context, list []output, checked checkedTrees) error {
 }
 
 // writeReport writes the findings to w. Only on standard output is text spared any, and has colours.
-func writeReport(c *cli.Context, w io.Writer, o output, checked checkedTrees, r *report.Report) error {
+func writeReport(c *call, w io.Writer, o output, checked checkedTrees, r *report.Report) error {
 	if i := slices.IndexFunc(report.Formats, func(f report.Format) bool { return f.Name == o.format }); i >= 0 {
 		return report.Formats[i].Write(w, r)
 	}
@@ -148,7 +126,7 @@ func writeReport(c *cli.Context, w io.Writer, o output, checked checkedTrees, r 
 	if o.file == "-" {
 		text = textFor(c, c.App.Writer)
 	}
-	if err := errors.Join(writeText(w, shown(c, checked.Result, r.ExitStatus != exitOK), text), writeTables(w, checked.variants)); err != nil || c.Bool("quiet") {
+	if err := errors.Join(writeText(w, shown(c, checked.Result, r.ExitStatus != exitOK), text), writeTables(w, checked.variants)); err != nil || c.Quiet.Value {
 		return err
 	}
 	return writeSummary(w, checked.Summary)

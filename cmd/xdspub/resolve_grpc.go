@@ -2,25 +2,23 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/setup/grpcboot"
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
 )
 
 // resolveGRPC prints what a gRPC program asks for, and whether a source tree has it.
-func resolveGRPC(c *cli.Context) error {
+func resolveGRPC(c *call) error {
 	if err := resolveAlone(c); err != nil {
 		return err
 	}
-	target := c.String("resolve")
+	target := c.Resolve.Value
 	read, from, err := grpcFromEnvironment()
 	if err != nil {
 		return err
@@ -59,17 +57,16 @@ func resolveGRPC(c *cli.Context) error {
 }
 
 // resolveAlone refuses what makes no sense beside --resolve.
-func resolveAlone(c *cli.Context) error {
-	of := append(flagNames(sourceFlags()), "resolve", "max-findings", "color")
-	for _, name := range flagNames(c.Command.Flags) {
+func resolveAlone(c *call) error {
+	for _, r := range settings.WrittenGRPC() {
 		// A variable that is set for another command does no harm.
-		if c.IsSet(name) && !slices.Contains(of, name) && os.Getenv(env(name)[0]) == "" {
-			return usagef("--%s is for a bootstrap that is written, and --resolve reads one: give only one of them", name)
+		if r.Origin(c.Settings).OnlyOnLine() {
+			return usagef("--%s is for a bootstrap that is written, and --resolve reads one: give only one of them", r.Name())
 		}
 	}
-	target := c.String("resolve")
+	target := c.Resolve.Value
 	if !strings.HasPrefix(target, "xds:") && !isAddress(target) {
-		return values{c: c}.invalid("resolve", target, "write xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server")
+		return c.Resolve.Invalid(target, "write xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server")
 	}
 	if c.NArg() > 1 {
 		_, err := oneArgument(c, "SRC")
@@ -87,7 +84,7 @@ func credentialTypes(s grpcboot.Server) string {
 }
 
 // inTree says whether a source tree has the listener that is asked for.
-func inTree(c *cli.Context, r *grpcboot.Resolved, line func(name, text string)) error {
+func inTree(c *call, r *grpcboot.Resolved, line func(name, text string)) error {
 	source := c.Args().First()
 	v, o, err := settingsAndSource(c, source, "grpc")
 	if err != nil {
@@ -97,7 +94,7 @@ func inTree(c *cli.Context, r *grpcboot.Resolved, line func(name, text string)) 
 	if err != nil {
 		return err
 	}
-	refused := checked.Invalid(value(v, "warnings-as-errors", c.Bool))
+	refused := checked.Invalid(v.WarningsAsErrors.Value)
 	printFindings(c, checked, refused)
 	if refused {
 		faults := "errors"
@@ -132,7 +129,7 @@ func listenerIn(s *xds.Snapshot, source, name string, ofServer bool) (text strin
 		for _, r := range s.Of(xds.Listener) {
 			names = append(names, r.Name)
 		}
-		if meant := nearest(names, name); meant != "" {
+		if meant := settings.Nearest(names, name); meant != "" {
 			text += fmt.Sprintf(": did you mean %s?", meant)
 		}
 		return text, false

@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check/codes"
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 )
 
@@ -18,22 +17,19 @@ func rulesCommand() *cli.Command {
 		Name:        "rules",
 		Usage:       "list all rules with their severity",
 		Description: "Options turn rules on and off: --enable RULE, --disable RULE.",
-		Flags: []cli.Flag{
-			&cli.StringFlag{Category: groupPrint, Name: "format", Value: "text", Usage: "print a line for each rule, or all that is said of them: `text|json`"},
-		},
-		Action: func(c *cli.Context) error {
+		Flags:       options(settings.Rules()),
+		Action: action(func(c *call) error {
 			if c.NArg() > 0 {
 				return usagef("rules takes no arguments: run xdspub explain RULE for one of them")
 			}
-			switch format := c.String("format"); format {
-			case "text":
-				return writeRules(c.App.Writer)
-			case "json":
-				return writeRulesJSON(c.App.Writer)
-			default:
-				return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
+			if err := c.PrintFormat.Check(); err != nil {
+				return err
 			}
-		},
+			if c.PrintFormat.Value == "json" {
+				return writeRulesJSON(c.App.Writer)
+			}
+			return writeRules(c.App.Writer)
+		}),
 	}
 }
 
@@ -84,7 +80,7 @@ func explainCommand() *cli.Command {
 		ArgsUsage: "RULE",
 		Description: `Examples:
   xdspub explain unresolved-reference`,
-		Action: func(c *cli.Context) error {
+		Action: action(func(c *call) error {
 			name, err := oneArgument(c, "RULE")
 			if err != nil {
 				return err
@@ -95,7 +91,7 @@ func explainCommand() *cli.Command {
 				}
 			}
 			return unknownRule(name)
-		},
+		}),
 	}
 }
 
@@ -112,17 +108,9 @@ func explain(w io.Writer, code diag.Code) error {
 	return tw.Flush()
 }
 
-// nearestRule is nearest for names of rules: only who writes a slash means a sub-code.
-func nearestRule(names []string, word string) string {
-	if !strings.Contains(word, "/") {
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.Contains(name, "/") })
-	}
-	return nearest(names, word)
-}
-
 // unknownRule says that there is no rule of a name, and which may have been meant.
 func unknownRule(name string) error {
-	if meant := nearestRule(diag.Names(codes.All()), name); meant != "" {
+	if meant := settings.NearestRule(diag.Names(codes.All()), name); meant != "" {
 		return usagef("unknown rule %q: did you mean %s?", name, meant)
 	}
 	return usagef("unknown rule %q: run xdspub rules for a list", name)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
+	"xdspub/cmd/settings"
 	"xdspub/source/load"
 )
 
@@ -76,14 +77,14 @@ func byReader(t *testing.T, text string) string {
 // TestSchemaHasAllSettings holds that the schema has each setting with what an editor shows of it.
 func TestSchemaHasAllSettings(t *testing.T) {
 	s := compiled(t)
-	for _, f := range settingFlags() {
-		name := f.Names()[0]
+	for _, r := range settings.Settable() {
+		name := r.Name()
 		of := s.Properties[name]
 		if of == nil || of.Description == "" {
 			t.Errorf("%s is not described", name)
 			continue
 		}
-		if value := settingDefault(f); value != nil {
+		if value := r.SchemaDefault(); value != nil {
 			if err := bySchema(s, fmt.Sprintf("%s: %v", name, value)); err != nil {
 				t.Errorf("the default of %s: %v", name, err)
 			}
@@ -91,14 +92,14 @@ func TestSchemaHasAllSettings(t *testing.T) {
 				t.Errorf("%s: default %v, want %v", name, of.Default, value)
 			}
 		}
-		for _, word := range enum(placeholder(f)) {
+		for _, word := range settings.Choices(settings.Placeholder(r.Usage())) {
 			if err := bySchema(s, fmt.Sprintf("%s: %q", name, word)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
-	if len(s.Properties) != len(settingFlags())+len(withoutFlag) {
-		t.Errorf("%d settings, want %d", len(s.Properties), len(settingFlags())+len(withoutFlag))
+	if len(s.Properties) != len(settings.Settable())+len(settings.SectionNames()) {
+		t.Errorf("%d settings, want %d", len(s.Properties), len(settings.Settable())+len(settings.SectionNames()))
 	}
 }
 
@@ -148,12 +149,12 @@ func settingsFiles(t *testing.T) map[string]string {
 
 // onlySettings reports whether each key of a text is a setting.
 func onlySettings(text string) bool {
-	var settings map[string]any
-	if err := yaml.Unmarshal([]byte(text), &settings); err != nil || len(settings) == 0 {
+	var members map[string]any
+	if err := yaml.Unmarshal([]byte(text), &members); err != nil || len(members) == 0 {
 		return false
 	}
-	for name := range settings {
-		if !slices.Contains(append(flagNames(settingFlags()), withoutFlag...), name) {
+	for name := range members {
+		if !slices.Contains(append(settings.Names(settings.Settable()), settings.SectionNames()...), name) {
 			return false
 		}
 	}
@@ -199,7 +200,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"{a: exists, b: [c, exists], d: {not: [e]}, f: {not: absent}}", "{a: {nto: b}}", "{a: {not: {not: b}}}", "{a: {}}", "{a: []}", "{a: [[b]]}", "{a: yes}", "{a: 1}", "{a: null}", "{a: {not: 1}}", `{"": a}`, "[{files: a, params: {b: c}}]",
 		"[{files: [a, b/*], params: {b: c}}, {files: a, params: {d: [e]}}]", "[{files: ../a, params: {b: c}}]", "[{files: [], params: {b: c}}]", "[{files: a, params: {}}]", "[{files: a, params: {b: c}, more: 1}]", "[{params: {b: c}}]", "[{files: a, params: [b]}]",
 		"{a: " + strings.Repeat("x", 1025) + "}", "{" + strings.Repeat("x", 1025) + ": a}"}
-	names := append(flagNames(settingFlags()), rulesSetting, overridesSetting, targetsSetting, load.WhenSetting, "bogus", "dry-run", "config")
+	names := append(append(settings.Names(settings.Settable()), settings.SectionNames()...), "bogus", "dry-run", "config")
 	random := rand.New(rand.NewPCG(1, 2))
 	refused, taken := 0, 0
 	try := func(text string) {
@@ -215,7 +216,7 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 	for _, value := range values { // all of those for which there are many
-		for _, name := range []string{rulesSetting, overridesSetting, load.WhenSetting, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
+		for _, name := range []string{"rules", "overrides", load.WhenSetting, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
 			try(name + ": " + value)
 		}
 	}

@@ -5,30 +5,14 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/diag"
 	"xdspub/report"
 )
 
-func minSeverityFlag() cli.Flag {
-	return &cli.StringFlag{
-		Category: groupPrint, Name: "min-severity", EnvVars: env("min-severity"), Value: diag.Info.String(),
-		Usage: "leave findings below `error|warning|info` out of all reports; the exit status and the counts stay",
-		Action: func(_ *cli.Context, word string) error {
-			var s diag.Severity
-			if s.UnmarshalText([]byte(word)) != nil {
-				return usagef("invalid --min-severity %q: %s", word, oneOf([]string{"error", "warning", "info"}, word))
-			}
-			return nil
-		},
-	}
-}
-
 // reportedOnly leaves out of the findings what --min-severity does not ask for.
-func (t checkedTrees) reportedOnly(c *cli.Context) checkedTrees {
+func (t checkedTrees) reportedOnly(c *call) checkedTrees {
 	var least diag.Severity
-	if least.UnmarshalText([]byte(c.String("min-severity"))) != nil || least == diag.Info {
+	if least.UnmarshalText([]byte(c.MinSeverity.Value)) != nil || least == diag.Info {
 		return t
 	}
 	below := func(d diag.Diagnostic) bool { return d.Severity > least }

@@ -3,12 +3,12 @@ package main
 import (
 	"io"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/watch/status"
 )
 
@@ -35,36 +35,31 @@ file was changed by hand or is missing, no snapshot is held since Envoy rejected
 runs, answers and can publish its source tree, no published certificate is out of date, every
 connected client of a running serve runs what it asks for, and SRC, if given, is published. If no watch has run since the last render,
 none has to.`,
-		Flags: append(slices.Concat(sourceFlags(), askedServeFlags()), targetFlag(),
-			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render, watch or serve (required without --serve)"},
-			envoyAdminFlag(),
-			// No variable: XDSPUB_FORMAT is the format of published files.
-			&cli.StringFlag{Category: groupPrint, Name: "format", Value: "text", Usage: "print the status as `text|json`"},
-		),
-		Action: statusAction,
+		Flags:  options(settings.Status()),
+		Action: action(statusAction),
 	}
 }
 
-func statusAction(c *cli.Context) error {
-	format := c.String("format")
+func statusAction(c *call) error {
+	if err := c.PrintFormat.Check(); err != nil {
+		return err
+	}
 	switch {
-	case format != "text" && format != "json":
-		return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
 	case c.NArg() > 1:
 		return usagef("status takes one source tree at most: write --out DIR for the output directory")
-	case c.Path("out") == "" && c.IsSet("serve"):
-		return servedStatus(c, c.String("serve"), format)
-	case c.IsSet("serve"):
+	case c.Out.Value == "" && c.Serve.Given():
+		return servedStatus(c, c.Serve.Value)
+	case c.Serve.Given():
 		return usagef("--serve and --out are two questions: ask one at a time")
 	}
-	if name := setFlag(c, askedServeFlags()); name != "" {
+	if name := settings.FirstGiven(c.Settings, settings.AskedServe()); name != "" {
 		return usagef("--%s needs --serve ADDR: it says how that is asked", name)
 	}
 	v, err := statusSettings(c)
 	if err != nil {
 		return err
 	}
-	o := status.Options{Out: value(v, "out", c.Path), Registry: v.own.registry, Disable: value(v, "disable", c.StringSlice)}
+	o := status.Options{Out: v.Out.Value, Registry: v.Types.Registry, Disable: v.Disable.Value}
 	if o.Out == "" {
 		return usagef("--out is required: see %s", helpFor("status"))
 	}
@@ -73,7 +68,7 @@ func statusAction(c *cli.Context) error {
 		return err
 	}
 	if targets != nil {
-		return targetsStatus(v, targets, o, format)
+		return targetsStatus(v, targets, o)
 	}
 	if o.Admins, err = admins(v); err != nil {
 		return err
@@ -93,33 +88,32 @@ func statusAction(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		report.Compare(ctx, source, checked, value(v, "warnings-as-errors", c.Bool))
+		report.Compare(ctx, source, checked, v.WarningsAsErrors.Value)
 	}
-	return printReport(c, format, report, report.InSync, writeStatus)
+	return printReport(c, report, report.InSync, writeStatus)
 }
 
 // statusSettings returns the settings of the source tree, or of the file of --config if there is no source
 // tree.
-func statusSettings(c *cli.Context) (v values, err error) {
+func statusSettings(c *call) (v *call, err error) {
 	source := c.Args().First()
-	switch name := c.Path("config"); {
+	switch name := c.Config.Value; {
 	case source != "":
-		return settings(c, source)
+		return c.withFile(source)
 	case name != "":
-		v, err = settings(c, filepath.Dir(name))
+		v, err = c.withFile(filepath.Dir(name))
 	default:
-		v = values{c: c}
-		v.own, err = readOwnTypes(v)
+		v, err = c.withTypes()
 	}
-	if err == nil && c.IsSet("target") && v.file[targetsSetting] == nil {
+	if err == nil && c.Target.Given() && !v.Targets.InFile() {
 		err = targetOfNothing()
 	}
 	return v, err
 }
 
 // printReport prints a report, as text by write. The exit status is whether all is well.
-func printReport[R any](c *cli.Context, format string, report R, well bool, write func(io.Writer, R, time.Time) error) (err error) {
-	if format == "json" {
+func printReport[R any](c *call, report R, well bool, write func(io.Writer, R, time.Time) error) (err error) {
+	if c.PrintFormat.Value == "json" {
 		err = writeJSON(c.App.Writer, report)
 	} else {
 		err = write(c.App.Writer, report, time.Now())

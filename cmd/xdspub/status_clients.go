@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/internal/addr"
 	"xdspub/internal/expiry"
@@ -41,47 +40,25 @@ func newClientsReport(address string, a *csds.Answer, now time.Time) clientsRepo
 	return r
 }
 
-// askedServeFlags say which server to ask, and how.
-func askedServeFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Category: groupServe, Name: "serve", EnvVars: env("serve"), Usage: "show the source tree and the clients of the xdspub serve that listens on `ADDR`, HOST:PORT or unix:PATH"},
-		// No variables: XDSPUB_TLS_CERT is that of a server, which may have the same environment.
-		&cli.PathFlag{Category: groupServe, Name: "tls-ca", Usage: "certificates that sign that of the server, a `FILE` in PEM (default: those of the system); with one of the --tls flags, --serve asks by TLS 1.3"},
-		&cli.PathFlag{Category: groupServe, Name: "tls-cert", Usage: "certificate chain for a server with --client-ca, a `FILE` in PEM"},
-		&cli.PathFlag{Category: groupServe, Name: "tls-key", Usage: "private key of --tls-cert, a `FILE` in PEM"},
-		&cli.StringFlag{Category: groupServe, Name: "tls-server-name", Usage: "`NAME` in the certificate of the server (default: the host of --serve)"},
-	}
-}
-
-// setFlag returns the name of a flag that is set, "" for none.
-func setFlag(c *cli.Context, flags []cli.Flag) string {
-	for _, f := range flags {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return name
-		}
-	}
-	return ""
-}
-
 // askedFiles returns the files of TLS by which a server is asked; nil for none.
-func askedFiles(c *cli.Context, address string) (*csds.Files, error) {
-	name := setFlag(c, askedServeFlags()[1:])
+func askedFiles(c *call, address string) (*csds.Files, error) {
+	name := settings.FirstGiven(c.Settings, settings.AskedServe()[1:])
 	switch {
-	case c.IsSet("tls-cert") != c.IsSet("tls-key"):
+	case c.TLSCert.Given() != c.TLSKey.Given():
 		return nil, usagef("--tls-cert and --tls-key belong together: give both")
 	case name == "":
 		return nil, nil
 	case strings.HasPrefix(address, "unix:"):
 		return nil, usagef("--%s is for HOST:PORT: a Unix socket has no TLS", name)
 	}
-	return &csds.Files{CA: c.Path("tls-ca"), Cert: c.Path("tls-cert"), Key: c.Path("tls-key"), ServerName: c.String("tls-server-name")}, nil
+	return &csds.Files{CA: c.TLSCA.Value, Cert: c.TLSCert.Value, Key: c.TLSKey.Value, ServerName: c.TLSServerName.Value}, nil
 }
 
 // servePatience is how long status waits for the answer of a server.
 const servePatience = 20 * time.Second
 
 // servedStatus shows the clients of the server at an address.
-func servedStatus(c *cli.Context, address, format string) error {
+func servedStatus(c *call, address string) error {
 	if c.Args().Present() {
 		return usagef("--serve asks the server about its own source tree: leave out the tree")
 	}
@@ -101,7 +78,7 @@ func servedStatus(c *cli.Context, address, format string) error {
 		return err
 	}
 	report := newClientsReport(address, answer, time.Now())
-	return printReport(c, format, report, report.InSync, writeClients)
+	return printReport(c, report, report.InSync, writeClients)
 }
 
 // writeClients prints what a server says of itself and its clients for a person.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/watch"
 	"xdspub/watch/status"
 )
@@ -24,13 +25,13 @@ type targetReport struct {
 }
 
 // targetsStatus prints the status of targets. o is for their output directories.
-func targetsStatus(v values, targets []target, o status.Options, format string) error {
-	if err := v.apart(targets); err != nil {
+func targetsStatus(v *call, targets []settings.Target, o status.Options) error {
+	if err := apart(v, targets); err != nil {
 		return err
 	}
-	ctx, stop := interruptible(v.c)
+	ctx, stop := interruptible(v)
 	defer stop()
-	source := v.c.Args().First()
+	source := v.Args().First()
 	var checked *check.Result
 	if source != "" {
 		var err error
@@ -38,36 +39,36 @@ func targetsStatus(v values, targets []target, o status.Options, format string) 
 			return err
 		}
 	}
-	if _, err := os.Stat(value(v, "out", v.c.Path)); err == nil { // else the path may be wrong
+	if _, err := os.Stat(v.Out.Value); err == nil { // else the path may be wrong
 		o.MayBeMissing = true
 	}
 	var ended targetsEnded
 	all := targetsReport{InSync: true}
 	for _, t := range targets {
-		report, err := statusOfTarget(ctx, v.ofTarget(t), o)
-		if ended.add(watch.Options{Target: t.name}, err) {
+		report, err := statusOfTarget(ctx, v.with(v.OfTarget(t)), o)
+		if ended.add(watch.Options{Target: t.Name}, err) {
 			continue
 		}
-		report.RenderOptions = fmt.Sprintf("%s --target %s", value(v, "out", v.c.Path), t.name)
+		report.RenderOptions = fmt.Sprintf("%s --target %s", v.Out.Value, t.Name)
 		if source != "" {
-			report.Compare(ctx, source, checked.For(t.name), value(v, "warnings-as-errors", v.c.Bool))
+			report.Compare(ctx, source, checked.For(t.Name), v.WarningsAsErrors.Value)
 		}
 		all.InSync = all.InSync && report.InSync
-		all.Targets = append(all.Targets, targetReport{t.name, report})
+		all.Targets = append(all.Targets, targetReport{t.Name, report})
 	}
 	if len(ended.errs) > 0 {
 		all.InSync = false
 	}
-	err := printReport(v.c, format, all, all.InSync, writeTargets)
-	if failed := ended.err(v.c.App.ErrWriter); failed != nil {
+	err := printReport(v, all, all.InSync, writeTargets)
+	if failed := ended.err(v.App.ErrWriter); failed != nil {
 		return failed
 	}
 	return err
 }
 
 // checkedFor checks the source tree for targets.
-func checkedFor(ctx context.Context, v values) (*check.Result, error) {
-	source := v.c.Args().First()
+func checkedFor(ctx context.Context, v *call) (*check.Result, error) {
+	source := v.Args().First()
 	o, err := sourceOptions(v, source)
 	if err != nil {
 		return nil, err
@@ -78,8 +79,8 @@ func checkedFor(ctx context.Context, v values) (*check.Result, error) {
 	return check.Once(ctx, o)
 }
 
-func statusOfTarget(ctx context.Context, v values, o status.Options) (report *status.Status, err error) {
-	o.Out = value(v, "out", v.c.Path)
+func statusOfTarget(ctx context.Context, v *call, o status.Options) (report *status.Status, err error) {
+	o.Out = v.Out.Value
 	if o.Admins, err = admins(v); err != nil {
 		return nil, err
 	}

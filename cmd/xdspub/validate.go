@@ -11,6 +11,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/check/scope"
+	"xdspub/cmd/settings"
 	"xdspub/internal/fspath"
 	"xdspub/report"
 	"xdspub/setup/grpcboot"
@@ -40,37 +41,21 @@ Examples:
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
 more about a finding.`,
-		Flags: slices.Concat(sourceFlags(), baselineFlags(), oracleFlags(), []cli.Flag{
-			targetFlag(),
-			variantsFlag(),
-			&cli.StringSliceFlag{Category: groupPrint, Name: "only", Usage: "print only findings about `PATH`, a file or a folder of the tree; references are followed through all of the tree"},
-			&cli.StringFlag{Category: groupPrint, Name: "changed-since", Usage: "print only findings in files that differ from those of the git revision `REV`, and those that the tree did not have then"},
-			&cli.StringFlag{Category: groupRules, Name: "secrets", Value: secretsRead, Usage: "`read|stub`; stub: a file of a certificate, a key or another secret may be missing, as in CI; read: that is an error"},
-			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "Envoy's working directory `DIR`: relative paths in a bootstrap start there (default: the current directory)"},
-			stdinFormatFlag(),
-			stdinFilenameFlag(),
-			reportFormatFlag(),
-			reportOutputFlag(),
-			maxFindingsFlag(),
-			colorFlag(),
-			minSeverityFlag(),
-			quietFlag(),
-			&cli.BoolFlag{Category: groupPrint, Name: "timings", Usage: "print on standard error how long each rule took, the slowest first", DisableDefaultText: true},
-		}),
-		Action: validateAction,
+		Flags:  options(settings.Validate()),
+		Action: action(validateAction),
 	}
 }
 
-func validateAction(c *cli.Context) error {
+func validateAction(c *call) error {
 	if c.NArg() == 0 || slices.Contains(c.Args().Slice(), "") {
 		return usagef("validate needs a PATH: see %s", helpFor(c.Command.Name))
 	}
 	if i := slices.Index(c.Args().Slice(), "-"); i >= 0 && slices.Contains(c.Args().Slice()[i+1:], "-") {
 		return usagef("- is given twice: standard input can be read only once")
 	}
-	for _, flag := range []string{"baseline", "write-baseline", "changed-since"} { // a variable that is not set
-		if c.IsSet(flag) && c.String(flag) == "" {
-			return usagef("--%s is empty", flag)
+	for _, v := range []settings.Value[string]{c.Baseline, c.WriteBaseline, c.ChangedSince} { // a variable that is not set
+		if v.Given() && v.Value == "" {
+			return usagef("--%s is empty", v.Name())
 		}
 	}
 	reports, err := outputs(c)
@@ -80,8 +65,8 @@ func validateAction(c *cli.Context) error {
 	if err := stdinFormatUsed(c); err != nil {
 		return err
 	}
-	if s := c.String("secrets"); s != secretsRead && s != secretsStub {
-		return usagef("invalid --secrets %q: %s", s, oneOf([]string{secretsRead, secretsStub}, s))
+	if err := c.Secrets.Check(); err != nil {
+		return err
 	}
 	checked, err := checkAll(c)
 	if err != nil {
@@ -118,12 +103,6 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// The values of --secrets.
-const (
-	secretsRead = "read"
-	secretsStub = "stub"
-)
-
 // checkedTrees is what is said of all trees and bootstraps that are named.
 type checkedTrees struct {
 	*check.Result // with the findings about all of them
@@ -134,7 +113,7 @@ type checkedTrees struct {
 
 // checkAll judges each tree and each bootstrap that is named, with its own settings, and puts the
 // findings together.
-func checkAll(c *cli.Context) (all checkedTrees, err error) {
+func checkAll(c *call) (all checkedTrees, err error) {
 	all.ok = true
 	followed := false
 	unsaved, err := readUnsaved(c)
@@ -170,7 +149,7 @@ func checkAll(c *cli.Context) (all checkedTrees, err error) {
 		if o.Targets, err = checkedTargets(v, path); err != nil {
 			return all, err
 		}
-		o.Timings, o.StubSecrets = c.Bool("timings"), c.String("secrets") == secretsStub
+		o.Timings, o.StubSecrets = c.Timings.Value, c.Secrets.Value == settings.SecretsStub
 		if o.Oracle, err = oracleOf(v, o.Rules); err != nil {
 			return all, err
 		}
@@ -188,10 +167,10 @@ func checkAll(c *cli.Context) (all checkedTrees, err error) {
 		if err := narrow(c, checked, o, tree); err != nil {
 			return all, err
 		}
-		strict := value(v, "warnings-as-errors", c.Bool)
+		strict := v.WarningsAsErrors.Value
 		all.ok = all.ok && !checked.Invalid(strict)
 		all.trees = append(all.trees, reported(path, checked, strict))
-		if c.Bool("variants") {
+		if c.Variants.Value {
 			all.variants = append(all.variants, tablesOf(path, checked, o)...)
 		}
 		if all.Result == nil {
@@ -203,22 +182,22 @@ func checkAll(c *cli.Context) (all checkedTrees, err error) {
 	if err := unsaved.unused(c.App.ErrWriter, c.Args().Slice()); err != nil {
 		return all, err
 	}
-	if c.IsSet("root") && !followed {
+	if c.Root.Given() && !followed {
 		return all, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
 	}
-	if c.Bool("variants") && all.variants == nil {
+	if c.Variants.Value && all.variants == nil {
 		return all, usagef("--variants needs clients: the setting targets, or --param")
 	}
 	return all, known.finish(c)
 }
 
 // isBootstrap reports whether a path is that of a bootstrap of Envoy.
-func isBootstrap(c *cli.Context, path string) bool {
-	return load.HoldsBootstrap(path) || c.IsSet("root") && fspath.IsFile(path)
+func isBootstrap(c *call, path string) bool {
+	return load.HoldsBootstrap(path) || c.Root.Given() && fspath.IsFile(path)
 }
 
 // checkTree judges a source tree, one of its files, or standard input.
-func checkTree(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
+func checkTree(c *call, o check.Options, u *unsaved) (*check.Result, error) {
 	if o.Path == "-" {
 		if err := hasNoHistory(c, "standard input"); err != nil {
 			return nil, err
@@ -237,11 +216,11 @@ func checkTree(c *cli.Context, o check.Options, u *unsaved) (*check.Result, erro
 }
 
 // checkBootstrap judges a bootstrap, and what an Envoy gets by it.
-func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
+func checkBootstrap(c *call, o check.Options, u *unsaved) (*check.Result, error) {
 	if o.Bootstrap != "" {
 		return nil, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, o.Path)
 	}
-	if c.IsSet("profile") {
+	if c.Profile.Given() {
 		return nil, usagef("--profile is for a source tree, and %s is a bootstrap", o.Path)
 	}
 	o.Profiles = nil
@@ -252,14 +231,14 @@ func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result,
 		return nil, err
 	}
 	defer showProgress(c, "checking "+o.Path)()
-	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Path("root")})
+	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Root.Value})
 }
 
 // checkGRPCBootstrap judges a bootstrap of gRPC.
-func checkGRPCBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
-	for _, flag := range []string{"bootstrap", "profile", "root", "envoy", "envoy-mode"} {
-		if c.IsSet(flag) {
-			return nil, usagef("--%s is not for %s, which is a bootstrap of gRPC clients", flag, o.Path)
+func checkGRPCBootstrap(c *call, o check.Options, u *unsaved) (*check.Result, error) {
+	for _, is := range []settings.Origin{c.Bootstrap.Origin, c.Profile.Origin, c.Root.Origin, c.Envoy.Origin, c.EnvoyMode.Origin} {
+		if is.Given() {
+			return nil, usagef("--%s is not for %s, which is a bootstrap of gRPC clients", is.Name(), o.Path)
 		}
 	}
 	if err := u.inBootstrap(o.Path); err != nil {

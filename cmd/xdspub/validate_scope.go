@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
 	"xdspub/check/scope"
 	"xdspub/diag"
@@ -22,7 +20,7 @@ import (
 
 // withoutRemoved returns the paths that are named, without files that git knows and that are no
 // longer there: those that a commit has removed are named by git diff too.
-func withoutRemoved(c *cli.Context) (paths []string, err error) {
+func withoutRemoved(c *call) (paths []string, err error) {
 	ctx, stop := interruptible(c) // to remove what is written meanwhile
 	defer stop()
 	for _, path := range c.Args().Slice() {
@@ -39,7 +37,7 @@ func withoutRemoved(c *cli.Context) (paths []string, err error) {
 // withoutOthers drops files that are in no tree and whose names are not those of resources, such as a
 // README.md that a shell found for sec/*, and says so. If nothing else is named, withoutOthers keeps them:
 // checking such a file is an error.
-func withoutOthers(c *cli.Context, trees []scope.Tree) (rest []scope.Tree) {
+func withoutOthers(c *call, trees []scope.Tree) (rest []scope.Tree) {
 	var others []string
 	for _, tree := range trees {
 		if tree.Path != "-" && len(tree.Named) == 0 && fspath.IsFile(tree.Path) && !load.HasFormat(tree.Path) && !isBootstrap(c, tree.Path) && !grpcboot.Holds(tree.Path) {
@@ -58,19 +56,19 @@ func withoutOthers(c *cli.Context, trees []scope.Tree) (rest []scope.Tree) {
 }
 
 // sayNotChecked says that a named file is left out because of its name.
-func sayNotChecked(c *cli.Context, path string) {
+func sayNotChecked(c *call, path string) {
 	fmt.Fprintf(c.App.ErrWriter, "xdspub: %s is not checked: its name is not that of a file of resources\n", path)
 }
 
 // narrow leaves out the findings about a tree that nobody asked for, and says which files that are named the tree
 // does not read.
-func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.Tree) error {
-	for _, about := range []scope.Concerns{scope.About(tree.Named), scope.About(c.StringSlice("only"))} {
+func narrow(c *call, checked *check.Result, o check.Options, tree scope.Tree) error {
+	for _, about := range []scope.Concerns{scope.About(tree.Named), scope.About(c.Only.Value)} {
 		if about != nil {
 			checked.Only(about)
 		}
 	}
-	if rev := c.String("changed-since"); rev != "" {
+	if rev := c.ChangedSince.Value; rev != "" {
 		if err := since(c, checked, o, rev); err != nil {
 			return fmt.Errorf("--changed-since %s: %w", rev, err)
 		}
@@ -87,7 +85,7 @@ func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.T
 }
 
 // since leaves out the findings that no change since a revision is to blame for.
-func since(c *cli.Context, checked *check.Result, o check.Options, rev string) error {
+func since(c *call, checked *check.Result, o check.Options, rev string) error {
 	ctx, stop := interruptible(c) // to remove what is written meanwhile
 	defer stop()
 	concerns, err := scope.Since(ctx, o, rev, checked.Diagnostics)
@@ -100,12 +98,12 @@ func since(c *cli.Context, checked *check.Result, o check.Options, rev string) e
 
 // onlyInTrees returns an error where a path of --only is in no tree, or was never there: a typing error
 // would show nothing for ever.
-func onlyInTrees(c *cli.Context, trees []scope.Tree) error {
+func onlyInTrees(c *call, trees []scope.Tree) error {
 	ctx, stop := interruptible(c)
 	defer stop()
-	for _, path := range c.StringSlice("only") {
+	for _, path := range c.Only.Value {
 		_, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) && path != c.Path("stdin-filename") && !revision.Had(ctx, path) {
+		if errors.Is(err, fs.ErrNotExist) && path != c.StdinFilename.Value && !revision.Had(ctx, path) {
 			return usagef("--only %s does not exist", path)
 		}
 		if !slices.ContainsFunc(trees, func(t scope.Tree) bool { return load.Contains(t.Path, nil, path) }) {
@@ -116,8 +114,8 @@ func onlyInTrees(c *cli.Context, trees []scope.Tree) error {
 }
 
 // hasNoHistory returns an error where --changed-since is given for what is no source tree.
-func hasNoHistory(c *cli.Context, path string) error {
-	if rev := c.String("changed-since"); rev != "" {
+func hasNoHistory(c *call, path string) error {
+	if rev := c.ChangedSince.Value; rev != "" {
 		return usagef("--changed-since %s is for source trees: leave %s out", rev, path)
 	}
 	return nil

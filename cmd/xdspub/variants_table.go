@@ -5,16 +5,10 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/xds"
 )
-
-func variantsFlag() cli.Flag {
-	return &cli.BoolFlag{Category: groupPrint, Name: "variants", Usage: "print also, as text or JSON, which variant of each resource the clients of each target get, or the one of --param", DisableDefaultText: true}
-}
 
 // variantsTable says which variant of each resource with variants the clients get that a tree is judged for.
 type variantsTable struct {

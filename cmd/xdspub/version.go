@@ -15,12 +15,12 @@ func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
 		Usage: "print the version of xdspub, its commit, and the version of Envoy's API that it knows",
-		Action: func(c *cli.Context) error {
+		Action: action(func(c *call) error {
 			if c.NArg() > 0 {
 				return usagef("version takes no arguments")
 			}
 			return writeVersion(c.App.Writer)
-		},
+		}),
 	}
 }
 

@@ -3,18 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"maps"
 	"os"
 	"os/signal"
-	"reflect"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/cmd/settings"
 	"xdspub/event"
 	"xdspub/render/trim"
 	"xdspub/source/load"
@@ -38,27 +36,25 @@ Examples:
   xdspub watch --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
 
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, as render.`,
-		Flags: append(slices.Concat(sourceFlags(), targetFlags(), publishFlags(), confirmFlags(), oracleFlags(), watchFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
-			quietFlag(), logFormatFlag(),
-			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and exit, like render", DisableDefaultText: true}),
-		Action: func(c *cli.Context) error {
+		Flags: options(settings.Watched()),
+		Action: action(func(c *call) error {
 			hangup, ignore := hangups()
 			defer ignore()
 			v, o, err := settingsAndOptions(c, publishOptions)
 			if err != nil {
 				return err
 			}
-			if err := v.check(watchFlags()); err != nil {
+			if err := v.Check(settings.Watch()...); err != nil {
 				return err
 			}
-			if c.Bool("once") {
+			if c.Once.Value {
 				return renderOnce(v, o)
 			}
 			ctx, stop := untilSignal(c)
 			defer stop()
 			holdLess(25)
-			return watchUntil(ctx, &v, o, publishOptions, hangup)
-		},
+			return watchUntil(ctx, v, o, publishOptions, hangup)
+		}),
 	}
 }
 
@@ -71,13 +67,13 @@ func hangups() (hangup <-chan os.Signal, ignore func()) {
 }
 
 // interruptible returns a context that ends with SIGINT or SIGTERM.
-func interruptible(c *cli.Context) (ctx context.Context, stop func()) {
+func interruptible(c *call) (ctx context.Context, stop func()) {
 	return signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 }
 
 // untilSignal returns a context that ends with SIGINT or SIGTERM. A second one ends the process at
 // once.
-func untilSignal(c *cli.Context) (ctx context.Context, stop func()) {
+func untilSignal(c *call) (ctx context.Context, stop func()) {
 	ctx, stop = interruptible(c)
 	context.AfterFunc(ctx, stop)
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
@@ -86,7 +82,7 @@ func untilSignal(c *cli.Context) (ctx context.Context, stop func()) {
 
 // watchUntil watches until ctx ends. v becomes what the settings file says later, and options
 // makes the new options of that.
-func watchUntil(ctx context.Context, v *values, all []watch.Options, options optionsOf, hangup <-chan os.Signal) error {
+func watchUntil(ctx context.Context, v *call, all []watch.Options, options optionsOf, hangup <-chan os.Signal) error {
 	source := all[0].Source.Path
 	// Asked first: the lock is written into the output directory, which must not be in the
 	// source tree.
@@ -95,22 +91,22 @@ func watchUntil(ctx context.Context, v *values, all []watch.Options, options opt
 			continue
 		}
 		if checked := check.Overlap(source, o.Out); checked != nil {
-			return refuse(v.c, checked)
+			return refuse(v, checked)
 		}
 	}
 	log := all[0].Log.For("") // for all of them
-	live := liveSettings{v: v, out: v.file["out"], source: source, log: log, options: options}
+	live := liveSettings{v: v, out: v.Out, source: source, log: log, options: options}
 	return watch.Watch(ctx, withClocks(all), watch.WatchOptions{
 		Watch: notify.Options{
-			QuietPeriod: value(*v, "quiet-period", v.c.Duration), Rescan: value(*v, "rescan", v.c.Duration), Poll: value(*v, "poll", v.c.Duration),
+			QuietPeriod: v.QuietPeriod.Value, Rescan: v.Rescan.Value, Poll: v.Poll.Value,
 		},
 		Log:         log,
-		Settings:    cmp.Or(v.c.Path("config"), load.ConfigFile(source)),
+		Settings:    cmp.Or(v.Config.Value, load.ConfigFile(source)),
 		Reload:      live.reload,
 		Hangup:      hangup,
 		Conflict:    live.differs,
-		RetryHeld:   v.c.Bool("retry-held"),
-		MaxFindings: maxFindings(v.c, v.c.App.ErrWriter),
+		RetryHeld:   v.RetryHeld.Value,
+		MaxFindings: maxFindings(v, v.App.ErrWriter),
 	})
 }
 
@@ -134,8 +130,8 @@ func holdLess(percent int) {
 // liveSettings are the settings of a running watch. Several goroutines may ask it.
 type liveSettings struct {
 	mu      sync.Mutex
-	v       *values
-	out     any // of the file at the start: a watch stays where it is
+	v       *call
+	out     settings.Value[string] // at the start: a watch stays where it is
 	source  string
 	log     *event.Log
 	options optionsOf
@@ -145,36 +141,35 @@ type liveSettings struct {
 func (l *liveSettings) differs(source string, r control.RetryHeld) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return differs(*l.v, source, r)
+	return differs(l.v, source, r)
 }
 
 // reload reads the settings file of a running watch again, and reports whether that has changed.
 func (l *liveSettings) reload() (all []watch.Options, changed bool, err error) {
-	is, err := settings(l.v.c, l.source)
+	is, err := l.v.withFile(l.source)
 	if err != nil {
 		return nil, false, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := is.file["out"]; !ok && l.v.file["out"] != nil {
-		is.file["out"] = l.v.file["out"] // a watch can't be without
+	if !is.Out.InFile() && l.v.Out.InFile() {
+		is.Out = l.v.Out // a watch can't be without
 	}
-	if reflect.DeepEqual(is.file, l.v.file) && is.own.digest == l.v.own.digest {
+	if settings.SameFile(is.Settings, l.v.Settings) && is.Types.Digest == l.v.Types.Digest {
 		return nil, false, nil
 	}
-	stays := is
-	if l.out != nil {
-		stays.file = maps.Clone(is.file)
-		stays.file["out"] = l.out
+	stays := *is.Settings
+	if l.out.InFile() {
+		stays.Out = l.out
 	}
-	if all, err = l.options(stays, l.source, l.log); err != nil {
+	if all, err = l.options(is.with(&stays), l.source, l.log); err != nil {
 		return nil, false, err
 	}
-	for _, name := range append(flagNames(slices.Concat(serveFlags(), watchFlags())), "out", "group") {
-		if !reflect.DeepEqual(is.file[name], l.v.file[name]) {
-			l.log.Write(event.SettingIgnored{Setting: name})
+	for _, r := range settings.Fixed() {
+		if !r.Same(is.Settings, l.v.Settings) {
+			l.log.Write(event.SettingIgnored{Setting: r.Name()})
 		}
 	}
-	*l.v = is
+	*l.v = *is
 	return withClocks(all), true, nil
 }

@@ -1,8 +1,9 @@
-package main
+package settings
 
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,16 +15,26 @@ import (
 	"xdspub/xds/variants"
 )
 
-// targetsSetting is the setting of the kinds of clients that a source tree is published for. No flag has it.
-const targetsSetting = "targets"
+// targetsSection is the section of the kinds of clients that a source tree is published for.
+const targetsSection = "targets"
 
-// target is one of targetsSetting.
-type target struct {
-	name   string
-	client variants.Client
-	output string // below --out, unless it is absolute
-	// settings are those that are different for this target, by the names of their flags.
-	settings map[string]any
+// Target is a kind of clients.
+type Target struct {
+	Name   string
+	Client variants.Client
+	Output string // below --out, unless it is absolute
+	// own are the settings that are different for this target.
+	own Settings
+}
+
+// same reports whether two targets are equal, wherever they stand in a file.
+func (t Target) same(other Target) bool {
+	for _, r := range targetRows() {
+		if !r.Same(&t.own, &other.own) {
+			return false
+		}
+	}
+	return t.Name == other.Name && t.Output == other.Output && reflect.DeepEqual(t.Client, other.Client)
 }
 
 // The bounds of targets.
@@ -32,60 +43,53 @@ const (
 	targetNameBytes = 100
 )
 
-// targetKeys are what a target has.
-var targetKeys = []string{"params", "authorities", "output", "format", "profile", "envoy-admin"}
+// targetKeys returns what a target has.
+func targetKeys() []string {
+	return append([]string{"params", "authorities", "output"}, Names(targetRows())...)
+}
+
+// targetRows returns the rows of the settings that may be different for a target.
+func targetRows() []Row { return []Row{format(), profile(), envoyAdmin()} }
 
 // targetName is the form of a name, which is that of a folder, too.
 var targetName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
-// targetReader reads targets, and collects what is wrong in them.
-type targetReader struct {
-	findings
-	ofTree bool // the file stands in the source tree, so that it must not say what is written elsewhere
-	dir    string
+// readTargets reads the section of targets.
+func (r *fileReader) readTargets(in load.Setting) {
+	r.settings.Targets = Value[[]Target]{Value: r.targets(in), Origin: Origin{name: in.Key, file: &in}}
 }
 
-// findings collects what is wrong in a setting.
-type findings struct{ wrong diag.List }
-
-func (r *findings) fail(at diag.Position, format string, args ...any) {
-	r.wrong = append(r.wrong, diag.Diagnostic{Position: at, Message: fmt.Sprintf(format, args...)})
-}
-
-// readTargets reads the setting targets of a file in a folder. It returns what is wrong in it.
-func readTargets(s load.Setting, dir string, ofTree bool) ([]target, diag.List) {
-	r := targetReader{ofTree: ofTree, dir: dir}
+func (r *fileReader) targets(in load.Setting) (all []Target) {
 	switch {
-	case s.Kind != load.SettingMapping || len(s.Parts) == 0:
-		r.fail(s.Position, "targets has one target a line, such as prod-eu: {params: {env: prod, region: eu}}")
-		return nil, r.wrong
-	case len(s.Parts) > mostTargets:
-		r.fail(s.Parts[mostTargets].Position, "there are more than %d targets", mostTargets)
-		return nil, r.wrong
+	case in.Kind != load.SettingMapping || len(in.Parts) == 0:
+		r.fail(in.Position, "targets has one target a line, such as prod-eu: {params: {env: prod, region: eu}}")
+		return nil
+	case len(in.Parts) > mostTargets:
+		r.fail(in.Parts[mostTargets].Position, "there are more than %d targets", mostTargets)
+		return nil
 	}
-	var all []target
-	for _, part := range s.Parts {
+	for _, part := range in.Parts {
 		t := r.target(part)
 		if i := slices.IndexFunc(all, t.overlaps); i >= 0 {
-			r.fail(part.Position, "the output %s of target %s is in the way of that of target %s: %s", t.output, t.name, all[i].name, all[i].output)
+			r.fail(part.Position, "the output %s of target %s is in the way of that of target %s: %s", t.Output, t.Name, all[i].Name, all[i].Output)
 		}
 		all = append(all, t)
 	}
-	return all, r.wrong
+	return all
 }
 
 // overlaps reports whether the outputs of two targets are one, or one is inside the other, as far as this is
 // known before it is known where they are.
-func (t target) overlaps(other target) bool {
-	if !filepath.IsLocal(t.output) || !filepath.IsLocal(other.output) {
+func (t Target) overlaps(other Target) bool {
+	if !filepath.IsLocal(t.Output) || !filepath.IsLocal(other.Output) {
 		return false
 	}
-	a, b := filepath.Join("/", t.output), filepath.Join("/", other.output)
+	a, b := filepath.Join("/", t.Output), filepath.Join("/", other.Output)
 	return fspath.Within(a, b) || fspath.Within(b, a)
 }
 
-func (r *targetReader) target(v load.SettingValue) target {
-	t := target{name: v.Key, output: v.Key, settings: make(map[string]any)}
+func (r *fileReader) target(v load.SettingValue) Target {
+	t := Target{Name: v.Key, Output: v.Key}
 	if !targetName.MatchString(v.Key) || len(v.Key) > targetNameBytes {
 		r.fail(v.Position, "invalid target %q: its name is that of its folder: letters, digits, -, _ and ., up to %d of them, no - or . first", diag.ClipLine(v.Key, 60), targetNameBytes)
 	}
@@ -97,16 +101,18 @@ func (r *targetReader) target(v load.SettingValue) target {
 	for _, field := range v.Parts {
 		switch field.Key {
 		case "params":
-			has, t.client.Parameters = true, r.params(field)
+			has, t.Client.Parameters = true, r.params(field)
 		case "authorities":
-			t.client.Authorities = r.authorities(field)
+			t.Client.Authorities = r.authorities(field)
 		case "output":
-			t.output = r.output(field)
-		case "format", "profile", "envoy-admin":
-			t.settings[field.Key] = r.setting(field)
+			t.Output = r.output(field)
 		default:
+			if i := slices.IndexFunc(targetRows(), func(row Row) bool { return row.Name() == field.Key }); i >= 0 {
+				r.ofTarget(&t, targetRows()[i], field)
+				continue
+			}
 			message := fmt.Sprintf("unknown setting %q of a target: it has params, authorities, output, format, profile and envoy-admin", field.Key)
-			if meant := nearest(targetKeys, field.Key); meant != "" {
+			if meant := Nearest(targetKeys(), field.Key); meant != "" {
 				message = fmt.Sprintf("unknown setting %q of a target: did you mean %s?", field.Key, meant)
 			}
 			r.fail(field.Position, "%s", message)
@@ -119,7 +125,7 @@ func (r *targetReader) target(v load.SettingValue) target {
 }
 
 // params reads what the clients of a target say of themselves.
-func (r *targetReader) params(v load.SettingValue) params.Parameters {
+func (r *fileReader) params(v load.SettingValue) params.Parameters {
 	if v.Kind != load.SettingMapping || len(v.Parts) == 0 {
 		r.fail(v.Position, "%s has one parameter a line, such as env: prod", v.Key)
 		return nil
@@ -140,7 +146,7 @@ func (r *targetReader) params(v load.SettingValue) params.Parameters {
 }
 
 // authorities reads what the clients of a target say of themselves where they ask for names of xdstp authorities.
-func (r *targetReader) authorities(v load.SettingValue) map[string]params.Parameters {
+func (r *fileReader) authorities(v load.SettingValue) map[string]params.Parameters {
 	if v.Kind != load.SettingMapping || len(v.Parts) == 0 {
 		r.fail(v.Position, "authorities has one authority of xdstp names a line, such as a.example: {region: eu}")
 		return nil
@@ -156,11 +162,11 @@ func (r *targetReader) authorities(v load.SettingValue) map[string]params.Parame
 }
 
 // output reads where a target is published.
-func (r *targetReader) output(v load.SettingValue) string {
+func (r *fileReader) output(v load.SettingValue) string {
 	switch {
 	case v.Kind != load.SettingText || v.Text == "":
 		r.fail(v.Position, "output is the path of a folder below --out")
-	case r.ofTree && !filepath.IsLocal(v.Text):
+	case r.file.ofTree && !filepath.IsLocal(v.Text):
 		r.fail(v.Position, "output %q leads out of --out, which can't be set in the source tree: whoever changes the tree must not decide what is written outside of it; name a file with this by --config", v.Text)
 	default:
 		return filepath.Clean(v.Text)
@@ -168,43 +174,56 @@ func (r *targetReader) output(v load.SettingValue) string {
 	return v.Text
 }
 
-// setting reads one that has a flag.
-func (r *targetReader) setting(v load.SettingValue) any {
-	s := load.Setting{SettingValue: v, ValueAt: v.Position}
-	x, err := setting(settingFlags(), s, r.dir)
-	if text, ok := x.(string); ok && err == nil {
-		if wants := wants(v.Key, text); wants != "" {
-			err = fmt.Errorf("invalid %s %q: %s", v.Key, text, wants)
-		}
-	}
-	if err == nil && r.ofTree && slices.Contains(trusted, v.Key) {
+// ofTarget reads a setting that is different for a target.
+func (r *fileReader) ofTarget(t *Target, row Row, v load.SettingValue) {
+	in := load.Setting{SettingValue: v, ValueAt: v.Position}
+	err := row.readFile(&t.own, in, file{dir: r.file.dir})
+	if err == nil && row.Outside() && r.file.ofTree {
 		err = fmt.Errorf("%s of a target can't be set in the source tree: whoever changes the tree must not decide what is asked outside of it; name a file with this by --config", v.Key)
 	}
 	if err != nil {
-		r.wrong = append(r.wrong, diag.Diagnostic{Position: placeOf(s, err), Message: err.Error()})
+		r.fail(placeOf(in, err), "%s", err)
 	}
-	return x
+}
+
+// OfTarget returns the settings as they are for a target.
+func (s *Settings) OfTarget(t Target) *Settings {
+	of := *s
+	of.Out.Value = s.OutOf(t)
+	for _, r := range targetRows() {
+		r.take(&of, &t.own)
+	}
+	if path := s.EnvoyPath.Value; path != "" {
+		of.EnvoyPath.Value = filepath.ToSlash(filepath.Join(path, t.Output))
+	}
+	return &of
+}
+
+// OutOf returns the output directory of a target. Without --out no command writes into it.
+func (s *Settings) OutOf(t Target) string {
+	if filepath.IsAbs(t.Output) {
+		return t.Output
+	}
+	return filepath.Join(s.Out.Value, t.Output)
 }
 
 // targetsSchema returns the schema of the setting.
-func targetsSchema() schema {
-	text := schema{"type": []string{"string", "number", "boolean"}}
-	aboutEach := func(about string, is schema) schema {
-		return schema{"description": about, "type": "object", "minProperties": 1, "additionalProperties": is}
+func targetsSchema() Schema {
+	text := Schema{"type": []string{"string", "number", "boolean"}}
+	aboutEach := func(about string, is Schema) Schema {
+		return Schema{"description": about, "type": "object", "minProperties": 1, "additionalProperties": is}
 	}
-	properties := schema{
+	properties := Schema{
 		"params":      aboutEach("what the clients say of themselves: of a resource with variants they get the one whose constraints match", text),
 		"authorities": aboutEach("what they say instead where they ask for names of an xdstp authority, by authority", aboutEach("what they say to this one", text)),
-		"output":      schema{"description": "folder below --out (default: the name); any other only in a file that --config names", "type": "string", "minLength": 1},
+		"output":      Schema{"description": "folder below --out (default: the name); any other only in a file that --config names", "type": "string", "minLength": 1},
 	}
-	for _, f := range settingFlags() {
-		if name := f.Names()[0]; slices.Contains(targetKeys, name) {
-			properties[name] = settingSchema(f)
-		}
+	for _, r := range targetRows() {
+		properties[r.Name()] = r.schema()
 	}
-	return schema{
+	return Schema{
 		"description": "kinds of clients, by name, that the tree is published for, each in a folder of its own", "type": "object", "minProperties": 1, "maxProperties": mostTargets,
-		"propertyNames": schema{"pattern": targetName.String(), "maxLength": targetNameBytes}, "additionalProperties": schema{
+		"propertyNames": Schema{"pattern": targetName.String(), "maxLength": targetNameBytes}, "additionalProperties": Schema{
 			"type": "object", "required": []string{"params"}, "additionalProperties": false, "properties": properties,
 		},
 	}

@@ -1,0 +1,196 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/internal/fspath"
+	"xdspub/source/load"
+)
+
+// file is a settings file.
+type file struct {
+	name, dir string
+	source    string // the source tree that it is read for
+	ofTree    bool   // it is the tree's own file: whoever may change the tree is not who runs this program
+}
+
+// fileOf returns the settings file for a source tree: that of --config, or else the tree's own.
+func (s *Settings) fileOf(source string) file {
+	f := file{name: s.Config.Value, source: source}
+	if f.name == "" {
+		f.name, f.ofTree = load.ConfigFile(source), true
+	}
+	f.dir = filepath.Dir(f.name)
+	return f
+}
+
+// WithFile returns the settings with those of the settings file for a source tree, if there is one, instead of those of any
+// other file.
+func (s *Settings) WithFile(source string) (*Settings, error) {
+	if s.given != nil {
+		s = s.given
+	}
+	of := *s
+	of.given = s
+	err := of.read(s.fileOf(source))
+	if err == nil {
+		err = of.readTypes()
+	}
+	return &of, err
+}
+
+// read sets what a settings file has.
+func (s *Settings) read(f file) error {
+	if other := misnamed(f.source); f.ofTree && other != "" {
+		return usagef("%s: rename it to %s, the only name of the settings file", other, filepath.Base(f.name))
+	}
+	list, wrong, err := f.settings()
+	switch {
+	case f.ofTree && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil && !f.ofTree:
+		return fmt.Errorf("read the file of --config: %w", err)
+	case err != nil:
+		return err
+	}
+	if f.ofTree {
+		s.tree = f.source
+	}
+	r := fileReader{settings: s, file: f, rows: Settable(), findings: findings{wrong}}
+	for _, in := range list {
+		r.read(in)
+	}
+	if len(r.wrong) == 0 {
+		return nil
+	}
+	var text []string
+	for _, f := range r.wrong.Sort() {
+		text = append(text, fmt.Sprintf("%s: %s", f.Position, f.Message))
+	}
+	return usagef("%s", strings.Join(text, "\n"))
+}
+
+func (f file) settings() ([]load.Setting, diag.List, error) {
+	if f.ofTree {
+		return load.TreeConfig(f.source)
+	}
+	return load.Config(f.name)
+}
+
+// isOfTree reports whether the file of --config is the tree's own settings file, which the loader reads too.
+func (f file) isOfTree() bool {
+	own := load.ConfigFile(f.source)
+	return fspath.Resolve(f.name) == fspath.Resolve(own) && load.Contains(f.source, nil, f.name)
+}
+
+// misnamed returns the file at the root of a tree that has the settings file's name but for the
+// suffix, or "".
+func misnamed(source string) string {
+	other := strings.TrimSuffix(load.ConfigFile(source), ".yaml") + ".yml"
+	if _, err := os.Lstat(other); err != nil {
+		return ""
+	}
+	return other
+}
+
+// findings collects what is wrong in a settings file.
+type findings struct{ wrong diag.List }
+
+func (r *findings) fail(at diag.Position, format string, args ...any) {
+	r.wrong = append(r.wrong, diag.Diagnostic{Position: at, Message: fmt.Sprintf(format, args...)})
+}
+
+// fileReader reads a settings file. A file serves several commands, so it may have settings that this one has no row for;
+// they have to be valid all the same.
+type fileReader struct {
+	findings
+	settings *Settings
+	file     file
+	rows     []Row
+}
+
+// section is a setting that only a file has: no text of a command line can say it.
+type section struct {
+	name   string
+	read   func(*fileReader, load.Setting)
+	same   func(a, b *Settings) bool
+	schema func() Schema
+}
+
+// sections returns all sections.
+func sections() []section {
+	return []section{
+		{rulesSection, (*fileReader).readSeverities, func(a, b *Settings) bool { return reflect.DeepEqual(a.Severities.Value, b.Severities.Value) }, severitiesSchema},
+		{overridesSection, (*fileReader).readOverrides, func(a, b *Settings) bool { return reflect.DeepEqual(a.Overrides.Value, b.Overrides.Value) }, overridesSchema},
+		{targetsSection, (*fileReader).readTargets, func(a, b *Settings) bool { return slices.EqualFunc(a.Targets.Value, b.Targets.Value, Target.same) }, targetsSchema},
+		{load.WhenSetting, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // a loader reads it
+	}
+}
+
+func sameSections(a, b *Settings) bool {
+	return !slices.ContainsFunc(sections(), func(s section) bool { return !s.same(a, b) })
+}
+
+// SectionNames returns the names of the settings that only a file has.
+func SectionNames() (names []string) {
+	for _, s := range sections() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func (r *fileReader) read(in load.Setting) {
+	for _, s := range sections() {
+		if s.name == in.Key {
+			s.read(r, in)
+			return
+		}
+	}
+	i := slices.IndexFunc(r.rows, func(row Row) bool { return row.Name() == in.Key })
+	if i < 0 {
+		r.unknown(in)
+		return
+	}
+	if err := r.rows[i].readFile(r.settings, in, r.file); err != nil {
+		r.fail(placeOf(in, err), "%s", err)
+	}
+}
+
+func (r *fileReader) unknown(in load.Setting) {
+	if meant := Nearest(append(Names(r.rows), SectionNames()...), in.Key); meant != "" {
+		r.fail(in.Position, "unknown setting %q: did you mean %s?", in.Key, meant)
+		return
+	}
+	r.fail(in.Position, "unknown setting %q: a setting has the name of an option of validate, render, watch or serve, without the dashes", in.Key)
+}
+
+// readWhen reads nothing: a loader does.
+func (r *fileReader) readWhen(in load.Setting) {
+	if !r.file.ofTree && !r.file.isOfTree() {
+		r.fail(in.Position, "when is about the files around it: move it from the file of --config to the xdspub.yaml of the source tree")
+	}
+}
+
+// placeOf returns where the part of a setting stands that is wrong.
+func placeOf(s load.Setting, wrong error) diag.Position {
+	form := errors.Is(wrong, load.ErrSettingForm)
+	notText := func(item load.SettingValue) bool { return item.Kind != load.SettingText }
+	i := slices.IndexFunc(s.Parts, notText)
+	switch {
+	case form && s.Kind == load.SettingList && i >= 0:
+		return s.Parts[i].Position
+	case form:
+		return s.ValueAt
+	case s.Kind == load.SettingList && len(s.Parts) == 1:
+		return s.Parts[0].Position
+	}
+	return s.Position
+}

@@ -1,0 +1,67 @@
+package settings
+
+import (
+	"fmt"
+	"testing"
+
+	"xdspub/source/load"
+)
+
+// TestPaths holds that each file and folder in a settings file is looked for from the folder of
+// that file, but for the one that Envoy sees.
+func TestPaths(t *testing.T) {
+	paths := 0
+	for _, r := range Settable() {
+		if of := Placeholder(r.Usage()); of != "FILE" && of != "DIR" || r.Name() == "envoy-path" {
+			continue
+		}
+		paths++
+		var s Settings
+		in := load.Setting{SettingValue: load.SettingValue{Key: r.Name(), Text: "x"}}
+		if err := r.readFile(&s, in, file{dir: "conf"}); err != nil {
+			t.Errorf("%s: %v", r.Name(), err)
+		}
+		var got string
+		switch r := r.(type) {
+		case *setting[string]:
+			got = r.into(&s).Value
+		case *setting[[]string]:
+			got = fmt.Sprint(r.into(&s).Value)
+		}
+		if got != "conf/x" && got != "[conf/x]" {
+			t.Errorf("%s: %s", r.Name(), got)
+		}
+	}
+	if paths < 8 {
+		t.Errorf("only %d settings are paths", paths)
+	}
+}
+
+// TestRows holds that each row can be read, explained and compared, and that a row that a settings file can have names the same
+// field for all commands.
+func TestRows(t *testing.T) {
+	for name, rows := range map[string][]Row{
+		"validate": Validate(), "render": Render(), "watch": Watched(), "serve": Served(), "status": Status(), "bootstrap envoy": BootstrapEnvoy(),
+		"bootstrap grpc": BootstrapGRPC(), "import": Import(), "convert": Convert(), "rules": Rules(), "explain-params": ExplainParams(),
+	} {
+		known := make(map[string]bool)
+		for _, r := range rows {
+			if r.Usage() == "" || known[r.Name()] {
+				t.Errorf("%s: %s has no usage, or is there twice", name, r.Name())
+			}
+			known[r.Name()] = true
+		}
+		s, err := New(rows, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if o := r.Origin(s); o.Given() || o.InFile() || o.Name() != r.Name() {
+				t.Errorf("%s: %s is not its default: two rows have one field", name, r.Name())
+			}
+			if err := r.check(s); err != nil && r.Default() != "" {
+				t.Errorf("%s: the default breaks the law: %v", name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kind is how the values of a type are written.
+type kind[T any] struct {
+	name string
+	// repeats says that an option may be repeated: parse has all texts of it. Otherwise the last text counts.
+	repeats bool
+	// parse returns an error that says what to write.
+	parse func(texts []string) (T, error)
+	text  func(T) string
+	// compared returns the value as other processes have it, wherever they run.
+	compared func(T) []string
+	// ofList returns the elements of a list in a settings file; nil if the value is no list.
+	ofList func(dir string, texts []string) T
+	// below returns a path as the folder of a settings file has it; nil if the value is no path.
+	below func(dir string, v T) T
+	// form is the schema of a value, or of an element of a list.
+	form func(*setting[T]) Schema
+	// def returns the default in a schema; nil for none.
+	def func(*setting[T]) any
+}
+
+func last(texts []string) string { return texts[len(texts)-1] }
+
+// advised returns the value, or what to write instead.
+func advised[T any](v T, err error, wants string) (T, error) {
+	if err != nil {
+		return v, errors.New(wants)
+	}
+	return v, nil
+}
+
+func one[T any](text func(T) string) func(T) []string {
+	return func(v T) []string { return []string{text(v)} }
+}
+
+func itself(text string) string { return text }
+
+func firstText(texts []string) (string, error) { return last(texts), nil }
+
+// The kinds of values.
+var (
+	boolean = kind[bool]{
+		name: "true or false",
+		parse: func(texts []string) (bool, error) {
+			v, err := strconv.ParseBool(last(texts))
+			return advised(v, err, "write true or false")
+		},
+		text:     strconv.FormatBool,
+		compared: one(strconv.FormatBool),
+		form:     func(*setting[bool]) Schema { return Schema{"type": "boolean"} },
+		def:      func(r *setting[bool]) any { return r.byDefault },
+	}
+	count = kind[int]{
+		name: "number",
+		parse: func(texts []string) (int, error) {
+			v, err := strconv.Atoi(last(texts))
+			return advised(v, err, "write a whole number")
+		},
+		text:     strconv.Itoa,
+		compared: one(strconv.Itoa),
+		form:     countSchema,
+		def:      func(r *setting[int]) any { return r.byDefault },
+	}
+	times = kind[time.Duration]{
+		name:     "time",
+		parse:    parseTime,
+		text:     time.Duration.String,
+		compared: one(time.Duration.String),
+		form:     timeSchema,
+		def: func(r *setting[time.Duration]) any {
+			if r.defaultText != "" {
+				return nil
+			}
+			return r.byDefault.String()
+		},
+	}
+	text = kind[string]{
+		name: "text", parse: firstText, text: itself, compared: one(itself), form: textSchema[string],
+		def: func(r *setting[string]) any {
+			if r.byDefault == "" {
+				return nil
+			}
+			return r.byDefault
+		},
+	}
+	filePath = kind[string]{
+		name: "path", parse: firstText, text: itself, compared: one(absolute), below: from,
+		form: func(*setting[string]) Schema { return Schema{"type": "string"} },
+	}
+	list = kind[[]string]{
+		name: "list", repeats: true, parse: parseList, text: commas, compared: sorted, form: textSchema[[]string],
+		ofList: func(_ string, texts []string) []string { return texts },
+	}
+	// filePaths is a list of paths.
+	filePaths = kind[[]string]{
+		name: "list", repeats: true, parse: parseList, text: commas, compared: sorted, form: textSchema[[]string],
+		ofList: func(dir string, texts []string) []string {
+			for i, path := range texts {
+				texts[i] = from(dir, path)
+			}
+			return texts
+		},
+	}
+)
+
+func parseTime(texts []string) (time.Duration, error) {
+	text := last(texts)
+	d, err := time.ParseDuration(text)
+	if _, number := strconv.Atoi(text); number == nil {
+		return advised(d, err, fmt.Sprintf("write the time with its unit: %[1]ss, %[1]sms or %[1]sm", text))
+	}
+	return advised(d, err, "write a time such as 500ms, 90s or 10m")
+}
+
+// parseList returns the elements of lists that have commas between them.
+func parseList(texts []string) (all []string, err error) {
+	for _, text := range texts {
+		for element := range strings.SplitSeq(text, ",") {
+			all = append(all, strings.TrimSpace(element))
+		}
+	}
+	return all, nil
+}
+
+func commas(list []string) string { return strings.Join(list, ", ") }
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+// absolute returns a path as it is from the root of the file system.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path
+}
+
+// from returns a path as seen from a folder.
+func from(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

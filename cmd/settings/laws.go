@@ -1,0 +1,93 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/render"
+	"xdspub/xds/quorum"
+)
+
+// oneOfWords is the law of a text that is one of some words.
+func oneOfWords(words ...string) func(string) string {
+	return func(text string) string {
+		if slices.Contains(words, text) {
+			return ""
+		}
+		return OneOf(words, text)
+	}
+}
+
+// FormatNames returns the formats of published files.
+func FormatNames() (names []string) {
+	for _, f := range render.Formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func absoluteOrNone(path string) string {
+	if path != "" && !strings.HasPrefix(path, "/") {
+		return "write an absolute path: the one that Envoy sees"
+	}
+	return ""
+}
+
+func aboveZero(d time.Duration) string {
+	if d <= 0 {
+		return "write a time above 0s"
+	}
+	return ""
+}
+
+func notNegative(d time.Duration) string {
+	if d < 0 {
+		return "write 0s or more"
+	}
+	return ""
+}
+
+// pollable is the law of the times after which Envoy reads a file again.
+func pollable(d time.Duration) string {
+	if d != 0 && d < time.Millisecond {
+		return "write 1ms or more, as Envoy wants it, or 0s to wait for events"
+	}
+	return ""
+}
+
+func twoOrMore(n int) string {
+	if n < 2 {
+		return "write 2 or more, since CDS and LDS take one each"
+	}
+	return ""
+}
+
+// NoQuorum is the quorum of clients whose answers nobody waits for.
+const NoQuorum = "none"
+
+func quorumOrNone(text string) string {
+	if _, err := quorum.Parse(text); err != nil && text != NoQuorum {
+		return QuorumForm(text)
+	}
+	return ""
+}
+
+// QuorumForm says how a quorum is written.
+func QuorumForm(given string) string {
+	if meant := Nearest([]string{"all", "any"}, given); meant != "" {
+		return fmt.Sprintf("did you mean %s?", meant)
+	}
+	return "use all, any, or a number from 1"
+}
+
+// severity is the law of the name of a severity.
+func severity(word string) string {
+	var s diag.Severity
+	if s.UnmarshalText([]byte(word)) != nil {
+		return OneOf([]string{"error", "warning", "info"}, word)
+	}
+	return ""
+}

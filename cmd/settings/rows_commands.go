@@ -1,0 +1,148 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+)
+
+func rows(rows ...Row) []Row { return rows }
+
+// Validate returns the rows of validate.
+func Validate() []Row {
+	return slices.Concat(Source(), baseline(), oracle(), rows(
+		target(),
+		&setting[bool]{about: about{name: "variants", group: GroupPrint, usage: "print also, as text or JSON, which variant of each resource the clients of each target get, or the one of --param", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Variants }},
+		&setting[[]string]{about: about{name: "only", group: GroupPrint, usage: "print only findings about `PATH`, a file or a folder of the tree; references are followed through all of the tree", noVariable: true},
+			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Only }},
+		&setting[string]{about: about{name: "changed-since", group: GroupPrint, usage: "print only findings in files that differ from those of the git revision `REV`, and those that the tree did not have then", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.ChangedSince }},
+		&setting[string]{about: about{name: "secrets", group: GroupRules, usage: "`read|stub`; stub: a file of a certificate, a key or another secret may be missing, as in CI; read: that is an error", noVariable: true},
+			kind: text, byDefault: SecretsRead, law: oneOfWords(SecretsRead, SecretsStub), into: func(s *Settings) *Value[string] { return &s.Secrets }},
+		&setting[string]{about: about{name: "root", group: GroupSource, usage: "Envoy's working directory `DIR`: relative paths in a bootstrap start there (default: the current directory)", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Root }},
+		stdinFormat(),
+		&setting[string]{about: about{name: "stdin-filename", group: GroupSource, usage: "check the tree with standard input in place of its `FILE`, as an editor does with unsaved text; FILE need not exist", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.StdinFilename }},
+		reportFormat(),
+		&setting[[]string]{about: about{name: "output", group: GroupPrint, usage: "write the findings in the --format before it to `FILE` (- is standard output)", noVariable: true},
+			kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.ReportOutput }},
+		maxFindings(), color(), minSeverity(), quiet(),
+		&setting[bool]{about: about{name: "timings", group: GroupPrint, usage: "print on standard error how long each rule took, the slowest first", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Timings }},
+	))
+}
+
+// The values of --secrets.
+const (
+	SecretsRead = "read"
+	SecretsStub = "stub"
+)
+
+func baseline() []Row { // without variables: a file is for one call
+	return rows(
+		&setting[string]{about: about{name: "baseline", group: GroupPrint, usage: "leave out the findings that `FILE` has, as --write-baseline has written it: they neither show nor count", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Baseline }},
+		&setting[string]{about: about{name: "write-baseline", group: GroupPrint, usage: "write all findings to `FILE`, for --baseline, instead of printing them", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.WriteBaseline }},
+	)
+}
+
+// Render returns the rows of render.
+func Render() []Row {
+	return slices.Concat(published(), oracle(), rows(
+		maxFindings(), color(), retryHeld(), quiet(), logFormat(),
+		&setting[bool]{about: about{name: "dry-run", group: GroupRun, usage: "show what would be published, step by step, and write nothing"},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.DryRun }},
+	))
+}
+
+// published returns the rows of what render and watch publish.
+func published() []Row {
+	return slices.Concat(Source(), rows(target(), allOrNothing()), Publish(), Confirm())
+}
+
+// Watched returns the rows of watch.
+func Watched() []Row {
+	return slices.Concat(published(), oracle(), Watch(), rows(
+		maxFindings(), color(), retryHeld(), quiet(), logFormat(),
+		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
+	))
+}
+
+// Served returns the rows of serve.
+func Served() []Row {
+	list := slices.Concat(Serve(), Source(), Publish(), Confirm(), Watch(), oracle(), rows(maxFindings(), retryHeld(), quiet(), logFormat()))
+	for i, r := range list {
+		list[i] = r.served()
+	}
+	return list
+}
+
+// Status returns the rows of status.
+func Status() []Row {
+	return slices.Concat(Source(), AskedServe(), rows(
+		target(),
+		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required without --serve)"},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
+		envoyAdmin(),
+		printFormat("print the status as `text|json`"),
+	))
+}
+
+// BootstrapEnvoy returns the rows of bootstrap envoy.
+func BootstrapEnvoy() []Row {
+	return slices.Concat(Source(), rows(target()), bootstrapEnvoy(), rows(maxFindings(), color()))
+}
+
+// BootstrapGRPC returns the rows of bootstrap grpc.
+func BootstrapGRPC() []Row {
+	return slices.Concat(Source(), bootstrapGRPC(), rows(maxFindings(), color()))
+}
+
+// Import returns the rows of import.
+func Import() []Row {
+	return rows(
+		&setting[string]{about: about{name: "root", group: GroupSource, usage: "`DIR` that Envoy is started in, where relative paths begin (default: the current one)", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Root }},
+		descriptorSet(), maxFindings(), color(),
+	)
+}
+
+// Convert returns the rows of convert.
+func Convert() []Row {
+	return rows(
+		&setting[string]{about: about{name: "to", usage: "format to write: `" + strings.Join(FormatNames(), "|") + "` (required)", noVariable: true},
+			kind: text, law: oneOfWords(FormatNames()...), into: func(s *Settings) *Value[string] { return &s.To }},
+		descriptorSet(), stdinFormat(),
+		&setting[string]{about: about{name: "output", group: GroupPrint, usage: "write to `FILE` (- is standard output)", noVariable: true},
+			kind: text, byDefault: "-", into: func(s *Settings) *Value[string] { return &s.Output }},
+		maxFindings(), color(),
+	)
+}
+
+// Rules returns the rows of rules.
+func Rules() []Row {
+	return rows(printFormat("print a line for each rule, or all that is said of them: `text|json`"))
+}
+
+// ExplainParams returns the rows of explain-params.
+func ExplainParams() []Row {
+	return rows(
+		config(), ignore(), allowPath(), param(), maxFindings(), color(),
+		&setting[string]{about: about{name: "target", group: GroupSource, usage: "the client is one of the target `NAME` of the setting targets", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.ClientTarget }},
+		&setting[[]string]{about: about{name: "against", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of another client, to show what differs between the two", noVariable: true},
+			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Against }},
+		&setting[string]{about: about{name: "against-target", group: GroupSource, usage: "the other client is one of the target `NAME`", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.AgainstTarget }},
+		printFormat("print a table or a JSON object: `text|json`"),
+	)
+}
+
+// printFormat has no variable: that of its name is the format of published files.
+func printFormat(usage string) Row {
+	return &setting[string]{about: about{name: "format", group: GroupPrint, usage: usage, noVariable: true},
+		kind: text, byDefault: "text", law: oneOfWords("text", "json"), into: func(s *Settings) *Value[string] { return &s.PrintFormat }}
+}

@@ -1,0 +1,150 @@
+// Package settings has the settings of xdspub as one typed value, and the table that says how each of them is called, read
+// and explained. The command line wins over the environment, that over a settings file, and that over the default.
+//
+//	s, err := settings.New(settings.Render(), given)
+//	s, err = s.WithFile(source)
+//	fmt.Println(s.Out.Value, s.StepGap.Value)
+package settings
+
+import (
+	"slices"
+	"time"
+
+	"xdspub/check/policy"
+)
+
+// Settings are the settings of a command. Those that it has no row for, and no settings file has, are zero.
+type Settings struct {
+	// How a source tree is read and judged.
+	Config, Bootstrap            Value[string]
+	Ignore, AllowPath            Value[[]string]
+	DescriptorSet, Param         Value[[]string]
+	AllowEmpty, WarningsAsErrors Value[bool]
+	Profile, EnvoyVersion        Value[[]string]
+	Disable, Enable              Value[[]string]
+	Envoy, EnvoyMode             Value[string]
+	StdinFormat, StdinFilename   Value[string]
+	Root, Secrets, ChangedSince  Value[string]
+	Only                         Value[[]string]
+	Baseline, WriteBaseline      Value[string]
+	Target, Against              Value[[]string]
+	ClientTarget, AgainstTarget  Value[string]
+	Severities                   Value[Levels] // of rules, by code
+	Overrides                    Value[policy.Overrides]
+	Targets                      Value[[]Target]
+
+	// How and where a Snapshot is published, and which Envoys confirm it.
+	Out, EnvoyPath, Format, EDS, Group Value[string]
+	InotifyBudget                      Value[int]
+	PollInterval, StepGap, TrimDelay   Value[time.Duration]
+	AllOrNothing, DryRun, RetryHeld    Value[bool]
+	EnvoyAdmin, EnvoyLog               Value[[]string]
+	AckQuorum                          Value[string]
+	AckTimeout, WarmTimeout            Value[time.Duration]
+
+	// When a source tree is looked at.
+	QuietPeriod, Rescan, Poll Value[time.Duration]
+	Once                      Value[bool]
+
+	// Where clients connect, and what they may do.
+	GRPC, HTTP                         Value[[]string]
+	ServerCert, ServerKey, ClientCA    Value[string]
+	XDSCluster, MaxClientMemory        Value[string]
+	DrainTime                          Value[time.Duration]
+	AllowNode, AllowParam, AllowStatus Value[[]string]
+	NodeParam, Limit                   Value[[]string]
+	Insecure                           Value[bool]
+
+	// How a client of a server connects.
+	Serve, Transport, Server       Value[string]
+	TLSCA, TLSCert, TLSKey         Value[string]
+	TLSServerName                  Value[string]
+	Servers, ChannelCreds          Value[[]string]
+	ServerFeature                  Value[[]string]
+	RefreshInterval                Value[time.Duration]
+	Authority, AuthorityServer     Value[[]string]
+	ServerListener, ClientListener Value[string]
+	Resolve                        Value[string]
+
+	// What else is in a bootstrap.
+	NodeID, NodeCluster, NodeLocality Value[string]
+	NodeMetadata, StatsTag            Value[[]string]
+	CertificateProvider               Value[[]string]
+	Admin, AdminPaths, MaxHeap, From  Value[string]
+	MaxConnections                    Value[int]
+
+	// What is printed, and how.
+	Quiet, Timings, Variants      Value[bool]
+	LogFormat, Color, MinSeverity Value[string]
+	MaxFindings                   Value[int]
+	PrintFormat, Output, To       Value[string]
+	ReportFormat, ReportOutput    Value[[]string]
+
+	// Line has the options of the command line in their order.
+	Line []Given
+	// Types are those of DescriptorSet. WithFile reads them.
+	Types Types
+
+	given *Settings // without those of a file
+	tree  string    // whose own settings file was read; empty for none and for the file of Config
+}
+
+// Given is an option of the command line with its text.
+type Given struct {
+	Row  Row
+	Text string
+}
+
+// New returns the settings that the command line and the environment give to a command with some rows. Row.Parse has
+// taken the texts.
+func New(rows []Row, line []Given) (*Settings, error) {
+	s := &Settings{Line: line}
+	for _, r := range rows {
+		var texts []string
+		for _, g := range line {
+			if g.Row == r {
+				texts = append(texts, g.Text)
+			}
+		}
+		if err := r.fill(s, texts); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range rows {
+		if err := r.checkGiven(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Check holds the laws of some rows against the settings.
+func (s *Settings) Check(rows ...Row) error {
+	for _, r := range rows {
+		if err := r.check(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settable returns the rows of the settings that a settings file can have.
+func Settable() []Row {
+	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), []Row{allOrNothing()})
+}
+
+// Fixed returns the rows of the settings that a running watch does not change.
+func Fixed() []Row {
+	list := slices.Concat(Serve(), Watch())
+	return append(list, Publish()[0], group())
+}
+
+// SameFile reports whether settings files say the same.
+func SameFile(a, b *Settings) bool {
+	for _, r := range Settable() {
+		if !r.Same(a, b) {
+			return false
+		}
+	}
+	return sameSections(a, b)
+}

@@ -1,0 +1,142 @@
+package settings
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"xdspub/check/codes"
+	"xdspub/check/policy"
+	"xdspub/diag"
+	"xdspub/source/load"
+)
+
+// The sections about severities of rules: for all files, and for some.
+const (
+	rulesSection     = "rules"
+	overridesSection = "overrides"
+)
+
+// Levels are severities of rules, by code.
+type Levels = map[string]policy.Level
+
+func (r *fileReader) readSeverities(in load.Setting) {
+	r.settings.Severities = Value[Levels]{Value: r.levels(in.SettingValue, in.ValueAt, true), Origin: Origin{name: in.Key, file: &in}}
+}
+
+func (r *fileReader) readOverrides(in load.Setting) {
+	if in.Kind != load.SettingList {
+		r.fail(in.Position, "overrides is a list: of files, and the rules that are different there")
+	}
+	var all policy.Overrides
+	for _, part := range in.Parts {
+		all = append(all, r.override(part))
+	}
+	r.settings.Overrides = Value[policy.Overrides]{Value: all, Origin: Origin{name: in.Key, file: &in}}
+}
+
+// override reads an element of overrides.
+func (r *fileReader) override(v load.SettingValue) (o policy.Override) {
+	if v.Kind != load.SettingMapping {
+		r.fail(v.Position, `an element of overrides has files and rules, such as {files: ["legacy/*"], rules: {weight-sum: off}}`)
+		return o
+	}
+	before := len(r.wrong)
+	for _, field := range v.Parts {
+		switch field.Key {
+		case "files":
+			o.Files = r.patterns(field)
+		case "rules":
+			o.Levels = r.levels(field, field.Position, false)
+		default:
+			message := fmt.Sprintf("unknown setting %q in overrides: it has files and rules", field.Key)
+			if meant := Nearest([]string{"files", "rules"}, field.Key); meant != "" {
+				message = fmt.Sprintf("unknown setting %q in overrides: did you mean %s?", field.Key, meant)
+			}
+			r.fail(field.Position, "%s", message)
+			return o
+		}
+	}
+	if o.Files == nil && len(r.wrong) == before {
+		r.fail(v.Position, "an element of overrides needs files: for all files write rules at the top of xdspub.yaml")
+	}
+	if o.Levels == nil && len(r.wrong) == before {
+		r.fail(v.Position, "an element of overrides needs rules")
+	}
+	return o
+}
+
+// patterns reads the globs of files.
+func (r *fileReader) patterns(v load.SettingValue) []string {
+	patterns, ok := v.Texts()
+	if !ok || len(patterns) == 0 {
+		r.fail(v.Position, "files is a glob pattern, or a list of them")
+	}
+	for i, pattern := range patterns {
+		at := v.Position
+		if v.Kind == load.SettingList {
+			at = v.Parts[i].Position
+		}
+		below := strings.Trim(pattern, "/") // as it is matched
+		switch _, err := path.Match(below, ""); {
+		case err != nil || below == "":
+			r.fail(at, "invalid files %q: write a glob pattern such as old.yaml or old/*", pattern)
+		case path.Clean(below) != below || below == ".." || strings.HasPrefix(below, "../"):
+			r.fail(at, "invalid files %q: it matches nothing, since it is compared with paths below the source tree, which have no . and no ..", pattern)
+		}
+	}
+	return patterns
+}
+
+// levels reads severities of rules. everywhere says that they are for all files.
+func (r *fileReader) levels(v load.SettingValue, at diag.Position, everywhere bool) Levels {
+	if v.Kind != load.SettingMapping {
+		r.fail(at, "rules has one rule a line, such as weight-sum: warning")
+		return nil
+	}
+	all := make(Levels)
+	for _, rule := range v.Parts {
+		if wrong := WrongRule(rule.Key); wrong != "" {
+			r.fail(rule.Position, "invalid rule %q: %s", rule.Key, wrong)
+			continue
+		}
+		if rule.Kind != load.SettingText {
+			r.fail(rule.Position, "%s is one of error, warning, info, on and off", rule.Key)
+			continue
+		}
+		level, err := policy.ParseLevel(rule.Text)
+		if err != nil {
+			r.fail(rule.Position, "invalid %s %q: %s", rule.Key, rule.Text, OneOf(policy.Levels, rule.Text))
+			continue
+		}
+		if aboutChange := slices.Contains(diag.Names(codes.Changes()), rule.Key); aboutChange && (!everywhere || level != policy.Kept && level != policy.Dropped) {
+			r.fail(rule.Position, "%s is about a change of what is published: it is on or off, for all files", rule.Key)
+			continue
+		}
+		all[rule.Key] = level
+	}
+	return all
+}
+
+// WrongRule says why a name is not that of a rule that can be turned off; empty where it is.
+func WrongRule(name string) string {
+	rules := diag.Names(codes.Rules())
+	switch meant := NearestRule(rules, name); {
+	case slices.Contains(rules, name):
+		return ""
+	case slices.Contains(diag.Names(codes.All()), name):
+		return "this finding can't be turned off, since xdspub can't read the file"
+	case meant != "":
+		return fmt.Sprintf("did you mean %s?", meant)
+	}
+	return "run xdspub rules for a list"
+}
+
+// NearestRule is Nearest for names of rules: only who writes a slash means a sub-code.
+func NearestRule(names []string, word string) string {
+	if !strings.Contains(word, "/") {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.Contains(name, "/") })
+	}
+	return Nearest(names, word)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/cmd/settings"
+)
+
+// call is one call of a command.
+type call struct {
+	Context context.Context
+	App     *cli.App
+	Command *cli.Command
+	args    cli.Args
+	*settings.Settings
+}
+
+// settingsKey is the key under which the metadata of an app have the settings that the command line and the environment
+// give: the library hands nothing else to an action.
+const settingsKey = "settings"
+
+// action is how the library calls a command.
+func action(run func(*call) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		s, _ := c.App.Metadata[settingsKey].(*settings.Settings)
+		return run(&call{c.Context, c.App, c.Command, c.Args(), s})
+	}
+}
+
+// Args returns the arguments.
+func (c *call) Args() cli.Args { return c.args }
+
+// NArg returns the number of arguments.
+func (c *call) NArg() int { return c.args.Len() }
+
+// with returns the call with other settings.
+func (c *call) with(s *settings.Settings) *call {
+	of := *c
+	of.Settings = s
+	return &of
+}
+
+// withFile returns the call with the settings of a source tree, too.
+func (c *call) withFile(source string) (*call, error) {
+	s, err := c.WithFile(source)
+	return c.with(s), err
+}
+
+// withTypes returns the call with the types of --descriptor-set.
+func (c *call) withTypes() (*call, error) {
+	s, err := c.WithTypes()
+	return c.with(s), err
+}

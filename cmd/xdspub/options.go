@@ -1,0 +1,223 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"xdspub/check"
+	"xdspub/cmd/settings"
+	"xdspub/diag"
+	"xdspub/envoy"
+	"xdspub/event"
+	"xdspub/render"
+	"xdspub/render/planner"
+	"xdspub/render/published"
+	"xdspub/watch"
+	"xdspub/watch/pipeline"
+	"xdspub/xds/quorum"
+)
+
+// sourceOptions returns the options for reading and judging a source tree. usual are the profiles
+// where none is given.
+func sourceOptions(v *call, source string, usual ...string) (check.Options, error) {
+	o := check.Options{
+		Path: source, Ignore: v.Ignore.Value, IgnoredAt: v.Ignore.Places(), Allow: v.AllowPath.Value, AllowEmpty: v.AllowEmpty.Value,
+		Bootstrap: v.Bootstrap.Value, DescriptorSets: v.Types.Files,
+		Rules: check.Rules{Disable: v.Disable.Value, Enable: v.Enable.Value, Profiles: v.Profile.Value},
+	}
+	client, err := clientOf(v.Param)
+	if err != nil {
+		return o, err
+	}
+	o.Client = &client
+	for _, name := range o.Profiles {
+		if !slices.Contains(check.Profiles(), name) {
+			return o, v.Profile.Invalid(name, settings.OneOf(check.Profiles(), name))
+		}
+	}
+	if len(o.Profiles) == 0 {
+		o.Profiles = usual
+	}
+	if len(o.Profiles) > 0 && v.Out.Value != "" {
+		o.Profiles = append(slices.Clone(o.Profiles), check.Files)
+	}
+	var unknown string
+	var ok bool
+	if o.Envoy, unknown, ok = check.EnvoyOf(v.EnvoyVersion.Value); !ok {
+		return o, v.EnvoyVersion.Invalid(unknown, settings.OneOf(check.EnvoyReleases(), ""))
+	}
+	o.Envoy = o.Envoy.With(v.Types.Registry)
+	for _, pattern := range o.Ignore {
+		if _, err := filepath.Match(pattern, ""); err != nil {
+			return o, v.Ignore.Invalid(pattern, "write a glob pattern such as *.conf or old/*")
+		}
+	}
+	if err := cmp.Or(checkRules(v.Disable), checkRules(v.Enable)); err != nil {
+		return o, err
+	}
+	override(v, &o)
+	return o, nil
+}
+
+// settingsAndSource returns the settings of a command for a source tree, and the options for reading and
+// judging it that they make. usual is that of sourceOptions.
+func settingsAndSource(c *call, source string, usual ...string) (v *call, o check.Options, err error) {
+	if v, err = c.withFile(source); err == nil {
+		o, err = sourceOptions(v, source, usual...)
+	}
+	return v, o, err
+}
+
+// checkRules returns an error where there is no rule of a name that is given.
+func checkRules(given settings.Value[[]string]) error {
+	for _, name := range given.Value {
+		if wrong := settings.WrongRule(name); wrong != "" {
+			return given.Invalid(name, wrong)
+		}
+	}
+	return nil
+}
+
+// optionsOf makes options of the settings of a command, for each target.
+type optionsOf func(v *call, source string, log *event.Log) ([]watch.Options, error)
+
+// settingsAndOptions returns the settings of a command whose argument is SRC, and the options that
+// they make.
+func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options, err error) {
+	source, err := oneArgument(c, "SRC")
+	if err != nil {
+		return v, o, err
+	}
+	if v, err = c.withFile(source); err != nil {
+		return v, o, err
+	}
+	log, err := newLogger(c)
+	if err != nil {
+		return v, o, err
+	}
+	o, err = options(v, source, log)
+	return v, o, err
+}
+
+// publishOptions returns the options for all stages of a command that writes: those of each target, or the only
+// ones.
+func publishOptions(v *call, source string, log *event.Log) ([]watch.Options, error) {
+	targets, err := chosenTargets(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.Out.Value == "":
+		return nil, usagef("--out is required: see %s", helpFor(v.Command.Name))
+	case targets == nil:
+		o, err := controllerOptions(v, source, log)
+		return []watch.Options{o}, err
+	}
+	if err := apart(v, targets); err != nil {
+		return nil, err
+	}
+	var all []watch.Options
+	for _, t := range targets {
+		o, err := controllerOptions(v.with(v.OfTarget(t)), source, log.For(t.Name))
+		if err != nil {
+			return nil, err
+		}
+		o.Target, o.Source.Client, o.AllOrNothing = t.Name, &t.Client, v.AllOrNothing.Value
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// controllerOptions returns the options for all stages. usual is that of sourceOptions.
+func controllerOptions(v *call, source string, log *event.Log, usual ...string) (watch.Options, error) {
+	of, err := sourceOptions(v, source, usual...)
+	o := watch.Options{Options: pipeline.Options{Source: of}, Group: v.Group.Value, WarningsAsErrors: v.WarningsAsErrors.Value}
+	if err != nil {
+		return o, err
+	}
+	if o.Source.Oracle, err = oracleOf(v, of.Rules); err != nil {
+		return o, err
+	}
+	o.Log = log
+	o.Out, o.EnvoyPath = v.Out.Value, v.EnvoyPath.Value
+	if err := v.Check(slices.Concat(settings.Publish(), settings.Confirm())...); err != nil {
+		return o, err
+	}
+	o.Format = render.FormatNamed(v.Format.Value)
+	o.Endpoints, o.InotifyBudget = planner.EndpointsMode(v.EDS.Value), v.InotifyBudget.Value
+	o.PollInterval, o.TrimDelay = v.PollInterval.Value, v.TrimDelay.Value
+	o.StepGap = v.StepGap.Value + o.PollInterval // the step before takes effect as late as that
+	o.Envoys, err = fleet(v, o.Options)
+	return o, err
+}
+
+// fleet returns the Envoys that flags name, nil where they name none.
+func fleet(v *call, o pipeline.Options) (*envoy.Fleet, error) {
+	text := v.AckQuorum.Value
+	switch {
+	case text == settings.NoQuorum && v.Command.Name != "serve": // which has clients
+		return nil, v.AckQuorum.Invalid(text, settings.QuorumForm(text))
+	case text == settings.NoQuorum:
+		text = quorum.Quorum{}.String()
+	}
+	q, err := quorum.Parse(text)
+	if err != nil {
+		return nil, err // none that check lets through
+	}
+	f := envoy.FleetOptions{
+		Quorum: q, Dir: cmp.Or(o.EnvoyPath, published.DefaultEnvoyPath(o.Out)), Log: o.Log,
+		AckTimeout: v.AckTimeout.Value, WarmTimeout: v.WarmTimeout.Value,
+	}
+	if o.PollInterval >= f.AckTimeout {
+		return nil, v.AckTimeout.Invalid(f.AckTimeout.String(), fmt.Sprintf("Envoy reads a file as late as --poll-interval %s, so allow more time than that", o.PollInterval))
+	}
+	for _, file := range v.EnvoyLog.Value {
+		f.Logs = append(f.Logs, envoy.NewLog(file))
+	}
+	if f.Admins, err = admins(v); err != nil {
+		return nil, err
+	}
+	if len(f.Admins) == 0 {
+		if len(f.Logs) > 0 {
+			return nil, usagef("--envoy-log needs --envoy-admin: the admin interface says that Envoy rejected a change, the log says why")
+		}
+		return nil, nil
+	}
+	if !q.Within(len(f.Admins)) {
+		return nil, v.AckQuorum.Invalid(text, fmt.Sprintf("--envoy-admin names only %s", diag.Count(len(f.Admins), "Envoy")))
+	}
+	return envoy.NewFleet(f), nil
+}
+
+// admins returns those that --envoy-admin names. One that is named twice would count twice
+// in a quorum.
+func admins(v *call) ([]*envoy.Admin, error) {
+	var list []*envoy.Admin
+	named := make(map[string]bool)
+	for _, url := range v.EnvoyAdmin.Value {
+		key := strings.TrimSuffix(url, "/")
+		if named[key] {
+			return nil, v.EnvoyAdmin.Invalid(url, "it is given twice")
+		}
+		named[key] = true
+		admin, err := envoy.NewAdmin(url)
+		if err != nil {
+			return nil, v.EnvoyAdmin.Invalid(url, adminForm(url))
+		}
+		list = append(list, admin)
+	}
+	return list, nil
+}
+
+// adminForm says how an admin interface is written that is not.
+func adminForm(url string) string {
+	if rest, https := strings.CutPrefix(url, "https://"); https {
+		return fmt.Sprintf("Envoy's admin interface has no TLS, write http://%s", rest)
+	}
+	if _, err := envoy.NewAdmin("http://" + url); err == nil && strings.Contains(url, ":") && !strings.Contains(url, "/") {
+		return fmt.Sprintf("write http://%s", url)
+	}
+	return "write http://HOST:PORT or unix:PATH"
+}
