@@ -38,8 +38,8 @@ func (f byPath) Source(sub xds.Subscription) *corev3.ConfigSource {
 	return source
 }
 
-// Inline: Envoy takes VHDS only over gRPC, and all scopes of one listener share one
+// Inline: Envoy takes VHDS and LEDS only over gRPC, and all scopes of one listener share one
 // config source, which as a file holds just one route configuration.
 func (f byPath) Inline() bind.Inline {
-	return bind.Inline{Endpoints: f.endpoints, Routes: f.routes, ScopeRoutes: true, VirtualHosts: true}
+	return bind.Inline{Endpoints: f.endpoints, Routes: f.routes, ScopeRoutes: true, Groups: true}
 }

@@ -42,6 +42,7 @@ func Register(g *grpc.Server, c *cache.Cache) {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, all)
 	clusterservice.RegisterClusterDiscoveryServiceServer(g, all)
 	endpointservice.RegisterEndpointDiscoveryServiceServer(g, all)
+	endpointservice.RegisterLocalityEndpointDiscoveryServiceServer(g, localityEndpoints{StreamServer: s})
 	extensionservice.RegisterExtensionConfigDiscoveryServiceServer(g, all)
 	listenerservice.RegisterListenerDiscoveryServiceServer(g, all)
 	routeservice.RegisterRouteDiscoveryServiceServer(g, all)
@@ -49,6 +50,17 @@ func Register(g *grpc.Server, c *cache.Cache) {
 	routeservice.RegisterVirtualHostDiscoveryServiceServer(g, all)
 	runtimeservice.RegisterRuntimeDiscoveryServiceServer(g, all)
 	secretservice.RegisterSecretDiscoveryServiceServer(g, all)
+}
+
+// localityEndpoints is the service of LEDS, which the server of the library lacks.
+type localityEndpoints struct {
+	endpointservice.UnimplementedLocalityEndpointDiscoveryServiceServer
+	StreamServer
+}
+
+// DeltaLocalityEndpoints serves an incremental stream.
+func (s localityEndpoints) DeltaLocalityEndpoints(client endpointservice.LocalityEndpointDiscoveryService_DeltaLocalityEndpointsServer) error {
+	return s.DeltaStreamHandler(client, xds.LocalityEndpoints.URL())
 }
 
 // named are the types of which an empty list of names asks for nothing. Of the others it asks

@@ -67,7 +67,7 @@ func (c *Controller) tellsApart(checked *check.Result) bool {
 func withRetired(s, recorded *xds.Snapshot) *xds.Snapshot {
 	all := s.All()
 	for _, r := range recorded.All() {
-		if r.Type != xds.Listener && !r.HoldsSecret() && s.Lookup(r.Type, r.Name) == nil {
+		if !r.Type.AtOnce && !r.HoldsSecret() && s.Lookup(r.Type, r.Name) == nil {
 			all = append(all, r)
 		}
 	}

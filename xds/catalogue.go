@@ -53,7 +53,7 @@ var References = []Reference{
 	// XDS subscriptions by name.
 	{"envoy.config.cluster.v3.Cluster.EdsClusterConfig.service_name", Subscribed, Endpoints, "ClusterLoadAssignment.cluster_name"},
 	{"envoy.config.endpoint.v3.ClusterLoadAssignment.cluster_name", Subscribed, nil, "EDS resource name"},
-	{"envoy.config.endpoint.v3.LedsClusterLocalityConfig.leds_collection_name", Subscribed, nil, "LbEndpoint collection"},
+	{"envoy.config.endpoint.v3.LedsClusterLocalityConfig.leds_collection_name", Subscribed, LocalityEndpoints, "LbEndpoint collection"},
 	{"envoy.extensions.filters.network.http_connection_manager.v3.Rds.route_config_name", Subscribed, RouteConfiguration, "RouteConfiguration.name"},
 	{"envoy.config.route.v3.ScopedRouteConfiguration.route_configuration_name", Subscribed, RouteConfiguration, "RouteConfiguration.name"},
 	{"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRoutes.name", Subscribed, nil, "SRDS subscription (stats) name"},

@@ -129,10 +129,8 @@ func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 	if t == nil {
 		return nil, fmt.Errorf("%s is not an xDS resource type", r.Descriptor().FullName())
 	}
-	own := r.Get(r.Descriptor().Fields().ByName(t.Name)).String()
-	if name == "" || t != VirtualHost {
-		// Only VHDS names its resources by the wrapper: "<route config>/<host>".
-		name = own
+	if field := r.Descriptor().Fields().ByName(t.Name); field != nil && (name == "" || t.Asked != InGroups) {
+		name = r.Get(field).String()
 	}
 	res := ResourceOf(Key{t, name}, m)
 	res.Origin = o

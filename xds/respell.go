@@ -11,7 +11,7 @@ import (
 // compares the names in what it gets as text. It reports whether one was spelled otherwise.
 func (n *Node) Respell() (changed bool) {
 	r := n.Message.ProtoReflect()
-	if t := TypeOf(n.Name()); n.Parent == nil && t != nil && t != VirtualHost {
+	if t := TypeOf(n.Name()); n.Parent == nil && t != nil && t.Name != "" && t != VirtualHost {
 		changed = respell(r, r.Descriptor().Fields().ByName(t.Name))
 	}
 	for _, named := range n.shapeIn().names {

@@ -4,6 +4,7 @@ import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -39,6 +40,7 @@ type Subscriber struct {
 var Subscribing = []protoreflect.FullName{
 	"envoy.config.cluster.v3.Cluster",
 	"envoy.config.core.v3.ExtensionConfigSource",
+	"envoy.config.endpoint.v3.LedsClusterLocalityConfig",
 	"envoy.config.route.v3.Vhds",
 	"envoy.extensions.filters.network.http_connection_manager.v3.Rds",
 	"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRds",
@@ -81,6 +83,15 @@ func (n *Node) subscription() (Subscription, bool) {
 			Target: VirtualHost, Name: routes.GetName(), Source: m.GetConfigSource(),
 			NamePath: n.Path(), SourcePath: n.Path().Field("config_source"),
 			Set: func(source *corev3.ConfigSource) { m.ConfigSource = source },
+		}, true
+	case *endpointv3.LedsClusterLocalityConfig:
+		if c, _ := Enclosing[*clusterv3.Cluster](n); c != nil {
+			return Subscription{}, false // Envoy takes it in assignments of EDS only
+		}
+		return Subscription{
+			Target: LocalityEndpoints, Name: m.GetLedsCollectionName(), Source: m.GetLedsConfig(),
+			NamePath: n.Path().Field("leds_collection_name"), SourcePath: n.Path().Field("leds_config"),
+			Set: func(source *corev3.ConfigSource) { m.LedsConfig = source },
 		}, true
 	case *tlsv3.SdsSecretConfig:
 		return Subscription{

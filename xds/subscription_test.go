@@ -96,7 +96,6 @@ func TestSubscriptionsAreComplete(t *testing.T) {
 	elsewhere := []string{ // config sources of the bootstrap, of ADS only, or of types that a source tree does not hold
 		"envoy.config.bootstrap.v3.",
 		"envoy.config.cluster.v3.Cluster.lrs_server",
-		"envoy.config.endpoint.v3.LedsClusterLocalityConfig.leds_config",
 		"envoy.config.listener.v3.Listener.FcdsConfig.config_source",
 		"envoy.extensions.access_loggers.filters.process_ratelimit.v3.DynamicTokenBucket.config_source",
 		"envoy.extensions.clusters.aggregate.v3.AggregateClusterResource.config_source",

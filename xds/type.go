@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds/xdstp"
 )
 
 // Type is one row of the table of resource types. The row has each answer that depends on the type
@@ -20,10 +22,13 @@ type Type struct {
 	Message protoreflect.FullName
 	// Noun is what people call one such resource.
 	Noun string
-	// Name is the field that holds the resource's name.
+	// Name is the field that holds the resource's name, "" if only the wrapper of a resource names it.
 	Name protoreflect.Name
 	// Asked says what one subscription asks for.
 	Asked Asking
+	// Group returns, by the name of a resource, the name of the group that it is in. It is nil for types that
+	// are not asked for InGroups.
+	Group func(name string) string
 	// Wildcard means that an empty list of names asks for all resources of the type.
 	Wildcard bool
 	// Turn is the place of the type in the order of make before break, in which a server sends changes.
@@ -41,6 +46,9 @@ type Type struct {
 	Routes bool
 	// Extensions means that resources of the type can have extensions of Envoy, such as filters.
 	Extensions bool
+	// AtOnce means that a resource goes when the source tree no longer has it. Resources of other types stay
+	// until their trim: clients may still use them.
+	AtOnce bool
 	// TTLs means that Envoy counts TTLs by state of the world. Envoy 1.40 ends by a segmentation fault if the
 	// TTL of endpoints or routes of an aggregated stream is over (serve.TestEnvoyTTLCrash).
 	TTLs bool
@@ -61,8 +69,8 @@ const (
 	// AsWhole is all resources. A file, and a response by state of the world, has all of them, and
 	// removes what it lacks.
 	AsWhole
-	// InGroups is a changing part of all resources. No file can have it, and Envoy asks for it by the
-	// incremental variant only.
+	// InGroups is a changing part of all resources, or one of these. No file can have it, and Envoy asks for
+	// it by the incremental variant only. The wrapper of such a resource names it.
 	InGroups
 )
 
@@ -90,12 +98,12 @@ const URLPrefix = "type.googleapis.com/"
 var (
 	Secret = &Type{
 		API: "SDS", Message: "envoy.extensions.transport_sockets.tls.v3.Secret", Noun: "secret", Name: "name",
-		Turn: 4, Entrypoints: Entrypoints, Upstream: true, Warms: true,
+		Turn: 5, Entrypoints: Entrypoints, Upstream: true, Warms: true,
 		Static: "secrets", Plural: "secrets",
 	}
 	ExtensionConfig = &Type{
 		API: "ECDS", Message: "envoy.config.core.v3.TypedExtensionConfig", Noun: "extension config", Name: "name",
-		Turn: 5, Entrypoints: Entrypoints, Warms: true,
+		Turn: 6, Entrypoints: Entrypoints, Warms: true,
 		Extensions: true, Plural: "extension_configs",
 	}
 	Runtime = &Type{
@@ -107,6 +115,10 @@ var (
 		Turn: 3, Entrypoints: []*Type{Cluster}, Upstream: true,
 		KeptWithout: true, Plural: "endpoints",
 	}
+	LocalityEndpoints = &Type{
+		API: "LEDS", Message: "envoy.config.endpoint.v3.LbEndpoint", Noun: "endpoint",
+		Asked: InGroups, Group: xdstp.Collection, Turn: 4, Entrypoints: []*Type{Cluster}, Upstream: true, AtOnce: true,
+	}
 	Cluster = &Type{
 		API: "CDS", Message: "envoy.config.cluster.v3.Cluster", Noun: "cluster", Name: "name",
 		Asked: AsWhole, Wildcard: true, Turn: 2, Upstream: true,
@@ -114,23 +126,23 @@ var (
 	}
 	RouteConfiguration = &Type{
 		API: "RDS", Message: "envoy.config.route.v3.RouteConfiguration", Noun: "route configuration", Name: "name",
-		Turn: 8, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
+		Turn: 9, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
 		Extensions: true, KeptWithout: true, Plural: "routes",
 	}
 	VirtualHost = &Type{
 		API: "VHDS", Message: "envoy.config.route.v3.VirtualHost", Noun: "virtual host", Name: "name",
-		Asked: InGroups, Wildcard: true, Turn: 9, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
+		Asked: InGroups, Group: RoutesOfHost, Wildcard: true, Turn: 10, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
 		Extensions: true,
 	}
 	ScopedRoutes = &Type{
 		API: "SRDS", Message: "envoy.config.route.v3.ScopedRouteConfiguration", Noun: "scoped route configuration", Name: "name",
-		Asked: AsWhole, Wildcard: true, Turn: 7, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
+		Asked: AsWhole, Wildcard: true, Turn: 8, Entrypoints: []*Type{Listener}, Warms: true, Routes: true,
 		Extensions: true, Plural: "scoped-routes",
 	}
 	Listener = &Type{
 		API: "LDS", Message: "envoy.config.listener.v3.Listener", Noun: "listener", Name: "name",
-		Asked: AsWhole, Wildcard: true, Turn: 6,
-		Extensions: true, TTLs: true, Static: "listeners", Plural: "listeners",
+		Asked: AsWhole, Wildcard: true, Turn: 7,
+		Extensions: true, AtOnce: true, TTLs: true, Static: "listeners", Plural: "listeners",
 	}
 )
 
@@ -142,7 +154,7 @@ var Entrypoints = []*Type{Cluster, Listener}
 var Bootstrap = &Type{API: "bootstrap", Message: "envoy.config.bootstrap.v3.Bootstrap", Noun: "bootstrap"}
 
 // Types is the table; a type stands before the types whose resources name it.
-var Types = []*Type{Secret, ExtensionConfig, Runtime, Endpoints, Cluster, RouteConfiguration, VirtualHost, ScopedRoutes, Listener}
+var Types = []*Type{Secret, ExtensionConfig, Runtime, LocalityEndpoints, Endpoints, Cluster, RouteConfiguration, VirtualHost, ScopedRoutes, Listener}
 
 // InTurn are the Types in the order of make before break.
 var InTurn = slices.SortedFunc(slices.Values(Types), func(a, b *Type) int { return cmp.Compare(a.Turn, b.Turn) })

@@ -72,7 +72,7 @@ const own = "xdspub-oracle/"
 func fold(c Candidate) *folded {
 	f := &folded{candidate: c, filters: make(map[string]holder), base: baseOf(c), version: cmp.Or(c.Envoy, envoyapi.Latest)}
 	var all []*xds.Resource
-	for _, t := range []*xds.Type{xds.Secret, xds.Runtime, xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.ExtensionConfig} {
+	for _, t := range []*xds.Type{xds.Secret, xds.Runtime, xds.Cluster, xds.Endpoints, xds.LocalityEndpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.ExtensionConfig} {
 		all = append(all, c.Snapshot.Of(t)...) // listeners say what extension configs are for
 	}
 	for _, r := range all {
@@ -120,9 +120,11 @@ func (f *folded) add(r *xds.Resource, m proto.Message) (why string) {
 		return f.append(i, m)
 	case *endpointv3.ClusterLoadAssignment:
 		i.part, i.name = clusters, name
-		cluster := emptyCluster(name)
-		cluster.LoadAssignment = m
-		return f.append(i, cluster)
+		return f.append(i, clusterAround(name, m))
+	case *endpointv3.LbEndpoint:
+		i.part, i.name = clusters, name
+		locality := &endpointv3.LocalityLbEndpoints{LbEndpoints: []*endpointv3.LbEndpoint{m}}
+		return f.append(i, clusterAround(name, &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: []*endpointv3.LocalityLbEndpoints{locality}}))
 	case *listenerv3.Listener:
 		if m.GetApiListener() != nil {
 			return "they are for gRPC clients"
@@ -145,6 +147,18 @@ func (f *folded) add(r *xds.Resource, m proto.Message) (why string) {
 	default:
 		return "they can't be static"
 	}
+}
+
+// clusterAround returns a static cluster with the endpoints of an assignment. Envoy refuses LEDS in a static one.
+func clusterAround(name string, m *endpointv3.ClusterLoadAssignment) *clusterv3.Cluster {
+	for _, locality := range m.GetEndpoints() {
+		if locality.GetLedsClusterLocalityConfig() != nil {
+			locality.LbConfig = nil
+		}
+	}
+	cluster := emptyCluster(name)
+	cluster.LoadAssignment = m
+	return cluster
 }
 
 func (f *folded) append(i *item, m proto.Message) (why string) {

@@ -129,7 +129,7 @@ func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired
 	for _, e := range edits(c.selection.Snapshot, s) {
 		key := e.Key()
 		e.Was = c.served.Lookup(key.Type, key.Name) // with the same content as that of the selection
-		if e.Is == nil && key.Type != xds.Listener {
+		if e.Is == nil && !key.Type.AtOnce {
 			all[key] = retired{[]*xds.Resource{e.Was}, now}
 			continue
 		}
@@ -146,7 +146,7 @@ func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired
 func (c *class) allWithRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
 	all, now := maps.Clone(c.retired), time.Now()
 	for _, r := range c.selection.Snapshot.All() {
-		if r.Type != xds.Listener && len(s.Named(r.Key)) == 0 {
+		if !r.Type.AtOnce && len(s.Named(r.Key)) == 0 {
 			all[r.Key] = retired{c.served.Named(r.Key), now}
 		}
 	}

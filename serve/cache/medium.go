@@ -76,5 +76,5 @@ func (m medium) Source(sub xds.Subscription) *corev3.ConfigSource {
 	return source
 }
 
-// Inline inlines virtual hosts: Envoy gets them on demand by the incremental variants only.
-func (m medium) Inline() bind.Inline { return bind.Inline{VirtualHosts: !m.kind.delta()} }
+// Inline inlines what Envoy asks for in groups: that is by the incremental variants only.
+func (m medium) Inline() bind.Inline { return bind.Inline{Groups: !m.kind.delta()} }

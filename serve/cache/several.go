@@ -115,12 +115,12 @@ func (c *Cache) classOfSeveral() *class {
 	return of
 }
 
-// withoutHosts returns a Snapshot without virtual hosts that have variants: by state of the world they stand
-// in their route configurations, and those of several clients can't stand there together.
-func withoutHosts(s *xds.Snapshot) *xds.Snapshot {
+// withoutMembers returns a Snapshot without variants of virtual hosts and of endpoints of LEDS. By state of the
+// world they stand in the resources that ask for them, and variants for several clients can't stand there together.
+func withoutMembers(s *xds.Snapshot) *xds.Snapshot {
 	var change xds.Change
-	for _, r := range s.Of(xds.VirtualHost) {
-		if !r.For.None() {
+	for _, r := range s.All() {
+		if r.Type.Asked == xds.InGroups && !r.For.None() {
 			change.Removed = append(change.Removed, r)
 		}
 	}

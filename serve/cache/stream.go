@@ -16,6 +16,7 @@ import (
 	"xdspub/validate/transition"
 	"xdspub/xds"
 	"xdspub/xds/params"
+	"xdspub/xds/xdstp"
 )
 
 // first are the types that the client must have acknowledged before it gets changes of those
@@ -288,21 +289,26 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 // tells takes down that a response was handed over to be sent.
 func (s *Stream) tells(sub *subscription, r *response) {
 	sub.tells(r)
-	if s.only == nil && sub.several == nil && slices.Contains(xds.Entrypoints, sub.of) {
+	if s.only != nil || sub.several != nil {
+		return
+	}
+	if slices.Contains(xds.Entrypoints, sub.of) {
 		s.startsWarming(r)
-		for _, e := range r.changed {
-			s.followUp(e, r.state)
-		}
+	} else if sub.of != xds.Endpoints {
+		return
+	}
+	for _, e := range r.changed {
+		s.followUp(e, r.state)
 	}
 }
 
-// followUp has a client told again what it needs once it has a changed cluster or listener: Envoy warms it until endpoints and routes come, be they as before.
+// followUp has a client told again what it needs once it has a changed cluster, assignment or listener: Envoy warms it until endpoints and routes come, be they as before.
 // https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
 func (s *Stream) followUp(r *xds.Resource, now *state) {
 	for _, asks := range r.Facts().Subscriptions {
 		key := xds.Key{Type: asks.Target, Name: asks.Name}
-		all := key == allScopes
-		if !xds.FromSnapshot(asks.Source) || !all && now.Lookup(key.Type, key.Name) == nil {
+		all, group := key == allScopes, xdstp.IsCollection(key.Name)
+		if !xds.FromSnapshot(asks.Source) || !all && !group && now.Lookup(key.Type, key.Name) == nil {
 			continue
 		}
 		switch sub := s.subscriptions[key.Type]; {
@@ -311,6 +317,9 @@ func (s *Stream) followUp(r *xds.Resource, now *state) {
 			sub.owed.all = true
 		case sub.asks(key.Name):
 			sub.owed.owe(key.Name)
+			for _, member := range now.members(key.Type, key.Name) {
+				sub.owed.owe(member.Name)
+			}
 		}
 	}
 }

@@ -56,8 +56,8 @@ func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 		next = was.Apply(xds.ChangeOf(changes))
 	} else {
 		bound := source
-		if v.several && v.medium.Inline().VirtualHosts {
-			bound = withoutHosts(source)
+		if v.several && v.medium.Inline().Groups {
+			bound = withoutMembers(source)
 		}
 		if next = v.binder.Bind(ctx, bound, v.medium); next == nil {
 			return false

@@ -408,8 +408,8 @@ func (f *follower) subscribe(s subscriber) {
 	case path == "":
 		f.elsewhere(s)
 		return
-	case s.Target == xds.VirtualHost:
-		return // none of its ways is a file: vhds-config-source
+	case s.Target.Asked == xds.InGroups:
+		return // none of its ways is a file: vhds-config-source, leds-endpoints
 	case f.options.Draft != nil:
 		f.incomplete(s.Target)
 		return

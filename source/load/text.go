@@ -190,7 +190,7 @@ func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, pat
 	var at xds.Path
 	in := &d.Tree().TextNode
 	enter := func(md protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
-		if t := xds.TypeOf(md.FullName()); t != nil {
+		if t := xds.TypeOf(md.FullName()); t != nil && t.Name != "" {
 			r, at = diag.Resource{Type: t.URL()}, ""
 			for _, n := range in.Named(string(t.Name)) {
 				r.Name = syntax.Unquoted(d.Text[n.Value:n.End])

@@ -201,7 +201,7 @@ func changed(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resou
 // renamed is a resource of another name with the content of r.
 func renamed(r *xds.Resource, name string) *xds.Resource {
 	m := proto.Clone(r.Message()).ProtoReflect()
-	if r.Type != xds.VirtualHost { // which a wrapper names
+	if r.Type.Asked != xds.InGroups { // which a wrapper names
 		m.Set(m.Descriptor().Fields().ByName(r.Type.Name), protoreflect.ValueOfString(name))
 	}
 	next, err := xds.NewResource(m.Interface(), name, r.Origin)

@@ -36,6 +36,7 @@ var keeping = map[*xds.Type]func(xds.Edited, *xds.Snapshot) bool{
 	},
 	xds.ExtensionConfig:    func(e xds.Edited, _ *xds.Snapshot) bool { return e.Is == nil },
 	xds.Runtime:            always,
+	xds.LocalityEndpoints:  always,
 	xds.Endpoints:          always,
 	xds.RouteConfiguration: always,
 	xds.VirtualHost:        always,

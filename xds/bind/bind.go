@@ -42,8 +42,9 @@ type Inline struct {
 	Routes bool
 	// ScopeRoutes puts route configurations into the scopes that name them.
 	ScopeRoutes bool
-	// VirtualHosts puts virtual hosts into the route configurations that ask for them.
-	VirtualHosts bool
+	// Groups puts resources that are asked for in groups into those that ask for them: virtual hosts into
+	// route configurations, endpoints of LEDS into endpoint assignments.
+	Groups bool
 }
 
 // Binder binds Snapshots. It keeps the bound resources: where nothing has changed for one, the
@@ -66,7 +67,7 @@ type bound struct {
 
 // dependency is what a resource takes from others of the Snapshot, or would take.
 type dependency struct {
-	// Key is theirs; all virtual hosts of a route configuration have the name of that.
+	// Key is theirs, or that of their group.
 	xds.Key
 	resources []*xds.Resource
 }
@@ -124,12 +125,12 @@ type pass struct {
 	scopesHere, scopesElsewhere int
 	// inlined counts the clusters that take an endpoint assignment in, by its name.
 	inlined map[string]int
-	// hosts are the virtual hosts of VHDS by their route configuration, in order.
-	hosts map[string][]*xds.Resource
+	// groups are the resources that are asked for in groups, by type and group, in order.
+	groups map[xds.Key][]*xds.Resource
 }
 
 func newPass(s *xds.Snapshot, m Medium) *pass {
-	p := &pass{snapshot: s, medium: m, inline: m.Inline(), inlined: make(map[string]int), hosts: hostsOf(s)}
+	p := &pass{snapshot: s, medium: m, inline: m.Inline(), inlined: make(map[string]int), groups: groupsOf(s)}
 	for _, t := range []*xds.Type{xds.Listener, xds.Cluster} {
 		for _, r := range s.Of(t) {
 			p.count(r, 1)
@@ -138,15 +139,23 @@ func newPass(s *xds.Snapshot, m Medium) *pass {
 	return p
 }
 
-// hostsOf returns the virtual hosts of VHDS by their route configuration, in order.
-func hostsOf(s *xds.Snapshot) map[string][]*xds.Resource {
-	hosts := make(map[string][]*xds.Resource)
-	for _, r := range s.Of(xds.VirtualHost) {
-		routes := xds.RoutesOfHost(r.Name)
-		hosts[routes] = append(hosts[routes], r)
+// groupsOf returns the resources that are asked for in groups, by type and group, in order.
+func groupsOf(s *xds.Snapshot) map[xds.Key][]*xds.Resource {
+	groups := make(map[xds.Key][]*xds.Resource)
+	for _, t := range xds.Types {
+		if t.Asked != xds.InGroups {
+			continue
+		}
+		for _, r := range s.Of(t) {
+			group := groupOf(r.Key)
+			groups[group] = append(groups[group], r)
+		}
 	}
-	return hosts
+	return groups
 }
+
+// groupOf returns the Key of the group that a resource is in.
+func groupOf(k xds.Key) xds.Key { return xds.Key{Type: k.Type, Name: k.Type.Group(k.Name)} }
 
 // count adds, n times, what a listener or a cluster says about other resources.
 func (p *pass) count(r *xds.Resource, n int) {
@@ -212,7 +221,7 @@ func (p *pass) inlinesScopes() bool {
 
 // isInside reports whether a resource is carried inside others only.
 func (p *pass) isInside(r *xds.Resource) bool {
-	return r.Type == xds.VirtualHost && p.inline.VirtualHosts || r.Type == xds.Endpoints && p.inlined[r.Name] > 0
+	return r.Type.Asked == xds.InGroups && p.inline.Groups || r.Type == xds.Endpoints && p.inlined[r.Name] > 0
 }
 
 // isForScopes reports whether a subscription is for the route configurations of scopes.
@@ -251,7 +260,7 @@ func (p *pass) dependencies(list []dependency, r *xds.Resource) []dependency {
 			if sub.Source.GetConfigSourceSpecifier() == nil {
 				list = p.depends(list, sub.Target, sub.Name)
 			}
-		case xds.Endpoints, xds.RouteConfiguration, xds.VirtualHost:
+		case xds.Endpoints, xds.RouteConfiguration, xds.VirtualHost, xds.LocalityEndpoints:
 			if p.inlines(sub) {
 				list = p.depends(list, sub.Target, sub.Name)
 			}
@@ -287,16 +296,16 @@ func (p *pass) inlines(sub xds.Subscription) bool {
 	switch sub.Target {
 	case xds.Endpoints:
 		return p.inline.Endpoints
-	case xds.VirtualHost:
-		return p.inline.VirtualHosts
+	case xds.VirtualHost, xds.LocalityEndpoints:
+		return p.inline.Groups
 	}
 	return p.inline.Routes && !isForScopes(sub)
 }
 
 // answers returns the resources of a dependency.
 func (p *pass) answers(k xds.Key) []*xds.Resource {
-	if k.Type == xds.VirtualHost {
-		return p.hosts[k.Name]
+	if group := p.groups[k]; group != nil || k.Type == xds.VirtualHost {
+		return group
 	}
 	if r := p.snapshot.Lookup(k.Type, k.Name); r != nil {
 		return []*xds.Resource{r}
@@ -309,6 +318,8 @@ func (p *pass) edit(c *xds.Composer, n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *routev3.RouteConfiguration:
 		return p.inlineHosts(c, m)
+	case *endpointv3.ClusterLoadAssignment:
+		return p.inlineEndpoints(c, m)
 	case *routev3.ScopedRouteConfiguration:
 		return p.inlinesScopes() && p.inlineScopeRoutes(c, m)
 	case *hcmv3.HttpConnectionManager:
@@ -324,6 +335,7 @@ func (p *pass) edit(c *xds.Composer, n *xds.Node) bool {
 			m.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 			m.EdsClusterConfig = nil
 			m.LoadAssignment = c.Take(assignment).(*endpointv3.ClusterLoadAssignment)
+			p.inlineEndpoints(c, m.LoadAssignment)
 			return true
 		}
 	case *hcmv3.ScopedRoutes:
@@ -342,7 +354,7 @@ func (p *pass) edit(c *xds.Composer, n *xds.Node) bool {
 
 // inlinesHosts reports whether a route configuration gets its virtual hosts of VHDS.
 func (p *pass) inlinesHosts(m *routev3.RouteConfiguration) bool {
-	return p.inline.VirtualHosts && xds.FromSnapshot(m.GetVhds().GetConfigSource())
+	return p.inline.Groups && xds.FromSnapshot(m.GetVhds().GetConfigSource())
 }
 
 // inlineHosts puts the virtual hosts of VHDS, named "<route configuration>/<host>",
@@ -353,11 +365,29 @@ func (p *pass) inlineHosts(c *xds.Composer, m *routev3.RouteConfiguration) bool 
 		return false
 	}
 	m.Vhds = nil
-	for _, host := range p.hosts[m.GetName()] {
+	for _, host := range p.groups[xds.Key{Type: xds.VirtualHost, Name: m.GetName()}] {
 		m.VirtualHosts = append(m.VirtualHosts, c.Take(host).(*routev3.VirtualHost))
 	}
 	leaveClusters(m)
 	return true
+}
+
+// inlineEndpoints puts endpoints of LEDS into the localities that ask for them.
+func (p *pass) inlineEndpoints(c *xds.Composer, m *endpointv3.ClusterLoadAssignment) (changed bool) {
+	if !p.inline.Groups {
+		return false
+	}
+	for _, locality := range m.GetEndpoints() {
+		leds := locality.GetLedsClusterLocalityConfig()
+		if !xds.FromSnapshot(leds.GetLedsConfig()) {
+			continue
+		}
+		locality.LbConfig, changed = nil, true
+		for _, endpoint := range p.answers(xds.Key{Type: xds.LocalityEndpoints, Name: leds.GetLedsCollectionName()}) {
+			locality.LbEndpoints = append(locality.LbEndpoints, c.Take(endpoint).(*endpointv3.LbEndpoint))
+		}
+	}
+	return changed
 }
 
 // inlineScopeRoutes puts a scope's route configuration into the scope.

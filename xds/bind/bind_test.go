@@ -52,7 +52,7 @@ func TestBindAgain(t *testing.T) {
 	s := parse(t, tree)
 	without := xds.NewSnapshot(slices.DeleteFunc(s.All(), func(r *xds.Resource) bool { return r.Type == xds.Endpoints }))
 	var b bind.Binder
-	inline := inlining{bind.Inline{Endpoints: true, ScopeRoutes: true, VirtualHosts: true}}
+	inline := inlining{bind.Inline{Endpoints: true, ScopeRoutes: true, Groups: true}}
 	first := b.Bind(t.Context(), s, inline)
 	if again := b.Bind(t.Context(), s, inline); !slices.Equal(again.All(), first.All()) {
 		t.Error("the same snapshot is bound again")
@@ -77,7 +77,7 @@ func TestInline(t *testing.T) {
 	}{
 		{bind.Inline{}, []string{"CDS api", "CDS web", "EDS web", "LDS l", "RDS r", "SRDS s", "VHDS r/h"}},
 		{bind.Inline{Endpoints: true}, []string{"CDS api", "CDS web", "LDS l", "RDS r", "SRDS s", "VHDS r/h"}},
-		{bind.Inline{VirtualHosts: true}, []string{"CDS api", "CDS web", "EDS web", "LDS l", "RDS r", "SRDS s"}},
+		{bind.Inline{Groups: true}, []string{"CDS api", "CDS web", "EDS web", "LDS l", "RDS r", "SRDS s"}},
 		{bind.Inline{ScopeRoutes: true, Routes: true}, []string{"CDS api", "CDS web", "EDS web", "LDS l", "RDS r", "SRDS s", "VHDS r/h"}},
 	} {
 		var b bind.Binder
@@ -116,7 +116,7 @@ func TestConstraints(t *testing.T) {
 	}{
 		{bind.Inline{}, []string{"CDS c: cluster, cluster", "EDS c: endpoints, endpoints", "LDS l: listener, listener", "LDS own: listener, listener", "RDS r: routes, routes", "SRDS s: scope, scope", "VHDS r/a: a, a", "VHDS r/b: b, b"}},
 		{
-			bind.Inline{Endpoints: true, VirtualHosts: true},
+			bind.Inline{Endpoints: true, Groups: true},
 			[]string{"CDS c: cluster and endpoints, any client", "LDS l: listener, listener", "LDS own: a and b and listener, b and listener", "RDS r: a and b and routes, b", "SRDS s: scope, scope"},
 		},
 		{
@@ -124,7 +124,7 @@ func TestConstraints(t *testing.T) {
 			[]string{"CDS c: cluster, cluster", "EDS c: endpoints, endpoints", "LDS l: listener, listener", "LDS own: listener, listener", "RDS r: routes, routes", "SRDS s: routes and scope, any client", "VHDS r/a: a, a", "VHDS r/b: b, b"},
 		},
 		{
-			bind.Inline{Routes: true, ScopeRoutes: true, VirtualHosts: true},
+			bind.Inline{Routes: true, ScopeRoutes: true, Groups: true},
 			[]string{"CDS c: cluster, cluster", "EDS c: endpoints, endpoints", "LDS l: a and b and listener and routes, b", "LDS own: a and b and listener, b and listener", "RDS r: a and b and routes, b", "SRDS s: a and b and routes and scope, b"},
 		},
 	} {

@@ -43,8 +43,8 @@ func (b *Binder) Edit(s *xds.Snapshot, changes []xds.Edited) (changed []xds.Edit
 
 // take brings what a pass knows of all resources up to date.
 func (p *pass) take(e xds.Edited) {
-	if e.Key().Type == xds.VirtualHost {
-		p.takeHost(e)
+	if e.Key().Type.Asked == xds.InGroups {
+		p.takeMember(e)
 		return
 	}
 	if e.Was != nil {
@@ -55,21 +55,19 @@ func (p *pass) take(e xds.Edited) {
 	}
 }
 
-// takeHost puts a virtual host into those of its route configuration. Dependencies have the list
-// of before.
-func (p *pass) takeHost(e xds.Edited) {
-	name := e.Key().Name
-	routes := xds.RoutesOfHost(name)
-	hosts := slices.Clone(p.hosts[routes])
-	i, found := slices.BinarySearchFunc(hosts, name, func(r *xds.Resource, name string) int { return strings.Compare(r.Name, name) })
+// takeMember puts a resource into its group. Dependencies have the list of before.
+func (p *pass) takeMember(e xds.Edited) {
+	name, group := e.Key().Name, groupOf(e.Key())
+	members := slices.Clone(p.groups[group])
+	i, found := slices.BinarySearchFunc(members, name, func(r *xds.Resource, name string) int { return strings.Compare(r.Name, name) })
 	if found {
-		hosts = slices.Delete(hosts, i, i+1)
+		members = slices.Delete(members, i, i+1)
 	}
 	if e.Is != nil {
-		hosts = slices.Insert(hosts, i, e.Is)
+		members = slices.Insert(members, i, e.Is)
 	}
-	if p.hosts[routes] = hosts; len(hosts) == 0 {
-		delete(p.hosts, routes)
+	if p.groups[group] = members; len(members) == 0 {
+		delete(p.groups, group)
 	}
 }
 
@@ -81,8 +79,8 @@ func (b *Binder) reachedBy(changes []xds.Edited) (reached []*xds.Resource) {
 		switch {
 		case e.Same() && e.Was.ForSame(e.Is), key.Type == xds.Secret && e.Was != nil && e.Is != nil:
 			continue
-		case key.Type == xds.VirtualHost:
-			key.Name = xds.RoutesOfHost(key.Name)
+		case key.Type.Asked == xds.InGroups: // some may ask for the resource alone
+			reached = append(reached, users[groupOf(key)]...)
 		case key.Type == xds.Cluster: // an endpoint assignment may go into it, or come out of it
 			for _, r := range []*xds.Resource{e.Was, e.Is} {
 				if r != nil {

@@ -24,6 +24,10 @@ var contents = func() (list [][]string) {
 	listed := func(source string, routes int) string {
 		return fmt.Sprintf("scoped_routes: {name: s, scope_key_builder: {fragments: [{}]}, rds_config_source: {%s}, scoped_route_configurations_list: {scoped_route_configurations: [{name: s, route_configuration_name: r%d, key: {fragments: [{string_key: k}]}}]}}", source, routes)
 	}
+	const (
+		leds     = `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%d, endpoints: [{leds_cluster_locality_config: {leds_config: {ads: {}}, leds_collection_name: xdstp://a/envoy.config.endpoint.v3.LbEndpoint/%s}}]}`
+		endpoint = `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, name: xdstp://a/envoy.config.endpoint.v3.LbEndpoint/%d/e%d, resource: {"@type": type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint, load_balancing_weight: %d}}`
+	)
 	for n := range 3 {
 		eds := fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c%d, `, n)
 		tls := `transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {validation_context_sds_secret_config: {name: a%d}}}}`
@@ -35,7 +39,10 @@ var contents = func() (list [][]string) {
 			[]string{
 				fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%d}`, n),
 				fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%d, policy: {overprovisioning_factor: 150}}`, n),
+				fmt.Sprintf(leds, n, "0/*"), fmt.Sprintf(leds, n, fmt.Sprintf("%d/*", n)), fmt.Sprintf(leds, n, "0/e1"),
 			},
+			[]string{fmt.Sprintf(endpoint, 0, n, 1), fmt.Sprintf(endpoint, 0, n, 2)},
+			[]string{fmt.Sprintf(endpoint, n, 3, 1), fmt.Sprintf(endpoint, n, 3, 2)},
 			[]string{routes + "}", routes + ", vhds: {config_source: {ads: {}}}}", routes + ", ignore_port_in_host_matching: true, vhds: {config_source: {ads: {}}}}"},
 			[]string{fmt.Sprintf(host, 0, "a"), fmt.Sprintf(host, 0, "b"), strings.Replace(fmt.Sprintf(host, 0, "a"), fmt.Sprintf("name: r%d/h0", n), fmt.Sprintf("resource_name: {name: r%d/h0, dynamic_parameter_constraints: {constraint: {key: env, value: prod}}}", n), 1)},
 			[]string{fmt.Sprintf(host, 1, "c"), fmt.Sprintf(host, 1, "d")},
@@ -60,7 +67,7 @@ func TestEdit(t *testing.T) {
 	reached := make(map[string]int)
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		m := filesWith{inline: bind.Inline{Endpoints: random.IntN(2) == 0, Routes: random.IntN(2) == 0, ScopeRoutes: random.IntN(4) > 0, VirtualHosts: random.IntN(4) > 0}}
+		m := filesWith{inline: bind.Inline{Endpoints: random.IntN(2) == 0, Routes: random.IntN(2) == 0, ScopeRoutes: random.IntN(4) > 0, Groups: random.IntN(4) > 0}}
 		var b bind.Binder
 		s := xds.NewSnapshot(nil)
 		is := b.Bind(t.Context(), s, m)

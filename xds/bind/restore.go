@@ -17,8 +17,8 @@ import (
 // stays as it was read. It returns nil where ctx has ended.
 func Restore(ctx context.Context, files, source *xds.Snapshot) *xds.Snapshot {
 	was := bindAs(ctx, files, form{})
-	few := bindAs(ctx, source, form{Inline{ScopeRoutes: true, VirtualHosts: true}})
-	most := form{Inline{Endpoints: true, Routes: true, ScopeRoutes: true, VirtualHosts: true}}
+	few := bindAs(ctx, source, form{Inline{ScopeRoutes: true, Groups: true}})
+	most := form{Inline{Endpoints: true, Routes: true, ScopeRoutes: true, Groups: true}}
 	all := bindAs(ctx, source, most)
 	if was == nil || few == nil || all == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 func TestRestore(t *testing.T) {
 	s := parse(t, tree)
 	for _, inline := range []bind.Inline{
-		{}, {Endpoints: true}, {ScopeRoutes: true, VirtualHosts: true}, {Endpoints: true, Routes: true, ScopeRoutes: true, VirtualHosts: true},
+		{}, {Endpoints: true}, {ScopeRoutes: true, Groups: true}, {Endpoints: true, Routes: true, ScopeRoutes: true, Groups: true},
 	} {
 		var b bind.Binder
 		files := b.Bind(t.Context(), s, inlining{inline})
@@ -25,7 +25,7 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	var b bind.Binder
-	files := b.Bind(t.Context(), s, inlining{bind.Inline{Endpoints: true, ScopeRoutes: true, VirtualHosts: true}})
+	files := b.Bind(t.Context(), s, inlining{bind.Inline{Endpoints: true, ScopeRoutes: true, Groups: true}})
 	edited := parse(t, strings.NewReplacer("cluster_name: web", "cluster_name: web, policy: {overprovisioning_factor: 150}", "domains: [h]", "domains: [i]").Replace(tree))
 	is := bind.Restore(t.Context(), files, edited)
 	for _, r := range is.All() {

@@ -23,6 +23,8 @@ func checkSubscriptions(p *validate.LookupPass) {
 		case !isServed:
 		case s.Target == xds.Endpoints:
 			checkEndpoints(p, s)
+		case s.Target == xds.LocalityEndpoints:
+			checkCollection(p, s)
 		case s.Target == xds.ExtensionConfig:
 			if s.Name != "" && p.Snapshot.Lacks(s.Target, s.Name) {
 				reportMissing(p, s, withoutIt(p, s))
@@ -101,6 +103,25 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 		f.Related = facts.Related(p.Snapshot.Lookup(xds.Endpoints, meant), "cluster_name", "no cluster uses this one")
 	}
 	p.Report(f)
+}
+
+// collections are the endpoints of LEDS by their own names and by those of their collections.
+var collections = validate.NewIndex([]*xds.Type{xds.LocalityEndpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	add(r.Name, r)
+	add(r.Type.Group(r.Name), r)
+})
+
+// checkCollection checks that a locality gets endpoints. An empty collection may be one of a service that was
+// scaled to nothing.
+func checkCollection(p *validate.LookupPass, s xds.Subscription) {
+	if s.Name != "" && collections.Lacks(p.Snapshot, s.Name) {
+		p.Report(validate.Finding{
+			Check: "endpoint-collection",
+			Path:  s.NamePath, Warning: true,
+			Message: fmt.Sprintf("no endpoint is in %q: the locality has none", s.Name),
+			Help:    "name endpoints like the collection, with a name of their own in place of *",
+		})
+	}
 }
 
 // checkScope checks the route configuration that a scope names.

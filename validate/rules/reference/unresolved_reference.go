@@ -37,6 +37,7 @@ endpoint assignment, route configuration or cluster specifier plugin. gRPC looks
 		{Name: "cluster", Summary: "A cluster that is named does not exist."},
 		{Name: "cluster-specifier-plugin", Summary: "A route names an unknown cluster specifier plugin."},
 		{Name: "endpoint-assignment", Summary: "The endpoint assignment of a cluster does not exist."},
+		{Name: "endpoint-collection", Summary: "No endpoint is in the collection of a locality."},
 		{Name: "extension-config", Summary: "An extension config that is named does not exist."},
 		{Name: "filter-chain", Summary: "An action names an unknown filter chain of its listener."},
 		{Name: "http-filter", Summary: "A route configures a filter that no listener has."},

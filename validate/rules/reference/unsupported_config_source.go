@@ -15,8 +15,7 @@ var unsupportedConfigSource = &validate.Rule{
 
 ads and self mean "from this snapshot". For the types of the source tree xdspub replaces them:
 by the path of a file, or by how a client of serve gets its resources. Envoy has other
-subscriptions, which neither files nor serve answer: endpoint and filter chain collections (LEDS,
-FCDS), routes of Thrift, Dubbo and generic_proxy, on-demand clusters and certificates, cluster
+subscriptions, which neither files nor serve answer: filter chain collections (FCDS), routes of Thrift, Dubbo and generic_proxy, on-demand clusters and certificates, cluster
 lists of an aggregate cluster, rate limits of access logs. With files, if ads or self stays there,
 Envoy rejects it ("Missing config source specifier", "ADS must be configured"), never gets an
 answer, or waits: with such an RDS it was still INITIALIZING after 40 s. With serve it would ask
