@@ -18,7 +18,7 @@ import (
 // file is a settings file.
 type file struct {
 	name, dir string
-	source    string // the source tree that it is read for
+	source    string // the source tree of the command
 	ofTree    bool   // it is the tree's own file: whoever may change the tree is not who runs this program
 }
 
@@ -108,8 +108,8 @@ func (r *findings) fail(at diag.Position, format string, args ...any) {
 	r.wrong = append(r.wrong, diag.Diagnostic{Position: at, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileReader reads a settings file. A file serves several commands, so it may have settings that this one has no row for;
-// they have to be valid all the same.
+// fileReader reads a settings file. The file serves several commands: it may have settings that the command has no row for,
+// and these settings must be valid, too.
 type fileReader struct {
 	findings
 	settings *Settings

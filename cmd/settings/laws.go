@@ -11,7 +11,7 @@ import (
 	"xdspub/xds/quorum"
 )
 
-// oneOfWords is the law of a text that is one of some words.
+// oneOfWords returns the law that allows some words only.
 func oneOfWords(words ...string) func(string) string {
 	return func(text string) string {
 		if slices.Contains(words, text) {

@@ -41,6 +41,8 @@ type Row interface {
 	Kind() string
 	// Default returns the text of the default; empty for none.
 	Default() string
+	// SchemaDefault returns the default in the schema of settings files; nil for none.
+	SchemaDefault() any
 	// Parse returns an error that says what to write instead of a text.
 	Parse(text string) error
 	// Origin returns where the value comes from.
@@ -56,8 +58,8 @@ type Row interface {
 	check(*Settings) error
 	checkGiven(*Settings) error
 	schema() Schema
-	SchemaDefault() any
 	served() Row
+	isForClients() bool
 }
 
 // about is what a row says to a reader.
@@ -69,6 +71,8 @@ type about struct {
 	noVariable  bool
 	outside     bool
 	codes       func() []diag.Code
+	// forClients says that the setting is for the clients of serve, too, not for files alone.
+	forClients bool
 	// servedUsage is what the setting means for serve, and servedDefault the text of its default there. Empty if they
 	// are the same.
 	servedUsage, servedDefault string
@@ -78,6 +82,8 @@ func (a *about) Name() string  { return a.name }
 func (a *about) Group() string { return a.group }
 func (a *about) Usage() string { return a.usage }
 func (a *about) Outside() bool { return a.outside }
+
+func (a *about) isForClients() bool { return a.forClients }
 
 func (a *about) Names() []string {
 	if a.short == "" {
@@ -252,8 +258,7 @@ func Placeholder(usage string) string {
 	return name
 }
 
-// Choices returns the words that a placeholder such as any|all|N has. Words in capitals stand for something else, and are left
-// out.
+// Choices returns the words of a placeholder such as any|all|N, without words in capitals such as N.
 func Choices(placeholder string) []string {
 	words := strings.Split(placeholder, "|")
 	if len(words) == 1 {

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -53,15 +52,14 @@ func bootstrapEnvoy() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.MaxHeap }},
 		&setting[string]{about: about{name: "from", group: GroupNode, usage: "add to the bootstrap in `FILE`, YAML or JSON: all of it stays, comments too; what contradicts it is an error"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.From }},
-		&setting[string]{about: about{name: "output", group: GroupPrint, usage: "write to `FILE` once all is well (- is standard output)", noVariable: true},
-			kind: filePath, byDefault: "-", into: func(s *Settings) *Value[string] { return &s.Output }},
+		bootstrapOutput(),
 		&setting[string]{about: about{name: "envoy", group: GroupPrint, usage: "write nothing that this Envoy, a program `FILE` or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there, and Lua code in it runs", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Envoy }},
 	}
 }
 
-// bootstrapGRPC returns the rows of a bootstrap of gRPC.
-func bootstrapGRPC() []Row {
+// contentGRPC returns the rows of what is in a bootstrap of gRPC.
+func contentGRPC() []Row {
 	return []Row{
 		&setting[[]string]{about: about{name: "server", group: GroupServers, usage: "`ADDR` of the server, one of its --grpc: HOST:PORT, unix:PATH or another target of gRPC; further ones are asked if those before are down"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Servers }},
@@ -95,11 +93,20 @@ func bootstrapGRPC() []Row {
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Authority }},
 		&setting[[]string]{about: about{name: "authority-server", group: GroupNames, usage: "ask another server for the names of an authority: `NAME=ADDR`"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AuthorityServer }},
-		&setting[string]{about: about{name: "resolve", group: GroupRun, usage: "print what is asked for at a `TARGET`: xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server", noVariable: true},
-			kind: text, into: func(s *Settings) *Value[string] { return &s.Resolve }},
-		&setting[string]{about: about{name: "output", group: GroupPrint, usage: "write to `FILE` once all is well (- is standard output)", noVariable: true},
-			kind: filePath, byDefault: "-", into: func(s *Settings) *Value[string] { return &s.Output }},
 	}
+}
+
+// WrittenGRPC returns the rows of bootstrap grpc that are about a bootstrap that is written.
+func WrittenGRPC() []Row { return append(contentGRPC(), bootstrapOutput()) }
+
+func resolve() Row {
+	return &setting[string]{about: about{name: "resolve", group: GroupRun, usage: "print what is asked for at a `TARGET`: xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server", noVariable: true},
+		kind: text, into: func(s *Settings) *Value[string] { return &s.Resolve }}
+}
+
+func bootstrapOutput() Row {
+	return &setting[string]{about: about{name: "output", group: GroupPrint, usage: "write to `FILE` once all is well (- is standard output)", noVariable: true},
+		kind: filePath, byDefault: "-", into: func(s *Settings) *Value[string] { return &s.Output }}
 }
 
 // The values of --admin-paths.
@@ -116,9 +123,4 @@ func TransportNames() (names []string) {
 		names = append(names, string(t))
 	}
 	return names
-}
-
-// WrittenGRPC returns the rows of bootstrap grpc that are about a bootstrap that is written.
-func WrittenGRPC() []Row {
-	return slices.DeleteFunc(bootstrapGRPC(), func(r Row) bool { return r.Name() == "resolve" })
 }

@@ -98,7 +98,7 @@ func BootstrapEnvoy() []Row {
 
 // BootstrapGRPC returns the rows of bootstrap grpc.
 func BootstrapGRPC() []Row {
-	return slices.Concat(Source(), bootstrapGRPC(), rows(maxFindings(), color()))
+	return slices.Concat(Source(), contentGRPC(), rows(resolve(), bootstrapOutput(), maxFindings(), color()))
 }
 
 // Import returns the rows of import.

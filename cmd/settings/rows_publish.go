@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"xdspub/render"
@@ -23,7 +24,7 @@ func Publish() []Row {
 		pollInterval(GroupPublish, "have Envoy read the files that listeners and clusters name every `TIME`, for file systems without events; these need no inotify instances; bootstrap envoy has the same option for the files of the bootstrap"),
 		&setting[time.Duration]{about: about{name: "step-gap", group: GroupPublish, usage: "wait `TIME`, and --poll-interval, between the steps of a change that no Envoy acknowledges"},
 			kind: times, byDefault: time.Second, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.StepGap }},
-		&setting[time.Duration]{about: about{name: "trim-delay", group: GroupPublish, usage: "keep a removed cluster published for `TIME`, while connections to it drain"},
+		&setting[time.Duration]{about: about{name: "trim-delay", forClients: true, group: GroupPublish, usage: "keep a removed cluster published for `TIME`, while connections to it drain"},
 			kind: times, byDefault: 10 * time.Minute, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.TrimDelay }},
 		group(),
 	}
@@ -41,22 +42,27 @@ func allOrNothing() Row {
 		kind: boolean, into: func(s *Settings) *Value[bool] { return &s.AllOrNothing }}
 }
 
-// Confirm returns which Envoys confirm what is published.
+// Confirm returns the rows about Envoys that acknowledge a change.
 func Confirm() []Row {
 	return []Row{
 		envoyAdmin(),
 		&setting[[]string]{about: about{name: "envoy-log", group: GroupAcks, usage: "log `FILE` of this Envoy, to show why it rejects a change; start Envoy with --log-path FILE --file-flush-interval-msec 100", outside: true},
 			kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.EnvoyLog }},
-		&setting[string]{about: about{name: "ack-quorum", group: GroupAcks, usage: "how many of the Envoys that answer must acknowledge a step before the next one starts: `all|any|N`",
+		&setting[string]{about: about{name: "ack-quorum", forClients: true, group: GroupAcks, usage: "how many of the Envoys that answer must acknowledge a step before the next one starts: `all|any|N`",
 			servedUsage:   "how many must acknowledge a change, which else is undone: of the Envoys that answer and read --out, and of the connected clients that the change concerns: `none|any|all|N`; unless set, all of these Envoys and none of the clients",
 			servedDefault: "all, none"},
 			kind: text, byDefault: quorum.Quorum{}.String(), law: quorumOrNone, form: quorumSchema, into: func(s *Settings) *Value[string] { return &s.AckQuorum }},
-		&setting[time.Duration]{about: about{name: "ack-timeout", group: GroupAcks, usage: "wait `TIME` at most for the acknowledgements of a step; then it counts as unconfirmed, and the change continues",
+		&setting[time.Duration]{about: about{name: "ack-timeout", forClients: true, group: GroupAcks, usage: "wait `TIME` at most for the acknowledgements of a step; then it counts as unconfirmed, and the change continues",
 			servedUsage: "wait `TIME` at most for the acknowledgements of a step, or of the clients; then it counts as unconfirmed, and the change continues"},
 			kind: times, byDefault: 15 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.AckTimeout }},
 		&setting[time.Duration]{about: about{name: "warm-timeout", group: GroupAcks, usage: "wait `TIME` at most for new clusters to warm before listeners and routes use them"},
 			kind: times, byDefault: 30 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.WarmTimeout }},
 	}
+}
+
+// ForFiles returns the rows of Publish and Confirm that say nothing to clients of serve.
+func ForFiles() []Row {
+	return slices.DeleteFunc(slices.Concat(Publish(), Confirm()), Row.isForClients)
 }
 
 // envoyAdmin names Envoys.
@@ -89,7 +95,7 @@ func format() Row {
 }
 
 func group() Row {
-	return &setting[string]{about: about{name: "group", group: GroupPublish, usage: "`GROUP`, a name or a number, that may read files with secrets (default: the group of the output directory)", outside: true,
+	return &setting[string]{about: about{name: "group", forClients: true, group: GroupPublish, usage: "`GROUP`, a name or a number, that may read files with secrets (default: the group of the output directory)", outside: true,
 		servedUsage: "`GROUP`, a name or a number, that may read files with secrets, and connect to Unix sockets (default: for files the group of the output directory, for sockets that of the process)"},
 		kind: text, into: func(s *Settings) *Value[string] { return &s.Group }}
 }

@@ -5,7 +5,7 @@ import (
 	"xdspub/setup/bootstrap"
 )
 
-// Serve returns where clients connect, and what they may do.
+// Serve returns the rows of the addresses, certificates and limits of a server.
 func Serve() []Row {
 	return []Row{
 		&setting[[]string]{about: about{name: "grpc", group: GroupServe, usage: "serve gRPC clients on `ADDR`: HOST:PORT or unix:PATH", outside: true},

@@ -13,7 +13,8 @@ import (
 	"xdspub/check/policy"
 )
 
-// Settings are the settings of a command. Those that it has no row for, and no settings file has, are zero.
+// Settings are the settings of a command. A setting is zero if the command has no row for it and the settings file does not
+// name it.
 type Settings struct {
 	// How a source tree is read and judged.
 	Config, Bootstrap            Value[string]
@@ -46,7 +47,7 @@ type Settings struct {
 	QuietPeriod, Rescan, Poll Value[time.Duration]
 	Once                      Value[bool]
 
-	// Where clients connect, and what they may do.
+	// Addresses, certificates and limits of a server.
 	GRPC, HTTP                         Value[[]string]
 	ServerCert, ServerKey, ClientCA    Value[string]
 	XDSCluster, MaxClientMemory        Value[string]

@@ -23,7 +23,7 @@ type Target struct {
 	Name   string
 	Client variants.Client
 	Output string // below --out, unless it is absolute
-	// own are the settings that are different for this target.
+	// own has the settings of this target alone.
 	own Settings
 }
 
@@ -78,8 +78,8 @@ func (r *fileReader) targets(in load.Setting) (all []Target) {
 	return all
 }
 
-// overlaps reports whether the outputs of two targets are one, or one is inside the other, as far as this is
-// known before it is known where they are.
+// overlaps reports whether two targets have the same output, or one output is inside the other. It compares outputs below
+// --out only.
 func (t Target) overlaps(other Target) bool {
 	if !filepath.IsLocal(t.Output) || !filepath.IsLocal(other.Output) {
 		return false

@@ -22,8 +22,7 @@ func Nearest(names []string, word string) string {
 	return diag.NewCandidates(names).Nearest(plain)
 }
 
-// OneOf says which values would do in place of another one, and which of them it may have been
-// meant for: none where that is not given.
+// OneOf lists the values that are allowed instead of a given value, and says which of them the user may have meant.
 func OneOf(names []string, given string) string {
 	last := len(names) - 1
 	all := fmt.Sprintf("use %s or %s", strings.Join(names[:last], ", "), names[last])

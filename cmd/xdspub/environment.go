@@ -14,8 +14,8 @@ import (
 	"xdspub/diag"
 )
 
-// variables returns those of the environment that have our prefix. An empty variable is one that is not set, as people mean
-// it.
+// variables returns the variables of the environment with our prefix. It leaves empty variables out: an empty variable counts
+// as one that is not set.
 func variables() map[string]string {
 	found := make(map[string]string)
 	for _, v := range os.Environ() {

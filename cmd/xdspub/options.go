@@ -71,7 +71,7 @@ func settingsAndSource(c *call, source string, usual ...string) (v *call, o chec
 	return v, o, err
 }
 
-// checkRules returns an error where there is no rule of a name that is given.
+// checkRules returns an error if a given name is not the name of a rule.
 func checkRules(given settings.Value[[]string]) error {
 	for _, name := range given.Value {
 		if wrong := settings.WrongRule(name); wrong != "" {

@@ -62,8 +62,7 @@ func withFileName(v *call) *settings.Settings {
 	return &of
 }
 
-// given returns the values of those rows that are given. What stands in the settings
-// file does so for the watch as well.
+// given returns the values of all options and variables that the user has set. The watch reads the settings file itself.
 func given(v *call) map[string][]string {
 	values := make(map[string][]string)
 	for _, r := range shared() {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -92,9 +91,7 @@ func checkAddresses(v *call) error {
 // depends on the client, and not on targets.
 func servedOptions(v *call, source string, log *event.Log) ([]watch.Options, error) {
 	if v.Out.Value == "" {
-		of := *v.Settings
-		of.TrimDelay, of.Group, of.AckQuorum, of.AckTimeout = settings.Value[time.Duration]{}, settings.Value[string]{}, settings.Value[string]{}, settings.Value[time.Duration]{} // these are for clients, too
-		if name := settings.FirstGiven(&of, slices.Concat(settings.Publish(), settings.Confirm())); name != "" {
+		if name := settings.FirstGiven(v.Settings, settings.ForFiles()); name != "" {
 			return nil, usagef("--%s needs --out: it says how files are published", name)
 		}
 	} else if v.Targets.InFile() {

@@ -111,84 +111,114 @@ type checkedTrees struct {
 	ok            bool            // none is refused
 }
 
+// validation is a run of validate.
+type validation struct {
+	*call
+	unsaved  unsaved
+	known    *known
+	followed bool // a bootstrap of Envoy is among the paths
+	all      checkedTrees
+}
+
 // checkAll judges each tree and each bootstrap that is named, with its own settings, and puts the
 // findings together.
-func checkAll(c *call) (all checkedTrees, err error) {
-	all.ok = true
-	followed := false
-	unsaved, err := readUnsaved(c)
+func checkAll(c *call) (checkedTrees, error) {
+	v := &validation{call: c, all: checkedTrees{ok: true}}
+	scopes, err := v.scopes()
 	if err != nil {
-		return all, err
-	}
-	known, err := readKnown(c)
-	if err != nil {
-		return all, err
-	}
-	paths, err := withoutRemoved(c)
-	if err != nil {
-		return all, err
-	}
-	scopes := scope.Trees(paths, func(path string) bool { return isBootstrap(c, path) || grpcboot.Holds(path) })
-	scopes = withoutOthers(c, scopes)
-	if err := onlyInTrees(c, scopes); err != nil {
-		return all, err
+		return v.all, err
 	}
 	if len(scopes) == 0 {
-		all.Result = &check.Result{}
-		return all, nil
+		v.all.Result = &check.Result{}
+		return v.all, nil
 	}
 	for _, tree := range scopes {
-		path := tree.Path
-		v, o, err := settingsAndSource(c, path)
-		if err != nil {
-			return all, err
+		if err := v.judge(tree); err != nil {
+			return v.all, err
 		}
-		if len(o.Client.Parameters) == 0 {
-			o.Client = nil // any
-		}
-		if o.Targets, err = checkedTargets(v, path); err != nil {
-			return all, err
-		}
-		o.Timings, o.StubSecrets = c.Timings.Value, c.Secrets.Value == settings.SecretsStub
-		if o.Oracle, err = oracleOf(v, o.Rules); err != nil {
-			return all, err
-		}
-		checkOne := checkTree
-		if path != "-" && grpcboot.Holds(path) {
-			checkOne = checkGRPCBootstrap
-		} else if path != "-" && isBootstrap(c, path) {
-			checkOne, followed = checkBootstrap, true
-		}
-		checked, err := checkOne(c, o, &unsaved)
-		if err != nil {
-			return all, err
-		}
-		known.leaveOut(checked)
-		if err := narrow(c, checked, o, tree); err != nil {
-			return all, err
-		}
-		strict := v.WarningsAsErrors.Value
-		all.ok = all.ok && !checked.Invalid(strict)
-		all.trees = append(all.trees, reported(path, checked, strict))
-		if c.Variants.Value {
-			all.variants = append(all.variants, tablesOf(path, checked, o)...)
-		}
-		if all.Result == nil {
-			all.Result = checked
-			continue
-		}
-		all.Merge(checked)
 	}
-	if err := unsaved.unused(c.App.ErrWriter, c.Args().Slice()); err != nil {
-		return all, err
+	return v.all, v.end()
+}
+
+// scopes reads what the options name, and returns the trees and bootstraps of the arguments.
+func (v *validation) scopes() (scopes []scope.Tree, err error) {
+	if v.unsaved, err = readUnsaved(v.call); err != nil {
+		return nil, err
 	}
-	if c.Root.Given() && !followed {
-		return all, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
+	if v.known, err = readKnown(v.call); err != nil {
+		return nil, err
 	}
-	if c.Variants.Value && all.variants == nil {
-		return all, usagef("--variants needs clients: the setting targets, or --param")
+	paths, err := withoutRemoved(v.call)
+	if err != nil {
+		return nil, err
 	}
-	return all, known.finish(c)
+	scopes = scope.Trees(paths, func(path string) bool { return isBootstrap(v.call, path) || grpcboot.Holds(path) })
+	scopes = withoutOthers(v.call, scopes)
+	return scopes, onlyInTrees(v.call, scopes)
+}
+
+// judge judges a tree or a bootstrap, and adds the findings to those of the others.
+func (v *validation) judge(tree scope.Tree) error {
+	of, o, err := optionsOfTree(v.call, tree.Path)
+	if err != nil {
+		return err
+	}
+	checkOne := checkTree
+	if tree.Path != "-" && grpcboot.Holds(tree.Path) {
+		checkOne = checkGRPCBootstrap
+	} else if tree.Path != "-" && isBootstrap(v.call, tree.Path) {
+		checkOne, v.followed = checkBootstrap, true
+	}
+	checked, err := checkOne(v.call, o, &v.unsaved)
+	if err != nil {
+		return err
+	}
+	v.known.leaveOut(checked)
+	if err := narrow(v.call, checked, o, tree); err != nil {
+		return err
+	}
+	strict := of.WarningsAsErrors.Value
+	v.all.ok = v.all.ok && !checked.Invalid(strict)
+	v.all.trees = append(v.all.trees, reported(tree.Path, checked, strict))
+	if v.Variants.Value {
+		v.all.variants = append(v.all.variants, tablesOf(tree.Path, checked, o)...)
+	}
+	if v.all.Result == nil {
+		v.all.Result = checked
+	} else {
+		v.all.Merge(checked)
+	}
+	return nil
+}
+
+// optionsOfTree returns the settings for a tree or a bootstrap, and the options for judging it.
+func optionsOfTree(c *call, path string) (v *call, o check.Options, err error) {
+	if v, o, err = settingsAndSource(c, path); err != nil {
+		return v, o, err
+	}
+	if len(o.Client.Parameters) == 0 {
+		o.Client = nil // any
+	}
+	if o.Targets, err = checkedTargets(v, path); err != nil {
+		return v, o, err
+	}
+	o.Timings, o.StubSecrets = c.Timings.Value, c.Secrets.Value == settings.SecretsStub
+	o.Oracle, err = oracleOf(v, o.Rules)
+	return v, o, err
+}
+
+// end refuses options that nothing was found for, and writes or says what the baseline has.
+func (v *validation) end() error {
+	if err := v.unsaved.unused(v.App.ErrWriter, v.Args().Slice()); err != nil {
+		return err
+	}
+	if v.Root.Given() && !v.followed {
+		return usagef("--root is for a bootstrap, and %s is not one", strings.Join(v.Args().Slice(), ", "))
+	}
+	if v.Variants.Value && v.all.variants == nil {
+		return usagef("--variants needs clients: the setting targets, or --param")
+	}
+	return v.known.finish(v.call)
 }
 
 // isBootstrap reports whether a path is that of a bootstrap of Envoy.
