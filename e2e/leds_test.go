@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"xdspub/tools/envoytest"
@@ -65,6 +66,12 @@ func TestServedLEDS(t *testing.T) {
 			s.write(t, "blue.yaml", ledsEndpoint("green", green.Port()))
 			answers(t, "green")
 			s.write(t, "cluster.yaml", ledsCluster("2s"))
+			envoytest.Eventually(t, patience, "the changed cluster is warm", func() (bool, string) {
+				is := configuration(t, envoy)
+				text := strings.Join(is["dynamic_active_clusters"], "")
+				return strings.Contains(text, `"2s"`), text
+			})
+			answers(t, "green")
 			s.write(t, "blue.yaml", ledsEndpoint("blue", blue.Port()))
 			answers(t, "blue")
 			s.remove(t, "blue.yaml")
