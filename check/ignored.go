@@ -8,6 +8,7 @@ import (
 	"xdspub/diag"
 	"xdspub/source/follow"
 	"xdspub/source/load"
+	"xdspub/source/syntax"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/validate/transition"
@@ -52,7 +53,7 @@ func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.L
 	if len(comments) == 0 {
 		return g, nil
 	}
-	found := diag.NewBounded(load.MaxFindings)
+	found := diag.NewBounded(syntax.MaxFindings)
 	rules, all := diag.Names(RuleCodes()), diag.Names(Codes())
 	near := diag.NewCandidates(rules)
 	for _, c := range comments {
@@ -163,7 +164,7 @@ func (g *ignored) unused(o validate.Options) (list diag.List) {
 	for _, c := range follow.Codes {
 		ran[c.Name] = o.Bootstrap != nil && !slices.Contains(o.Disable, c.Name)
 	}
-	found := diag.NewBounded(load.MaxFindings)
+	found := diag.NewBounded(syntax.MaxFindings)
 	for _, i := range g.all {
 		if !i.used.Load() && ran[i.code] {
 			found.Add(i.finding(codeUnusedIgnore, fmt.Sprintf("there is no finding of %s for this comment to ignore", i.code), i.place()))

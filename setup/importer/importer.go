@@ -28,6 +28,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/source/load"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -88,7 +89,7 @@ type item struct {
 
 // newDraft returns the import of an Input that is not read yet.
 func newDraft(in load.Input, o Options) *draft {
-	return &draft{in: in, options: o, found: diag.NewBounded(load.MaxFindings)}
+	return &draft{in: in, options: o, found: diag.NewBounded(syntax.MaxFindings)}
 }
 
 // Static imports a bootstrap with static resources, in any format.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ const (
 // whens are what the settings files of a tree say about the files around them.
 type whens struct {
 	root string
-	of   map[string]*file       // the settings files with rules, by folder
+	of   map[string]*Folder     // the settings files with rules, by folder
 	in   map[string]*folderWhen // what is said about the files of a folder, as far as somebody asked
 	text int                    // bytes of the constraints in it
 	// wrong is what several settings files say and can't be joined: then nobody knows the clients of
@@ -70,15 +71,15 @@ type someWhen struct {
 }
 
 // newWhens returns what the settings files of a tree say, which stand in the order of their paths.
-func newWhens(root string, settings []*file) *whens {
-	w := &whens{root: filepath.Clean(root), of: make(map[string]*file), in: make(map[string]*folderWhen), matched: make(map[diag.Position]string)}
+func newWhens(root string, settings []*Folder) *whens {
+	w := &whens{root: filepath.Clean(root), of: make(map[string]*Folder), in: make(map[string]*folderWhen), matched: make(map[diag.Position]string)}
 	for _, f := range settings {
-		if len(f.when) > 0 {
-			w.of[filepath.Dir(f.source.Name)] = f
+		if len(f.rules) > 0 {
+			w.of[filepath.Dir(f.Text.Name)] = f
 		}
 	}
 	for _, f := range settings {
-		w.folder(filepath.Dir(f.source.Name))
+		w.folder(filepath.Dir(f.Text.Name))
 	}
 	return w
 }
@@ -141,7 +142,7 @@ func (w *whens) folder(dir string) *folderWhen {
 }
 
 // add adds what a settings file says to what those around it say about the files of its folder.
-func (w *whens) add(is *folderWhen, dir string, f *file) {
+func (w *whens) add(is *folderWhen, dir string, f *Folder) {
 	if w.full() {
 		return
 	}
@@ -154,7 +155,7 @@ func (w *whens) add(is *folderWhen, dir string, f *file) {
 		all = append(all, s.Constraints)
 		patterns += len(s.files)
 	}
-	for _, r := range f.when {
+	for _, r := range f.rules {
 		all = append(all, r.Constraints)
 		patterns += len(r.files)
 	}
@@ -166,10 +167,10 @@ func (w *whens) add(is *folderWhen, dir string, f *file) {
 		wrong = fmt.Sprintf("there are more than %d patterns of files, with those of the folders around it", maxFilePatterns)
 	}
 	if wrong != "" {
-		w.wrong = append(w.wrong, f.source.Finding(codeInvalidWhen, f.when[0].at, wrong, "say less in it, or in the folders around it"))
+		w.wrong = append(w.wrong, f.Text.Finding(codeInvalidWhen, f.rules[0].at, wrong, "say less in it, or in the folders around it"))
 		return
 	}
-	for _, r := range f.when {
+	for _, r := range f.rules {
 		if r.files != nil {
 			is.some = append(is.some, someWhen{dir, r})
 			continue
@@ -181,7 +182,7 @@ func (w *whens) add(is *folderWhen, dir string, f *file) {
 
 // findings says what is wrong in several settings files together, and which of their patterns match none
 // of the files of the tree, which stand in the order of their paths.
-func (w *whens) findings(files []*file) diag.List {
+func (w *whens) findings(files Files) diag.List {
 	if w == nil {
 		return nil
 	}
@@ -193,10 +194,10 @@ func (w *whens) findings(files []*file) diag.List {
 		})
 	}
 	for dir, f := range w.of {
-		for _, r := range f.when {
+		for _, r := range f.rules {
 			for _, p := range r.files {
 				if !w.matches(p, dir, files) {
-					list = append(list, f.source.Finding(codeInvalidWhen, p.at, fmt.Sprintf("%q matches no resource file of %s", syntax.Shorten(p.pattern), dir),
+					list = append(list, f.Text.Finding(codeInvalidWhen, p.at, fmt.Sprintf("%q matches no resource file of %s", syntax.Shorten(p.pattern), dir),
 						"a pattern without a slash is compared with names, one with a slash with paths below the folder of the settings file"))
 				}
 			}
@@ -207,24 +208,27 @@ func (w *whens) findings(files []*file) diag.List {
 
 // matches reports whether a pattern matches a resource file below a folder. It remembers one that it does,
 // and looks there first.
-func (w *whens) matches(p filePattern, dir string, files []*file) bool {
-	if i, is := searchFile(files, w.matched[p.at.Position]); is && files[i].count() > 0 {
+func (w *whens) matches(p filePattern, dir string, files Files) bool {
+	if files.Has(w.matched[p.at.Position]) {
 		return true
 	}
 	inside := strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator)
 	if dir == "." {
 		inside = ""
 	}
-	i, _ := searchFile(files, inside)
-	for _, f := range files[i:] {
-		below, is := strings.CutPrefix(f.source.Name, inside)
-		if !is {
-			return false
-		}
-		if f.count() > 0 && fspath.Matches(p.pattern, below) {
-			w.matched[p.at.Position] = f.source.Name
+	for name := range files.Below(inside) {
+		if fspath.Matches(p.pattern, name[len(inside):]) {
+			w.matched[p.at.Position] = name
 			return true
 		}
 	}
 	return false
+}
+
+// Files are the resource files of a tree.
+type Files interface {
+	// Has reports whether there is a file at a path.
+	Has(path string) bool
+	// Below returns the paths with a beginning.
+	Below(beginning string) iter.Seq[string]
 }

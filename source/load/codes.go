@@ -7,7 +7,7 @@ import (
 
 // Codes are the codes of the findings about a source tree, sorted by name.
 var Codes = []diag.Code{
-	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, codeInvalidUTF8, syntax.CodeInvalidValue, codeInvalidWhen, codeMissingFile,
+	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, syntax.CodeInvalidUTF8, syntax.CodeInvalidValue, codeMissingFile,
 	codeNoResponse, codeOutside, codeReadOtherwise, codeResourceWrapper, syntax.CodeTooLarge, syntax.CodeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
@@ -28,20 +28,6 @@ everything. An empty file in a source tree is usually an unfinished save or a fa
 
 A resource file ends in ` + syntax.Suffixes() + `.
 A file such as cds.yaml.bak or cluster.conf would silently be missing.`}
-
-	codeInvalidUTF8 = diag.Code{Name: "invalid-utf8", Doc: `A file is not valid UTF-8.
-
-Protobuf strings are UTF-8. Envoy's YAML parser accepts other bytes in names and headers, which
-then match nothing. In a text proto, Envoy accepts escapes that do not produce UTF-8 (a warning), but
-not in a message inside an Any, such as a typed_config: it can't unpack that message.`}
-
-	codeInvalidWhen = diag.Code{Name: "invalid-when", Doc: `The xdspub.yaml of a folder has a when that means no clients, or another key.
-
-when has keys of dynamic parameters; a value is a text, a list of texts, exists, absent, or {not: …} of
-these. Numbers and booleans need quotes, and each pattern of files matches a resource file. An
-xdspub.yaml below the root of the source tree holds a when and nothing else: one that is empty may be half
-written, and does not mean every client. While the clients of some files are not known, no rule judges
-the tree.`}
 
 	codeMissingFile = diag.Code{Name: "missing-file", Doc: `A file that a resource names by a relative path can't be read.
 

@@ -55,7 +55,7 @@ const maxSettingDepth = 8
 var ErrSettingForm = errors.New("a setting has a text, a number or a boolean, or a list of these")
 
 // settingValue reads the value at a path. With an error it returns the part of it that is wrong.
-func (doc *document) settingValue(raw json.RawMessage, path []string) (v SettingValue, err error) {
+func settingValue(doc *syntax.Document, raw json.RawMessage, path []string) (v SettingValue, err error) {
 	v.Position = doc.RangeOf(path, false).Position
 	if len(path) > maxSettingDepth {
 		return v, ErrSettingForm
@@ -63,7 +63,7 @@ func (doc *document) settingValue(raw json.RawMessage, path []string) (v Setting
 	if members, ok := syntax.ObjectOf(raw); ok && members != nil && !syntax.IsNullText(raw) {
 		v.Kind = SettingMapping
 		for name, part := range members {
-			p, err := doc.settingValue(part, append(slices.Clip(path), name))
+			p, err := settingValue(doc, part, append(slices.Clip(path), name))
 			if err != nil {
 				return p, err
 			}
@@ -76,7 +76,7 @@ func (doc *document) settingValue(raw json.RawMessage, path []string) (v Setting
 	if items, ok := syntax.ListOf(raw); ok && !syntax.IsNullText(raw) {
 		v.Kind = SettingList
 		for i, item := range items {
-			p, err := doc.settingValue(item, append(slices.Clip(path), fmt.Sprint(i)))
+			p, err := settingValue(doc, item, append(slices.Clip(path), fmt.Sprint(i)))
 			if err != nil {
 				return p, err
 			}

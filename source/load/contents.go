@@ -100,7 +100,7 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	c.ignoring = spliced(c.ignoring, edits, func(f *file) bool { return len(f.ignores) > 0 })
 	c.settings = spliced(c.settings, edits, func(f *file) bool { return f.source.isSettings })
 	if slices.ContainsFunc(edits, func(e edit) bool { return e.old.count() != e.new.count() || e.ofSettings() }) {
-		c.wrong = c.whens.findings(c.files)
+		c.wrong = c.whens.findings(treeFiles(c.files))
 	}
 	if cut { // what a pattern matches may be among what was left out
 		c.wrong = nil

@@ -331,7 +331,7 @@ func (d *decoder) each(n int, f func(one *decoder, i int)) {
 // what they have found, in order, up to where there are too many errors.
 func (d *decoder) inParts(n int, f func(one *decoder, p int)) []*file {
 	parts := make([]*file, n)
-	count := inParallel(n, MaxFindings, func(p int) (errors int) {
+	count := inParallel(n, syntax.MaxFindings, func(p int) (errors int) {
 		parts[p] = newFile(d.file.source)
 		f(&decoder{file: parts[p], tree: d.tree, lost: d.lost}, p)
 		return parts[p].diagnostics().Count(diag.Error)
@@ -420,7 +420,7 @@ func (v value) meantType(f *diag.Diagnostic, path xds.Path, members map[string]j
 		r := v.doc.RangeOf(tokens, true)
 		f.Position, f.End = r.Position, r.End
 		f.Help = fmt.Sprintf(`write "@type" instead of %s`, syntax.Shorten(name))
-		v.doc.fix(f, tokens, true, diag.Correction{Wrong: name, Right: "@type"})
+		v.doc.Fix(f, tokens, true, diag.Correction{Wrong: name, Right: "@type"})
 		return
 	}
 }

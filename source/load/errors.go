@@ -69,22 +69,11 @@ var (
 func (v value) unknownType(url string) diag.Diagnostic {
 	help, meant := v.doc.source.envoy.SuggestType(url)
 	f := v.finding(codeUnknownType, unknownTypeMessage(url), help)
-	v.doc.fix(&f, steps(v.path), false, diag.Correction{Wrong: url, Right: meant})
+	v.doc.Fix(&f, steps(v.path), false, diag.Correction{Wrong: url, Right: meant})
 	return f
 }
 
 func unknownTypeMessage(url string) string { return fmt.Sprintf("unknown type %q", url) }
-
-// fix adds what corrects the value at a path, or where key is set its key, to the finding about
-// it; nothing where there is nothing to correct, or the right key is there too.
-func (d *document) fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Correction) {
-	if last := len(tokens) - 1; c.Right == "" || key && !syntax.SameField(c.Wrong, c.Right) && d.Has(append(tokens[:last:last], c.Right)) {
-		return
-	}
-	if e, ok := d.Correct(tokens, key, c); ok {
-		f.Correct(c, e)
-	}
-}
 
 // decodeError turns what protojson says of v into a finding at its place.
 func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
@@ -130,7 +119,7 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	if badType.MatchString(reason) || strings.HasPrefix(e.help, addDash) {
 		v.atFirstLine(&f, path)
 	}
-	v.doc.fix(&f, steps(v.path.Join(path)), e.key, e.meant)
+	v.doc.Fix(&f, steps(v.path.Join(path)), e.key, e.meant)
 	return f
 }
 

@@ -28,7 +28,7 @@ type file struct {
 	ignores   []IgnoreComment
 	// when is what a settings file says about the files around it, and clientsUnknown tells that it could
 	// not be read.
-	when           []whenRule
+	when           *Folder
 	clientsUnknown bool
 	// joined counts the bytes of Constraints that are those of a resource and of its folder.
 	joined int
@@ -37,7 +37,7 @@ type file struct {
 	partial bool
 }
 
-func newFile(s *source) *file { return &file{source: s, findings: diag.NewBounded(MaxFindings)} }
+func newFile(s *source) *file { return &file{source: s, findings: diag.NewBounded(syntax.MaxFindings)} }
 
 func (f *file) diagnostics() diag.List {
 	return f.findings.List(diag.Position{File: f.source.Name}, "in this file")

@@ -175,9 +175,6 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	return nil
 }
 
-// configName is the project's own file, at the root of a tree and in its folders.
-const configName = "xdspub.yaml"
-
 // Hidden reports whether a file or folder of that base name is never read: hidden ones, and the
 // temporary files of editors.
 func Hidden(name string) bool {

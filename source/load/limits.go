@@ -24,9 +24,7 @@ const (
 	// MaxParsed bounds the same in a YAML document that is parsed at once: there each
 	// takes a kilobyte. A long list of resources is parsed in pieces.
 	MaxParsed = 600_000
-	// MaxFindings bounds the findings of a file, of each severity, and MaxTreeFindings
-	// those of all files.
-	MaxFindings     = 10_000
+	// MaxTreeFindings bounds the findings of all files, of each severity.
 	MaxTreeFindings = 100_000
 )
 

@@ -94,7 +94,7 @@ func TestManyErrors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 240,000 faults")
 	}
-	const n = MaxFindings + 2_000
+	const n = syntax.MaxFindings + 2_000
 	repeat := func(line func(i int) string) string {
 		var b strings.Builder
 		for i := range n {
@@ -137,7 +137,7 @@ func TestManyErrors(t *testing.T) {
 				}
 				last := result.Diagnostics[0] // it stands at the file, without a line
 				list := result.Diagnostics[1:]
-				if !result.Partial || len(list) != MaxFindings || last.Code != diag.TooMany.Name || last.Severity != diag.Error || last.Message != "too many errors in this file: only 10000 are listed" {
+				if !result.Partial || len(list) != syntax.MaxFindings || last.Code != diag.TooMany.Name || last.Severity != diag.Error || last.Message != "too many errors in this file: only 10000 are listed" {
 					t.Fatalf("%d findings, partial: %v, %v", len(list), result.Partial, last)
 				}
 				if first == nil {
@@ -175,7 +175,7 @@ func TestManyWarnings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 10,000 resources")
 	}
-	const n = MaxFindings + 1
+	const n = syntax.MaxFindings + 1
 	dir := t.TempDir()
 	text := "resources:\n" + strings.Repeat("- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  ttl: 1s\n  resource: {'@type': type.googleapis.com/envoy.service.runtime.v3.Runtime, name: a}\n", n)
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
@@ -185,7 +185,7 @@ func TestManyWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := result.Diagnostics; result.Partial || len(result.Resources()) != n || got.HasErrors() || len(got) != MaxFindings+1 || got[0].Code != diag.TooMany.Name {
+	if got := result.Diagnostics; result.Partial || len(result.Resources()) != n || got.HasErrors() || len(got) != syntax.MaxFindings+1 || got[0].Code != diag.TooMany.Name {
 		t.Errorf("%d resources, partial: %v, %d findings, %v", len(result.Resources()), result.Partial, len(got), got[0])
 	}
 }

@@ -105,7 +105,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWhens(t.root, files)
+	w := newWhens(t.root, foldersOf(files))
 	if len(files) == len(settings) {
 		of, err := l.readFor(ctx, t, others, w)
 		if err != nil {

@@ -103,7 +103,7 @@ func (r *reader) taken(p place, key bool, reason string) {
 func (r *reader) unknown(p place, meant protoreflect.FieldDescriptor) {
 	f := r.explain(p, true, "unknown field ")
 	if meant != nil {
-		r.v.doc.fix(&f, steps(r.v.path.Join(p.path)), true, diag.Correction{Wrong: p.written, Right: string(meant.Name())})
+		r.v.doc.Fix(&f, steps(r.v.path.Join(p.path)), true, diag.Correction{Wrong: p.written, Right: string(meant.Name())})
 	}
 	r.d.report(f)
 }

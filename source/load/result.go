@@ -1,6 +1,7 @@
 package load
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -90,6 +91,39 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 }
 
 // searchFile finds the file of a path, or the place where it would stand.
+// treeFiles are the files of a tree by path.
+type treeFiles []*file
+
+// Has implements Files.
+func (list treeFiles) Has(path string) bool {
+	i, is := searchFile(list, path)
+	return is && list[i].count() > 0
+}
+
+// Below implements Files.
+func (list treeFiles) Below(beginning string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		i, _ := searchFile(list, beginning)
+		for _, f := range list[i:] {
+			if !strings.HasPrefix(f.source.Name, beginning) || f.count() > 0 && !yield(f.source.Name) {
+				return
+			}
+		}
+	}
+}
+
+// foldersOf returns what the settings files among files say.
+func foldersOf(files []*file) (folders []*Folder) {
+	for _, f := range files {
+		if f.when != nil {
+			folders = append(folders, f.when)
+		} else {
+			folders = append(folders, &Folder{Text: &f.source.Text})
+		}
+	}
+	return folders
+}
+
 func searchFile(files []*file, path string) (i int, found bool) {
 	return slices.BinarySearchFunc(files, path, func(f *file, path string) int { return strings.Compare(f.source.Name, path) })
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"xdspub/envoy/envoyapi"
 	"xdspub/source/syntax"
@@ -139,7 +138,12 @@ func (s *source) decode(t *tree) *file {
 		return f
 	}
 	if s.isSettings {
-		d.settings()
+		var ok bool
+		f.when, ok = folderIn(&s.Text, t.isRoot(s.Name), d.report)
+		f.clientsUnknown = !ok
+		if f.when != nil {
+			f.ignores = s.ignoreComments(nil)
+		}
 		return f
 	}
 	switch s.Format {
@@ -183,19 +187,9 @@ var looksLikeXDS = regexp.MustCompile(`(?m)^\s*(?:- )?["']?@type["']?\s*:\s*["']
 
 // invalidUTF8 reports the first byte of the source that is not UTF-8.
 func (d *decoder) invalidUTF8() bool {
-	s := d.file.source
-	data := s.Data()
-	if utf8.Valid(data) {
-		return false
+	f, is := d.file.source.NotUTF8()
+	if is {
+		d.report(f)
 	}
-	i := 0
-	for i < len(data) {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size <= 1 {
-			break
-		}
-		i += size
-	}
-	d.report(s.Finding(codeInvalidUTF8, s.Point(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", data[i]), "save the file as UTF-8"))
-	return true
+	return is
 }

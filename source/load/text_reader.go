@@ -377,7 +377,7 @@ func (r *textReader) lax(n *syntax.TextNode, p textPlace) bool {
 	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
 		return false
 	}
-	f := r.doc.source.Finding(codeInvalidUTF8, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
+	f := r.doc.source.Finding(syntax.CodeInvalidUTF8, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
 	f.Severity = diag.Warning
 	if p.unpacked() {
 		f.Severity, f.Help = diag.Error, "Envoy can't unpack the message around this string: write UTF-8"

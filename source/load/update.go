@@ -201,7 +201,7 @@ func (u *updater) lookAround(settings []*file) (others []entry) {
 	if len(settings) == 0 && len(same) == len(known.settings) {
 		return nil
 	}
-	u.whens = newWhens(u.tree.root, together(settings, same))
+	u.whens = newWhens(u.tree.root, foldersOf(together(settings, same)))
 	for _, f := range known.files {
 		if u.again[f.source.Name] == nil && !f.source.isSettings && !u.whens.clients(f.source.Name).equal(f.found.clients) {
 			u.again[f.source.Name] = f

@@ -41,33 +41,37 @@ const (
 	whenInRoot = "move it to the xdspub.yaml at the root of the source tree"
 )
 
-// settings reads what a settings file of the tree says about the files around it. What else the one at the
-// root says is for others.
-func (d *decoder) settings() {
-	s := d.file.source
-	doc, members, ok := d.settingsDocument()
+// Folder is what the settings file of a folder says about the files around it.
+type Folder struct {
+	Text  *syntax.Text
+	rules []whenRule
+}
+
+// folderIn reads what the text of a settings file says about the files around it. What else the settings file at the root
+// of a tree says is for others. It is not ok if the file has a mistake, and returns nil if nothing of the file can be read.
+func folderIn(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f *Folder, ok bool) {
+	doc, members, ok := settingsDocument(s, report)
 	if !ok {
-		d.file.clientsUnknown = true
-		return
+		return nil, false
 	}
-	w := whenReader{decoder: d, doc: doc}
+	f = &Folder{Text: s}
+	w := whenReader{report: report, doc: doc}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if at := []string{name}; name != WhenSetting && !d.tree.isRoot(s.Name) {
-			w.unknown(at, fmt.Sprintf("%s, and here is %s", onlyWhen, doc.written(at, true, name)), whenInRoot, WhenSetting)
+		if at := []string{name}; name != WhenSetting && !isRoot {
+			w.unknown(at, fmt.Sprintf("%s, and here is %s", onlyWhen, written(doc, at, true, name)), whenInRoot, WhenSetting)
 		}
 	}
 	if raw, ok := members[WhenSetting]; ok {
-		d.file.when = w.rules(raw)
-	} else if !d.tree.isRoot(s.Name) && !w.wrong { // it may be half written, and its files are not for everybody
+		f.rules = w.rules(raw)
+	} else if !isRoot && !w.wrong { // it may be half written, and its files are not for everybody
 		w.wrong = true
-		d.report(s.Finding(codeInvalidWhen, s.Point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
+		report(s.Finding(codeInvalidWhen, s.Point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
 	}
-	d.file.clientsUnknown = w.wrong
-	d.file.ignores = s.ignoreComments(nil)
+	return f, !w.wrong
 }
 
 // written returns a key or a value as the source has it, such as yes where it means true.
-func (doc *document) written(tokens []string, key bool, means string) string {
+func written(doc *syntax.Document, tokens []string, key bool, means string) string {
 	if l, ok := doc.LiteralAt(tokens, key); ok {
 		means = string(doc.Text[l.From:l.To])
 	}
@@ -76,9 +80,9 @@ func (doc *document) written(tokens []string, key bool, means string) string {
 
 // whenReader reads the value of when.
 type whenReader struct {
-	*decoder
-	doc   *document
-	wrong bool // something was reported
+	report func(...diag.Diagnostic)
+	doc    *syntax.Document
+	wrong  bool // something was reported
 }
 
 // fail reports what is wrong at a path, or, where key is set, with the key there.
@@ -88,8 +92,8 @@ func (w *whenReader) fail(tokens []string, key bool, message, help string) {
 
 func (w *whenReader) correct(tokens []string, key bool, message, help string, c diag.Correction) {
 	w.wrong = true
-	f := w.doc.source.Finding(codeInvalidWhen, w.doc.RangeOf(tokens, key), message, help)
-	w.doc.fix(&f, tokens, key, c)
+	f := w.doc.Finding(codeInvalidWhen, w.doc.RangeOf(tokens, key), message, help)
+	w.doc.Fix(&f, tokens, key, c)
 	w.report(f)
 }
 
@@ -295,7 +299,7 @@ func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c param
 		}
 		return params.Value(key, is), true
 	case '0', 't', 'f':
-		written := w.doc.written(at, false, string(raw))
+		written := written(w.doc, at, false, string(raw))
 		quoted := diag.Correction{Wrong: written, Right: written}
 		w.correct(at, false, fmt.Sprintf("a value of %q is %s, and parameters are text", key, syntax.KindOfJSON(raw)), quoted.Question(), quoted)
 	case 'n':
@@ -305,3 +309,11 @@ func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c param
 	}
 	return c, false
 }
+
+var codeInvalidWhen = diag.Code{Name: "invalid-when", Doc: `The xdspub.yaml of a folder has a when that means no clients, or another key.
+
+when has keys of dynamic parameters; a value is a text, a list of texts, exists, absent, or {not: …} of
+these. Numbers and booleans need quotes, and each pattern of files matches a resource file. An
+xdspub.yaml below the root of the source tree holds a when and nothing else: one that is empty may be half
+written, and does not mean every client. While the clients of some files are not known, no rule judges
+the tree.`}

@@ -9,6 +9,12 @@ var (
 Envoy keeps the last of the two without an error, or a random one if one is in snake_case and one
 in camelCase. With two "resources:" lists in one file the first is lost (Envoy issue 16697).`}
 
+	CodeInvalidUTF8 = diag.Code{Name: "invalid-utf8", Doc: `A file is not valid UTF-8.
+
+Protobuf strings are UTF-8. Envoy's YAML parser accepts other bytes in names and headers, which
+then match nothing. In a text proto, Envoy accepts escapes that do not produce UTF-8 (a warning), but
+not in a message inside an Any, such as a typed_config: it can't unpack that message.`}
+
 	CodeInvalidValue = diag.Code{Name: "invalid-value", Doc: `A value has the wrong type or format for its field.
 
 The type is wrong (an object instead of a list, a number or an unquoted yes instead of text), the

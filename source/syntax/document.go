@@ -72,3 +72,8 @@ type jsonDocument struct{ *Document }
 
 // YAMLDocument is a Document of YAML.
 type YAMLDocument struct{ *Document }
+
+// Finding is an error at a place that no resource is known for.
+func (d *Document) Finding(code diag.Code, at diag.Range, message, help string) diag.Diagnostic {
+	return d.source.Finding(code, at, message, help)
+}

@@ -7,3 +7,6 @@ const MaxDepth = 200
 
 // MaxBytes bounds a file, and what its aliases expand to.
 const MaxBytes = 128 << 20
+
+// MaxFindings bounds the findings of a file, of each severity.
+const MaxFindings = 10_000

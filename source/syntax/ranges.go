@@ -90,3 +90,14 @@ func (n *TextNode) NameLiteral(text []byte) Literal {
 	}
 	return Literal{at, n.Name}
 }
+
+// Fix adds the correction of the value at a path, or if key is set of the key there, to the finding about it. It adds
+// nothing if there is nothing to correct, or if the right key is there too.
+func (d *Document) Fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Correction) {
+	if last := len(tokens) - 1; c.Right == "" || key && !SameField(c.Wrong, c.Right) && d.Has(append(tokens[:last:last], c.Right)) {
+		return
+	}
+	if e, ok := d.Correct(tokens, key, c); ok {
+		f.Correct(c, e)
+	}
+}

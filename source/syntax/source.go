@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode"
+	"unicode/utf8"
 
 	"xdspub/diag"
 )
@@ -190,4 +191,21 @@ func (s *Text) Span(from, to int) diag.Range {
 	}
 	end := s.at(to)
 	return diag.Range{Position: start, End: diag.End{EndLine: end.Line, EndColumn: end.Column}}
+}
+
+// NotUTF8 returns the finding about the first byte that is not UTF-8. It is not ok if there is none.
+func (s *Text) NotUTF8() (f diag.Diagnostic, ok bool) {
+	data := s.Data()
+	if utf8.Valid(data) {
+		return f, false
+	}
+	i := 0
+	for i < len(data) {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 {
+			break
+		}
+		i += size
+	}
+	return s.Finding(CodeInvalidUTF8, s.Point(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", data[i]), "save the file as UTF-8"), true
 }
