@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"xdspub/check/scope"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // A file is judged as part of the tree that has the settings.
@@ -18,7 +18,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "clusters.yaml")
-	for _, path := range []string{load.ConfigFile(dir), file} {
+	for _, path := range []string{settingsfile.PathIn(dir), file} {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			log.Print(err)
 			return

@@ -17,6 +17,7 @@ import (
 	"xdspub/internal/fspath"
 	"xdspub/source/gitdir"
 	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // Tree is a source tree, or one file that is judged alone.
@@ -62,7 +63,7 @@ func hidden(path string) bool { return load.Hidden(filepath.Base(path)) && load.
 
 // isSettings reports whether a path is that of a settings file: it says what is found in each file of its tree.
 func isSettings(path string) bool {
-	return path != "-" && filepath.Clean(path) == load.ConfigFile(filepath.Dir(path)) && fspath.IsFile(path)
+	return path != "-" && filepath.Clean(path) == settingsfile.PathIn(filepath.Dir(path)) && fspath.IsFile(path)
 }
 
 // treeOf returns the root of the tree that a settings file is about.
@@ -106,7 +107,7 @@ func rootOf(file string, folders []string) string {
 	}
 	outermost := "" // that says no more than which clients its files are for
 	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
-		if settings := load.ConfigFile(dir); load.OnlyWhen(settings) {
+		if settings := settingsfile.PathIn(dir); load.OnlyWhen(settings) {
 			outermost = dir
 		} else if fspath.IsFile(settings) {
 			return shown(dir, file)

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"xdspub/cmd/settings"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // The command line wins over the settings file, and that over the default.
@@ -16,7 +16,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(tree)
-	if err := os.WriteFile(load.ConfigFile(tree), []byte("format: yaml\neds: inline\n"), 0o644); err != nil {
+	if err := os.WriteFile(settingsfile.PathIn(tree), []byte("format: yaml\neds: inline\n"), 0o644); err != nil {
 		log.Fatal(err)
 	}
 	rows := settings.Render()

@@ -13,6 +13,7 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // file is a settings file.
@@ -26,7 +27,7 @@ type file struct {
 func (s *Settings) fileOf(source string) file {
 	f := file{name: s.Config.Value, source: source}
 	if f.name == "" {
-		f.name, f.ofTree = load.ConfigFile(source), true
+		f.name, f.ofTree = settingsfile.PathIn(source), true
 	}
 	f.dir = filepath.Dir(f.name)
 	return f
@@ -78,7 +79,7 @@ func (s *Settings) read(f file) error {
 	return usagef("%s", strings.Join(text, "\n"))
 }
 
-func (f file) settings() ([]load.Setting, diag.List, error) {
+func (f file) settings() ([]settingsfile.Setting, diag.List, error) {
 	if f.ofTree {
 		return load.TreeConfig(f.source)
 	}
@@ -87,14 +88,14 @@ func (f file) settings() ([]load.Setting, diag.List, error) {
 
 // isOfTree reports whether the file of --config is the tree's own settings file, which the loader reads too.
 func (f file) isOfTree() bool {
-	own := load.ConfigFile(f.source)
+	own := settingsfile.PathIn(f.source)
 	return fspath.Resolve(f.name) == fspath.Resolve(own) && load.Contains(f.source, nil, f.name)
 }
 
 // misnamed returns the file at the root of a tree that has the settings file's name but for the
 // suffix, or "".
 func misnamed(source string) string {
-	other := strings.TrimSuffix(load.ConfigFile(source), ".yaml") + ".yml"
+	other := strings.TrimSuffix(settingsfile.PathIn(source), ".yaml") + ".yml"
 	if _, err := os.Lstat(other); err != nil {
 		return ""
 	}
@@ -120,7 +121,7 @@ type fileReader struct {
 // section is a setting that only a file has: no text of a command line can say it.
 type section struct {
 	name   string
-	read   func(*fileReader, load.Setting)
+	read   func(*fileReader, settingsfile.Setting)
 	same   func(a, b *Settings) bool
 	schema func() Schema
 }
@@ -131,7 +132,7 @@ func sections() []section {
 		{rulesSection, (*fileReader).readSeverities, func(a, b *Settings) bool { return reflect.DeepEqual(a.Severities.Value, b.Severities.Value) }, severitiesSchema},
 		{overridesSection, (*fileReader).readOverrides, func(a, b *Settings) bool { return reflect.DeepEqual(a.Overrides.Value, b.Overrides.Value) }, overridesSchema},
 		{targetsSection, (*fileReader).readTargets, func(a, b *Settings) bool { return slices.EqualFunc(a.Targets.Value, b.Targets.Value, Target.same) }, targetsSchema},
-		{load.WhenSetting, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // a loader reads it
+		{settingsfile.When, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // a loader reads it
 	}
 }
 
@@ -147,7 +148,7 @@ func SectionNames() (names []string) {
 	return names
 }
 
-func (r *fileReader) read(in load.Setting) {
+func (r *fileReader) read(in settingsfile.Setting) {
 	for _, s := range sections() {
 		if s.name == in.Key {
 			s.read(r, in)
@@ -164,7 +165,7 @@ func (r *fileReader) read(in load.Setting) {
 	}
 }
 
-func (r *fileReader) unknown(in load.Setting) {
+func (r *fileReader) unknown(in settingsfile.Setting) {
 	if meant := Nearest(append(Names(r.rows), SectionNames()...), in.Key); meant != "" {
 		r.fail(in.Position, "unknown setting %q: did you mean %s?", in.Key, meant)
 		return
@@ -173,23 +174,23 @@ func (r *fileReader) unknown(in load.Setting) {
 }
 
 // readWhen reads nothing: a loader does.
-func (r *fileReader) readWhen(in load.Setting) {
+func (r *fileReader) readWhen(in settingsfile.Setting) {
 	if !r.file.ofTree && !r.file.isOfTree() {
 		r.fail(in.Position, "when is about the files around it: move it from the file of --config to the xdspub.yaml of the source tree")
 	}
 }
 
 // placeOf returns where the part of a setting stands that is wrong.
-func placeOf(s load.Setting, wrong error) diag.Position {
-	form := errors.Is(wrong, load.ErrSettingForm)
-	notText := func(item load.SettingValue) bool { return item.Kind != load.SettingText }
+func placeOf(s settingsfile.Setting, wrong error) diag.Position {
+	form := errors.Is(wrong, settingsfile.ErrForm)
+	notText := func(item settingsfile.Value) bool { return item.Kind != settingsfile.Text }
 	i := slices.IndexFunc(s.Parts, notText)
 	switch {
-	case form && s.Kind == load.SettingList && i >= 0:
+	case form && s.Kind == settingsfile.List && i >= 0:
 		return s.Parts[i].Position
 	case form:
 		return s.ValueAt
-	case s.Kind == load.SettingList && len(s.Parts) == 1:
+	case s.Kind == settingsfile.List && len(s.Parts) == 1:
 		return s.Parts[0].Position
 	}
 	return s.Position

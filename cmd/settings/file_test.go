@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // TestPaths holds that each file and folder in a settings file is looked for from the folder of
@@ -17,7 +17,7 @@ func TestPaths(t *testing.T) {
 		}
 		paths++
 		var s Settings
-		in := load.Setting{SettingValue: load.SettingValue{Key: r.Name(), Text: "x"}}
+		in := settingsfile.Setting{Value: settingsfile.Value{Key: r.Name(), Text: "x"}}
 		if err := r.readFile(&s, in, file{dir: "conf"}); err != nil {
 			t.Errorf("%s: %v", r.Name(), err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"xdspub/diag"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // Row is a row of the table of settings. The flag, the variable, the value in a settings file, the help, the completion and
@@ -53,7 +53,7 @@ type Row interface {
 	Same(a, b *Settings) bool
 
 	fill(s *Settings, given []string) error
-	readFile(s *Settings, in load.Setting, from file) error
+	readFile(s *Settings, in settingsfile.Setting, from file) error
 	take(to, from *Settings)
 	check(*Settings) error
 	checkGiven(*Settings) error
@@ -173,7 +173,7 @@ func (r *setting[T]) fill(s *Settings, given []string) error {
 }
 
 // readFile sets the value to that of a settings file, unless it is given.
-func (r *setting[T]) readFile(s *Settings, in load.Setting, from file) error {
+func (r *setting[T]) readFile(s *Settings, in settingsfile.Setting, from file) error {
 	v, err := r.inFile(in, from.dir)
 	if err != nil {
 		return err
@@ -194,11 +194,11 @@ func (r *setting[T]) readFile(s *Settings, in load.Setting, from file) error {
 }
 
 // inFile returns the value that a settings file in a folder has.
-func (r *setting[T]) inFile(in load.Setting, dir string) (v T, err error) {
+func (r *setting[T]) inFile(in settingsfile.Setting, dir string) (v T, err error) {
 	texts, ok := in.Texts()
 	switch {
 	case !ok:
-		return v, fmt.Errorf("%s: %w", r.name, load.ErrSettingForm)
+		return v, fmt.Errorf("%s: %w", r.name, settingsfile.ErrForm)
 	case r.kind.ofList != nil:
 		return r.kind.ofList(dir, texts), nil
 	case len(texts) != 1:

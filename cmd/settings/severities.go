@@ -9,7 +9,7 @@ import (
 	"xdspub/check/codes"
 	"xdspub/check/policy"
 	"xdspub/diag"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // The sections about severities of rules: for all files, and for some.
@@ -21,12 +21,12 @@ const (
 // Levels are severities of rules, by code.
 type Levels = map[string]policy.Level
 
-func (r *fileReader) readSeverities(in load.Setting) {
-	r.settings.Severities = Value[Levels]{Value: r.levels(in.SettingValue, in.ValueAt, true), Origin: Origin{name: in.Key, file: &in}}
+func (r *fileReader) readSeverities(in settingsfile.Setting) {
+	r.settings.Severities = Value[Levels]{Value: r.levels(in.Value, in.ValueAt, true), Origin: Origin{name: in.Key, file: &in}}
 }
 
-func (r *fileReader) readOverrides(in load.Setting) {
-	if in.Kind != load.SettingList {
+func (r *fileReader) readOverrides(in settingsfile.Setting) {
+	if in.Kind != settingsfile.List {
 		r.fail(in.Position, "overrides is a list: of files, and the rules that are different there")
 	}
 	var all policy.Overrides
@@ -37,8 +37,8 @@ func (r *fileReader) readOverrides(in load.Setting) {
 }
 
 // override reads an element of overrides.
-func (r *fileReader) override(v load.SettingValue) (o policy.Override) {
-	if v.Kind != load.SettingMapping {
+func (r *fileReader) override(v settingsfile.Value) (o policy.Override) {
+	if v.Kind != settingsfile.Mapping {
 		r.fail(v.Position, `an element of overrides has files and rules, such as {files: ["legacy/*"], rules: {weight-sum: off}}`)
 		return o
 	}
@@ -68,14 +68,14 @@ func (r *fileReader) override(v load.SettingValue) (o policy.Override) {
 }
 
 // patterns reads the globs of files.
-func (r *fileReader) patterns(v load.SettingValue) []string {
+func (r *fileReader) patterns(v settingsfile.Value) []string {
 	patterns, ok := v.Texts()
 	if !ok || len(patterns) == 0 {
 		r.fail(v.Position, "files is a glob pattern, or a list of them")
 	}
 	for i, pattern := range patterns {
 		at := v.Position
-		if v.Kind == load.SettingList {
+		if v.Kind == settingsfile.List {
 			at = v.Parts[i].Position
 		}
 		below := strings.Trim(pattern, "/") // as it is matched
@@ -90,8 +90,8 @@ func (r *fileReader) patterns(v load.SettingValue) []string {
 }
 
 // levels reads severities of rules. everywhere says that they are for all files.
-func (r *fileReader) levels(v load.SettingValue, at diag.Position, everywhere bool) Levels {
-	if v.Kind != load.SettingMapping {
+func (r *fileReader) levels(v settingsfile.Value, at diag.Position, everywhere bool) Levels {
+	if v.Kind != settingsfile.Mapping {
 		r.fail(at, "rules has one rule a line, such as weight-sum: warning")
 		return nil
 	}
@@ -101,7 +101,7 @@ func (r *fileReader) levels(v load.SettingValue, at diag.Position, everywhere bo
 			r.fail(rule.Position, "invalid rule %q: %s", rule.Key, wrong)
 			continue
 		}
-		if rule.Kind != load.SettingText {
+		if rule.Kind != settingsfile.Text {
 			r.fail(rule.Position, "%s is one of error, warning, info, on and off", rule.Key)
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/fspath"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )
@@ -55,13 +55,13 @@ func targetRows() []Row { return []Row{format(), profile(), envoyAdmin()} }
 var targetName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // readTargets reads the section of targets.
-func (r *fileReader) readTargets(in load.Setting) {
+func (r *fileReader) readTargets(in settingsfile.Setting) {
 	r.settings.Targets = Value[[]Target]{Value: r.targets(in), Origin: Origin{name: in.Key, file: &in}}
 }
 
-func (r *fileReader) targets(in load.Setting) (all []Target) {
+func (r *fileReader) targets(in settingsfile.Setting) (all []Target) {
 	switch {
-	case in.Kind != load.SettingMapping || len(in.Parts) == 0:
+	case in.Kind != settingsfile.Mapping || len(in.Parts) == 0:
 		r.fail(in.Position, "targets has one target a line, such as prod-eu: {params: {env: prod, region: eu}}")
 		return nil
 	case len(in.Parts) > mostTargets:
@@ -88,12 +88,12 @@ func (t Target) overlaps(other Target) bool {
 	return fspath.Within(a, b) || fspath.Within(b, a)
 }
 
-func (r *fileReader) target(v load.SettingValue) Target {
+func (r *fileReader) target(v settingsfile.Value) Target {
 	t := Target{Name: v.Key, Output: v.Key}
 	if !targetName.MatchString(v.Key) || len(v.Key) > targetNameBytes {
 		r.fail(v.Position, "invalid target %q: its name is that of its folder: letters, digits, -, _ and ., up to %d of them, no - or . first", diag.ClipLine(v.Key, 60), targetNameBytes)
 	}
-	if v.Kind != load.SettingMapping {
+	if v.Kind != settingsfile.Mapping {
 		r.fail(v.Position, "target %s has params, such as {params: {env: prod}}", v.Key)
 		return t
 	}
@@ -125,15 +125,15 @@ func (r *fileReader) target(v load.SettingValue) Target {
 }
 
 // params reads what the clients of a target say of themselves.
-func (r *fileReader) params(v load.SettingValue) params.Parameters {
-	if v.Kind != load.SettingMapping || len(v.Parts) == 0 {
+func (r *fileReader) params(v settingsfile.Value) params.Parameters {
+	if v.Kind != settingsfile.Mapping || len(v.Parts) == 0 {
 		r.fail(v.Position, "%s has one parameter a line, such as env: prod", v.Key)
 		return nil
 	}
 	p := make(params.Parameters)
 	for _, field := range v.Parts {
 		switch {
-		case field.Kind != load.SettingText:
+		case field.Kind != settingsfile.Text:
 			r.fail(field.Position, "the parameter %s has one value, a text", field.Key)
 		case field.Key == "":
 			r.fail(field.Position, "a parameter has a name")
@@ -146,8 +146,8 @@ func (r *fileReader) params(v load.SettingValue) params.Parameters {
 }
 
 // authorities reads what the clients of a target say of themselves where they ask for names of xdstp authorities.
-func (r *fileReader) authorities(v load.SettingValue) map[string]params.Parameters {
-	if v.Kind != load.SettingMapping || len(v.Parts) == 0 {
+func (r *fileReader) authorities(v settingsfile.Value) map[string]params.Parameters {
+	if v.Kind != settingsfile.Mapping || len(v.Parts) == 0 {
 		r.fail(v.Position, "authorities has one authority of xdstp names a line, such as a.example: {region: eu}")
 		return nil
 	}
@@ -162,9 +162,9 @@ func (r *fileReader) authorities(v load.SettingValue) map[string]params.Paramete
 }
 
 // output reads where a target is published.
-func (r *fileReader) output(v load.SettingValue) string {
+func (r *fileReader) output(v settingsfile.Value) string {
 	switch {
-	case v.Kind != load.SettingText || v.Text == "":
+	case v.Kind != settingsfile.Text || v.Text == "":
 		r.fail(v.Position, "output is the path of a folder below --out")
 	case r.file.ofTree && !filepath.IsLocal(v.Text):
 		r.fail(v.Position, "output %q leads out of --out, which can't be set in the source tree: whoever changes the tree must not decide what is written outside of it; name a file with this by --config", v.Text)
@@ -175,8 +175,8 @@ func (r *fileReader) output(v load.SettingValue) string {
 }
 
 // ofTarget reads a setting that is different for a target.
-func (r *fileReader) ofTarget(t *Target, row Row, v load.SettingValue) {
-	in := load.Setting{SettingValue: v, ValueAt: v.Position}
+func (r *fileReader) ofTarget(t *Target, row Row, v settingsfile.Value) {
+	in := settingsfile.Setting{Value: v, ValueAt: v.Position}
 	err := row.readFile(&t.own, in, file{dir: r.file.dir})
 	if err == nil && row.Outside() && r.file.ofTree {
 		err = fmt.Errorf("%s of a target can't be set in the source tree: whoever changes the tree must not decide what is asked outside of it; name a file with this by --config", v.Key)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"xdspub/diag"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // Value is the value of a setting, and says where the value comes from.
@@ -29,9 +29,9 @@ func (v Value[T]) Check() error {
 // Origin says where the value of a setting comes from: the command line, a variable, a settings file or the default.
 type Origin struct {
 	name     string
-	line     bool          // the command line has the option
-	variable string        // the name of the variable that is set; empty if none is
-	file     *load.Setting // nil if no settings file has the value
+	line     bool                  // the command line has the option
+	variable string                // the name of the variable that is set; empty if none is
+	file     *settingsfile.Setting // nil if no settings file has the value
 }
 
 // Given reports whether the command line or the environment has the setting. A settings file does not count.
@@ -70,7 +70,7 @@ func (o Origin) Invalid(text, wants string) error {
 	switch {
 	case o.file != nil:
 		at := o.file.Position
-		if i := slices.IndexFunc(o.file.Parts, func(item load.SettingValue) bool { return item.Text == text }); i >= 0 {
+		if i := slices.IndexFunc(o.file.Parts, func(item settingsfile.Value) bool { return item.Text == text }); i >= 0 {
 			at = o.file.Parts[i].Position
 		}
 		return usagef("%s: invalid %s %q: %s", at, o.name, text, wants)

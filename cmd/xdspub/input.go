@@ -12,6 +12,7 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 )
 
@@ -82,7 +83,7 @@ func readUnsaved(c *call) (unsaved, error) {
 func (u *unsaved) inTree(o *check.Options) error {
 	switch {
 	case u.path == "":
-	case fspath.Resolve(u.path) == fspath.Resolve(load.ConfigFile(o.Path)):
+	case fspath.Resolve(u.path) == fspath.Resolve(settingsfile.PathIn(o.Path)):
 		return usagef("--stdin-filename %s is the settings file of the source tree, which is read from the disk: save the file", u.path)
 	case o.Bootstrap != "" && load.Contains(o.Bootstrap, nil, u.path):
 		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file, or give only one of them", u.path, o.Bootstrap)

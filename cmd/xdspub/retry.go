@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"xdspub/cmd/settings"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 	"xdspub/watch"
 	"xdspub/watch/control"
 )
@@ -58,7 +58,7 @@ func shared() []settings.Row {
 // withFileName returns the settings with the name of the settings file that is read, given or not.
 func withFileName(v *call) *settings.Settings {
 	of := *v.Settings
-	of.Config.Value = cmp.Or(of.Config.Value, load.ConfigFile(v.Args().First()))
+	of.Config.Value = cmp.Or(of.Config.Value, settingsfile.PathIn(v.Args().First()))
 	return &of
 }
 

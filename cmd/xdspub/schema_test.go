@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"xdspub/cmd/settings"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // compiled returns the schema of settings files, as a library reads it.
@@ -58,7 +58,7 @@ func bySchema(s *jsonschema.Schema, text string) error {
 func byReader(t *testing.T, text string) string {
 	t.Helper()
 	src := t.TempDir()
-	config := load.ConfigFile(src)
+	config := settingsfile.PathIn(src)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 	for _, value := range values { // all of those for which there are many
-		for _, name := range []string{"rules", "overrides", load.WhenSetting, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
+		for _, name := range []string{"rules", "overrides", settingsfile.When, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
 			try(name + ": " + value)
 		}
 	}

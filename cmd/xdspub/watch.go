@@ -15,7 +15,7 @@ import (
 	"xdspub/cmd/settings"
 	"xdspub/event"
 	"xdspub/render/trim"
-	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 	"xdspub/watch"
 	"xdspub/watch/control"
 	"xdspub/watch/notify"
@@ -101,7 +101,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 			QuietPeriod: v.QuietPeriod.Value, Rescan: v.Rescan.Value, Poll: v.Poll.Value,
 		},
 		Log:         log,
-		Settings:    cmp.Or(v.Config.Value, load.ConfigFile(source)),
+		Settings:    cmp.Or(v.Config.Value, settingsfile.PathIn(source)),
 		Reload:      live.reload,
 		Hangup:      hangup,
 		Conflict:    live.differs,

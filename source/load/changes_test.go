@@ -17,6 +17,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/safefile"
+	"xdspub/source/settingsfile"
 	"xdspub/xds"
 )
 
@@ -258,7 +259,7 @@ func (g garden) some(want func(fs.FileMode) bool) string {
 
 func (g garden) text(path string) string {
 	name := fmt.Sprint("name", g.random.IntN(6))
-	if filepath.Base(path) == configName {
+	if filepath.Base(path) == settingsfile.FileName {
 		return []string{"", "when: {env: prod}", "when: {env: [prod, test]}", "# moved\nwhen: {env: prod}", "when: {region: {not: eu}}", "when: {env: 1}", "eds: inline",
 			"when: [{files: 1.yaml, params: {canary: exists}}]", "when: [{files: '[0-3].*', params: {canary: absent}}, {files: a, params: {env: prod}}]"}[g.random.IntN(9)]
 	}
@@ -390,7 +391,7 @@ func (g garden) change() (what string, paths []string) {
 		must(g.t, os.RemoveAll(path))
 		return "remove folder " + path, []string{path}
 	case 10, 11, 12: // what a link leads to, or a file that goes into resources
-		path := filepath.Join(g.root, ".store", []string{"1.yaml", "2.yaml", "key", configName}[g.random.IntN(4)])
+		path := filepath.Join(g.root, ".store", []string{"1.yaml", "2.yaml", "key", settingsfile.FileName}[g.random.IntN(4)])
 		if g.random.IntN(3) > 0 {
 			path = filepath.Join(g.root, []string{".key", ".key", "a/.key"}[g.random.IntN(3)])
 		}

@@ -2,12 +2,13 @@ package load
 
 import (
 	"xdspub/diag"
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 )
 
 // Codes are the codes of the findings about a source tree, sorted by name.
 var Codes = []diag.Code{
-	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, syntax.CodeInvalidUTF8, syntax.CodeInvalidValue, codeMissingFile,
+	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, syntax.CodeInvalidUTF8, syntax.CodeInvalidValue, settingsfile.CodeInvalidWhen, codeMissingFile,
 	codeNoResponse, codeOutside, codeReadOtherwise, codeResourceWrapper, syntax.CodeTooLarge, syntax.CodeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/source/load"
+	"xdspub/source/settingsfile"
 )
 
 // brief is findings as one line each, without folders.
@@ -23,19 +24,19 @@ func brief(list diag.List) string {
 }
 
 // written is a value with the places of keys.
-func written(v load.SettingValue) string {
+func written(v settingsfile.Value) string {
 	var parts []string
 	for _, p := range v.Parts {
 		text := written(p)
-		if v.Kind == load.SettingMapping {
+		if v.Kind == settingsfile.Mapping {
 			text = fmt.Sprintf("%s@%d:%d=%s", p.Key, p.Position.Line, p.Position.Column, text)
 		}
 		parts = append(parts, text)
 	}
 	switch v.Kind {
-	case load.SettingList:
+	case settingsfile.List:
 		return strings.Join(parts, ",")
-	case load.SettingMapping:
+	case settingsfile.Mapping:
 		return "{" + strings.Join(parts, " ") + "}"
 	}
 	return v.Text
@@ -64,7 +65,7 @@ func TestConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, "xdspub.yaml", c.content)
-			settings, findings, err := load.Config(load.ConfigFile(dir))
+			settings, findings, err := load.Config(settingsfile.PathIn(dir))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestConfig(t *testing.T) {
 			for _, s := range settings {
 				p := s.Position
 				p.File = ""
-				got = append(got, s.Key+"="+written(s.SettingValue)+" "+strings.TrimPrefix(p.String(), ":"))
+				got = append(got, s.Key+"="+written(s.Value)+" "+strings.TrimPrefix(p.String(), ":"))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)

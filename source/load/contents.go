@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/source/settingsfile"
 	"xdspub/xds"
 )
 
@@ -20,10 +21,10 @@ type contents struct {
 	ignoring []*file // with an IgnoreComment
 	cut      bool    // there are more files, which were left out for their many errors
 	inlined  map[string]users
-	settings []*file   // the settings files
-	whens    *whens    // by them; nil for a tree that was not read yet
-	wrong    diag.List // in several files together
-	result   *Result   // nil for a tree that was not read yet
+	settings []*file             // the settings files
+	whens    *settingsfile.Whens // by them; nil for a tree that was not read yet
+	wrong    diag.List           // in several files together
+	result   *Result             // nil for a tree that was not read yet
 }
 
 // users are the files that name a file which goes into their resources. It is in a map by
@@ -100,7 +101,7 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	c.ignoring = spliced(c.ignoring, edits, func(f *file) bool { return len(f.ignores) > 0 })
 	c.settings = spliced(c.settings, edits, func(f *file) bool { return f.source.isSettings })
 	if slices.ContainsFunc(edits, func(e edit) bool { return e.old.count() != e.new.count() || e.ofSettings() }) {
-		c.wrong = c.whens.findings(treeFiles(c.files))
+		c.wrong = c.whens.Findings(treeFiles(c.files))
 	}
 	if cut { // what a pattern matches may be among what was left out
 		c.wrong = nil
@@ -111,7 +112,7 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 		r.Partial = r.Partial || f.partial
 		r.ClientsUnknown = r.ClientsUnknown || f.clientsUnknown
 	}
-	r.ClientsUnknown = r.ClientsUnknown || c.whens.isUnknown()
+	r.ClientsUnknown = r.ClientsUnknown || c.whens.IsUnknown()
 	named := false
 	for _, e := range edits {
 		for _, f := range []*file{e.old, e.new} {

@@ -6,6 +6,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"xdspub/diag"
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 	"xdspub/xds"
 )
@@ -28,7 +29,7 @@ type file struct {
 	ignores   []IgnoreComment
 	// when is what a settings file says about the files around it, and clientsUnknown tells that it could
 	// not be read.
-	when           *Folder
+	when           *settingsfile.Folder
 	clientsUnknown bool
 	// joined counts the bytes of Constraints that are those of a resource and of its folder.
 	joined int

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"xdspub/internal/safefile"
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 )
 
@@ -26,14 +27,14 @@ type entry struct {
 	beyond                bool // a link leads to it, or to a folder that it is in
 	single                bool // somebody named it by itself
 	// clients are those that the file is for; nil for any, and before the settings files are read.
-	clients *clients
+	clients *settingsfile.Clients
 }
 
 // same reports whether an entry is that of the same file, for the same clients.
 func (e entry) same(other entry) bool {
 	mine, its := e.clients, other.clients
 	e.clients, other.clients = nil, nil
-	return e == other && mine.equal(its)
+	return e == other && mine.Equal(its)
 }
 
 // noFormat says that a file that was asked for can't be read, as it has another suffix or is a

@@ -24,6 +24,7 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
 	"xdspub/internal/safefile"
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
 )
@@ -100,13 +101,13 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 		}
 		l.unused = l.unusedIn(root, found, in)
 	}
-	settings, others := apart(found)
-	files, err := l.readAll(ctx, t, settings)
+	own, others := apart(found)
+	files, err := l.readAll(ctx, t, own)
 	if err != nil {
 		return nil, err
 	}
-	w := newWhens(t.root, foldersOf(files))
-	if len(files) == len(settings) {
+	w := settingsfile.NewWhens(t.root, foldersOf(files))
+	if len(files) == len(own) {
 		of, err := l.readFor(ctx, t, others, w)
 		if err != nil {
 			return nil, err
@@ -167,9 +168,9 @@ func together(settings, others []*file) []*file {
 }
 
 // readFor reads files for the clients that the settings files say.
-func (l *Loader) readFor(ctx context.Context, t *tree, found []entry, w *whens) ([]*file, error) {
+func (l *Loader) readFor(ctx context.Context, t *tree, found []entry, w *settingsfile.Whens) ([]*file, error) {
 	for i := range found {
-		found[i].clients = w.clients(found[i].path)
+		found[i].clients = w.Clients(found[i].path)
 	}
 	return l.readAll(ctx, t, found)
 }

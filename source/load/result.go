@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"xdspub/diag"
+	"xdspub/source/settingsfile"
 	"xdspub/xds"
 )
 
@@ -113,12 +114,12 @@ func (list treeFiles) Below(beginning string) iter.Seq[string] {
 }
 
 // foldersOf returns what the settings files among files say.
-func foldersOf(files []*file) (folders []*Folder) {
+func foldersOf(files []*file) (folders []*settingsfile.Folder) {
 	for _, f := range files {
 		if f.when != nil {
 			folders = append(folders, f.when)
 		} else {
-			folders = append(folders, &Folder{Text: &f.source.Text})
+			folders = append(folders, &settingsfile.Folder{Text: &f.source.Text})
 		}
 	}
 	return folders

@@ -7,6 +7,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/safefile"
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 )
 
@@ -14,27 +15,27 @@ import (
 const maxConfig = 1 << 20
 
 // Config reads a settings file: a mapping of names to values. It returns the settings in the order
-// in which they stand, WhenSetting without its value, and findings about what is wrong in the file. An error means that the file
+// in which they stand, When without its value, and findings about what is wrong in the file. An error means that the file
 // can't be read.
-func Config(path string) ([]Setting, diag.List, error) {
+func Config(path string) ([]settingsfile.Setting, diag.List, error) {
 	data, err := safefile.Read(path, maxConfig)
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, list := settingsIn(&newSource(path, syntax.YAML, data).Text)
+	settings, list := settingsfile.Read(&newSource(path, syntax.YAML, data).Text)
 	return settings, list, nil
 }
 
-// OnlyWhen reports whether a path is that of a settings file that holds nothing but WhenSetting, as those of
+// OnlyWhen reports whether a path is that of a settings file that holds nothing but settingsfile.When, as those of
 // folders below the root of a tree do.
 func OnlyWhen(path string) bool {
-	settings, list, err := Config(path)
-	return err == nil && len(list) == 0 && len(settings) == 1 && settings[0].Key == WhenSetting
+	read, list, err := Config(path)
+	return err == nil && len(list) == 0 && len(read) == 1 && read[0].Key == settingsfile.When
 }
 
 // TreeConfig returns Config for the file at the root of a source tree, without following links
 // out of the tree. A tree that is one file has no settings.
-func TreeConfig(root string) ([]Setting, diag.List, error) {
+func TreeConfig(root string) ([]settingsfile.Setting, diag.List, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		return nil, nil, err
 	}
@@ -43,13 +44,13 @@ func TreeConfig(root string) ([]Setting, diag.List, error) {
 		return nil, nil, err
 	}
 	defer t.close()
-	read, err := t.read(ConfigFile(root), maxConfig)
+	read, err := t.read(settingsfile.PathIn(root), maxConfig)
 	if _, outside := errors.AsType[*OutsideError](err); outside {
-		err = fmt.Errorf("read %s: %w: name it by --config where you trust it", ConfigFile(root), err)
+		err = fmt.Errorf("read %s: %w: name it by --config where you trust it", settingsfile.PathIn(root), err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, list := settingsIn(&newSource(ConfigFile(root), syntax.YAML, read.data).Text)
+	settings, list := settingsfile.Read(&newSource(settingsfile.PathIn(root), syntax.YAML, read.data).Text)
 	return settings, list, nil
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"path/filepath"
 
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 )
 
@@ -15,4 +16,4 @@ func HoldsResources(path string) bool {
 }
 
 // isSettings reports whether a file that was found in a source tree is the settings file of a folder.
-func isSettings(path string) bool { return filepath.Base(path) == configName }
+func isSettings(path string) bool { return filepath.Base(path) == settingsfile.FileName }

@@ -48,7 +48,7 @@ func (o origin) Range(path xds.Path) diag.Range {
 // Constraints implements xds.Origin.
 func (o origin) Constraints(own bool) diag.Range {
 	if c := o.source.clients; !own && c != nil {
-		return c.at
+		return c.At
 	}
 	wrapper := steps(o.base)
 	wrapper = wrapper[:max(0, len(wrapper)-1)]

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
@@ -30,7 +31,7 @@ type source struct {
 	// isSettings says that it is the settings file of a folder.
 	isSettings bool
 	// clients are those that the file is for, by the settings files around it; nil for any.
-	clients  *clients
+	clients  *settingsfile.Clients
 	urlNames atomic.Pointer[bool]
 }
 
@@ -139,7 +140,7 @@ func (s *source) decode(t *tree) *file {
 	}
 	if s.isSettings {
 		var ok bool
-		f.when, ok = folderIn(&s.Text, t.isRoot(s.Name), d.report)
+		f.when, ok = settingsfile.ReadFolder(&s.Text, t.isRoot(s.Name), d.report)
 		f.clientsUnknown = !ok
 		if f.when != nil {
 			f.ignores = s.ignoreComments(nil)

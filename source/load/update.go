@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"xdspub/internal/fspath"
+	"xdspub/source/settingsfile"
 )
 
 // Update returns what Load does, where the paths are known that changed since the last call. They
@@ -68,10 +69,10 @@ func (l *Loader) update(ctx context.Context, t *tree, changed []string) (next co
 // updater looks at what changed in a tree.
 type updater struct {
 	finder
-	base  string           // the root, absolute
-	seen  []string         // folders that were gone through
-	again map[string]*file // what was known of files that may be gone or changed, by path
-	whens *whens           // by the settings files that are there now
+	base  string              // the root, absolute
+	seen  []string            // folders that were gone through
+	again map[string]*file    // what was known of files that may be gone or changed, by path
+	whens *settingsfile.Whens // by the settings files that are there now
 	// paths are those of the folders before, sorted; nil as long as none of them has changed.
 	paths []string
 	// changed are the paths that changed, and wide those of them that may be folders.
@@ -194,16 +195,16 @@ func (u *updater) leaveOut(f *file) {
 
 // lookAround takes up the settings files that were read, and returns the files that were known to be for
 // other clients.
-func (u *updater) lookAround(settings []*file) (others []entry) {
+func (u *updater) lookAround(own []*file) (others []entry) {
 	known := u.l.known
 	u.whens = known.whens
 	same := slices.DeleteFunc(slices.Clone(known.settings), func(f *file) bool { return u.again[f.source.Name] != nil })
-	if len(settings) == 0 && len(same) == len(known.settings) {
+	if len(own) == 0 && len(same) == len(known.settings) {
 		return nil
 	}
-	u.whens = newWhens(u.tree.root, foldersOf(together(settings, same)))
+	u.whens = settingsfile.NewWhens(u.tree.root, foldersOf(together(own, same)))
 	for _, f := range known.files {
-		if u.again[f.source.Name] == nil && !f.source.isSettings && !u.whens.clients(f.source.Name).equal(f.found.clients) {
+		if u.again[f.source.Name] == nil && !f.source.isSettings && !u.whens.Clients(f.source.Name).Equal(f.found.clients) {
 			u.again[f.source.Name] = f
 			u.leaveOut(f)
 			others = append(others, f.found)
@@ -234,7 +235,7 @@ func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	others = append(others, u.lookAround(files)...)
 	slices.SortFunc(others, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	of, err := u.l.readFor(ctx, u.tree, others, u.whens)
-	if err != nil || len(of) < len(others) || u.whens.full() {
+	if err != nil || len(of) < len(others) || u.whens.IsFull() {
 		return nil, false
 	}
 	files = together(files, of)

@@ -1,4 +1,4 @@
-package load
+package settingsfile
 
 import (
 	"bytes"
@@ -11,36 +11,36 @@ import (
 	"xdspub/source/syntax"
 )
 
-// SettingKind says of what form a SettingValue is.
-type SettingKind uint8
+// Kind says of what form a Value is.
+type Kind uint8
 
-// The forms of a SettingValue.
+// The forms of a Value.
 const (
-	SettingText    SettingKind = iota // Text: a text, a number or a boolean
-	SettingList                       // Parts are the elements
-	SettingMapping                    // Parts are the values behind the keys, in the order of the file
+	Text    Kind = iota // Text: a text, a number or a boolean
+	List                // Parts are the elements
+	Mapping             // Parts are the values behind the keys, in the order of the file
 )
 
-// SettingValue is what stands behind a key of a settings file, or in a list.
-type SettingValue struct {
-	Kind  SettingKind
+// Value is what stands behind a key of a settings file, or in a list.
+type Value struct {
+	Kind  Kind
 	Key   string // in a mapping; empty in a list
 	Text  string
-	Parts []SettingValue
+	Parts []Value
 	// Position is that of the key, where there is one.
 	Position diag.Position
 }
 
 // Texts returns the text, or those of a list. It is not ok where there is anything else.
-func (v SettingValue) Texts() (texts []string, ok bool) {
+func (v Value) Texts() (texts []string, ok bool) {
 	switch v.Kind {
-	case SettingText:
+	case Text:
 		return []string{v.Text}, true
-	case SettingMapping:
+	case Mapping:
 		return nil, false
 	}
 	for _, p := range v.Parts {
-		if p.Kind != SettingText {
+		if p.Kind != Text {
 			return nil, false
 		}
 		texts = append(texts, p.Text)
@@ -51,17 +51,17 @@ func (v SettingValue) Texts() (texts []string, ok bool) {
 // maxSettingDepth is how deep values of a settings file are nested: what settings have, and more.
 const maxSettingDepth = 8
 
-// ErrSettingForm says what the value of a setting is mostly.
-var ErrSettingForm = errors.New("a setting has a text, a number or a boolean, or a list of these")
+// ErrForm says what the value of a setting is mostly.
+var ErrForm = errors.New("a setting has a text, a number or a boolean, or a list of these")
 
 // settingValue reads the value at a path. With an error it returns the part of it that is wrong.
-func settingValue(doc *syntax.Document, raw json.RawMessage, path []string) (v SettingValue, err error) {
+func settingValue(doc *syntax.Document, raw json.RawMessage, path []string) (v Value, err error) {
 	v.Position = doc.RangeOf(path, false).Position
 	if len(path) > maxSettingDepth {
-		return v, ErrSettingForm
+		return v, ErrForm
 	}
 	if members, ok := syntax.ObjectOf(raw); ok && members != nil && !syntax.IsNullText(raw) {
-		v.Kind = SettingMapping
+		v.Kind = Mapping
 		for name, part := range members {
 			p, err := settingValue(doc, part, append(slices.Clip(path), name))
 			if err != nil {
@@ -70,11 +70,11 @@ func settingValue(doc *syntax.Document, raw json.RawMessage, path []string) (v S
 			p.Key, p.Position = name, doc.RangeOf(append(slices.Clip(path), name), true).Position
 			v.Parts = append(v.Parts, p)
 		}
-		slices.SortFunc(v.Parts, func(a, b SettingValue) int { return a.Position.Compare(b.Position) })
+		slices.SortFunc(v.Parts, func(a, b Value) int { return a.Position.Compare(b.Position) })
 		return v, nil
 	}
 	if items, ok := syntax.ListOf(raw); ok && !syntax.IsNullText(raw) {
-		v.Kind = SettingList
+		v.Kind = List
 		for i, item := range items {
 			p, err := settingValue(doc, item, append(slices.Clip(path), fmt.Sprint(i)))
 			if err != nil {
@@ -99,5 +99,5 @@ func settingText(raw json.RawMessage) (string, error) {
 	case string, bool, json.Number:
 		return fmt.Sprint(v), nil
 	}
-	return "", ErrSettingForm
+	return "", ErrForm
 }

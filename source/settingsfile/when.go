@@ -1,4 +1,4 @@
-package load
+package settingsfile
 
 import (
 	"encoding/json"
@@ -15,9 +15,9 @@ import (
 	"xdspub/xds/params"
 )
 
-// WhenSetting is the key of a settings file that says which clients the files around it are for. It
+// When is the key of a settings file that says which clients the files around it are for. It
 // is the only one that counts in the settings file of a folder below the root.
-const WhenSetting = "when"
+const When = "when"
 
 // whenRule says which clients some files are for.
 type whenRule struct {
@@ -47,9 +47,9 @@ type Folder struct {
 	rules []whenRule
 }
 
-// folderIn reads what the text of a settings file says about the files around it. What else the settings file at the root
+// ReadFolder reads what the text of a settings file says about the files around it. What else the settings file at the root
 // of a tree says is for others. It is not ok if the file has a mistake, and returns nil if nothing of the file can be read.
-func folderIn(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f *Folder, ok bool) {
+func ReadFolder(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f *Folder, ok bool) {
 	doc, members, ok := settingsDocument(s, report)
 	if !ok {
 		return nil, false
@@ -57,15 +57,15 @@ func folderIn(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f *
 	f = &Folder{Text: s}
 	w := whenReader{report: report, doc: doc}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if at := []string{name}; name != WhenSetting && !isRoot {
-			w.unknown(at, fmt.Sprintf("%s, and here is %s", onlyWhen, written(doc, at, true, name)), whenInRoot, WhenSetting)
+		if at := []string{name}; name != When && !isRoot {
+			w.unknown(at, fmt.Sprintf("%s, and here is %s", onlyWhen, written(doc, at, true, name)), whenInRoot, When)
 		}
 	}
-	if raw, ok := members[WhenSetting]; ok {
+	if raw, ok := members[When]; ok {
 		f.rules = w.rules(raw)
 	} else if !isRoot && !w.wrong { // it may be half written, and its files are not for everybody
 		w.wrong = true
-		report(s.Finding(codeInvalidWhen, s.Point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
+		report(s.Finding(CodeInvalidWhen, s.Point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
 	}
 	return f, !w.wrong
 }
@@ -92,7 +92,7 @@ func (w *whenReader) fail(tokens []string, key bool, message, help string) {
 
 func (w *whenReader) correct(tokens []string, key bool, message, help string, c diag.Correction) {
 	w.wrong = true
-	f := w.doc.Finding(codeInvalidWhen, w.doc.RangeOf(tokens, key), message, help)
+	f := w.doc.Finding(CodeInvalidWhen, w.doc.RangeOf(tokens, key), message, help)
 	w.doc.Fix(&f, tokens, key, c)
 	w.report(f)
 }
@@ -108,7 +108,7 @@ func (w *whenReader) unknown(at []string, message, help string, names ...string)
 
 // rules reads both forms: the constraints of all files, or a list of those of some.
 func (w *whenReader) rules(raw json.RawMessage) (rules []whenRule) {
-	at := []string{WhenSetting}
+	at := []string{When}
 	switch jsontext.Value(raw).Kind() {
 	case '{':
 		if c, ok := w.constraints(at, raw); ok {
@@ -310,7 +310,8 @@ func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c param
 	return c, false
 }
 
-var codeInvalidWhen = diag.Code{Name: "invalid-when", Doc: `The xdspub.yaml of a folder has a when that means no clients, or another key.
+// CodeInvalidWhen is the code of findings about clients.
+var CodeInvalidWhen = diag.Code{Name: "invalid-when", Doc: `The xdspub.yaml of a folder has a when that means no clients, or another key.
 
 when has keys of dynamic parameters; a value is a text, a list of texts, exists, absent, or {not: …} of
 these. Numbers and booleans need quotes, and each pattern of files matches a resource file. An

@@ -1,4 +1,4 @@
-package load
+package settingsfile
 
 import (
 	"fmt"
@@ -13,28 +13,28 @@ import (
 	"xdspub/xds/params"
 )
 
-// clients are those that a file is for, by the settings files around it. Files share them; they don't
+// Clients are those that a file is for, by the settings files around it. Files share them; they don't
 // change.
-type clients struct {
+type Clients struct {
 	params.Constraints
-	// at is where the innermost of the settings files says it.
-	at diag.Range
+	// At is where the innermost of the settings files says it.
+	At diag.Range
 }
 
-// equal reports whether two files are for the same clients, and it is said at the same place.
-func (c *clients) equal(other *clients) bool {
+// Equal reports whether two files are for the same clients, and it is said at the same place.
+func (c *Clients) Equal(other *Clients) bool {
 	if c == nil || other == nil || c == other {
 		return c == other
 	}
-	return c.at == other.at && c.Constraints.Equal(other.Constraints)
+	return c.At == other.At && c.Constraints.Equal(other.Constraints)
 }
 
 // and returns those of whom a rule is as well. c may be nil, for any client.
-func (c *clients) and(r whenRule) *clients {
+func (c *Clients) and(r whenRule) *Clients {
 	if c == nil {
-		return &clients{r.Constraints, r.at}
+		return &Clients{r.Constraints, r.at}
 	}
-	return &clients{params.And(c.Constraints, r.Constraints), r.at}
+	return &Clients{params.And(c.Constraints, r.Constraints), r.at}
 }
 
 // What the settings files of a tree may say together. A folder joins what those around it say, so that a
@@ -44,8 +44,8 @@ const (
 	maxWhenText     = 64 << 20 // bytes of the constraints of all folders
 )
 
-// whens are what the settings files of a tree say about the files around them.
-type whens struct {
+// Whens are what the settings files of a tree say about the files around them.
+type Whens struct {
 	root string
 	of   map[string]*Folder     // the settings files with rules, by folder
 	in   map[string]*folderWhen // what is said about the files of a folder, as far as somebody asked
@@ -59,9 +59,9 @@ type whens struct {
 
 // folderWhen is what is said about the files of a folder.
 type folderWhen struct {
-	all  *clients            // nil for any client
+	all  *Clients            // nil for any client
 	some []someWhen          // rules about some files, those of the outermost folder first
-	made map[string]*clients // all, and some of some, by the numbers of these
+	made map[string]*Clients // all, and some of some, by the numbers of these
 }
 
 // someWhen is a whenRule about some files below a folder.
@@ -70,9 +70,9 @@ type someWhen struct {
 	whenRule
 }
 
-// newWhens returns what the settings files of a tree say, which stand in the order of their paths.
-func newWhens(root string, settings []*Folder) *whens {
-	w := &whens{root: filepath.Clean(root), of: make(map[string]*Folder), in: make(map[string]*folderWhen), matched: make(map[diag.Position]string)}
+// NewWhens returns what the settings files of a tree say, which stand in the order of their paths.
+func NewWhens(root string, settings []*Folder) *Whens {
+	w := &Whens{root: filepath.Clean(root), of: make(map[string]*Folder), in: make(map[string]*folderWhen), matched: make(map[diag.Position]string)}
 	for _, f := range settings {
 		if len(f.rules) > 0 {
 			w.of[filepath.Dir(f.Text.Name)] = f
@@ -84,14 +84,14 @@ func newWhens(root string, settings []*Folder) *whens {
 	return w
 }
 
-// full reports whether there are so many constraints that some were left out.
-func (w *whens) full() bool { return w.text > maxWhenText }
+// IsFull reports whether there are so many constraints that some were left out.
+func (w *Whens) IsFull() bool { return w.text > maxWhenText }
 
-// isUnknown reports whether nobody knows the clients of some files.
-func (w *whens) isUnknown() bool { return w != nil && (len(w.wrong) > 0 || w.full()) }
+// IsUnknown reports whether nobody knows the clients of some files.
+func (w *Whens) IsUnknown() bool { return w != nil && (len(w.wrong) > 0 || w.IsFull()) }
 
-// clients returns those of the file at a path; nil for any.
-func (w *whens) clients(path string) *clients {
+// Clients returns those of the file at a path; nil for any.
+func (w *Whens) Clients(path string) *Clients {
 	if len(w.of) == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (w *whens) clients(path string) *clients {
 	if made := in.made[numbers]; made != nil || len(rules) == 0 {
 		return made
 	}
-	if w.full() {
+	if w.IsFull() {
 		return in.all
 	}
 	for _, r := range rules {
@@ -124,7 +124,7 @@ func (s *someWhen) covers(path string) bool {
 }
 
 // folder returns what is said about the files of a folder.
-func (w *whens) folder(dir string) *folderWhen {
+func (w *Whens) folder(dir string) *folderWhen {
 	if is := w.in[dir]; is != nil {
 		return is
 	}
@@ -132,7 +132,7 @@ func (w *whens) folder(dir string) *folderWhen {
 	if parent := filepath.Dir(dir); dir != w.root && dir != parent {
 		is = w.folder(parent)
 	}
-	is = &folderWhen{is.all, slices.Clip(is.some), make(map[string]*clients)}
+	is = &folderWhen{is.all, slices.Clip(is.some), make(map[string]*Clients)}
 	if f := w.of[dir]; f != nil {
 		w.add(is, dir, f)
 	}
@@ -142,8 +142,8 @@ func (w *whens) folder(dir string) *folderWhen {
 }
 
 // add adds what a settings file says to what those around it say about the files of its folder.
-func (w *whens) add(is *folderWhen, dir string, f *Folder) {
-	if w.full() {
+func (w *Whens) add(is *folderWhen, dir string, f *Folder) {
+	if w.IsFull() {
 		return
 	}
 	var all []params.Constraints
@@ -167,7 +167,7 @@ func (w *whens) add(is *folderWhen, dir string, f *Folder) {
 		wrong = fmt.Sprintf("there are more than %d patterns of files, with those of the folders around it", maxFilePatterns)
 	}
 	if wrong != "" {
-		w.wrong = append(w.wrong, f.Text.Finding(codeInvalidWhen, f.rules[0].at, wrong, "say less in it, or in the folders around it"))
+		w.wrong = append(w.wrong, f.Text.Finding(CodeInvalidWhen, f.rules[0].at, wrong, "say less in it, or in the folders around it"))
 		return
 	}
 	for _, r := range f.rules {
@@ -180,16 +180,16 @@ func (w *whens) add(is *folderWhen, dir string, f *Folder) {
 	}
 }
 
-// findings says what is wrong in several settings files together, and which of their patterns match none
+// Findings says what is wrong in several settings files together, and which of their patterns match none
 // of the files of the tree, which stand in the order of their paths.
-func (w *whens) findings(files Files) diag.List {
+func (w *Whens) Findings(files Files) diag.List {
 	if w == nil {
 		return nil
 	}
 	list := slices.Clone(w.wrong)
-	if w.full() {
+	if w.IsFull() {
 		list = append(list, diag.Diagnostic{
-			Code: codeInvalidWhen.Name, Position: diag.Position{File: w.root},
+			Code: CodeInvalidWhen.Name, Position: diag.Position{File: w.root},
 			Message: fmt.Sprintf("the constraints of the folders of the source tree have more than %d bytes together", maxWhenText), Help: "say less in xdspub.yaml",
 		})
 	}
@@ -197,7 +197,7 @@ func (w *whens) findings(files Files) diag.List {
 		for _, r := range f.rules {
 			for _, p := range r.files {
 				if !w.matches(p, dir, files) {
-					list = append(list, f.Text.Finding(codeInvalidWhen, p.at, fmt.Sprintf("%q matches no resource file of %s", syntax.Shorten(p.pattern), dir),
+					list = append(list, f.Text.Finding(CodeInvalidWhen, p.at, fmt.Sprintf("%q matches no resource file of %s", syntax.Shorten(p.pattern), dir),
 						"a pattern without a slash is compared with names, one with a slash with paths below the folder of the settings file"))
 				}
 			}
@@ -208,7 +208,7 @@ func (w *whens) findings(files Files) diag.List {
 
 // matches reports whether a pattern matches a resource file below a folder. It remembers one that it does,
 // and looks there first.
-func (w *whens) matches(p filePattern, dir string, files Files) bool {
+func (w *Whens) matches(p filePattern, dir string, files Files) bool {
 	if files.Has(w.matched[p.at.Position]) {
 		return true
 	}

@@ -1,0 +1,46 @@
+package settingsfile
+
+import (
+	"encoding/json"
+
+	"xdspub/diag"
+	"xdspub/source/syntax"
+)
+
+// settingsDocument returns the only document of a settings file, and what it has by name; nil where the
+// file is empty. It is not ok where it can't be read.
+func settingsDocument(s *syntax.Text, report func(...diag.Diagnostic)) (doc *syntax.Document, members map[string]json.RawMessage, ok bool) {
+	docs := s.Documents()
+	switch len(docs) {
+	case 0:
+		if at := directiveIn(s.Data()); at >= 0 {
+			report(s.Finding(syntax.CodeSyntax, s.Point(at), "a line that begins with % is a directive of YAML, and no document follows", ""))
+			return nil, nil, false
+		}
+		return nil, nil, true
+	case 1:
+	default:
+		report(s.Finding(syntax.CodeUnknownDocument, docs[1].Point(0), "a settings file has one document, and here a second one begins", ""))
+		return nil, nil, false
+	}
+	doc = docs[0]
+	text, findings := doc.AsYAML().ToJSON()
+	report(findings...)
+	if len(findings) > 0 {
+		return nil, nil, false
+	}
+	if members, ok = syntax.ObjectOf(text); !ok {
+		report(s.Finding(syntax.CodeInvalidValue, s.Point(0), "a settings file has one setting a line, such as eds: inline", ""))
+	}
+	return doc, members, ok
+}
+
+// directiveIn returns where the first line begins that is a directive of YAML; -1 for none.
+func directiveIn(text []byte) int {
+	for at := 0; at < len(text); at += syntax.YAMLLine(text[at:]) {
+		if text[at] == '%' {
+			return at
+		}
+	}
+	return -1
+}

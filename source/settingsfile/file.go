@@ -1,0 +1,69 @@
+// Package settingsfile reads xdspub.yaml: the settings of the program in the file at the root of a source tree, and the clients
+// that the files of a folder are for.
+package settingsfile
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/source/syntax"
+)
+
+// Setting is one entry of a settings file. Its Key is the name of a flag, or of a setting that has
+// none.
+type Setting struct {
+	Value
+	// ValueAt is where the value stands.
+	ValueAt diag.Position
+}
+
+// Places returns where each of the values of a list stands, or the only one; nil where there is none.
+func (s Setting) Places() (places []diag.Position) {
+	if s.Kind != List && s.Key != "" {
+		return []diag.Position{s.ValueAt}
+	}
+	for _, item := range s.Parts {
+		places = append(places, item.Position)
+	}
+	return places
+}
+
+// PathIn returns the path of the settings file of a source tree, xdspub.yaml.
+func PathIn(root string) string { return filepath.Join(root, FileName) }
+
+// Read returns the settings in the text of a settings file, and what is wrong in it.
+func Read(s *syntax.Text) ([]Setting, diag.List) {
+	findings := diag.NewBounded(syntax.MaxFindings)
+	list := func() diag.List { return findings.List(diag.Position{File: s.Name}, "in this file") }
+	if f, is := s.NotUTF8(); is {
+		findings.Add(f)
+		return nil, list()
+	}
+	doc, members, ok := settingsDocument(s, findings.Add)
+	if !ok {
+		return nil, list()
+	}
+	var settings []Setting
+	for name, raw := range members {
+		if name == When { // a Loader reads it
+			at := doc.RangeOf([]string{name}, true).Position
+			settings = append(settings, Setting{Value{Key: name, Position: at}, at})
+			continue
+		}
+		v, err := settingValue(doc, raw, []string{name})
+		if err != nil {
+			findings.Add(s.Finding(syntax.CodeInvalidValue, diag.Range{Position: v.Position}, fmt.Sprintf("%s: %v", name, err), ""))
+			continue
+		}
+		at := v.Position
+		v.Key, v.Position = name, doc.RangeOf([]string{name}, true).Position
+		settings = append(settings, Setting{v, at})
+	}
+	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
+	return settings, list().Sort()
+}
+
+// FileName is the project's own file, at the root of a tree and in its folders.
+const FileName = "xdspub.yaml"
