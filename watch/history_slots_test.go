@@ -18,7 +18,7 @@ var slots = func() (list []slot) {
 		kind string
 		n    int
 	}{
-		{"cluster", 6}, {"endpoints", 6}, {"forward", 2}, {"routes", 3}, {"dynamic", 2}, {"host", 2}, {"scope", 2},
+		{"cluster", 6}, {"endpoints", 6}, {"endpoint", 4}, {"forward", 2}, {"routes", 3}, {"dynamic", 2}, {"host", 2}, {"scope", 2},
 		{"listener", 4}, {"filter", 2}, {"ca", 2}, {"token", 1}, {"layer", 2}, {"cluster variant", 4}, {"routes variant", 2},
 	} {
 		for n := range k.n {
@@ -40,8 +40,15 @@ func (s slot) text(content int) (text string, needs []slot) {
 	case "cluster":
 		return s.cluster(content)
 	case "endpoints":
-		return typed("config.endpoint.v3.ClusterLoadAssignment", fmt.Sprintf("cluster_name: c%d%s", s.n, pick(content,
+		if content%4 == 3 { // its endpoints come by LEDS
+			return typed("config.endpoint.v3.ClusterLoadAssignment", fmt.Sprintf("cluster_name: c%d, endpoints: [{leds_cluster_locality_config: {leds_collection_name: %s/*, leds_config: {ads: {}}}}]",
+				s.n, endpointGroup(s.n%2))), []slot{{"endpoint", s.n%2*2 + content/4%2}}
+		}
+		return typed("config.endpoint.v3.ClusterLoadAssignment", fmt.Sprintf("cluster_name: c%d%s", s.n, pick(content/4,
 			"", ", policy: {overprovisioning_factor: 150}", ", endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 9}}}}]}]"))), nil
+	case "endpoint":
+		return typed("service.discovery.v3.Resource", fmt.Sprintf("name: %s/e%d, resource: %s", endpointGroup(s.n/2), s.n%2,
+			typed("config.endpoint.v3.LbEndpoint", fmt.Sprintf("endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}", 10+content%3)))), nil
 	case "forward": // both share one DNS cache, which has to be the same in them
 		return typed("config.cluster.v3.Cluster", fmt.Sprintf("name: f%d, connect_timeout: %ds, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: forward, typed_config: %s}", s.n, 1+content%2,
 			typed("extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig", dnsCache(content/2)))), nil
@@ -153,6 +160,11 @@ func (s slot) listener(content int) (text string, needs []slot) {
 	// The ports are those of the other listeners, too: they move, and change places.
 	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}%s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": %s, stat_prefix: in, %s, http_filters: [%s%s{name: router, typed_config: %s}]}}]}]}`,
 		s.n, 10000+(2*s.n+content/15)%8, pick(content, "", ", reuse_port: false"), hcm, from, limits, inner, typed("extensions.filters.http.router.v3.Router", "")), needs
+}
+
+// endpointGroup returns the name of a collection of endpoints, without the /* at its end.
+func endpointGroup(n int) string {
+	return fmt.Sprintf("xdstp://a/envoy.config.endpoint.v3.LbEndpoint/g%d", n)
 }
 
 // share is a bucket that route configurations share: it has the same settings in all of them.

@@ -81,10 +81,14 @@ func (ds digests) after(c Change) digests {
 // version is the digest of a type as a version_info.
 func (ds digests) version(t *Type) string { return "v" + hex.EncodeToString(ds[t].bytes()[:8]) }
 
-// id is a hash of all of them.
+// id returns a hash of all digests. A type that is newer than the format of ids counts only if it has resources: ids of
+// other Snapshots stay as they were.
 func (ds digests) id() string {
 	var parts [][]byte
 	for _, t := range Types {
+		if t == LocalityEndpoints && ds[t] == (digest{}) {
+			continue
+		}
 		parts = append(parts, []byte(t.API), ds[t].bytes())
 	}
 	return Version(parts)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -65,14 +66,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return completed(app, args[2:])
 	}
 	warnMisspelt(stderr, app.Commands)
-	args, err := readCommandLine(app, args)
-	if err == nil {
-		err = app.Run(args)
-	}
+	err := runCommand(context.Background(), app, args)
 	if err == nil {
 		return exitOK
 	}
 	return said(err, stderr)
+}
+
+// runCommand reads a command line, and runs its command until ctx ends.
+func runCommand(ctx context.Context, app *cli.App, args []string) error {
+	args, err := readCommandLine(app, args)
+	if err != nil {
+		return err
+	}
+	return app.RunContext(ctx, args)
 }
 
 // said prints an error, unless it was reported, and returns the exit status.

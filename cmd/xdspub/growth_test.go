@@ -108,7 +108,7 @@ func TestNothingGrows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	log, ended := make(logLines, 1000), make(chan error, 1)
 	go func() {
-		ended <- newApp(log, log).RunContext(ctx, []string{"xdspub", "watch", "--out", filepath.Join(memdir.New(t), "out"),
+		ended <- runCommand(ctx, newApp(log, log), []string{"xdspub", "watch", "--out", filepath.Join(memdir.New(t), "out"),
 			"--quiet-period", "1ms", "--step-gap", "0s", "--trim-delay", "0s", "--rescan", "100ms", src})
 	}()
 	log.until(t, "event=published ")

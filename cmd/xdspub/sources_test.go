@@ -56,7 +56,7 @@ func wholes(t *testing.T) map[string]string {
 			src, out := filepath.Join(dir, "src"), filepath.Join(dir, "out")
 			writeGroup(t, src, "a", a)
 			writeGroup(t, src, "b", b)
-			if err := newApp(new(bytes.Buffer), new(bytes.Buffer)).RunContext(t.Context(), []string{"xdspub", "render", "--step-gap", "0s", "--out", out, src}); err != nil {
+			if err := runCommand(t.Context(), newApp(new(bytes.Buffer), new(bytes.Buffer)), []string{"xdspub", "render", "--step-gap", "0s", "--out", out, src}); err != nil {
 				t.Fatal(err)
 			}
 			m, err := publish.ReadManifest(out)
@@ -136,7 +136,7 @@ func (h *half) watched(t *testing.T, want string, do func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- newApp(h.log, h.log).RunContext(ctx, []string{"xdspub", "watch", "--out", filepath.Join(h.dir, "out"),
+		ended <- runCommand(ctx, newApp(h.log, h.log), []string{"xdspub", "watch", "--out", filepath.Join(h.dir, "out"),
 			"--quiet-period", "1ms", "--step-gap", "0s", "--trim-delay", "0s", "--rescan", "20ms", h.src})
 	}()
 	h.until(t, "the first state", func(last string) bool { return last != "" })

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/envoyproxy/go-control-plane/envoy/annotations"
+	annotationsv3 "github.com/envoyproxy/go-control-plane/envoy/annotations"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -135,7 +135,7 @@ func services() map[protoreflect.FullName]bool {
 		if err != nil {
 			continue
 		}
-		of, _ := proto.GetExtension(d.Options(), annotations.E_Resource).(*annotations.ResourceAnnotation)
+		of, _ := proto.GetExtension(d.Options(), annotationsv3.E_Resource).(*annotationsv3.ResourceAnnotation)
 		has[protoreflect.FullName(of.GetType())] = true
 	}
 	return has
