@@ -165,9 +165,13 @@ func TestNamesOfTests(t *testing.T) {
 	}
 	for _, name := range append(pages, inFolders...) {
 		for _, m := range regexp.MustCompile("`([a-z0-9/]+)\\.(Test|Fuzz|Benchmark)(\\w+)`").FindAllStringSubmatch(page(t, strings.TrimPrefix(name, root+"/")), -1) {
-			files, err := filepath.Glob(filepath.Join(root, m[1], "*_test.go"))
-			if err != nil {
-				t.Fatal(err)
+			var files []string
+			for _, below := range []string{"", "*", "*/*"} { // a page names the last folders of a package
+				more, err := filepath.Glob(filepath.Join(root, below, m[1], "*_test.go"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				files = append(files, more...)
 			}
 			found := false
 			for _, file := range files {

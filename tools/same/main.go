@@ -140,7 +140,7 @@ func (in input) play(program, dir string) string {
 		fmt.Fprintf(&seen, "-- %s --\n%s\n", path, text)
 		return err
 	}))
-	return volatile.ReplaceAllString(seen.String(), "TIME")
+	return strings.ReplaceAll(volatile.ReplaceAllString(seen.String(), "TIME"), " (TIME ago)", "")
 }
 
 // volatile matches what differs between two runs of one program: times and durations.
