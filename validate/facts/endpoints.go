@@ -3,10 +3,31 @@ package facts
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"xdspub/envoy/envoyapi"
+	"xdspub/validate"
 	"xdspub/xds"
 )
+
+// Collections are the endpoints of LEDS by their own names and by those of their collections.
+var Collections = validate.NewIndex([]*xds.Type{xds.LocalityEndpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	add(r.Name, r)
+	add(r.Type.Group(r.Name), r)
+})
+
+// EndpointsOf returns the endpoints of a locality: those in its message, or those that the Snapshot has for LEDS.
+func EndpointsOf(v validate.View, l *endpointv3.LocalityLbEndpoints) []*endpointv3.LbEndpoint {
+	leds := l.GetLedsClusterLocalityConfig()
+	if leds == nil || !xds.FromSnapshot(leds.GetLedsConfig()) {
+		return l.GetLbEndpoints()
+	}
+	var all []*endpointv3.LbEndpoint
+	for _, r := range Collections.Lookup(v, leds.GetLedsCollectionName()) {
+		all = append(all, r.Message().(*endpointv3.LbEndpoint))
+	}
+	return all
+}
 
 // EndpointUse is what a cluster makes of the endpoints in an assignment.
 type EndpointUse int

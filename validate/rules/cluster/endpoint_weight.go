@@ -12,6 +12,7 @@ import (
 
 	"xdspub/envoy/envoyapi"
 	"xdspub/validate"
+	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -22,10 +23,11 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 		return
 	}
 	r, path, assignment := assignmentOf(p, n, c)
-	if !mayOverflow(assignment) {
+	if !mayOverflow(p.Snapshot, assignment) {
 		return
 	}
 	add := weights{
+		snapshot:  p.Snapshot,
 		report:    func(f validate.Finding) { f.Resource, f.Warning = r, p.Envoy.ResolvesInDNS(c); p.Report(f) },
 		ofHosts:   make(map[uint32]uint64),
 		ofPlaces:  make(map[uint32]uint64),
@@ -41,11 +43,11 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 
 // mayOverflow reports whether all weights together are too many, at whatever
 // priority, so that it is worth to look closer.
-func mayOverflow(a *endpointv3.ClusterLoadAssignment) bool {
+func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 	var hosts, places uint64
 	for _, l := range a.GetEndpoints() {
 		places += uint64(l.GetLoadBalancingWeight().GetValue())
-		for _, e := range l.GetLbEndpoints() {
+		for _, e := range facts.EndpointsOf(v, l) {
 			hosts += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
 		}
 	}
@@ -54,6 +56,7 @@ func mayOverflow(a *endpointv3.ClusterLoadAssignment) bool {
 
 // weights adds up what stands at each priority.
 type weights struct {
+	snapshot          validate.View
 	report            func(validate.Finding)
 	ofHosts, ofPlaces map[uint32]uint64
 	placed            map[uint32]map[string]uint64 // the last weight of a locality counts
@@ -64,7 +67,7 @@ type weights struct {
 
 func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	at := l.GetPriority()
-	for _, e := range l.GetLbEndpoints() {
+	for _, e := range facts.EndpointsOf(w.snapshot, l) {
 		if w.firstOnly {
 			key := prototext.MarshalOptions{}.Format(e.GetEndpoint().GetAddress())
 			if w.seen[key] {
@@ -76,7 +79,11 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	}
 	if w.ofHosts[at] > math.MaxUint32 && !w.reported[at] {
 		w.reported[at] = true
-		w.report(validate.Finding{Path: path.Field("lb_endpoints"), Message: tooHeavy(w.ofHosts[at]), Help: "write smaller weights; only their proportions count"})
+		field := "lb_endpoints"
+		if l.GetLedsClusterLocalityConfig() != nil {
+			field = "leds_cluster_locality_config"
+		}
+		w.report(validate.Finding{Path: path.Field(field), Message: tooHeavy(w.ofHosts[at]), Help: "write smaller weights; only their proportions count"})
 	}
 	if l.GetLocality() == nil || l.GetLoadBalancingWeight() == nil {
 		return

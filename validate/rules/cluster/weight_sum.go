@@ -24,8 +24,8 @@ than 0"), and the sum must be at most 4294967295.
 
 The same limit holds in a cluster with RING_HASH or MAGLEV, for the endpoints of one
 priority together and for its localities; an endpoint without a weight counts as 1. If such
-a cluster uses DNS, Envoy accepts a larger sum, and hashes wrongly. Other load balancers and
-tcp_proxy have no such limit.`,
+a cluster uses DNS, Envoy accepts a larger sum, and hashes wrongly. If the endpoints come by
+LEDS, a larger sum crashes Envoy. Other load balancers and tcp_proxy have no such limit.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.config.route.v3.WeightedCluster",

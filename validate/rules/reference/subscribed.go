@@ -105,16 +105,10 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 	p.Report(f)
 }
 
-// collections are the endpoints of LEDS by their own names and by those of their collections.
-var collections = validate.NewIndex([]*xds.Type{xds.LocalityEndpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
-	add(r.Name, r)
-	add(r.Type.Group(r.Name), r)
-})
-
 // checkCollection checks that a locality gets endpoints. An empty collection may be one of a service that was
 // scaled to nothing.
 func checkCollection(p *validate.LookupPass, s xds.Subscription) {
-	if s.Name != "" && collections.Lacks(p.Snapshot, s.Name) {
+	if s.Name != "" && facts.Collections.Lacks(p.Snapshot, s.Name) {
 		p.Report(validate.Finding{
 			Check: "endpoint-collection",
 			Path:  s.NamePath, Warning: true,
