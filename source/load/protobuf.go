@@ -209,7 +209,7 @@ func (d *decoder) settle(v value, r *xds.Resource) {
 			r.Edit(func(n *xds.Node) bool { return d.changes(r, n, v.doc.source, files, urls) })
 		}
 	}
-	if urls {
+	if urls || d.tree != nil && r.Type.Name == "" { // only the wrapper has its name
 		r.Respelled()
 	}
 }
