@@ -22,7 +22,8 @@ var xdstpName = &validate.Rule{
 Such a name is a URL: xdstp://AUTHORITY/TYPE/PATH?KEY=VALUE, with the full name of the resource's
 message as its type. Envoy reads it where it asks a server: without a type it rejects the resource
 that has the name ("Resource type missing"), and does not start where a resources_locator of its
-bootstrap has another type ("xdstp:// type does not match"). In files, and for the name of a cluster
+bootstrap has another type ("xdstp:// type does not match"), as it rejects an assignment with a
+leds_collection_name of another type. In files, and for the name of a cluster
 in a route, it compares the text. gRPC clients reject a name that they can't read, or one of another
 type. A name that ends with /* is a collection, which no resource can be.
 
@@ -60,11 +61,11 @@ func checkOwnURL(p *validate.Pass, t *xds.Type) {
 		return
 	}
 	path := xds.Path(t.Name)
-	if strings.HasSuffix(name, "/*") || strings.Contains(name, "/*?") {
+	if xdstp.IsCollection(name) {
 		p.Report(validate.Finding{
 			Check: "collection",
 			Path:  path, Warning: true,
-			Message: fmt.Sprintf("%q is the name of a collection, not of a %s", name, t.Noun),
+			Message: fmt.Sprintf("%q is the name of a collection, not of one %s", name, t.Noun),
 			Help:    "end the path with the resource's own name",
 		})
 		return
@@ -84,10 +85,15 @@ func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected 
 		}
 		p.Report(validate.Finding{Check: "unreadable", Path: at, Warning: !rejected, Message: message, Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:"})
 	case t != nil && url.Type != string(t.Message):
+		rejected = rejected && t == xds.LocalityEndpoints
+		consequence := "gRPC clients reject it"
+		if rejected {
+			consequence = refusal(p)
+		}
 		p.Report(validate.Finding{
 			Check: "other-type",
-			Path:  at, Warning: true,
-			Message: fmt.Sprintf("%q has the type %s, and a %s is named here: gRPC clients reject it", name, url.Type, t.Noun),
+			Path:  at, Warning: !rejected,
+			Message: fmt.Sprintf("%q has the type %s, and one %s is named here: %s", name, url.Type, t.Noun, consequence),
 			Help:    "write the type " + string(t.Message),
 		})
 	}
