@@ -190,10 +190,25 @@ type readingCommand struct {
 }
 
 var readingCommands = map[string]readingCommand{
-	"validate":        {func(*testing.T, *faultyDisk) {}, func(s *faultyDisk) []string { return []string{"validate", s.src} }, 0},
-	"render":          {func(*testing.T, *faultyDisk) {}, (*faultyDisk).render, 0},
-	"render a change": {changed, (*faultyDisk).render, 1},
-	"status":          {func(t *testing.T, s *faultyDisk) { s.publish(t) }, func(s *faultyDisk) []string { return []string{"status", "--out", s.out, s.src} }, 0},
+	"validate":             {func(*testing.T, *faultyDisk) {}, func(s *faultyDisk) []string { return []string{"validate", s.src} }, 0},
+	"render":               {func(*testing.T, *faultyDisk) {}, (*faultyDisk).render, 0},
+	"render a change":      {changed, (*faultyDisk).render, 1},
+	"validate a bootstrap": {writeBootstrap, func(s *faultyDisk) []string { return []string{"validate", s.bootstrap()} }, 0},
+	"status":               {func(t *testing.T, s *faultyDisk) { s.publish(t) }, func(s *faultyDisk) []string { return []string{"status", "--out", s.out, s.src} }, 0},
+}
+
+// bootstrap returns the path of the bootstrap of an Envoy that reads the output directory.
+func (s *faultyDisk) bootstrap() string { return filepath.Join(filepath.Dir(s.src), "envoy.yaml") }
+
+func writeBootstrap(t *testing.T, s *faultyDisk) {
+	s.publish(t)
+	text, stderr, exit := xdspub(t, "bootstrap", "envoy", "--out", s.out, "--node-id", "edge", "--node-cluster", "edge")
+	if exit != 0 {
+		t.Fatal(stderr)
+	}
+	if err := os.WriteFile(s.bootstrap(), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *faultyDisk) render() []string { return []string{"render", "--out", s.out, s.src} }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ func (f *follower) read(to *file) {
 	}
 	name := f.resolve(to.path)
 	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
-	if err != nil {
+	if f.noFailure(name, err); err != nil {
 		f.report(first.Resource, problem{code: codeMissingPath, path: sourcePath(first), message: fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err))})
 		f.incomplete(first.Target)
 		return
@@ -188,7 +187,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 		f.report(r, problem{code: codeUnsupportedFile, path: field, message: fmt.Sprintf("the path %q has no directory: %s", path, r.Refusal()), help: fmt.Sprintf("write ./%s", path)})
 		return false
 	}
-	info, err := os.Stat(f.resolve(path))
+	info, err := f.stat(f.resolve(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("there is no %s: %s", path, r.Refusal()), help: f.rootHelp(path) + "; if xdspub publishes the file, run xdspub render --out DIR first"})
@@ -204,7 +203,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 		return true
 	}
 	field = at.Field("path_config_source").Field("watched_directory").Field("path")
-	switch info, err := os.Stat(f.resolve(watched)); {
+	switch info, err := f.stat(f.resolve(watched)); {
 	case err != nil:
 		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), help: f.rootHelp(watched)})
 	case !info.IsDir():
@@ -239,6 +238,7 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 		}
 		path := f.resolve(m.GetFilename())
 		data, err := load.ReadData(path)
+		f.noFailure(path, err)
 		if f.stubs(n) && errors.Is(err, load.ErrMissing) {
 			return false
 		}
@@ -264,7 +264,7 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set load.Descriptors) bool {
 	path := f.resolve(set.Path)
 	data, err := load.ReadDescriptors(path)
-	if err != nil && !errors.Is(err, load.ErrMissing) {
+	if f.noFailure(path, err); err != nil && !errors.Is(err, load.ErrMissing) {
 		f.report(r, problem{code: codeMissingPath, path: n.Path().Field(set.Field), message: fmt.Sprintf("%s: %v", set.Path, err)})
 	}
 	if f.left -= int64(len(data)); err != nil || f.left < 0 {
@@ -287,7 +287,7 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 		if path == "" || !f.isWatched(r, n) || opensNothing(n) {
 			continue
 		}
-		if _, err := os.Stat(f.resolve(path)); err != nil && !(f.stubs(n) && errors.Is(err, fs.ErrNotExist)) {
+		if _, err := f.stat(f.resolve(path)); err != nil && !(f.stubs(n) && errors.Is(err, fs.ErrNotExist)) {
 			f.report(r, problem{code: codeMissingPath, path: n.Path().Field(string(name)), message: fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), help: f.rootHelp(path)})
 		}
 	}

@@ -94,7 +94,7 @@ func (r *Result) IgnoreComments() (list []load.IgnoreComment) {
 
 // Bootstrap follows the bootstrap in a file. Diagnostics says what is wrong in the bootstrap, and
 // which of the files that it leads to are wrong or can't be read. An error means that the
-// bootstrap itself can't be read, or that ctx has ended.
+// bootstrap itself can't be read, that the disk has failed, or that ctx has ended.
 func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 	return bootstrap(ctx, path, o, load.MaxTotal)
 }
@@ -137,6 +137,9 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 	}
 	f.node(b)
 	f.checkFiles()
+	if f.failure != nil {
+		return nil, f.failure
+	}
 	if f.left < 0 {
 		return nil, fmt.Errorf("follow %s: the bootstrap and the files that Envoy reads by it have more than %d bytes together", path, most)
 	}
@@ -183,6 +186,8 @@ type follower struct {
 	// files: Envoy opens them for who asks.
 	asked  map[string]bool
 	stored []*xds.Resource
+	// failure is the first error of a disk that fails: nothing can be said of the file then.
+	failure error
 	// certificates counts the secrets that Envoy watches certificate files for.
 	certificates int
 }
@@ -282,7 +287,7 @@ func (f *follower) collection(t *xds.Type, at xds.Path, locator string) {
 	if err != nil || u.Scheme != "file" {
 		return
 	}
-	if _, err := os.Stat(f.resolve(u.Path)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.stat(f.resolve(u.Path)); errors.Is(err, fs.ErrNotExist) {
 		r := f.result.Bootstrap
 		f.report(r, problem{code: codeMissingPath, path: at, message: fmt.Sprintf("there is no %s: %s", u.Path, r.Refusal())})
 	}
@@ -296,7 +301,7 @@ func (f *follower) runtimeDirectory(at xds.Path, link string) {
 		f.report(r, problem{code: codeUnsupportedFile, path: at, message: fmt.Sprintf("the path %q has no directory: Envoy does not start", link), help: fmt.Sprintf("write ./%s", link)})
 		return
 	}
-	if _, err := os.Stat(f.resolve(filepath.Dir(link))); err != nil {
+	if _, err := f.stat(f.resolve(filepath.Dir(link))); err != nil {
 		f.report(r, problem{code: codeMissingPath, path: at, message: fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), fspath.Reason(err)), help: f.rootHelp(link)})
 	}
 }
@@ -455,6 +460,20 @@ func (f *follower) ads(s subscriber) {
 		return
 	}
 	f.report(s.Resource, problem{code: codeNoADS, path: s.SourcePath, message: "the config source is ads, but the bootstrap has no ads_config: " + s.Resource.Refusal(), help: "set dynamic_resources.ads_config in the bootstrap, or name a file with path_config_source"})
+}
+
+// stat asks for a file or a folder.
+func (f *follower) stat(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	f.noFailure(path, err)
+	return info, err
+}
+
+// noFailure notes an error that means that the disk has failed.
+func (f *follower) noFailure(path string, err error) {
+	if f.failure == nil {
+		f.failure = load.Failure(path, err)
+	}
 }
 
 // resolve returns a path as this program has to open it.

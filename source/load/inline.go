@@ -57,9 +57,18 @@ func (i *inlined) same(t *tree) bool {
 // fault of the source tree, and passes without a change of it.
 func (f *file) failure() error {
 	for _, i := range f.inlined {
-		if errno, ok := errors.AsType[syscall.Errno](i.err); ok && slices.Contains(failures[:], errno) {
-			return &fs.PathError{Op: "read", Path: i.path, Err: errno}
+		if err := Failure(i.path, i.err); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// Failure returns an error that names a file if err, the error of a read of the file, means that the disk or the system has
+// failed. It returns nil for other errors, which are faults of the configuration that names the file.
+func Failure(path string, err error) error {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(failures[:], errno) {
+		return &fs.PathError{Op: "read", Path: path, Err: errno}
 	}
 	return nil
 }
