@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"maps"
 	"slices"
 
 	"xdspub/xds"
@@ -89,32 +88,43 @@ func (s *subscription) doubt(name string) { s.versions[name] = unsure }
 func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 	if s.names != nil { // else the client is owed all of that, as s.at is nil
 		s.owed.all = s.owed.all || wildcard && !s.wildcard
-		sent := make(map[string]bool)
+		flying := make(map[string]bool) // resources on the way to the client
 		for _, r := range s.inFlight() {
-			maps.Copy(sent, setOf(r.names()))
+			for _, is := range r.changed {
+				flying[is.Name] = true
+			}
 		}
 		if wildcard && !s.wildcard && s.at != nil {
 			for _, r := range s.at.Of(s.of) {
-				if _, known := s.versions[r.Name]; !known && !s.asks(r.Name) && !sent[r.Name] {
-					s.versions[r.Name] = "" // until now, the client did not ask for the resource
-				}
+				s.begins(r.Name, flying)
 			}
 		}
 		for name := range names {
-			if _, before := s.names[name]; before {
-				continue
+			if _, before := s.names[name]; !before {
+				s.begins(name, flying)
+				s.owed.owe(name)
+				s.repeatsError(plain(name))
 			}
-			if _, known := s.versions[name]; !known && s.at != nil && !s.asks(name) && !sent[name] {
-				s.versions[name] = "" // s.at has what the client asked for
-			}
-			s.owed.owe(name)
-			s.repeatsError(plain(name))
 		}
 	}
 	s.names, s.wildcard = names, wildcard
 	for name := range s.absent {
 		if !s.asksByName(name) {
 			delete(s.absent, name)
+		}
+	}
+}
+
+// begins takes down that the client asks for a name from now on. If the client did not ask for the resource until now, the
+// client has never had the resource, or has given the resource up, unless the resource is flying to the client.
+func (s *subscription) begins(name string, flying map[string]bool) {
+	if s.at == nil || s.asks(name) || flying[name] {
+		return
+	}
+	s.versions[name] = ""
+	for _, r := range s.inFlight() {
+		if !r.beat {
+			r.before.versions[name] = "" // if the client refuses the response, the client still has nothing
 		}
 	}
 }
