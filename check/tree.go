@@ -215,7 +215,7 @@ func (t *Tree) Reasons() func(context.Context, *xds.Snapshot) (diag.List, error)
 	}
 }
 
-// bootstrap reads Options.Bootstrap. It returns nil where there is none, or it has errors.
+// bootstrap reads Options.Bootstrap. It returns nil if no bootstrap is given, or if the bootstrap has errors.
 func (t *Tree) bootstrap() (*bootstrapv3.Bootstrap, diag.List, error) {
 	if t.options.Bootstrap == "" {
 		return nil, nil, nil

@@ -231,6 +231,7 @@ func (c *Cache) Clients() []clients.Client {
 	gone := slices.Clone(r.gone)
 	for i := range gone {
 		gone[i].Gone = gone[i].Gone.UTC().Round(0)
+		gone[i].Subscriptions = slices.Clone(gone[i].Subscriptions) // countRejections writes into these
 	}
 	r.mu.Unlock()
 	list, left := make([]clients.Client, 0, len(there)+len(polling)+len(gone)), mostDetails
@@ -264,11 +265,9 @@ func (c *Cache) countRejections(list []clients.Client) {
 	for _, r := range c.Rejections() {
 		counts[rejecting{r.Node, r.API}] = r.Count
 	}
-	for i := range list {
-		of := &list[i]
-		of.Subscriptions = slices.Clone(of.Subscriptions) // the registry shares those of a client that is gone
-		for j := range of.Subscriptions {
-			sub := &of.Subscriptions[j]
+	for _, of := range list {
+		for i := range of.Subscriptions {
+			sub := &of.Subscriptions[i]
 			sub.Rejections = counts[rejecting{of.Node, sub.API}]
 		}
 	}

@@ -27,11 +27,11 @@ type Value struct {
 	Key   string // in a mapping; empty in a list
 	Text  string
 	Parts []Value
-	// Position is that of the key, where there is one.
+	// Position is the place of the key. A value in a list has the place of the value.
 	Position diag.Position
 }
 
-// Texts returns the text, or those of a list. It is not ok where there is anything else.
+// Texts returns the text of v, or the texts of a list of texts. ok is false for other values.
 func (v Value) Texts() (texts []string, ok bool) {
 	switch v.Kind {
 	case Text:

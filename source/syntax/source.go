@@ -193,7 +193,7 @@ func (s *Text) Span(from, to int) diag.Range {
 	return diag.Range{Position: start, End: diag.End{EndLine: end.Line, EndColumn: end.Column}}
 }
 
-// NotUTF8 returns the finding about the first byte that is not UTF-8. It is not ok if there is none.
+// NotUTF8 returns the finding about the first byte that is not UTF-8. ok is false if all bytes are UTF-8.
 func (s *Text) NotUTF8() (f diag.Diagnostic, ok bool) {
 	data := s.Data()
 	if utf8.Valid(data) {

@@ -156,8 +156,8 @@ func (d YAMLDocument) EachScalar(f func(*yaml.Node)) {
 
 // ReadByEnvoy is a YAML document as Envoy has it, for one that is more than JSON can
 // say: without keys that it ignores, the last of equal keys, and text for what is no
-// number to Envoy. It is false
-// where that can't be told.
+// number to Envoy. It reports false
+// if that can't be told.
 func (d YAMLDocument) ReadByEnvoy() ([]byte, bool) {
 	root := d.YAML()
 	if root == nil || d.expandsTooFar() {
