@@ -1,0 +1,158 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// vague are words that stand for a thing which another sentence names, or for no thing at all. A sentence of many
+// such words has to be read twice. The list was found by reading this project beside the Go standard library,
+// grpc-go and Prometheus: there, a noun and a verb stand in the place of these words.
+var vague = func() map[string]bool {
+	words := make(map[string]bool)
+	for word := range strings.FieldsSeq(`
+		it its itself that this these those they them their what which who whom whose whoever whatever
+		one ones some any other others another all none nothing something anything everything each both
+		is are was were be been has have had does do did so such there here where whether else same`) {
+		words[word] = true
+	}
+	return words
+}()
+
+// A sentence is vague if it has at least longSentence words and more than longShare of them are vague, or if it is
+// shorter, but not a fragment, and more than shortShare of its words are vague.
+const (
+	fragment     = 4
+	longSentence = 8
+	longShare    = 0.28
+	shortShare   = 0.5
+)
+
+// Sentence is a sentence of a comment or of a page.
+type Sentence struct {
+	File  string
+	Line  int // where the comment or the paragraph begins
+	Text  string
+	Share float64 // of the words that are vague
+	Vague bool
+}
+
+var (
+	wordsOf  = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
+	sentence = regexp.MustCompile(`[.:;!?]\s+([A-Z"*])`)
+)
+
+// sentencesOf splits a text. Fragments are left out.
+func sentencesOf(file string, line int, text string) (list []Sentence) {
+	text = strings.Join(strings.Fields(text), " ")
+	for len(text) > 0 {
+		is := text
+		if at := sentence.FindStringSubmatchIndex(text); at != nil {
+			is = text[:at[2]]
+		}
+		text = text[len(is):]
+		words := wordsOf.FindAllString(is, -1)
+		if len(words) < fragment {
+			continue
+		}
+		n := 0
+		for _, word := range words {
+			if vague[strings.ToLower(word)] {
+				n++
+			}
+		}
+		s := Sentence{File: file, Line: line, Text: strings.TrimSpace(is), Share: float64(n) / float64(len(words))}
+		s.Vague = s.Share > shortShare || len(words) >= longSentence && s.Share >= longShare
+		list = append(list, s)
+	}
+	return list
+}
+
+// commentsOf returns the sentences of the comments of a Go file. A generated file and a test have none.
+func commentsOf(path string) ([]Sentence, error) {
+	if strings.HasSuffix(path, "_test.go") {
+		return nil, nil
+	}
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || ast.IsGenerated(f) {
+		return nil, err
+	}
+	var list []Sentence
+	for _, group := range f.Comments {
+		list = append(list, sentencesOf(path, files.Position(group.Pos()).Line, group.Text())...)
+	}
+	return list, nil
+}
+
+var (
+	fence     = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$")
+	inCode    = regexp.MustCompile("`[^`\n]*`")
+	link      = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	paragraph = regexp.MustCompile(`\n\s*\n|\n\s*[-*|] |\n\s*\d+\. `)
+)
+
+// textOf returns the sentences of a page in Markdown, without listings, tables and headings.
+func textOf(path string) ([]Sentence, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	text := fence.ReplaceAllStringFunc(string(b), func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+	text = link.ReplaceAllString(inCode.ReplaceAllString(text, "CODE"), "$1")
+	var list []Sentence
+	line, from := 1, 0
+	for _, at := range append(paragraph.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
+		part := text[from:at[0]]
+		if start := strings.TrimLeft(part, " \n"); !strings.HasPrefix(start, "|") && !strings.HasPrefix(start, "#") {
+			list = append(list, sentencesOf(path, line, part)...)
+		}
+		line += strings.Count(text[from:at[1]], "\n")
+		from = at[1]
+	}
+	return list, nil
+}
+
+// sentences returns the sentences of all comments and pages below a path, and whether a page has them.
+func sentences(root string) (comments, pages []Sentence, err error) {
+	err = filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		name := e.Name()
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != root && (name[0] == '.' || name == "testdata"):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".go"):
+			list, err := commentsOf(path)
+			comments = append(comments, list...)
+			return err
+		case strings.HasSuffix(name, ".md"):
+			list, err := textOf(path)
+			pages = append(pages, list...)
+			return err
+		}
+		return nil
+	})
+	return comments, pages, err
+}
+
+// vagueOf returns the vague sentences, the worst first.
+func vagueOf(list []Sentence) []Sentence {
+	list = slices.DeleteFunc(slices.Clone(list), func(s Sentence) bool { return !s.Vague })
+	slices.SortStableFunc(list, func(a, b Sentence) int {
+		switch {
+		case a.Share > b.Share:
+			return -1
+		case a.Share < b.Share:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
