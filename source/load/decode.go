@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
+	"xdspub/source/plainjson"
 	"xdspub/source/syntax"
 	"xdspub/xds"
 	"xdspub/xds/params"
@@ -525,7 +526,7 @@ func (d *decoder) resource(v value, t *xds.Type, w *discoveryv3.Resource) {
 func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
 	// protojson takes a value of an Any of Empty, Envoy does not.
-	if v.doc.source.resolver().json().Unmarshal(v.text, m) != nil || bytes.Contains(v.text, []byte("google.protobuf.Empty")) || v.misfits(m) {
+	if v.unmarshal(m) != nil || bytes.Contains(v.text, []byte("google.protobuf.Empty")) || v.misfits(m) {
 		proto.Reset(m)
 		if lost, ok = d.repaired(v, m); !ok {
 			return nil, false
@@ -538,6 +539,15 @@ func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 		d.brokenBase64(v, m)
 	}
 	return lost, true
+}
+
+// unmarshal reads the value into an empty message, as protojson does.
+func (v value) unmarshal(m proto.Message) error {
+	r := v.doc.source.resolver()
+	if plainjson.Unmarshal(v.text, m, r) {
+		return nil
+	}
+	return r.json().Unmarshal(v.text, m)
 }
 
 // splitType returns the @type of an object and the object with that member

@@ -45,19 +45,21 @@ func measureEdits(dir, xdspub string, sizes []int) error {
 	for _, n := range sizes {
 		fmt.Printf(" %d clusters |", n)
 	}
-	fmt.Print("\n|---|" + strings.Repeat("---|", len(sizes)) + "\n")
-	rows := make([]string, len(kinds))
+	fmt.Print(" the last to the one before |\n|---|" + strings.Repeat("---|", len(sizes)+1) + "\n")
+	rows, walls := make([]string, len(kinds)), make([][]time.Duration, len(kinds))
 	for _, n := range sizes {
 		for i, k := range kinds {
 			wall, cpu, err := measureEdit(filepath.Join(dir, fmt.Sprintf("edits-%d-%d", n, i)), xdspub, n, k)
 			if err != nil {
 				return fmt.Errorf("%s, %d clusters: %w", k.name, n, err)
 			}
-			rows[i] += fmt.Sprintf(" %.0f ms, %.0f ms CPU |", milliseconds(wall), milliseconds(cpu))
+			rows[i] += fmt.Sprintf(" %.1f ms, %.0f ms CPU |", milliseconds(wall), milliseconds(cpu))
+			walls[i] = append(walls[i], wall)
 		}
 	}
 	for i, k := range kinds {
-		fmt.Printf("| %s |%s\n", k.name, rows[i])
+		last := len(walls[i]) - 1
+		fmt.Printf("| %s |%s %.2f |\n", k.name, rows[i], float64(walls[i][last])/float64(walls[i][last-1]))
 	}
 	return nil
 }

@@ -5,7 +5,7 @@
 //
 //	bench XDSPUB ENVOY [PART...]
 //
-// The parts are validate, reports (findings in all formats), variants (dynamic parameters), edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
+// The parts are validate, large (ten times as many clusters), reports (findings in all formats), variants (dynamic parameters), edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
 // Envoy has taken an edit), memory (what a watch holds), serve (beside a server of go-control-plane), rest (beside
 // sovereign) and idle; all of them where none is named.
 package main
@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/source/load"
@@ -61,6 +62,7 @@ func run(xdspub, envoy string, names []string) error {
 	w, sizes := world{dir: dir, xdspub: xdspub, envoy: envoy}, []int{1_000, clusters}
 	parts := []part{
 		{"validate", w.measureValidate},
+		{"large", w.measureLarge},
 		{"reports", w.measureReports},
 		{"variants", w.measureVariants},
 		{"edits", func() error { return measureEdits(dir, xdspub, append(sizes, 10*clusters)) }},
@@ -124,6 +126,7 @@ func (w world) measureValidate() error {
 		{all + ", as JSON", mesh + ".json", []form{{"of a source tree", mesh + "-json"}, {"of the same bootstrap", mesh + ".json"}}},
 		{all + ", as JSON, with 1000 warnings", found + ".json", []form{{"of a source tree", found + "-json"}, {"of the same bootstrap", found + ".json"}}},
 		{all + ", in binary", mesh + ".pb", []form{{"of a source tree", mesh + "-pb"}, {"of the same bootstrap", mesh + ".pb"}}},
+		{all + ", as text proto", mesh + ".pb_text", []form{{"of a source tree", mesh + "-pb_text"}, {"of the same bootstrap", mesh + ".pb_text"}}},
 	} {
 		if err := w.compare(c.what, c.theirs, c.ours); err != nil {
 			return err
@@ -149,7 +152,10 @@ func (w world) write(folder string, files map[string]string) error {
 	return nil
 }
 
-// topology writes one as source trees and as bootstraps, in YAML, JSON and binary.
+// formats are the formats of a topology beside YAML: convert calls them so, and files end in them.
+var formats = []string{"json", "pb", "pb_text"}
+
+// topology writes one as source trees and as bootstraps, in YAML and in formats.
 func (w world) topology(name string, t sample.Topology) error {
 	tree := t.Tree()
 	lists := make(map[string]string)
@@ -161,7 +167,7 @@ func (w world) topology(name string, t sample.Topology) error {
 		return err
 	}
 	for file := range tree {
-		for _, format := range []string{"json", "pb"} {
+		for _, format := range formats {
 			out, err := exec.Command(w.xdspub, "convert", "--to", format, filepath.Join(path, file)).Output()
 			if err != nil {
 				return fmt.Errorf("convert %s: %w", file, err)
@@ -180,7 +186,8 @@ func (w world) topology(name string, t sample.Topology) error {
 		return err
 	}
 	binary, err := proto.Marshal(b)
-	return errors.Join(err, w.write(".", map[string]string{name + ".json": string(json), name + ".pb": string(binary)}))
+	text, failed := prototext.Marshal(b)
+	return errors.Join(err, failed, w.write(".", map[string]string{name + ".json": string(json), name + ".pb": string(binary), name + ".pb_text": string(text)}))
 }
 
 // compare measures Envoy on a bootstrap, and xdspub on the same resources in several forms.
@@ -198,11 +205,12 @@ func (w world) compare(what, bootstrap string, forms []form) error {
 		}
 	}
 	fmt.Printf("%s, best of %d rounds\n\n", what, rounds)
-	fmt.Printf("| | wall time | ratio | peak memory | ratio |\n|---|---|---|---|---|\n")
-	fmt.Printf("| `envoy --mode validate` | %.2f s | 1 | %.0f MiB | 1 |\n", theirs.wall.Seconds(), theirs.mebibytes())
+	fmt.Printf("| | wall time | ratio | processor | ratio | peak memory | ratio |\n|---|---|---|---|---|---|---|\n")
+	fmt.Printf("| `envoy --mode validate` | %.2f s | 1 | %.2f s | 1 | %.0f MiB | 1 |\n", theirs.wall.Seconds(), theirs.cpu.Seconds(), theirs.mebibytes())
 	for i, f := range forms {
 		b := ours[i]
-		fmt.Printf("| `xdspub validate` %s | %.2f s | %.2f | %.0f MiB | %.2f |\n", f.what, b.wall.Seconds(), b.wall.Seconds()/theirs.wall.Seconds(), b.mebibytes(), b.mebibytes()/theirs.mebibytes())
+		fmt.Printf("| `xdspub validate` %s | %.2f s | %.2f | %.2f s | %.2f | %.0f MiB | %.2f |\n", f.what, b.wall.Seconds(), b.wall.Seconds()/theirs.wall.Seconds(),
+			b.cpu.Seconds(), b.cpu.Seconds()/theirs.cpu.Seconds(), b.mebibytes(), b.mebibytes()/theirs.mebibytes())
 	}
 	fmt.Println()
 	return nil
@@ -211,7 +219,8 @@ func (w world) compare(what, bootstrap string, forms []form) error {
 // best is the smallest of what was measured.
 type best struct {
 	wall time.Duration
-	rss  int64 // kibibytes
+	cpu  time.Duration // of all cores
+	rss  int64         // kibibytes
 }
 
 func (b *best) mebibytes() float64 { return float64(b.rss) / 1024 }
@@ -230,6 +239,9 @@ func (b *best) measure(name string, args ...string) error {
 	rss := int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
 	if b.wall == 0 || wall < b.wall {
 		b.wall = wall
+	}
+	if cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); b.cpu == 0 || cpu < b.cpu {
+		b.cpu = cpu
 	}
 	if b.rss == 0 || rss < b.rss {
 		b.rss = rss
