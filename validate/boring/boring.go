@@ -1,9 +1,7 @@
-// Package boring reads certificates, keys and the names of TLS parameters as
-// BoringSSL does, the library of Envoy: what it takes here Envoy takes, what it
-// refuses Envoy refuses. Go's own parsers are stricter in places (a negative
-// serial number) and laxer in others (a truncated block after the first is no
-// error for encoding/pem).
+// Package boring reads certificates, keys and the names of TLS parameters as BoringSSL, the library of Envoy,
+// does. Package boring accepts what Envoy accepts and refuses what Envoy refuses. Go's own parsers are
+// stricter in places (a negative serial number) and laxer elsewhere (encoding/pem ignores a truncated block
+// after the first).
 //
-// The errors say what is wrong in words for a person. They quote nothing of what
-// was read: it may be a private key.
+// Errors are sentences for people. Errors never quote the input, because the input may be a private key.
 package boring

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// Certificate is what matters of an X.509 certificate.
+// Certificate holds the fields of an X.509 certificate that decide whether Envoy can use the certificate.
 type Certificate struct {
 	NotBefore, NotAfter time.Time
-	// MustStaple says that clients expect an OCSP response with it.
+	// MustStaple reports whether clients expect an OCSP response with the certificate.
 	MustStaple bool
 
 	serial *big.Int
@@ -31,7 +31,7 @@ type Certificate struct {
 	hasNames bool
 }
 
-// The ASN.1 of a certificate, as far as it is looked at.
+// The ASN.1 of a certificate, without the fields that this package does not read.
 type (
 	certificate struct {
 		TBS       tbsCertificate
@@ -62,8 +62,8 @@ var (
 	mustStaple = []byte{0x30, 3, 2, 1, 5}
 )
 
-// Chain reads the certificate of a TLS endpoint and those that follow it. Blocks
-// of another kind are passed over.
+// Chain reads the certificate of a TLS endpoint and the issuers behind the certificate. Chain skips blocks of
+// other kinds.
 func Chain(text []byte) (leaf *Certificate, err error) {
 	list, broken := blocks(text)
 	for _, b := range list {
@@ -91,8 +91,7 @@ func Chain(text []byte) (leaf *Certificate, err error) {
 	}
 }
 
-// certificate is what the block holds. Behind a trusted certificate may stand
-// more.
+// certificate parses the block. Trust settings may follow a trusted certificate.
 func (b block) certificate() (*Certificate, error) {
 	if b.header != "" {
 		return nil, errHeader
@@ -134,7 +133,7 @@ func parseCertificate(der []byte) (_ *Certificate, rest []byte, err error) {
 	return c, rest, nil
 }
 
-// commonName is the first one of a subject. What can't be read counts as a name.
+// commonName returns the first common name of a subject. An unreadable subject counts as a name.
 func commonName(subject []byte) (name string, ok bool) {
 	var sequence pkix.RDNSequence
 	if _, err := asn1.Unmarshal(subject, &sequence); err != nil {
@@ -150,7 +149,7 @@ func commonName(subject []byte) (name string, ok bool) {
 	return "", false
 }
 
-// hasAltNames reports whether there is a name of a kind that Envoy counts.
+// hasAltNames reports whether the extension holds a name of a kind that Envoy counts.
 func hasAltNames(der []byte) bool {
 	var names []asn1.RawValue
 	if _, err := asn1.Unmarshal(der, &names); err != nil {
@@ -162,7 +161,7 @@ func hasAltNames(der []byte) bool {
 	})
 }
 
-// Usable says what keeps Envoy from using the certificate as its own.
+// Usable returns the reason why Envoy can't use the certificate as its own, or nil.
 func (c *Certificate) Usable() error {
 	switch key := c.key.(type) {
 	case *rsa.PublicKey:
@@ -183,8 +182,7 @@ func (c *Certificate) Usable() error {
 	return nil
 }
 
-// UsableByServer says what keeps a server from using the certificate, beyond
-// Usable.
+// UsableByServer returns the reason why a server can't use the certificate, beyond Usable, or nil.
 func (c *Certificate) UsableByServer() error {
 	switch {
 	case c.emptyCN:
@@ -196,8 +194,7 @@ func (c *Certificate) UsableByServer() error {
 	}
 }
 
-// UsableByQUIC says what keeps a QUIC server from using the certificate, beyond
-// UsableByServer.
+// UsableByQUIC returns the reason why a QUIC server can't use the certificate, beyond UsableByServer, or nil.
 func (c *Certificate) UsableByQUIC() error {
 	if _, ok := c.key.(ed25519.PublicKey); ok {
 		return errors.New("QUIC does not support its Ed25519 key; it accepts RSA and ECDSA")

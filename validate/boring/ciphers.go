@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// CipherSuite is one of TLS 1.2 and before; those of TLS 1.3 can't be chosen.
+// CipherSuite is a cipher suite of TLS 1.2 or older. Envoy does not let users choose suites of TLS 1.3.
 type CipherSuite struct {
-	// Name is OpenSSL's, Standard the one of the RFCs.
+	// Name is OpenSSL's name, Standard the name in the RFCs.
 	Name, Standard string
-	// Aliases are the names of several suites that stand for this one too.
+	// Aliases are group names that select the suite among several.
 	Aliases []string
-	// Deprecated ones are chosen by their own name, or as 3DES.
+	// Deprecated suites are selected only by their own name or by 3DES.
 	Deprecated bool
 }
 
-// CheckCiphers returns what is wrong with a list of cipher suites in OpenSSL's language, where
-// BoringSSL knows some, and with which name where it is one. An empty list stands for the default.
+// CheckCiphers checks a list of cipher suites in OpenSSL's language against the suites that BoringSSL knows.
+// CheckCiphers returns the first fault, and the name that causes the fault, if a name does. An empty list
+// selects the default suites.
 func CheckCiphers(list string, known []CipherSuite) (name string, err error) {
 	if list == "" {
 		return "", nil
@@ -33,7 +34,7 @@ func CheckCiphers(list string, known []CipherSuite) (name string, err error) {
 	return "", nil
 }
 
-// cipherList carries a list out.
+// cipherList evaluates a list.
 type cipherList struct {
 	known          []CipherSuite
 	rest, name     string
@@ -79,7 +80,7 @@ func (s *cipherList) run() error {
 	return nil
 }
 
-// rule carries out one operator and the names behind it.
+// rule evaluates one operator and the names behind the operator.
 func (s *cipherList) rule(operator byte) error {
 	var names []string
 	for {
@@ -114,7 +115,7 @@ func (s *cipherList) rule(operator byte) error {
 	return nil
 }
 
-// apply changes what is active by the suites that all names stand for.
+// apply applies the operator to the suites that every name selects.
 func (s *cipherList) apply(operator byte, names []string) {
 	exact := slices.ContainsFunc(s.known, func(c CipherSuite) bool { return len(names) == 1 && c.isNamed(names[0]) })
 	for _, c := range s.known {

@@ -38,7 +38,7 @@ func (c blockCipher) decrypt(key, iv, data []byte) ([]byte, error) {
 	return plain[:len(plain)-padding], nil
 }
 
-// legacyCiphers are those that DEK-Info names.
+// legacyCiphers maps the names in a DEK-Info header to ciphers.
 var legacyCiphers = map[string]blockCipher{
 	"DES-CBC":      {8, des.NewCipher},
 	"DES-EDE3-CBC": {24, des.NewTripleDESCipher},
@@ -47,7 +47,7 @@ var legacyCiphers = map[string]blockCipher{
 	"AES-256-CBC":  {32, aes.NewCipher},
 }
 
-// decryptLegacy decrypts a key of OpenSSL's own form, with a header in the block.
+// decryptLegacy decrypts a key in OpenSSL's own form, which has a header in the block.
 func (b block) decryptLegacy(password string) ([]byte, error) {
 	procType, dekInfo, _ := strings.Cut(b.header, "\n")
 	if !strings.HasPrefix(procType, "Proc-Type: 4,ENCRYPTED") {
@@ -105,8 +105,7 @@ type (
 	}
 )
 
-// decryptPKCS8 is errUnknown for a scheme that BoringSSL knows and Go's standard
-// library does not.
+// decryptPKCS8 returns errUnknown for a scheme that BoringSSL supports and Go's standard library does not.
 func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	var key encryptedKey
 	if rest, err := asn1.Unmarshal(der, &key); err != nil || len(rest) > 0 {
@@ -158,5 +157,5 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	return c.decrypt(derived, iv, key.Data)
 }
 
-// maxIterations bounds the time that a password is tried.
+// maxIterations bounds the time of one attempt with a password.
 const maxIterations = 2_000_000

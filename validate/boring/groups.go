@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// CheckNames returns what is wrong with a list of key exchange groups or of signature algorithms,
-// divided by colons, and with which name. known has the names that BoringSSL knows, and what each
-// stands for: nothing may be named twice. An empty list stands for the default.
+// CheckNames checks a list of key exchange groups or signature algorithms, separated by colons. known maps
+// each name of BoringSSL to the group or algorithm; a list may select each group once. CheckNames returns the
+// first fault and the name that causes the fault. An empty list selects the default.
 func CheckNames(list string, known map[string]string) (name string, err error) {
 	if list == "" {
 		return "", nil

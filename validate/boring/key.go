@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// What is wrong with a password.
+// Faults of a password.
 var (
 	ErrNoPassword    = errors.New("the key is encrypted, and there is no password")
 	ErrWrongPassword = errors.New("the password does not decrypt the key")
 )
 
-// errUnknown: it can't be told here what BoringSSL finds.
+// errUnknown is returned if this package can't tell BoringSSL's verdict.
 var errUnknown = errors.New("unknown")
 
-// CheckKey says what keeps Envoy from loading a private key and using it for the
-// certificate, where that is not nil. Only the first key in the text counts.
+// CheckKey returns the reason why Envoy can't load a private key or, unless leaf is nil, can't use the key
+// with the certificate leaf. Only the first key in the text counts.
 func CheckKey(text []byte, password string, leaf *Certificate) error {
 	list, broken := blocks(text)
 	at := slices.IndexFunc(list, func(b block) bool { return slices.Contains(keyLabels, b.label) })
@@ -41,7 +41,7 @@ func CheckKey(text []byte, password string, leaf *Certificate) error {
 	return leaf.checkPair(key)
 }
 
-// checkPair says why a private key is not that of the certificate.
+// checkPair returns the reason why a private key does not belong to the certificate, or nil.
 func (c *Certificate) checkPair(key crypto.PrivateKey) error {
 	private, ok := key.(interface{ Public() crypto.PublicKey })
 	if !ok || c.key == nil || !c.key.Equal(private.Public()) {
@@ -50,7 +50,7 @@ func (c *Certificate) checkPair(key crypto.PrivateKey) error {
 	return nil
 }
 
-// privateKey is what the block holds, nil for a kind that no certificate has.
+// privateKey parses the block. The key is nil if the key is of a kind without certificates.
 func (b block) privateKey(password string) (crypto.PrivateKey, error) {
 	der := b.data
 	var err error

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// OCSPResponse is what Envoy looks at in an OCSP response.
+// OCSPResponse holds the fields of an OCSP response that Envoy reads.
 type OCSPResponse struct {
-	// NextUpdate is zero where the response does not say.
+	// NextUpdate is zero if the response has no such time.
 	ThisUpdate, NextUpdate time.Time
 
 	serial *big.Int
@@ -20,7 +20,7 @@ type OCSPResponse struct {
 // Matches reports whether the response is about the certificate.
 func (r *OCSPResponse) Matches(c *Certificate) bool { return r.serial.Cmp(c.serial) == 0 }
 
-// The ASN.1 of a response (RFC 6960), as far as it is looked at.
+// The ASN.1 of a response (RFC 6960), without the fields that this package does not read.
 type (
 	ocspResponse struct {
 		Status   asn1.Enumerated
@@ -58,7 +58,7 @@ type (
 
 var oidBasicOCSP = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}
 
-// ReadOCSP reads a response to be stapled. Nobody checks who signed it.
+// ReadOCSP parses a response for stapling. Like Envoy, ReadOCSP does not verify the signature.
 func ReadOCSP(der []byte) (*OCSPResponse, error) {
 	var outer ocspResponse
 	rest, err := asn1.Unmarshal(der, &outer)

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// oidNames are names that BoringSSL knows for what an otherName can be, or is
-// mistaken for.
+// oidNames are BoringSSL's names for the types of an otherName, and names that people mistake for a type.
 var oidNames = []string{
 	"CN", "Microsoft Universal Principal Name", "UID", "commonName", "emailAddress", "id-on-personalData",
 	"msUPN", "serialNumber", "subjectAltName", "userId",
 }
 
-// CheckOID says why a text is no object identifier. Of the names that BoringSSL
-// knows, only those are taken that make sense in a certificate's name.
+// CheckOID returns the reason why a text is no object identifier, or nil. CheckOID accepts oidNames, and no
+// other name of BoringSSL.
 func CheckOID(text string) error {
 	if slices.Contains(oidNames, text) {
 		return nil

@@ -12,24 +12,23 @@ import (
 // block is one PEM block.
 type block struct {
 	label string
-	// header is what stands in front of an empty line in the block, of an
-	// encrypted key.
+	// header holds the lines before an empty line of an encrypted key.
 	header string
 	data   []byte
 }
 
-// The labels under which BoringSSL looks for something.
+// The labels that BoringSSL accepts for each kind of block.
 var (
 	certificateLabels = []string{"CERTIFICATE", "X509 CERTIFICATE"}
-	// A leaf certificate, and one that is trusted, may bring trust settings.
+	// A leaf certificate and a trusted certificate may carry trust settings.
 	trustedLabels = append(slices.Clip(certificateLabels), "TRUSTED CERTIFICATE")
 	keyLabels     = []string{"PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "DSA PRIVATE KEY"}
 )
 
 const crlLabel = "X509 CRL"
 
-// blocks are all PEM blocks of a text. Text around them is passed over; a block
-// that is damaged is an error, whatever it is.
+// blocks returns all PEM blocks of a text and skips the text around the blocks. A damaged block of any kind is
+// an error.
 func blocks(text []byte) (list []block, err error) {
 	lines := slices.Collect(bytes.Lines(text))
 	for len(lines) > 0 {
@@ -47,7 +46,7 @@ func blocks(text []byte) (list []block, err error) {
 	return list, nil
 }
 
-// read takes the lines of a block, up to its end, and returns the others.
+// read consumes the lines of a block through its END line, and returns the rest.
 func (b *block) read(lines [][]byte) (rest [][]byte, err error) {
 	end := slices.IndexFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte("-----END ")) })
 	if end < 0 {
@@ -68,7 +67,7 @@ func (b *block) read(lines [][]byte) (rest [][]byte, err error) {
 	return lines[end+1:], nil
 }
 
-// delimiter is the label in the first or last line of a block.
+// delimiter returns the label in the first or last line of a block.
 func delimiter(line []byte, start string) (label string, ok bool) {
 	label, ok = strings.CutPrefix(strings.TrimRight(string(line), "\x00\t\n\v\f\r "), start)
 	if !ok {
@@ -79,7 +78,7 @@ func delimiter(line []byte, start string) (label string, ok bool) {
 
 var errHeader = errors.New("a PEM block contains an empty line or a header")
 
-// noBlock says that no block of some kind was found, and why that may be.
+// noBlock explains why a text has no block of a kind.
 func noBlock(text []byte, noun string, list []block) error {
 	switch {
 	case len(list) > 0:

@@ -7,8 +7,8 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// PKCS12 reads a certificate with its key. The certificate is nil where it can't
-// be told here what BoringSSL finds.
+// PKCS12 reads a certificate with its key. The certificate is nil if this package can't tell BoringSSL's
+// verdict.
 func PKCS12(der []byte, password string) (*Certificate, error) {
 	var outer struct {
 		Version int

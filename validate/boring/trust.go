@@ -7,15 +7,14 @@ import (
 	"slices"
 )
 
-// Trust is what a file of trust anchors holds.
+// Trust is the content of a file of trust anchors.
 type Trust struct {
 	Certificates []*Certificate
-	// CRLs is how many certificate revocation lists there are.
+	// CRLs counts the certificate revocation lists.
 	CRLs int
 }
 
-// ReadTrust reads certificates and revocation lists. A text without any is no
-// error here.
+// ReadTrust reads certificates and revocation lists. A text with neither is not an error.
 func ReadTrust(text []byte) (t Trust, err error) {
 	list, broken := blocks(text)
 	for _, b := range list {
@@ -38,13 +37,13 @@ func ReadTrust(text []byte) (t Trust, err error) {
 	return t, broken
 }
 
-// NoCertificate says why a text holds no certificate.
+// NoCertificate explains why a text holds no certificate.
 func NoCertificate(text []byte) error {
 	list, _ := blocks(text)
 	return noBlock(text, "certificate", list)
 }
 
-// NoCRL says why a text is not a certificate revocation list.
+// NoCRL explains why a text is no certificate revocation list.
 func NoCRL(text []byte) error {
 	list, _ := blocks(text)
 	return noBlock(text, "certificate revocation list", list)

@@ -1,11 +1,11 @@
-// Package cel says whether Envoy takes a CEL expression when it loads one. What
-// an expression yields is known at run time only, and is not judged.
+// Package cel reports whether Envoy accepts a CEL expression when Envoy loads the configuration. The value of
+// an expression is known at run time only, and package cel does not judge values.
 //
 //	err := cel.Check(`request.headers["x"].startsWith("a")`, cel.Options{Functions: functions})
 //
-// The syntax is read by cel.dev/cel-go's parser, held to Envoy's depth of 32. What
-// Envoy then refuses is in functions.go: it has no comprehensions, and only the functions that
-// the caller gives. testdata/envoy.txt holds what Envoy 1.40.0 said to a list of expressions.
+// The parser is cel.dev/cel-go's, limited to Envoy's depth of 32. functions.go holds Envoy's further limits:
+// no comprehensions, and only the functions that the caller passes. testdata/envoy.txt records the verdicts of
+// Envoy 1.40.0 on a list of expressions.
 package cel
 
 import (
@@ -20,9 +20,9 @@ import (
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
 
-// Options are the functions of the language, and what a CelExpressionConfig adds.
+// Options are the functions of the language and the extensions of a CelExpressionConfig.
 type Options struct {
-	// Functions are those that a version of Envoy has.
+	// Functions are the functions of one release of Envoy.
 	Functions Functions
 	// StringConversion adds string().
 	StringConversion bool
@@ -30,10 +30,10 @@ type Options struct {
 	StringFunctions bool
 }
 
-// maxDepth is how deep Envoy lets an expression nest.
+// maxDepth is Envoy's limit for nested expressions.
 const maxDepth = 32
 
-// newParser and newQuotingParser make a parser as Envoy sets its own.
+// newParser and newQuotingParser make a parser with Envoy's settings.
 var (
 	newParser        = sync.OnceValues(func() (*parser.Parser, error) { return makeParser(false) })
 	newQuotingParser = sync.OnceValues(func() (*parser.Parser, error) { return makeParser(true) })
@@ -47,7 +47,7 @@ func makeParser(quotedFields bool) (*parser.Parser, error) {
 	)
 }
 
-// Check parses and checks an expression. The error says what Envoy has against it.
+// Check parses and checks an expression. The error gives the reason why Envoy refuses the expression.
 func Check(text string, o Options) error {
 	newParser := newParser
 	if o.Functions.QuotedFields {
@@ -74,8 +74,7 @@ func Check(text string, o Options) error {
 	return CheckExpr(expr, o)
 }
 
-// syntaxError is what the parser says first, without the tokens that could stand
-// there instead.
+// syntaxError returns the parser's first message without the list of expected tokens.
 func syntaxError(e *common.Error) error {
 	message, _, _ := strings.Cut(e.Message, " expecting {")
 	message = strings.ReplaceAll(strings.TrimPrefix(message, "Syntax error: "), "'<EOF>'", "the end")
@@ -85,8 +84,7 @@ func syntaxError(e *common.Error) error {
 	return fmt.Errorf("%s, at character %d", message, e.Location.Column()+1)
 }
 
-// CheckExpr checks an expression that was parsed before, such as the condition of
-// an RBAC policy.
+// CheckExpr checks a parsed expression, such as the condition of an RBAC policy.
 func CheckExpr(e *exprpb.Expr, o Options) error {
 	switch kind := e.GetExprKind().(type) {
 	case nil:
@@ -125,7 +123,7 @@ func CheckExpr(e *exprpb.Expr, o Options) error {
 	return nil
 }
 
-// children are the expressions directly in e.
+// children returns the direct operands of e.
 func children(e *exprpb.Expr) (list []*exprpb.Expr) {
 	switch kind := e.GetExprKind().(type) {
 	case *exprpb.Expr_SelectExpr:

@@ -10,19 +10,20 @@ import (
 	"xdspub/validate/re2"
 )
 
-// Functions are the functions that Envoy's CEL has, by name, with how many arguments each
-// takes, and its syntax.
+// Functions lists the functions of Envoy's CEL by name, with the possible numbers of arguments, and options of
+// its syntax.
 type Functions struct {
-	// Global are called as f(x), Receiver as x.f(y), x not counted.
+	// Global functions are called as f(x), Receiver functions as x.f(y). The count of arguments of a Receiver
+	// function excludes x.
 	Global, Receiver map[string][]int
-	// With enable_string_functions there are these too.
+	// StringGlobal and StringReceiver are the functions that enable_string_functions adds.
 	StringGlobal, StringReceiver map[string][]int
-	// QuotedFields says that a field may stand in backquotes.
+	// QuotedFields reports whether a field may stand in backquotes.
 	QuotedFields bool
 }
 
-// operators are functions too, as CEL's abstract syntax has them. They are the language's, not a
-// version's.
+// operators are functions in CEL's abstract syntax. Operators belong to the language, so every release of
+// Envoy has all of them.
 var operators = map[string][]int{
 	"_?_:_": {3},
 	"_&&_":  {2, 3}, "_||_": {2, 3},
@@ -75,7 +76,7 @@ func unknownFunction(c *exprpb.Expr_Call, known Functions) error {
 	}
 }
 
-// dotted is the name that a chain of identifiers spells, or "".
+// dotted returns the name that a chain of identifiers spells, or "".
 func dotted(e *exprpb.Expr) string {
 	switch kind := e.GetExprKind().(type) {
 	case *exprpb.Expr_IdentExpr:
@@ -88,11 +89,11 @@ func dotted(e *exprpb.Expr) string {
 	return ""
 }
 
-// maxRegexSize is how large a program matches() may have.
+// maxRegexSize is the largest program that matches() accepts.
 const maxRegexSize = 100
 
-// checkRegex checks a pattern that is written in the expression: Envoy compiles
-// it then, in UTF-8.
+// checkRegex checks a literal pattern. Envoy compiles a literal pattern, in UTF-8, when Envoy loads the
+// expression.
 func checkRegex(c *exprpb.Expr_Call) error {
 	if c.GetFunction() != "matches" || len(c.GetArgs()) == 0 {
 		return nil

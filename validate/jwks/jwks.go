@@ -1,11 +1,11 @@
-// Package jwks judges a JSON Web Key Set (RFC 7517) as Envoy's jwt_authn does when
-// it loads one. A set is good if one of its keys is; the others are skipped.
+// Package jwks judges a JSON Web Key Set (RFC 7517) as Envoy's jwt_authn does when Envoy loads the set. A set
+// is good if one of its keys is good; Envoy skips bad keys.
 //
 //	if err := jwks.Check(text); err != nil {
-//		// Envoy refuses it
+//		// Envoy refuses the set
 //	}
 //
-// Errors name fields and never what stands in them: a set can hold shared secrets.
+// Errors name fields and never quote values: a set can hold shared secrets.
 package jwks
 
 import (
@@ -24,14 +24,14 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// lax is what Envoy's parser takes and JSON does not have: commas before a closing
-// bracket, single quotes, and names without quotes. A set with that is not judged.
+// lax matches syntax that Envoy's parser accepts and JSON forbids: commas before a closing bracket, single
+// quotes, and names without quotes. Check does not judge a set with such syntax.
 var lax = regexp.MustCompile(`,\s*[}\]]|'|[{,]\s*[A-Za-z_$][0-9A-Za-z_$]*\s*:`)
 
-// Check says what is wrong with a set, nil if Envoy takes it.
+// Check returns the reason why Envoy refuses a set, or nil.
 func Check(text []byte) error {
 	var set structpb.Struct
-	// Envoy reads it as this message too: doubled names are refused.
+	// Envoy reads the set as this message too, so doubled names are refused.
 	if protojson.Unmarshal(withoutControls(text), &set) != nil {
 		if lax.Match(text) {
 			return nil
@@ -62,8 +62,8 @@ func Check(text []byte) error {
 	return first
 }
 
-// withoutControls writes the control characters in strings, such as the line breaks that
-// folding in YAML makes, as JSON has them: Envoy's parser takes them as they are.
+// withoutControls escapes the control characters in strings, such as the line breaks of folded YAML. Envoy's
+// parser accepts control characters; JSON demands escapes.
 func withoutControls(text []byte) []byte {
 	if !bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 		return text
@@ -88,8 +88,8 @@ func withoutControls(text []byte) []byte {
 	return out
 }
 
-// hasCertificates reports whether the set is of the other form that Envoy reads:
-// names and PEM certificates, which are not judged here.
+// hasCertificates reports whether the set maps names to PEM certificates. Envoy reads this second form too;
+// Check does not judge such certificates.
 func hasCertificates(set *structpb.Struct) bool {
 	for _, v := range set.GetFields() {
 		if strings.Contains(v.GetStringValue(), "-----BEGIN CERTIFICATE-----") {
@@ -99,7 +99,7 @@ func hasCertificates(set *structpb.Struct) bool {
 	return false
 }
 
-// curve is what an EC key can be on.
+// curve is an elliptic curve of EC keys.
 type curve struct {
 	name, algorithm string
 	curve           ecdh.Curve
@@ -137,8 +137,7 @@ func checkKey(key *structpb.Struct) error {
 	}
 }
 
-// The moduli and exponents that Envoy's library makes a key of: odd, and within
-// these bits.
+// The sizes of moduli and exponents, in bits, that Envoy's library accepts. Both numbers must be odd.
 const (
 	minModulus  = 512
 	maxModulus  = 16384
@@ -205,13 +204,13 @@ func checkOKP(key *structpb.Struct, algorithm string) error {
 	return err
 }
 
-// text is a field of a key; one that is no text counts as absent.
+// text returns a field of a key. A field that is no text counts as absent.
 func text(key *structpb.Struct, field string) string {
 	return key.GetFields()[field].GetStringValue()
 }
 
-// decoded is a field in base64url, padded or not. Spaces count for nothing, a dot
-// for padding.
+// decoded decodes a field in base64url with or without padding. decoded skips spaces and reads a dot as
+// padding.
 func decoded(key *structpb.Struct, field string) ([]byte, error) {
 	value, ok := key.GetFields()[field].GetKind().(*structpb.Value_StringValue)
 	if !ok {

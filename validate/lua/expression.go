@@ -11,7 +11,7 @@ func (p *parser) expressions() {
 
 var binary = []string{"+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "and", "or"}
 
-// expression does not look at precedence: it changes no verdict.
+// expression ignores precedence, because precedence changes no verdict.
 func (p *parser) expression() {
 	p.deeper(func() {
 		for {
@@ -45,8 +45,8 @@ func (p *parser) simple() {
 	}
 }
 
-// What a suffixed expression is: only variables are assigned to, only calls are
-// statements.
+// exprKind is the kind of a suffixed expression. Only a variable can be assigned to, and only a call is a
+// statement.
 type exprKind int
 
 const (
@@ -55,7 +55,7 @@ const (
 	call
 )
 
-// plainText is an argument that is a text without escapes.
+// plainText matches an argument that is one string without escapes.
 var plainText = regexp.MustCompile(`^(?:\(\s*)?["']([^"'\\\n]*)["']`)
 
 func (p *parser) suffixed() exprKind {
@@ -139,7 +139,7 @@ func (p *parser) table() {
 	p.expect("}")
 }
 
-// body is the parameters and the block of a function.
+// body parses the parameters and the block of a function.
 func (p *parser) body() {
 	p.expect("(")
 	vararg := false

@@ -1,10 +1,9 @@
-// Package lua judges the syntax of a Lua script as the LuaJIT in Envoy does: Lua 5.1
-// with goto, labels, empty statements and a break anywhere (5.2), and its own numbers
-// such as 0x1p4, 5LL and 3i. The script is not run, and its limits (200 local
-// variables, 60 upvalues) are not counted.
+// Package lua judges the syntax of a Lua script as the LuaJIT in Envoy does: Lua 5.1 with goto, labels, empty
+// statements and a break anywhere (5.2), and LuaJIT's own numbers such as 0x1p4, 5LL and 3i. Package lua does
+// not run the script, and does not count local variables (LuaJIT allows 200) or upvalues (60).
 //
 //	if err := lua.Check(script); err != nil {
-//		// LuaJIT does not compile it
+//		// LuaJIT does not compile the script
 //	}
 package lua
 
@@ -13,15 +12,15 @@ import (
 	"fmt"
 )
 
-// Check says where a script is wrong, nil if LuaJIT compiles it. Bytecode is not
-// judged.
+// Check returns the first syntax error of a script, or nil if LuaJIT compiles the script. Check does not judge
+// bytecode.
 func Check(script []byte) error {
 	_, err := Modules(script)
 	return err
 }
 
-// Modules are the names that a script requires, in the order of its text, as far as they
-// are written out: require("lib.x"), and Check's verdict.
+// Modules returns the names of the modules that a script requires by a literal, as in require("lib.x"), in the
+// order of the text. The error is Check's.
 func Modules(script []byte) (names []string, err error) {
 	script = bytes.TrimPrefix(script, []byte("\xef\xbb\xbf"))
 	if len(script) > 0 && script[0] == '\x1b' {
@@ -48,7 +47,7 @@ func Modules(script []byte) (names []string, err error) {
 	return p.modules, nil
 }
 
-// Error is what is wrong with a script.
+// Error is a syntax error of a script.
 type Error struct {
 	Line    int
 	Message string
@@ -56,8 +55,8 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Message) }
 
-// tooDeep stops the judgement of a script that is nested deeper than LuaJIT or the
-// stack here may allow.
+// tooDeep ends the judgement of a script that may nest deeper than LuaJIT's limit or this program's stack
+// allows.
 type tooDeep struct{}
 
 const maxDepth = 150
@@ -70,14 +69,14 @@ type parser struct {
 	modules []string
 }
 
-// function is the one whose body is parsed.
+// function is the state of the function body that the parser is in.
 type function struct {
 	vararg bool
 	loops  int
 	blocks []*block
 }
 
-// block is a scope of labels. A goto finds its label here or in a block around.
+// block is a scope of labels. A goto finds its label in its own block or in an enclosing block.
 type block struct {
 	labels map[string]bool
 	gotos  []jump
@@ -127,7 +126,7 @@ func (p *parser) name() string {
 	return n
 }
 
-// deeper guards a level of recursion.
+// deeper calls f one level of recursion deeper, or panics at the limit.
 func (p *parser) deeper(f func()) {
 	if p.depth++; p.depth > maxDepth {
 		panic(tooDeep{})

@@ -24,14 +24,14 @@ var keywords = []string{
 	"local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
 }
 
-// symbols, the longer ones first.
+// symbols lists longer symbols first.
 var symbols = []string{
 	"...", "..", "==", "~=", "<=", ">=", "::",
 	"+", "-", "*", "/", "%", "^", "#", "<", ">", "=", "(", ")", "{", "}", "[", "]", ";", ":", ",", ".",
 }
 
-// numeral is what LuaJIT reads as a number: decimal, hexadecimal or binary, with
-// the suffixes of 64-bit and imaginary numbers.
+// numeral matches LuaJIT's numbers: decimal, hexadecimal and binary, with the suffixes of 64-bit and imaginary
+// numbers.
 var numeral = regexp.MustCompile(`(?i)^(?:(?:\d+|0x[0-9a-f]+|0b[01]+)u?ll|` +
 	`(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?|0b[01]+)i?)$`)
 
@@ -118,7 +118,7 @@ func (s *scanner) next() {
 		s.fail("invalid long string delimiter near '[='")
 	default:
 		s.kind = symbol
-		s.pos++ // a character that is no symbol is one that nobody expects
+		s.pos++ // any other character becomes an unexpected symbol
 		for _, symbol := range symbols {
 			if bytes.HasPrefix(s.src[start:], []byte(symbol)) {
 				s.pos = start + len(symbol)
@@ -147,7 +147,7 @@ func (s *scanner) number() {
 	}
 }
 
-// longBracket is the number of = in the bracket that opens here, -1 for none.
+// longBracket returns the number of = in the bracket that opens at the position, or -1 if no bracket opens.
 func (s *scanner) longBracket() int {
 	if s.peek(0) != '[' {
 		return -1
@@ -230,7 +230,7 @@ func (s *scanner) escape() {
 	}
 }
 
-// assignsNext reports whether = and not == follows the token.
+// assignsNext reports whether =, but not ==, follows the token.
 func (s *scanner) assignsNext() bool {
 	ahead := *s
 	ahead.skipSpace()
@@ -241,7 +241,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// isIdent reports whether c may stand in a name; LuaJIT takes all of UTF-8.
+// isIdent reports whether c may stand in a name. LuaJIT accepts every byte of UTF-8.
 func isIdent(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
 }

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// compile adds the instructions for re, as compile.cc does.
+// compile adds the instructions for re in the manner of RE2's compile.cc.
 func (p *program) compile(re *syntax.Regexp) fragment {
 	lazy := re.Flags&syntax.NonGreedy != 0
 	switch re.Op {
@@ -55,7 +55,7 @@ func (p *program) compile(re *syntax.Regexp) fragment {
 	}
 }
 
-// repeat is x*, x+ or x?; two of them around one x, under the same flags, are one.
+// repeat compiles x*, x+ or x?. RE2 merges two repetitions around one x if their flags are equal.
 func (p *program) repeat(re *syntax.Regexp, lazy bool) fragment {
 	op, sub := re.Op, re.Sub[0]
 	for sub.Flags == re.Flags {
@@ -82,7 +82,7 @@ func (p *program) repeated(op syntax.Op, a fragment, lazy bool) fragment {
 	}
 }
 
-// literal is a character: a byte, or in UTF-8 as many as it has.
+// literal compiles a character: one byte in Latin-1, one to four bytes in UTF-8.
 func (p *program) literal(r rune) fragment {
 	switch {
 	case p.encoding == UTF8:
@@ -93,8 +93,8 @@ func (p *program) literal(r rune) fragment {
 	return p.step(false)
 }
 
-// class is a set of characters. In Latin-1 these are bytes, one instruction a range. Where upper and
-// lower case are both there, one instruction serves both.
+// class compiles a set of characters. Latin-1 takes one instruction a range. A range that holds upper and
+// lower case of the same letters takes one instruction for both.
 func (p *program) class(ranges []rune) fragment {
 	if p.encoding == UTF8 {
 		return p.runes(ranges)

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// optimize leads every exit past the nops, and marks loops over any byte that
-// end in the match. RE2 does so for what can be reached from start, not for the
-// loop before it.
+// optimize leads every exit past the nops, and marks a loop over any byte that ends in the match. RE2
+// optimizes the instructions reachable from start, but not the loop before start.
 func (p *program) optimize(start int) {
 	past := func(i int) int {
 		for p.insts[i].op == opNop {
@@ -33,8 +32,8 @@ func (p *program) optimize(start int) {
 	}
 }
 
-// flatten counts the instructions of the lists that RE2 makes of the program:
-// one list for each root, its alternatives resolved.
+// flatten counts the instructions of the lists that RE2 makes of the program: one list for each root, with the
+// alternatives resolved.
 func (p *program) flatten(start, unanchored int) int {
 	roots := map[int]bool{0: true, start: true, unanchored: true}
 	before := make(map[int][]int)
@@ -70,8 +69,8 @@ func (p *program) flatten(start, unanchored int) int {
 	return size
 }
 
-// visit calls f for what can be reached from i: without consuming anything and
-// up to the roots, or all of it.
+// visit calls f for the instructions reachable from an instruction. If all is false, visit stops at
+// instructions that consume a byte and at the roots.
 func (p *program) visit(from int, roots map[int]bool, f func(int), all bool) map[int]bool {
 	seen := make(map[int]bool)
 	stack := []int{from}

@@ -19,13 +19,13 @@ type inst struct {
 	match      bool
 }
 
-// hole is an exit that is not connected yet: of instruction inst, out or other.
+// hole is an open exit of instruction inst: out or other.
 type hole struct {
 	inst  int
 	other bool
 }
 
-// fragment is a part of a program; begin 0 is one that never matches.
+// fragment is a part of a program. A fragment with begin 0 never matches.
 type fragment struct {
 	begin    int
 	out      []hole
@@ -86,7 +86,7 @@ func (p *program) alt(a, b fragment) fragment {
 	return fragment{i, slices.Concat(a.out, b.out), a.nullable || b.nullable}
 }
 
-// fork is an alternative between body and what comes next.
+// fork adds an alternative between body and the instruction behind the body.
 func (p *program) fork(body int, lazy bool) (int, []hole) {
 	if lazy {
 		i := p.add(inst{op: opAlt, other: body})

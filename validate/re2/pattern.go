@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// scanner goes through a pattern once, for what RE2 and Go's parser see differently.
-// RE2 alone takes \C, one byte; it alone refuses the names of character classes in
-// other spellings than its own, and in Latin-1 escapes above \xFF.
+// scanner goes through a pattern once and settles the differences between RE2 and Go's parser. RE2 alone
+// accepts \C, one byte. RE2 alone refuses other spellings of the names of character classes and, in Latin-1,
+// escapes above \xFF.
 type scanner struct {
 	in       string
 	encoding Encoding
 	at       int
 	out      []byte
-	// splits is of Latin-1, approximate of UTF-8: the size can be too large.
+	// splits is set in Latin-1 only, approximate in UTF-8 only: the size can be too large.
 	splits, approximate bool
 }
 
@@ -57,7 +57,7 @@ func (s *scanner) scan() error {
 	return nil
 }
 
-// groupName takes over the name of a group in ASCII, as Go wants it.
+// groupName copies the name of a group in ASCII, in Go's syntax.
 func (s *scanner) groupName(rest string) {
 	name, _, _ := strings.Cut(rest, ">")
 	s.out = append(s.out, "(?P<"...)
@@ -71,7 +71,7 @@ func (s *scanner) groupName(rest string) {
 	s.at += len(name)
 }
 
-// keep takes n bytes over.
+// keep copies n bytes.
 func (s *scanner) keep(n int) {
 	s.out = append(s.out, s.in[s.at:s.at+n]...)
 	s.at += n
@@ -117,7 +117,7 @@ func (s *scanner) escape(rest string, inClass bool) error {
 	return nil
 }
 
-// knowsClass reports whether RE2 knows \p{name}. Go takes other spellings too.
+// knowsClass reports whether RE2 knows \p{name}. Go accepts further spellings.
 func knowsClass(name string) bool {
 	if name == "LC" || name == "Cn" {
 		return false

@@ -1,14 +1,12 @@
-// Package re2 says what Envoy makes of a regular expression: whether its engine
-// takes the pattern, and how large the program is that it compiles, which Envoy
-// limits. Envoy 1.40.0 uses RE2 in Latin-1: a pattern is bytes, and so is what it
-// is matched against. Up to 1.38, and in CEL, it is UTF-8: then [^/] is eight
-// instructions, not two.
+// Package re2 judges a regular expression as Envoy does: whether Envoy's engine accepts the pattern, and how
+// large the compiled program is, because Envoy limits the size. Envoy 1.40.0 runs RE2 in Latin-1: pattern and
+// subject are bytes. Envoy through 1.38, and CEL in every release, run RE2 in UTF-8, so that [^/] takes eight
+// instructions instead of two.
 //
 //	program, err := re2.Compile(`/users/[^/]+`, re2.Latin1)
 //
-// The syntax is read by regexp/syntax, which descends from RE2's own parser; what
-// the two see differently is settled in pattern.go. The size is found by taking
-// RE2's own steps. testdata/sizes.json holds what Envoy told of 891 patterns.
+// The parser is regexp/syntax, a descendant of RE2's own parser; pattern.go settles the differences. The size
+// follows from RE2's own steps. testdata/sizes.json records Envoy's answers to 891 patterns.
 package re2
 
 import (
@@ -19,40 +17,38 @@ import (
 	"unicode"
 )
 
-// Program is what RE2 compiles a pattern into.
+// Program describes a compiled pattern.
 type Program struct {
-	// Size is the number of instructions, which Envoy holds against
-	// max_program_size (100, if not set).
+	// Size is the number of instructions. Envoy compares Size with max_program_size (100, if not set).
 	Size int
-	// Exact is false where Size may be too large by a few instructions.
+	// Exact is false if Size may exceed RE2's size by a few instructions.
 	Exact bool
 	// Groups is the number of capturing groups.
 	Groups int
-	// SplitsCharacters tells that a character outside of ASCII stands in a class or
-	// before a repetition. RE2 sees its bytes there: [é] matches either of the two,
-	// é+ repeats the second.
+	// SplitsCharacters reports whether a character outside of ASCII stands in a class or before a repetition.
+	// RE2 sees the bytes of the character: [é] matches either byte, and é+ repeats the second byte.
 	SplitsCharacters bool
 }
 
-// TooLarge reports whether the program certainly has more instructions than limit. A few can be too many
-// in Size, not a third.
+// TooLarge reports whether the program certainly has more instructions than limit. Size exceeds RE2's size by
+// less than a third.
 func (p Program) TooLarge(limit int) bool {
 	return p.Size > limit && (p.Exact || p.Size > limit+limit/3)
 }
 
-// Encoding says what the characters of a pattern are.
+// Encoding is the encoding of a pattern.
 type Encoding int
 
 const (
-	// Latin1: a character is a byte.
+	// Latin1 reads each byte as a character.
 	Latin1 Encoding = iota
-	// UTF8: one outside of ASCII is several bytes.
+	// UTF8 reads a character outside of ASCII as several bytes.
 	UTF8
 )
 
 const maxLatin1 = 0xff
 
-// Compile compiles a pattern. The error says what Envoy has against it.
+// Compile compiles a pattern. The error gives the reason why Envoy refuses the pattern.
 func Compile(pattern string, in Encoding) (Program, error) {
 	s := scanner{in: pattern, encoding: in}
 	if err := s.scan(); err != nil {
@@ -83,7 +79,7 @@ func parse(pattern string, in Encoding) (*syntax.Regexp, error) {
 	return parsed, err
 }
 
-// latin1 makes a character of each byte.
+// latin1 converts each byte to a character.
 func latin1(bytes string) string {
 	runes := make([]rune, len(bytes))
 	for i := range len(bytes) {
@@ -100,9 +96,8 @@ func fromLatin1(s string) string {
 	return string(bytes)
 }
 
-// approximate reports whether size can be too large for re: RE2 shares an anchor
-// that alternatives start with, or that is repeated, and folds the case of ASCII
-// only.
+// approximate reports whether size can be too large for re. RE2 shares an anchor that starts several
+// alternatives or is repeated, and folds the case of ASCII only.
 func approximate(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpAlternate, syntax.OpRepeat:
@@ -128,9 +123,8 @@ func startsWithAnchor(re *syntax.Regexp) bool {
 	return false
 }
 
-// size is the number of instructions of re. It takes the steps of RE2's
-// compile.cc and prog.cc: the same instructions, and the same flattening of
-// alternatives into lists afterwards.
+// size returns the number of instructions of re. size follows RE2's compile.cc and prog.cc: the same
+// instructions, then the same flattening of alternatives into lists.
 func size(re *syntax.Regexp, in Encoding) int {
 	if in == UTF8 {
 		re = unfold(re)

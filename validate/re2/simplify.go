@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// unfold makes a class of each character that in UTF-8 is the same as others than its upper or lower case
-// in ASCII, where case does not matter: k is a Kelvin sign, too.
+// unfold replaces a character by a class if case does not matter and UTF-8 has a further form of the
+// character: k is the Kelvin sign, too.
 func unfold(re *syntax.Regexp) *syntax.Regexp {
 	if re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase != 0 {
 		return unfoldLiteral(re)
@@ -50,8 +50,8 @@ func unfoldLiteral(re *syntax.Regexp) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpConcat, Sub: parts}
 }
 
-// afterPrefix is what RE2 compiles of ^literal…: it compares the literal by
-// itself, and searches for the rest without an anchor.
+// afterPrefix returns the rest of ^literal… that RE2 compiles. RE2 compares the literal by itself and searches
+// for the rest without an anchor.
 func afterPrefix(re *syntax.Regexp) *syntax.Regexp {
 	if re.Op != syntax.OpConcat {
 		return re
@@ -69,8 +69,8 @@ func afterPrefix(re *syntax.Regexp) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpConcat, Sub: re.Sub[i+1:]}
 }
 
-// dropAnchor takes an anchor out of the first or last place of re: RE2 keeps it
-// as a property of the program.
+// dropAnchor removes an anchor from the first or last place of re. RE2 keeps such an anchor as a property of
+// the program.
 func dropAnchor(re *syntax.Regexp, anchor syntax.Op, depth int) (*syntax.Regexp, bool) {
 	const deepest = 4
 	if depth == deepest {
@@ -95,8 +95,7 @@ func dropAnchor(re *syntax.Regexp, anchor syntax.Op, depth int) (*syntax.Regexp,
 	return &changed, dropped
 }
 
-// coalesce joins neighbours that repeat the same character or class, as in a*a+
-// or .*.*, into one repetition, at every depth.
+// coalesce joins neighbours that repeat the same character or class, as in a*a+ or .*.*, at every depth.
 func coalesce(re *syntax.Regexp) *syntax.Regexp {
 	if len(re.Sub) == 0 {
 		return re
@@ -121,8 +120,8 @@ func coalesce(re *syntax.Regexp) *syntax.Regexp {
 	return &joined
 }
 
-// join makes one repetition of a and what b starts with, and returns what is
-// left of b. It returns nil where the two do not repeat the same.
+// join merges a with the beginning of b into one repetition, and returns the rest of b. join returns nil if a
+// and b repeat different characters.
 func join(a, b *syntax.Regexp) (rest, all *syntax.Regexp) {
 	unit, from, to, ok := repetition(a)
 	if !ok {
@@ -151,7 +150,7 @@ func join(a, b *syntax.Regexp) (rest, all *syntax.Regexp) {
 	return rest, &syntax.Regexp{Op: syntax.OpRepeat, Flags: a.Flags, Sub: []*syntax.Regexp{unit}, Min: from + n, Max: to + m}
 }
 
-// repetition is how often re repeats a single character or class.
+// repetition returns the single character or class that re repeats, and how often.
 func repetition(re *syntax.Regexp) (unit *syntax.Regexp, from, to int, ok bool) {
 	switch re.Op {
 	case syntax.OpStar:

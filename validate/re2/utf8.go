@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// runeRanges adds the instructions of a class of characters in UTF-8, as RE2's compile.cc does: ranges of
-// bytes, of which those that begin alike share their first ones, and some that end alike the last.
+// runeRanges adds the instructions of a class of characters in UTF-8, as RE2's compile.cc does. Ranges of
+// bytes with equal beginnings share the first instructions, and some ranges with equal ends share the last.
 type runeRanges struct {
 	*program
 	begin  int
@@ -17,7 +17,7 @@ type runeRanges struct {
 
 type byteRange struct{ lo, hi byte }
 
-// suffix is a range of bytes, and what follows.
+// suffix is a range of bytes and the instruction behind the range.
 type suffix struct {
 	byteRange
 	next int
@@ -38,7 +38,7 @@ func (p *program) runes(ranges []rune) fragment {
 // lengths are the last characters of one, two and three bytes.
 var lengths = []rune{0x7f, 0x7ff, 0xffff}
 
-// add adds a range, in parts that differ in one stretch of bytes only.
+// add adds a range of characters, in parts that differ in one stretch of bytes only.
 func (c *runeRanges) add(lo, hi rune) {
 	if lo == 0x80 && hi == unicode.MaxRune {
 		c.addAllAbove()
@@ -81,7 +81,7 @@ func (c *runeRanges) add(lo, hi rune) {
 	c.addSuffix(id)
 }
 
-// addAllAbove adds all characters that are not ASCII.
+// addAllAbove adds every character outside of ASCII.
 func (c *runeRanges) addAllAbove() {
 	next := 0
 	for _, lead := range []byteRange{{0xc2, 0xdf}, {0xe0, 0xef}, {0xf0, 0xf4}} {
@@ -90,7 +90,7 @@ func (c *runeRanges) addAllAbove() {
 	}
 }
 
-// encode returns the bytes of a character; to RE2 the halves of surrogate pairs are some, too.
+// encode returns the bytes of a character. Like RE2, encode encodes halves of surrogate pairs, too.
 func encode(r rune) []byte {
 	switch n := slices.IndexFunc(lengths, func(last rune) bool { return r <= last }); n {
 	case 1:
@@ -102,7 +102,7 @@ func encode(r rune) []byte {
 	}
 }
 
-// step adds an instruction for a byte; next 0 is what follows the class.
+// step adds an instruction for a byte. If next is 0, the instruction leads out of the class.
 func (c *runeRanges) step(b byteRange, next int) int {
 	i := c.program.add(inst{op: opStep, out: next})
 	c.bytes[i] = b
@@ -133,8 +133,8 @@ func (c *runeRanges) addSuffix(id int) {
 	c.begin = c.merge(c.begin, id)
 }
 
-// merge returns what matches root or the bytes of id. Classes are sorted: only what came last can begin
-// as id does.
+// merge returns an instruction that matches root or the bytes of id. Classes are sorted, so only the last
+// range added can share a beginning with id.
 func (c *runeRanges) merge(root, id int) int {
 	last, isAlt := root, c.insts[root].op == opAlt
 	if isAlt {

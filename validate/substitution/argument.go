@@ -10,8 +10,8 @@ import (
 	"xdspub/validate/cel"
 )
 
-// headers is the argument of REQ and its like: a header, and perhaps another
-// after a question mark.
+// headers checks the argument of REQ and similar commands: a header, and optionally a second header after a
+// question mark.
 func headers(c call) *Fault {
 	names := strings.Split(c.arg, "?")
 	if len(names) > 2 {
@@ -25,7 +25,7 @@ func headers(c call) *Fault {
 	return nil
 }
 
-// isHeaderName reports whether Envoy takes a name; it takes the empty one.
+// isHeaderName reports whether Envoy accepts a name. Envoy accepts the empty name.
 func isHeaderName(name string) bool {
 	token, pseudo := strings.CutPrefix(name, ":")
 	if pseudo && token == "" {
@@ -40,7 +40,7 @@ func isHeaderName(name string) bool {
 	})
 }
 
-// option is an argument that is left out or one of those words.
+// option checks that an argument is empty or one of the words.
 func option(arg string, words []string) *Fault {
 	if arg == "" || slices.Contains(words, arg) {
 		return nil
@@ -48,8 +48,7 @@ func option(arg string, words []string) *Fault {
 	return &Fault{Message: fmt.Sprintf("unknown option %q", arg), Help: "use " + strings.Join(words, " or ") + ", in capitals"}
 }
 
-// options are two words with a colon between them, each of which may be left out.
-// Envoy does not look at what follows.
+// options checks two words with a colon between them. Either word may be empty, and Envoy ignores the rest.
 func options(first, second []string) func(call) *Fault {
 	return func(c call) *Fault {
 		words := strings.Split(c.arg, ":")
@@ -60,7 +59,7 @@ func options(first, second []string) func(call) *Fault {
 	}
 }
 
-// xfccKey is one of the keys of x-forwarded-client-cert, in any case.
+// xfccKey checks that the argument is a key of x-forwarded-client-cert, in any case.
 func xfccKey(keys []string) func(call) *Fault {
 	return func(c call) *Fault {
 		if slices.Contains(keys, strings.ToLower(c.arg)) {
@@ -70,8 +69,8 @@ func xfccKey(keys []string) func(call) *Fault {
 	}
 }
 
-// duration is START:END or START:END:PRECISION. The points may be any words: a
-// filter can set its own.
+// duration checks START:END or START:END:PRECISION. START and END may be any words, because a filter can set
+// its own.
 func duration(c call) *Fault {
 	parts := strings.Split(c.arg, ":")
 	switch {
@@ -83,7 +82,7 @@ func duration(c call) *Fault {
 	return nil
 }
 
-// metadata is one of those types of metadata, and perhaps more behind a colon.
+// metadata checks a type of metadata. Further text may follow behind a colon.
 func metadata(types []string) func(call) *Fault {
 	return func(c call) *Fault {
 		kind, _, _ := strings.Cut(c.arg, ":")
@@ -94,7 +93,7 @@ func metadata(types []string) func(call) *Fault {
 	}
 }
 
-// filterState is KEY, KEY:PLAIN, KEY:TYPED or KEY:FIELD:NAME.
+// filterState checks KEY, KEY:PLAIN, KEY:TYPED or KEY:FIELD:NAME.
 func filterState(c call) *Fault {
 	parts := append(strings.SplitN(c.arg, ":", 4), "", "")
 	key, kind, field := parts[0], parts[1], parts[2]
@@ -124,7 +123,7 @@ func celExpression(c call) *Fault {
 	return nil
 }
 
-// timeNewline is what Envoy takes for a line break in a time format.
+// timeNewline matches the commands that Envoy reads as a line break in a time format.
 var timeNewline = regexp.MustCompile(`%[-_0^#]*[1-9]*(E|O)?n`)
 
 func timeFormat(c call) *Fault {
@@ -134,7 +133,7 @@ func timeFormat(c call) *Fault {
 	return nil
 }
 
-// maskLength is how many bits of an address are told.
+// maskLength checks the number of bits of an address that the command prints.
 func maskLength(c call) *Fault {
 	if n, err := strconv.Atoi(c.arg); c.arg == "" || err == nil && 0 <= n && n <= 128 {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"xdspub/diag"
 )
 
-// command is one of Envoy's commands.
+// command describes a command of Envoy.
 type command struct {
-	// needsArg and takesLength say what may stand after the name. A plain command
-	// has neither argument nor length.
+	// needsArg and takesLength tell what may stand after the name. A plain command has neither argument nor
+	// length.
 	plain, needsArg, takesLength bool
-	// check judges the argument; nil takes any.
+	// check checks the argument. A nil check accepts any argument.
 	check func(call) *Fault
 }
 
@@ -36,7 +36,7 @@ func parse(words []string) (cmd command, err error) {
 	return cmd, nil
 }
 
-// check returns what judges an argument of that kind; nil where there is no such kind.
+// check returns the function that checks an argument of a kind, or nil for an unknown kind.
 func check(kind, lists string) func(call) *Fault {
 	first, second, _ := strings.Cut(lists, ":")
 	words := strings.Split(first, ",")
@@ -67,7 +67,7 @@ func check(kind, lists string) func(call) *Fault {
 	return nil
 }
 
-// call is a command as it stands in a format.
+// call is one use of a command in a format.
 type call struct {
 	name, arg string
 	length    bool
@@ -112,7 +112,7 @@ func (l *Language) lookup(name string, x Extensions) (command, bool) {
 	return cmd, ok
 }
 
-// needs are the formatters that bring a command.
+// needs maps a command to the formatter that provides the command.
 var needs = map[string]string{
 	"FILE_CONTENT":      "envoy.formatter.file_content",
 	"REQ_WITHOUT_QUERY": "envoy.formatter.req_without_query",

@@ -12,8 +12,8 @@ var (
 	oldState    = regexp.MustCompile(`%PER_REQUEST_STATE\((.+?)\)%`)
 )
 
-// CheckHeader is Check for the value of a header that a route adds. Envoy takes
-// two forms of old there, and writes them as what they are called now.
+// CheckHeader checks the value of a header that a route adds. Here Envoy accepts two older forms, and rewrites
+// both to today's form.
 func (l *Language) CheckHeader(value string, x Extensions) []Fault {
 	if !strings.Contains(value, "%") {
 		return nil
@@ -30,7 +30,7 @@ func (l *Language) CheckHeader(value string, x Extensions) []Fault {
 			return form
 		}
 		if len(path) == 0 {
-			return "%" + m[1] + "_METADATA(" + m[2] + ")%" // it stays as it is, and names nothing
+			return "%" + m[1] + "_METADATA(" + m[2] + ")%" // Envoy keeps the text, which names no field
 		}
 		return renew(form, fmt.Sprintf("%%%s_METADATA(%s)%%", m[1], strings.Join(path, ":")))
 	})

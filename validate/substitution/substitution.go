@@ -1,13 +1,13 @@
-// Package substitution knows the format strings of Envoy: what stands in access logs, in headers to add, in bodies and in rewrites as
+// Package substitution checks the format strings of Envoy, which stand in access logs, in headers to add, in
+// bodies and in rewrites:
 //
 //	[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH):80%" %RESPONSE_CODE%
 //
-// A command is %NAME%, %NAME(argument)% or %NAME(argument):LENGTH%, and %% is a
-// percent sign. A Language has the commands of a version of Envoy, and its Check finds what that
-// refuses to load. testdata/envoy.txt holds what Envoy 1.40.0 said to a list of formats.
+// A command is %NAME%, %NAME(argument)% or %NAME(argument):LENGTH%, and %% is a percent sign. A Language has
+// the commands of a release of Envoy. Language.Check finds the faults for which this release refuses a format.
+// testdata/envoy.txt records the verdicts of Envoy 1.40.0 on a list of formats.
 //
-// Of a format only its commands are ever told: what stands between them may be a
-// password in a header.
+// Faults quote only commands: the text between commands may be a password in a header.
 package substitution
 
 import (
@@ -21,67 +21,63 @@ import (
 	"xdspub/validate/cel"
 )
 
-// Fault is something wrong in a format.
+// Fault is a fault of a format.
 type Fault struct {
-	// Message says what, Help what would be right.
+	// Message names the fault, Help the remedy.
 	Message, Help string
-	// Correction is of the command, where another one is likely meant.
+	// Correction replaces the command if another command was likely meant.
 	Correction diag.Correction
-	// Taken tells that Envoy loads the format nevertheless, and reads it in another
-	// way than it looks, or does so for old configurations only.
+	// Taken reports whether Envoy loads the format nevertheless, but reads the format in another way than
+	// people expect, or only in older configurations.
 	Taken bool
-	// Crash tells that Envoy ends when it comes to the command.
+	// Crash reports whether the command ends Envoy.
 	Crash bool
 }
 
-// Extensions are what formatters, configured beside a format, add to the built-in
-// commands. The zero value is none.
+// Extensions are the commands that formatters, configured beside a format, add to the built-in commands. The
+// zero value adds none.
 type Extensions struct {
-	// Unknown says that there may be any command.
+	// Unknown permits any command.
 	Unknown bool
-	// RequestWithoutQuery is %REQ_WITHOUT_QUERY(x?y)%, FileContent
-	// %FILE_CONTENT(path)%.
+	// RequestWithoutQuery permits %REQ_WITHOUT_QUERY(x?y)%, FileContent permits %FILE_CONTENT(path)%.
 	RequestWithoutQuery, FileContent bool
-	// Secrets are the names for %SECRET(name)%; nil means that there is no such
-	// command.
+	// Secrets are the names that %SECRET(name)% may use; nil forbids the command.
 	Secrets []string
-	// Bodies are %REQUEST_BODY(key)% and %RESPONSE_BODY(key)%, of the transform
-	// filter.
+	// Bodies permits %REQUEST_BODY(key)% and %RESPONSE_BODY(key)% of the transform filter.
 	Bodies bool
-	// Generic are the commands of the access logs of generic_proxy. They take any
-	// argument and length, also those that have the name of another command.
+	// Generic permits the commands of the access logs of generic_proxy. Such a command accepts any argument
+	// and length, even if a built-in command has the same name.
 	Generic bool
-	// CEL is for the expressions in %CEL(…)%; the functions are the Language's.
+	// CEL has the options of the expressions in %CEL(…)%. The functions are those of the Language.
 	CEL cel.Options
-	// NoCEL says that the format is read by Envoy's worker threads, which have no
-	// CEL.
+	// NoCEL is set for a format that Envoy's worker threads read. Worker threads have no CEL.
 	NoCEL bool
 }
 
-// Language is what a version of Envoy has for format strings.
+// Language is the language of format strings of a release of Envoy.
 type Language struct {
-	// BuiltIn are its commands by their names, and for each the words that say what it takes.
-	// A plain one takes neither an argument nor a length. With argument it needs one, with
-	// length it takes one; a further word is the kind of argument, such as headers or
-	// one-of:A,B. Without that, any argument will do.
+	// BuiltIn maps a command to words that describe its syntax. A plain command takes neither argument nor
+	// length. A command with "argument" needs an argument, a command with "length" takes a length. Any further
+	// word is the kind of the argument, such as headers or one-of:A,B; without a kind, the command takes any
+	// argument.
 	BuiltIn map[string][]string
-	// Names are those of BuiltIn.
+	// Names are the names in BuiltIn.
 	Names *diag.Candidates
-	// Newer are commands that later versions have, with the release that brought each.
+	// Newer maps a command of a later release to the release.
 	Newer map[string]string
-	// Generic are the commands that generic_proxy brings for its access logs.
+	// Generic are the commands that generic_proxy adds to its access logs.
 	Generic map[string]bool
-	// Functions are for the expressions in %CEL(…)%.
+	// Functions are the functions of expressions in %CEL(…)%.
 	Functions cel.Functions
 }
 
-// Check returns what is wrong with a format, in the order of the text.
+// Check returns the faults of a format, in the order of the text.
 func (l *Language) Check(format string, x Extensions) []Fault { return l.parse(format, x).faults }
 
 // Parts counts the commands and the stretches of text between them.
 func (l *Language) Parts(format string, x Extensions) int { return l.parse(format, x).parts }
 
-// commandForm is the expression that Envoy takes a command with.
+// commandForm is Envoy's own expression for a command.
 var commandForm = regexp.MustCompile(`^%([A-Z0-9_]+)(?:\((.*?)\))?(?::([0-9]+))?%`)
 
 type parsed struct {
@@ -127,7 +123,7 @@ func (l *Language) parse(format string, x Extensions) (p parsed) {
 	return p
 }
 
-// group is a group of a match, "" if it took no part.
+// group returns a group of a match, or "" if the group took no part.
 func group(s string, m []int, n int) string {
 	if m[2*n] < 0 {
 		return ""
@@ -142,8 +138,8 @@ func isLength(digits string) bool {
 
 var nameForm = regexp.MustCompile(`^%[A-Z0-9_]+`)
 
-// unfinished says why no command starts at a percent sign. What follows is not
-// told, it may be text.
+// unfinished explains why no command starts at a percent sign. The message does not quote the following text,
+// which may be secret.
 func unfinished(format string, at int) Fault {
 	name := nameForm.FindString(format[at:])
 	rest := format[at+len(name):]

@@ -1,13 +1,14 @@
-// Package uritemplate reads the path templates of Envoy's URI template matcher
-// and rewriter, by the grammar of Envoy 1.40.0, which is none of RFC 6570:
+// Package uritemplate reads the path templates of Envoy's URI template matcher and rewriter. The grammar is
+// that of Envoy 1.40.0, not of RFC 6570:
 //
-//	/users/*/files/**          a segment, and all that follows
+//	/users/*/files/**          one segment, and the rest of the path
 //	/users/{id}/{file=**}      the same with names
 //	/v{version}/{name}.json    a name between two literals
 //
-// Before 1.39 a name begins its segment, and ends it unless that is the last: no segments are mixed.
+// Before 1.39, a name begins its segment and, except in the last segment, ends the segment, so that no segment
+// mixes names and literals.
 //
-// A template has at most five names, and after ** nothing that is open in length.
+// A template has at most five names. After ** only parts of fixed length may follow.
 package uritemplate
 
 import (
@@ -22,8 +23,8 @@ const (
 	maxNameLength = 16
 )
 
-// Match reads a path_template, and returns the names in it. Where segments may be mixed, a name may
-// stand between literals in any.
+// Match parses a path_template, and returns the names in the template. If mixed is true, a name may stand
+// between literals in any segment.
 func Match(template string, mixed bool) (names []string, err error) {
 	if !strings.HasPrefix(template, "/") {
 		return nil, errors.New("it does not begin with a slash")
@@ -44,7 +45,7 @@ func Match(template string, mixed bool) (names []string, err error) {
 	return p.names, nil
 }
 
-// Rewrite reads a path_template_rewrite, and returns the names that it uses.
+// Rewrite parses a path_template_rewrite, and returns the names that the rewrite uses.
 func Rewrite(template string) (names []string, err error) {
 	switch {
 	case !strings.HasPrefix(template, "/"):
@@ -72,14 +73,14 @@ func Rewrite(template string) (names []string, err error) {
 	return names, nil
 }
 
-// pattern is what was read of a template.
+// pattern is the part of a template that was read so far.
 type pattern struct {
 	mixed  bool
 	names  []string
 	behind bool // a ** stands before
 }
 
-// segment reads up to the next slash outside of brackets, and returns what follows.
+// segment reads through the next slash outside of brackets, and returns the rest.
 func (p *pattern) segment(text string) (rest string, err error) {
 	if text[0] == '*' {
 		return p.glob(text)
@@ -117,7 +118,7 @@ func (p *pattern) segment(text string) (rest string, err error) {
 	return rest[len(suffix):], p.variable(inner)
 }
 
-// glob reads * or **, and what stands behind it in the last segment.
+// glob reads * or ** and the text behind a glob in the last segment.
 func (p *pattern) glob(text string) (rest string, err error) {
 	rest = strings.TrimPrefix(text[1:], "*")
 	if err := p.open(len(text)-len(rest) == 2); err != nil {
@@ -133,7 +134,7 @@ func (p *pattern) glob(text string) (rest string, err error) {
 	return "", literal(suffix)
 }
 
-// variable reads what stands in brackets: a name, and after = what it matches.
+// variable reads the text in brackets: a name and, after =, the pattern of the name.
 func (p *pattern) variable(text string) error {
 	name, match, given := strings.Cut(text, "=")
 	switch {
@@ -165,7 +166,7 @@ func (p *pattern) variable(text string) error {
 	return nil
 }
 
-// open notes a part that is open in length.
+// open records a part of open length.
 func (p *pattern) open(all bool) error {
 	if p.behind {
 		return errors.New("a wildcard or variable follows **")
@@ -184,8 +185,8 @@ func literal(text string) error {
 	return nil
 }
 
-// isLiteral reports whether text is made of the characters that a path segment has
-// by RFC 3986, without a percent sign being looked at.
+// isLiteral reports whether text consists of the characters of a path segment by RFC 3986. isLiteral does not
+// check percent-encoding.
 func isLiteral(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !isLiteralRune(r) })
 }
