@@ -4,9 +4,8 @@ import (
 	"slices"
 )
 
-// Cycles returns the nodes that are in a cycle, each with a number that it shares with the
-// others of that cycle. CyclePath searches among these alone, not among all nodes that lead
-// to them.
+// Cycles returns the nodes that are in a cycle. Nodes of the same cycle have the same number. CyclePath
+// searches only among these nodes, not among all nodes that lead to a cycle.
 func Cycles(nodes []string, next func(node string) []string) map[string]int {
 	c := cycleSearch{next: next, order: make(map[string]int), low: make(map[string]int), found: make(map[string]int)}
 	for _, node := range nodes {
@@ -17,7 +16,7 @@ func Cycles(nodes []string, next func(node string) []string) map[string]int {
 	return c.found
 }
 
-// cycleSearch is Tarjan's algorithm: it looks at each node and each edge once.
+// cycleSearch is Tarjan's algorithm, which visits each node and each edge once.
 type cycleSearch struct {
 	next  func(string) []string
 	order map[string]int // when a node was visited, from 1
@@ -53,8 +52,7 @@ func (c *cycleSearch) visit(node string) {
 	}
 }
 
-// CyclePath returns the nodes on a path from a node that is in a cycle back to it, of which it
-// is the first.
+// CyclePath returns a path from a node of a cycle back to the node. The path begins with the node.
 func CyclePath(start string, next func(node string) []string, cycle map[string]int) []string {
 	seen := make(map[string]bool)
 	var from func(node string) []string

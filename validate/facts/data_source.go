@@ -4,7 +4,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// InlineContent is what a data source holds, where it stands in the resource.
+// InlineContent returns the content of a data source if the resource itself holds the content.
 func InlineContent(s *corev3.DataSource) (content []byte, ok bool) {
 	switch specifier := s.GetSpecifier().(type) {
 	case *corev3.DataSource_InlineBytes:

@@ -10,7 +10,7 @@ import (
 	"xdspub/xds"
 )
 
-// Collections are the endpoints of LEDS by their own names and by those of their collections.
+// Collections indexes endpoints of LEDS by their own names and by the names of their collections.
 var Collections = validate.NewIndex([]*xds.Type{xds.LocalityEndpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	add(r.Name, r)
 	add(r.Type.Group(r.Name), r)
@@ -29,24 +29,24 @@ func EndpointsOf(v validate.View, l *endpointv3.LocalityLbEndpoints) []*endpoint
 	return all
 }
 
-// EndpointUse is what a cluster makes of the endpoints in an assignment.
+// EndpointUse tells how a cluster uses the endpoints of an assignment.
 type EndpointUse int
 
 const (
-	// EndpointsUnused says that Envoy does not look at them.
+	// EndpointsUnused means that Envoy ignores the endpoints.
 	EndpointsUnused EndpointUse = iota
-	// EndpointsLiteral says that their addresses are taken as they are.
+	// EndpointsLiteral means that Envoy connects to the addresses as written.
 	EndpointsLiteral
-	// EndpointsLookedUp says that their addresses are names for DNS.
+	// EndpointsLookedUp means that Envoy resolves the addresses by DNS.
 	EndpointsLookedUp
 )
 
-// UseOfEndpoints returns what becomes of the endpoints around or below a node.
+// UseOfEndpoints returns the use of the endpoints around or below a node.
 func UseOfEndpoints(v *envoyapi.Version, n *xds.Node) EndpointUse {
 	c, at := xds.Enclosing[*clusterv3.Cluster](n)
 	switch k := v.ClusterKindOf(c); {
 	case at == nil || k.Factory == "envoy.cluster.static":
-		return EndpointsLiteral // without a cluster: EDS
+		return EndpointsLiteral // an EDS resource, which has no cluster around it
 	case k.Inline:
 		return EndpointsLookedUp
 	default:

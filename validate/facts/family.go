@@ -6,9 +6,8 @@ import (
 	"xdspub/validate"
 )
 
-// Family returns the rules of a folder of validate/rules, whose name is also the folder's. profiles are
-// those of the clients that a rule is about if the rule names none; nil means all clients. The rules
-// that are given stay as they are.
+// Family returns copies of rules with the settings of their family. name is the name of the family and of its
+// folder in validate/rules. A rule without profiles gets profiles; nil profiles mean all clients.
 func Family(name string, profiles []validate.Profile, given ...*validate.Rule) (rules []*validate.Rule) {
 	for _, g := range given {
 		r := *g

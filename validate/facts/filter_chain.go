@@ -14,19 +14,19 @@ import (
 	"xdspub/xds"
 )
 
-// Filter is one filter of a chain, whatever the kind of chain.
+// Filter is a filter of a chain of any kind.
 type Filter struct {
 	Name     string
 	Path     xds.Path
 	Disabled bool
-	// Configs are its configuration, or what it can get by discovery.
+	// Configs are the filter's own configuration, or the configurations that discovery can bring.
 	Configs []FilterConfig
 }
 
 // FilterConfig is a configuration of a filter.
 type FilterConfig struct {
 	*anypb.Any
-	// From is the ECDS resource that holds it, nil where it stands in the filter.
+	// From is the ECDS resource that holds the configuration, or nil if the filter itself does.
 	From *xds.Resource
 }
 
@@ -62,8 +62,8 @@ func GenericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain 
 	return chain
 }
 
-// FilterConfigs are the configurations that a filter of that name has: its own, or the
-// default one and the one that it gets by discovery.
+// FilterConfigs returns the possible configurations of a filter: its own, or else the default configuration
+// and the configuration by discovery.
 func FilterConfigs(p *validate.LookupPass, name string, typed *anypb.Any, discovery *corev3.ExtensionConfigSource) (configs []FilterConfig) {
 	if typed != nil {
 		return []FilterConfig{{Any: typed}}
@@ -80,13 +80,13 @@ func FilterConfigs(p *validate.LookupPass, name string, typed *anypb.Any, discov
 
 // ChainKind is a kind of filter chain that ends in a terminal filter.
 type ChainKind struct {
-	// Noun is what one of its filters is called.
+	// Noun names a filter of the chain in messages.
 	Noun string
-	// End says what a chain can end in.
+	// End names the filters that can end a chain.
 	End string
-	// family are the message names of its filters; others are in the wrong place.
+	// family is the prefix of the message names of the filters. A filter of another family is misplaced.
 	family string
-	// category is that of its filters in Envoy.
+	// category is Envoy's category of the filters.
 	category string
 }
 
@@ -118,8 +118,8 @@ var (
 	}
 )
 
-// Ends reports whether a filter of that configuration ends a chain. known is false
-// for what is none of its filters.
+// Ends reports whether a filter with the configuration ends a chain. known is false if the configuration
+// belongs to no filter of this kind of chain.
 func (k ChainKind) Ends(v *envoyapi.Version, c FilterConfig) (terminal, known bool) {
 	name := xds.PayloadType(c.Any)
 	switch {
@@ -129,7 +129,7 @@ func (k ChainKind) Ends(v *envoyapi.Version, c FilterConfig) (terminal, known bo
 		var module dynamicmodulesv3.DynamicModuleFilter
 		return c.UnmarshalTo(&module) == nil && module.GetTerminalFilter(), true
 	case name == "envoy.extensions.common.matching.v3.ExtensionWithMatcher":
-		// Whatever filter is in it.
+		// The filter inside does not matter.
 		return false, k.family == HTTPChain.family
 	default:
 		return false, strings.HasPrefix(string(name), k.family) && v.Holds(name)

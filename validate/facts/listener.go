@@ -7,7 +7,7 @@ import (
 	"xdspub/validate"
 )
 
-// Transport is what reaches a listener, which decides what it can have.
+// Transport is the kind of traffic of a listener. The kind decides which settings a listener can have.
 type Transport int
 
 const (
@@ -15,13 +15,13 @@ const (
 	Connections Transport = iota
 	// Datagrams of UDP.
 	Datagrams
-	// QUIC is the one protocol over UDP that makes connections.
+	// QUIC makes connections over UDP.
 	QUIC
-	// LibraryCalls of a program around Envoy: nothing of the rest is looked at.
+	// LibraryCalls come from the program around Envoy. Envoy ignores the other settings of such a listener.
 	LibraryCalls
 )
 
-// TransportOf returns what reaches a listener.
+// TransportOf returns the transport of a listener.
 func TransportOf(l *listenerv3.Listener) Transport {
 	switch {
 	case l.GetApiListener() != nil:
@@ -38,8 +38,8 @@ func TransportOf(l *listenerv3.Listener) Transport {
 // InternalListenerExtension is the type of the bootstrap extension without which an Envoy has no internal listeners.
 const InternalListenerExtension = "envoy.extensions.bootstrap.internal_listener.v3.InternalListener"
 
-// HasInternalListeners reports whether the Envoy can have internal listeners: its bootstrap has the extension, or
-// is not known.
+// HasInternalListeners reports whether the Envoy can have internal listeners: the bootstrap has the extension,
+// or no bootstrap is given.
 func HasInternalListeners(p *validate.Pass) bool {
 	return !p.BootstrapFacts.Given() || p.BootstrapFacts.HasExtension(InternalListenerExtension)
 }

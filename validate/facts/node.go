@@ -9,7 +9,7 @@ import (
 	"xdspub/xds"
 )
 
-// Enclosing returns the nearest message of that name around the node, or nil.
+// Enclosing returns the nearest message with a name around the node, or nil.
 func Enclosing(n *xds.Node, message protoreflect.FullName) *xds.Node {
 	for n = n.Parent; n != nil; n = n.Parent {
 		if n.Name() == message {
@@ -19,8 +19,7 @@ func Enclosing(n *xds.Node, message protoreflect.FullName) *xds.Node {
 	return nil
 }
 
-// Inside reports whether the node is, or stands in, a message of one of those
-// names, or what one of those fields holds.
+// Inside reports whether the node, or a node around the node, is a message or a field with one of the names.
 func Inside(n *xds.Node, names ...protoreflect.FullName) bool {
 	for ; n != nil; n = n.Parent {
 		if slices.Contains(names, n.Name()) || slices.Contains(names, n.Field()) {
@@ -41,15 +40,14 @@ func IsPerRoute(n *xds.Node) bool {
 	)
 }
 
-// InRemovedTracer reports whether the node stands in the configuration of a tracer that
-// Envoy has no more: misplaced-extension has that one.
+// InRemovedTracer reports whether the node stands in the configuration of a tracer that Envoy has removed. The
+// rule misplaced-extension reports such a tracer.
 func InRemovedTracer(n *xds.Node) bool {
 	return Inside(n, "envoy.config.trace.v3.LightstepConfig", "envoy.config.trace.v3.TraceServiceConfig")
 }
 
-// IsUnread reports whether Envoy never looks at the node: what stands in
-// typed_filter_metadata, in a retry policy by Any (taken by no part of Envoy
-// 1.40.0), or in the configuration of a filter that the route disables.
+// IsUnread reports whether Envoy never reads the node: the content of typed_filter_metadata, a retry policy by
+// Any (no part of Envoy 1.40.0 accepts a type here), or the configuration of a filter that the route disables.
 func IsUnread(n *xds.Node) bool {
 	for ; n != nil; n = n.Parent {
 		switch n.Field() {

@@ -1,6 +1,6 @@
-// Package facts knows what rules of several families know about Envoy 1.40.0: how it reads a
-// listener, a cluster or a chain of filters, and which names and types it has. What one
-// family knows alone stands with its rules.
+// Package facts holds facts about Envoy 1.40.0 that rules of several families share: how Envoy reads a
+// listener, a cluster or a chain of filters, and which names and types Envoy has. Facts of a single family
+// stand with the rules of the family.
 package facts
 
 import (
@@ -14,13 +14,13 @@ type Place struct {
 	Path xds.Path
 }
 
-// Related is what a finding says of a place in another resource.
+// Related returns a note about a place in another resource, for a finding.
 func Related(r *xds.Resource, path xds.Path, message string) []diag.Related {
 	return []diag.Related{{Position: r.Origin.Range(path).Position, Message: message}}
 }
 
-// Named are those of a sorted list that have a name: no name is nobody's, and two
-// resources without one are not the same.
+// Named returns the resources with a name from a sorted list. Two resources without a name are not the same
+// resource.
 func Named(list []*xds.Resource) []*xds.Resource {
 	for len(list) > 0 && list[0].Name == "" {
 		list = list[1:]

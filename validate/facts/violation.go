@@ -10,19 +10,19 @@ import (
 	"xdspub/xds"
 )
 
-// Violation is one broken constraint.
+// Violation is a broken constraint.
 type Violation struct {
 	Path xds.Path
-	// Field is the one that breaks it; empty for a oneof.
+	// Field is the field that breaks the constraint; empty for a oneof.
 	Field protoreflect.FullName
-	// Message says what is wrong, help what would be right where that does not.
+	// Message names the fault. Help names the remedy if Message does not imply the remedy.
 	Message, Help string
-	// Elsewhere tells that a rule of its own reports it.
+	// Elsewhere is true if another rule reports the violation.
 	Elsewhere bool
 }
 
-// fieldError is what the generated ValidateAll says of one field. Field is the
-// field's name in Go, with its index or key in brackets.
+// fieldError is an error of the generated ValidateAll about one field. Field returns the field's name in Go,
+// with an index or a key in brackets.
 type fieldError interface {
 	error
 	Field() string
@@ -30,8 +30,7 @@ type fieldError interface {
 	Cause() error
 }
 
-// Violations are the leaves of what ValidateAll of m, which stands at the path
-// at, returned.
+// Violations returns the leaves of an error of m's ValidateAll. at is the path of m.
 func Violations(err error, m protoreflect.Message, at xds.Path) (list []Violation) {
 	switch e := err.(type) {
 	case interface{ AllErrors() []error }:
@@ -60,7 +59,7 @@ func Violations(err error, m protoreflect.Message, at xds.Path) (list []Violatio
 	}
 }
 
-// element is the value of a field, or its element or entry of that key.
+// element returns the value of a field or, if a key is given, the element or entry with the key.
 func element(m protoreflect.Message, fd protoreflect.FieldDescriptor, path xds.Path, key string) (xds.Path, protoreflect.Value) {
 	value := m.Get(fd)
 	switch {
@@ -85,7 +84,7 @@ func messageOf(v protoreflect.Value) any {
 	return nil
 }
 
-// choice says that one field of a oneof must be set.
+// choice returns the message that one field of a oneof is required.
 func choice(md protoreflect.MessageDescriptor, goName string) string {
 	for i := range md.Oneofs().Len() {
 		oneof := md.Oneofs().Get(i)

@@ -12,8 +12,8 @@ import (
 	"xdspub/xds"
 )
 
-// patterns are the regular expressions of the API in words: what is wrong with a
-// text that does not match, and what would be right.
+// patterns maps each regular expression of the API to the fault of a text that does not match, and to the
+// remedy.
 var patterns = map[string][2]string{
 	"^[^\x00\n\r]*$":                  {"has a line break or a null character", "write it on one line"},
 	"^:?[0-9a-zA-Z!#$%&'*+-.^_|~`]+$": {"is not a valid header name", "write letters, digits and !#$%&'*+-.^_|~`, with an optional colon in front"},
@@ -36,9 +36,8 @@ var (
 	reasonList    = regexp.MustCompile(`^must (not )?be in list \[(.*)\]$`)
 )
 
-// words say what is wrong with the value of a field, and what would be right. The
-// reason is that of the generated code; element says that the value is one of a list
-// or the entry of a map.
+// words returns the fault of a field's value, and the remedy. reason comes from the generated code; element is
+// set if the value is an element of a list or an entry of a map.
 func words(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool, reason string) (message, help string) {
 	name := string(fd.Name())
 	reason = strings.TrimPrefix(reason, "value ")
@@ -84,7 +83,7 @@ func words(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool, 
 	return name + " " + reason + butIs(fd, v), ""
 }
 
-// shown is a field with its value where that is a text that can be no secret.
+// shown returns the field's name and, if the value is a text that can't be a secret, the value.
 func shown(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool) string {
 	name := string(fd.Name())
 	text, ok := v.Interface().(string)
@@ -126,7 +125,7 @@ func enumNames(ed protoreflect.EnumDescriptor) string {
 	return strings.Join(names, ", ")
 }
 
-// butIs says what a value is, where it is short and can be no secret.
+// butIs returns ", is " and the value if the value is short and can't be a secret, or "".
 func butIs(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	if d, ok := messageOf(v).(*durationpb.Duration); ok && d != nil {
 		return ", is " + DurationText(d)
