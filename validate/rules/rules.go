@@ -1,9 +1,8 @@
-// Package rules is the list of all rules. Each family of them has a folder, each rule
-// there its file and its examples, testdata/<code>.txtar; docs/rules has every rule
-// with its reason and an example.
+// Package rules lists all rules. Each family of rules has a folder. In the folder, each rule has a file, and
+// its examples in testdata/<code>.txtar; docs/rules describes every rule with its reason and an example.
 //
-// What the rules know about Envoy was tried on Envoy 1.40.0. What rules of several
-// families know stands in validate/facts.
+// Rules rely on facts that were tried on Envoy 1.40.0. Package validate/facts holds facts that rules of
+// several families share.
 package rules
 
 import (

@@ -1,15 +1,14 @@
-// Package transition judges the way from what is published, in files or by streams, to a new Snapshot. A
-// Snapshot can be valid in itself, and Envoy refuses it all the same because of what runs:
-// a listener can't change enable_reuse_port, a secret can't become another kind of
-// secret while a listener is subscribed to it. A rule is a Rule value in a file of
-// its own, listed in Rules; Transitions runs them.
+// Package transition judges the way from the published snapshot, in files or by streams, to a new Snapshot.
+// Envoy can refuse a valid Snapshot because of the running configuration: a listener can't change
+// enable_reuse_port, a secret can't become another kind of secret while a listener is subscribed to the
+// secret. A rule is a Rule value in a file of its own, listed in Rules. Transitions runs the rules.
 //
-// What is published is taken for what runs. What an earlier change left draining is
-// published no more: that Envoy refuses something for its sake, no rule can tell.
+// The rules assume that Envoy runs the published snapshot. A resource that still drains after an earlier
+// change is no longer published: no rule can predict a refusal because of such a resource.
 //
-// What the rules know about Envoy was tried on Envoy 1.40.0, in the order in which
-// files are published and in that in which streams are told; their examples are (e2e). All of it is
-// behaviour, and nothing that a binary knows by name: no rule asks for a version of Envoy.
+// Rules rely on facts that were tried on Envoy 1.40.0, in the order of publishing files and in the order of
+// responses on streams; e2e holds the examples. These facts are behaviour, which no list in the binary names,
+// so no rule depends on a release of Envoy.
 package transition
 
 import (
@@ -38,7 +37,7 @@ type Rule struct {
 type Out interface {
 	// Of are the published resources of a type.
 	Of(*xds.Type) ([]*xds.Resource, error)
-	// Serves reports whether a published resource is what answers a subscription of one of them.
+	// Serves reports whether a published resource answers the subscription.
 	Serves(xds.Subscription) bool
 }
 
@@ -66,13 +65,13 @@ type Pass struct {
 
 // Finding is a finding of a rule.
 type Finding struct {
-	// Resource is the new one that the finding is about.
+	// Resource is the new resource that the finding is about.
 	Resource *xds.Resource
 	// Path is the field, below Resource's message.
 	Path xds.Path
-	// Message says what is wrong, values quoted, no capital, no full stop.
+	// Message names the fault: values quoted, no capital, no full stop.
 	Message string
-	// Help is the way out.
+	// Help names the remedy.
 	Help string
 	// Warning makes the finding a warning where the rule is an error.
 	Warning bool
@@ -89,9 +88,8 @@ func (p *Pass) Report(f Finding) {
 	p.list = append(p.list, d)
 }
 
-// Transitions judges the change from old to new by all rules that o does not disable. Both sides
-// are valid in themselves. Where nothing is published there is no finding. An error is one of
-// old.
+// Transitions judges the change from old to new by all rules that o does not disable. Both snapshots must be
+// valid. If nothing is published, Transitions returns no finding. The error comes from reading old.
 func Transitions(old Out, new *xds.Snapshot, o Options) (diag.List, error) {
 	p := &Pass{Old: old, New: new}
 	for _, r := range Rules {

@@ -11,8 +11,8 @@ import (
 	"xdspub/xds"
 )
 
-// Envoy's reasons for the rejection of a resource whose code it fetches. The first one says that a
-// fetch is under way. The second one is the same for all faults of a Wasm plugin.
+// Envoy's reasons for the rejection of a resource whose code it fetches. The first reason says that a fetch is
+// under way. The second reason stands for every fault of a Wasm plugin.
 const (
 	moduleNotCached = "Remote module not cached; background fetch in progress"
 	wasmNotCreated  = "Unable to create Wasm plugin"
@@ -44,8 +44,8 @@ const (
 	longestPause = 15 * time.Second
 )
 
-// Offers are the offers of what Envoy rejects until it has fetched code. The zero value is for what was not
-// rejected yet.
+// Offers schedules the offers of a resource that Envoy rejects until the code is fetched. The zero value is
+// for a resource without a rejection.
 type Offers struct {
 	next  time.Duration
 	until time.Time // zero before the first rejection

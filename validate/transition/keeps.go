@@ -8,15 +8,15 @@ import (
 	"xdspub/xds"
 )
 
-// Keeps reports whether the rules find the same with changes that lead to a Snapshot as without
-// them, be what has changed published or in the Snapshot. It looks at the changes alone. Where the
-// rules find nothing on the way from a Snapshot to itself, and Keeps is true, they find nothing.
+// Keeps reports whether changes leave the rules' findings unchanged. s is the Snapshot after the changes, and
+// Keeps looks at the changes only. If the rules find nothing on the way from a Snapshot to itself, and Keeps
+// is true, the rules find nothing after the changes.
 func Keeps(changes []xds.Edited, s *xds.Snapshot) bool {
 	return !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keeps(e, s) })
 }
 
 func keeps(e xds.Edited, s *xds.Snapshot) bool {
-	if e.Same() { // another one of its file was edited
+	if e.Same() { // another resource of the file was edited
 		return true
 	}
 	if e.Is != nil && e.Is.UsesSingletons() || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
@@ -25,7 +25,7 @@ func keeps(e xds.Edited, s *xds.Snapshot) bool {
 	return keeping[e.Key().Type](e, s)
 }
 
-// keeping has what a change of each type is judged by.
+// keeping has the judgement of a change for each type.
 var keeping = map[*xds.Type]func(xds.Edited, *xds.Snapshot) bool{
 	xds.Listener: func(e xds.Edited, s *xds.Snapshot) bool {
 		return e.Was != nil && e.Is != nil && KeepsSockets(e.Was, e.Is) && getsSecrets(e.Is, s)
@@ -49,7 +49,7 @@ func asksForExtensions(r *xds.Resource) bool {
 	return r != nil && r.AsksFor(xds.ExtensionConfig)
 }
 
-// getsSecrets reports whether the secrets that a resource asks for are of the kinds that it wants.
+// getsSecrets reports whether each secret that a resource subscribes to is of the wanted kind.
 func getsSecrets(r *xds.Resource, s *xds.Snapshot) bool {
 	return !slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool {
 		if sub.Target != xds.Secret {

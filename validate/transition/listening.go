@@ -17,14 +17,14 @@ import (
 type listening struct {
 	*xds.Resource
 	config *listenerv3.Listener
-	// addresses are all of it, the main one first; keys are theirs, sorted.
+	// addresses are all addresses, the main address first; keys are their keys, sorted.
 	addresses []address
 	keys      []string
-	// ports are its sockets but for pipes, with both for a :: that takes IPv4 too.
+	// ports are the sockets except pipes. A :: that accepts IPv4 has two sockets.
 	ports []xds.Socket
 }
 
-// address is one of a listener, and where it stands.
+// address is an address of a listener, with its path.
 type address struct {
 	*corev3.Address
 	path xds.Path
@@ -49,8 +49,8 @@ func listeningByName(list []*xds.Resource) map[string]*listening {
 	return byName
 }
 
-// byPort are listeners by the wildcard of each of their ports: no two overlap that have
-// none in common. Each list is sorted by name.
+// byPort indexes listeners by the wildcard of each of their ports: two listeners without a common wildcard
+// don't overlap. Each list is sorted by name.
 type byPort map[xds.Socket][]*listening
 
 func (p byPort) add(l *listening) {
@@ -78,12 +78,12 @@ type sockets struct {
 	// waits and swaps are those of Moves.
 	waits map[string]int
 	swaps [][]string
-	// gone are the old listeners that the new Snapshot does not have, by their addresses;
-	// each list is sorted by name.
+	// gone holds the old listeners that the new Snapshot removes, by their addresses; each list is sorted by
+	// name.
 	gone map[string][]*listening
-	// leave are the same, and ran those that the new Snapshot has too, by port.
+	// leave holds the removed listeners by port, ran the old listeners that stay.
 	leave, ran byPort
-	// listeners are the new ones, by name.
+	// listeners are the new listeners, by name.
 	listeners []*listening
 }
 
@@ -158,7 +158,7 @@ func (s *sockets) keeps(l *listening) *listening {
 		}
 	}
 	for _, g := range s.gone[strings.Join(l.keys, "\n")] {
-		// What was never bound has no socket that is open.
+		// A listener that was never bound has no open socket.
 		if g.bound() && g.compatible(l) {
 			return g
 		}
@@ -166,8 +166,7 @@ func (s *sockets) keeps(l *listening) *listening {
 	return nil
 }
 
-// reusesPort reports whether the listener's sockets have SO_REUSEPORT, which is the
-// default.
+// reusesPort reports whether the listener sets SO_REUSEPORT, which is the default.
 func (l *listening) reusesPort() bool {
 	return l.config.GetEnableReusePort() == nil || l.config.GetEnableReusePort().GetValue()
 }
@@ -229,9 +228,8 @@ func (l *listening) shares(o *listening) bool {
 	})
 }
 
-// overlaps reports whether the kernel gives the sockets of one listener to the other
-// only where both have SO_REUSEPORT. A pipe is none of these: Envoy unlinks what is
-// there.
+// overlaps reports whether the kernel lets both listeners bind only if both set SO_REUSEPORT. Pipes never
+// overlap, because Envoy unlinks an existing pipe.
 func (l *listening) overlaps(o *listening) bool {
 	return l.bound() && o.bound() && slices.ContainsFunc(l.ports, func(a xds.Socket) bool {
 		return slices.ContainsFunc(o.ports, func(b xds.Socket) bool {

@@ -36,7 +36,7 @@ func Moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
 	}
 	waits = make(map[string]int)
 	done := make(map[string]bool)
-	var way []string // those that wait for each other
+	var way []string // listeners that wait for each other
 	var visit func(name string) int
 	visit = func(name string) int {
 		if i := slices.Index(way, name); i >= 0 {

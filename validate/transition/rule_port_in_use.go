@@ -50,7 +50,7 @@ func (s *sockets) inTheWay(l *listening) *listening {
 		return g
 	}
 	if s.waits[l.Name] > 0 {
-		return nil // who has it leaves in an update before
+		return nil // the holder leaves in an earlier update
 	}
 	return s.ran.first(l, func(o *listening) bool {
 		return o.Name != l.Name && !(o.reusesPort() && l.reusesPort()) && o.overlaps(l) && !s.new[o.Name].overlaps(l)
@@ -67,7 +67,7 @@ func (l *listening) where() string {
 	return strings.Join(list, ", ")
 }
 
-// who says who is in the way of another.
+// who names the listener that blocks another listener.
 func (l *listening) who(of *listening) string {
 	if l.Name == of.Name {
 		return "its running version has one with other addresses or options"

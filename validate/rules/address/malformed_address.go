@@ -149,7 +149,7 @@ func checkSocketAddress(p *validate.Pass, n *xds.Node, m *corev3.SocketAddress) 
 	}
 }
 
-// ignoredRange reports whether Envoy takes a malformed range where this one stands.
+// ignoredRange reports whether Envoy ignores a malformed range at the node.
 func ignoredRange(n *xds.Node) bool {
 	if n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs" {
 		return true

@@ -135,7 +135,7 @@ func checkServices(at xds.Path, api *corev3.ApiConfigSource, consequence string,
 	}
 }
 
-// checkLateClients checks what Envoy sets up when its clusters are there.
+// checkLateClients checks the clients that Envoy creates after the clusters.
 func checkLateClients(b *bootstrapv3.Bootstrap, report optionReporter) {
 	const consequence = ": Envoy shuts down when it starts"
 	if hds := b.GetHdsConfig(); hds != nil {

@@ -15,9 +15,9 @@ func endpointCount(a *endpointv3.ClusterLoadAssignment) (count int) {
 	return count
 }
 
-// assignmentOf is where the endpoints of a cluster stand: in it, or in a resource
-// of this Snapshot, also where the cluster asks for it by a file of its own; nil
-// where they are not here.
+// assignmentOf returns the endpoints of a cluster, and the resource and path that hold them: the cluster
+// itself, or an assignment of this Snapshot, even if the cluster subscribes to it by a file of its own. The
+// resource is nil if the Snapshot has no such assignment.
 func assignmentOf(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) (*xds.Resource, xds.Path, *endpointv3.ClusterLoadAssignment) {
 	if s, ok := n.Subscription(); ok {
 		if r := p.Snapshot.Lookup(s.Target, s.Name); r != nil {

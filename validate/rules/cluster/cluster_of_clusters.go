@@ -86,8 +86,8 @@ func checkAggregate(p *validate.LookupPass, made map[string]validate.Occurrence,
 	}
 }
 
-// compositeIn is nil where a cluster is none: an aggregate cluster picks hosts, it hands
-// nothing on.
+// compositeIn returns the composite configuration of a cluster, or nil for a cluster of another type. An
+// aggregate cluster picks hosts and hands no request on.
 func compositeIn(made map[string]validate.Occurrence, name string) *compositev3.ClusterConfig {
 	if made[name].Node == nil {
 		return nil
@@ -96,7 +96,7 @@ func compositeIn(made map[string]validate.Occurrence, name string) *compositev3.
 	return config
 }
 
-// checkComposite reports a composite cluster from which there is a way back to it.
+// checkComposite reports a composite cluster that leads back to itself.
 func checkComposite(p *validate.Pass, made map[string]validate.Occurrence, start string, way []string, round map[string]bool) {
 	next := start
 	if len(way) > 1 {

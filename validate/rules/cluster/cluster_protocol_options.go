@@ -78,7 +78,7 @@ const (
 
 func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) {
 	want, known := xds.ProtocolOptions[key]
-	// What a TypedStruct says of its type does not count here.
+	// Envoy compares the Any's own type, not the type inside a TypedStruct.
 	got := xds.NameInURL(a.GetTypeUrl())
 	f := validate.Finding{Path: path}
 	switch {

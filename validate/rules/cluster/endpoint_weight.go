@@ -41,8 +41,8 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 	}
 }
 
-// mayOverflow reports whether all weights together are too many, at whatever
-// priority, so that it is worth to look closer.
+// mayOverflow reports whether the sum of all weights, regardless of priority, is too large. Only then the
+// exact check is worth its time.
 func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 	var hosts, places uint64
 	for _, l := range a.GetEndpoints() {

@@ -52,7 +52,7 @@ max_response_headers_kb of a cluster.`,
 	},
 }
 
-// headersLimit is how large all headers may be where these options count; nil
+// headersLimit returns the limit on the size of all headers for the connections of these options, or nil
 // without a limit.
 func headersLimit(n *xds.Node) (field string, limit *wrapperspb.UInt32Value) {
 	switch m := n.Parent.Message.(type) {
@@ -68,8 +68,7 @@ func headersLimit(n *xds.Node) (field string, limit *wrapperspb.UInt32Value) {
 	return "max_response_headers_kb", options.GetCommonHttpProtocolOptions().GetMaxResponseHeadersKb()
 }
 
-// settingField is the field of a parameter that has one of its own, where it is
-// set.
+// settingField returns the field of its own that a setting has, if the field is set, or "".
 func settingField(identifier uint32, m *corev3.Http2ProtocolOptions) string {
 	switch {
 	case identifier == 1 && m.GetHpackTableSize() != nil:

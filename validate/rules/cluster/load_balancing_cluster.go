@@ -74,8 +74,7 @@ func checkBesidePolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 }
 
-// lbConfig is the settings of an lb_policy that a cluster has, and of which policy
-// they are.
+// lbConfig returns the cluster's field with settings of an lb_policy, and the policy of this field.
 func lbConfig(c *clusterv3.Cluster) (field string, of clusterv3.Cluster_LbPolicy) {
 	switch c.GetLbConfig().(type) {
 	case *clusterv3.Cluster_RingHashLbConfig_:

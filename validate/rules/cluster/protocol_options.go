@@ -10,14 +10,14 @@ import (
 // httpProtocolOptions is the key, and the type, of a cluster's HTTP settings.
 const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// httpOptions are the cluster's HTTP settings in typed_extension_protocol_options,
-// nil where it has none there, and its older fields count.
+// httpOptions returns the cluster's HTTP settings in typed_extension_protocol_options. If the result is nil,
+// the cluster's older fields count.
 func httpOptions(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
 	m, _ := xds.UnpackOptions(c.GetTypedExtensionProtocolOptions(), httpProtocolOptions).(*httpv3.HttpProtocolOptions)
 	return m
 }
 
-// speaksHTTP2 reports whether Envoy counts a cluster as one that does.
+// speaksHTTP2 reports whether Envoy treats a cluster as an HTTP/2 cluster.
 func speaksHTTP2(c *clusterv3.Cluster) bool {
 	if c.GetTypedExtensionProtocolOptions()[httpProtocolOptions] == nil {
 		return c.GetHttp2ProtocolOptions() != nil

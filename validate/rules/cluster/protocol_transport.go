@@ -68,8 +68,8 @@ type socketWrapper interface {
 	GetTransportSocket() *corev3.TransportSocket
 }
 
-// doesALPN reports whether a transport socket, of none raw TCP, does ALPN. What other
-// rules refuse does.
+// doesALPN reports whether a transport socket negotiates ALPN. No transport socket means raw TCP, which has no
+// ALPN. A socket that other rules refuse counts as ALPN.
 func doesALPN(s *corev3.TransportSocket) bool {
 	if s == nil {
 		return false
@@ -87,7 +87,7 @@ func doesALPN(s *corev3.TransportSocket) bool {
 	return true
 }
 
-// isQUIC reports whether Envoy takes a transport socket for one that does QUIC.
+// isQUIC reports whether Envoy treats a transport socket as QUIC.
 func isQUIC(s *corev3.TransportSocket) bool {
 	const quic, proxy = "envoy.transport_sockets.quic", "envoy.transport_sockets.http_11_proxy"
 	if s.GetName() != proxy {

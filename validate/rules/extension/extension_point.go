@@ -18,9 +18,9 @@ type extensionPoint struct {
 type extension struct {
 	// name is the name in the configuration, free text at most extension points.
 	name string
-	// config is nil where none is given.
+	// config is nil if the extension has no configuration.
 	config *anypb.Any
-	// path is where the extension stands, inner where its configuration is below.
+	// path is the place of the extension, inner the path from there to the configuration.
 	path  func() xds.Path
 	inner xds.Path
 }
@@ -28,9 +28,8 @@ type extension struct {
 // at is where the configuration stands.
 func (e extension) at() xds.Path { return e.path().Join(e.inner) }
 
-// extensions returns the extensions at an extension point of the node's message. An Any that is
-// missing beside its name counts, unless another field of the message says where
-// the configuration comes from.
+// extensions returns the extensions at an extension point of the node's message. A name without an Any counts
+// as an extension, unless another field of the message names a source of the configuration.
 func (s extensionPoint) extensions(n *xds.Node) (list []extension) {
 	m := n.Message.ProtoReflect()
 	if !m.Has(s.field) && s.field.Message().FullName() != "google.protobuf.Any" {
@@ -55,8 +54,8 @@ func (s extensionPoint) extensions(n *xds.Node) (list []extension) {
 	return list
 }
 
-// extensionIn reads an Any, whose name stands around it, or a message that holds
-// name and Any.
+// extensionIn reads an extension from an Any, with the name of the message around the Any, or from a message
+// that holds a name and an Any.
 func extensionIn(m protoreflect.Message, name string, path func() xds.Path) extension {
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		return extension{name: name, config: a, path: path}
@@ -85,7 +84,7 @@ func discovered(m protoreflect.Message, field protoreflect.FieldDescriptor) bool
 	return fd != nil && m.Has(fd)
 }
 
-// kind is what an extension of a category is called.
+// kind returns the noun for an extension of a category.
 func kind(category string) string {
 	if noun, ok := kinds[category]; ok {
 		return noun

@@ -149,7 +149,7 @@ func checkBare(p *validate.Pass, s extensionPoint, e extension, category string)
 	}
 	path := e.path()
 	if p.Resource.Lost.Echoes(path) {
-		return // it has one that could not be read
+		return // its configuration could not be read
 	}
 	if e.name != "" {
 		path = path.Field("name")
@@ -161,7 +161,7 @@ func checkBare(p *validate.Pass, s extensionPoint, e extension, category string)
 	})
 }
 
-// lastStep is what the field of the configuration is called.
+// lastStep returns the name of the field that holds the configuration.
 func lastStep(s extensionPoint, e extension) string {
 	if e.inner != "" {
 		return string(e.inner)
@@ -196,8 +196,8 @@ func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string
 	}
 }
 
-// isStruct reports whether a TypedStruct stands for the configuration: Envoy reads
-// its fields as those of the type that it wants.
+// isStruct reports whether the configuration is a TypedStruct. Envoy reads the fields of a TypedStruct as the
+// type that the extension point wants.
 func isStruct(e extension) bool {
 	return xds.PayloadType(e.config) != xds.NameInURL(e.config.GetTypeUrl())
 }

@@ -98,8 +98,7 @@ func typeHelp(v *envoyapi.Version, n *xds.Node, a *anypb.Any) string {
 	return `write "@type": type.googleapis.com/… with the message of the extension`
 }
 
-// isOptional reports whether an Any configures what Envoy leaves out where it does
-// not know the type.
+// isOptional reports whether an Any configures a part that Envoy leaves out if Envoy does not know the type.
 func isOptional(n *xds.Node) bool {
 	switch m := n.Parent.Message.(type) {
 	case *hcmv3.HttpFilter:
@@ -113,8 +112,8 @@ func isOptional(n *xds.Node) bool {
 	return false
 }
 
-// goesUnknown: Envoy leaves out what is optional and unknown, and a load balancing
-// policy for which there is another that it knows.
+// goesUnknown reports whether Envoy accepts an unknown type at the node: an optional part, or a load balancing
+// policy beside a policy that Envoy knows.
 func goesUnknown(v *envoyapi.Version, n *xds.Node) bool {
 	config := n.Parent.Parent // around its Any
 	optional := false

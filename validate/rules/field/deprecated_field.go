@@ -83,9 +83,8 @@ func isDeprecated(d protoreflect.Descriptor) bool {
 	return options != nil && options.GetDeprecated()
 }
 
-// refusesV2 reports whether a field is a version for gRPC, of which V2 is refused: "The
-// v2 xDS major version has been removed". Where nothing is called by gRPC it is only
-// deprecated.
+// refusesV2 reports whether a field is an API version of gRPC calls. Envoy refuses V2 there: "The v2 xDS major
+// version has been removed". Without calls by gRPC, V2 is only deprecated.
 func refusesV2(n *xds.Node, fd protoreflect.FieldDescriptor) bool {
 	if m, ok := n.Message.(*authzv3.ExtAuthz); ok && m.GetHttpService() != nil {
 		return false
@@ -93,7 +92,7 @@ func refusesV2(n *xds.Node, fd protoreflect.FieldDescriptor) bool {
 	return fd.Name() == "transport_api_version"
 }
 
-// otherValues are those of an enum that are not deprecated.
+// otherValues returns the values of an enum that are not deprecated.
 func otherValues(ed protoreflect.EnumDescriptor) string {
 	var names []string
 	for i := range ed.Values().Len() {
@@ -115,13 +114,12 @@ func reportDeprecated(p *validate.Pass, path xds.Path, what, instead string, dis
 	p.Report(f)
 }
 
-// deprecations are the fields of a message that are deprecated, and those of an
-// enum that has a deprecated value.
+// deprecations are the deprecated fields of a message, and the fields of enums with a deprecated value.
 type deprecations struct {
 	fields, values []protoreflect.FieldDescriptor
 }
 
-// deprecationsOf keeps its answer: each message of a type that has some asks.
+// deprecationsOf caches its answer, because the rule asks for each message of such a type.
 func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
 	if known, ok := deprecationsByMessage.Load(md); ok {
 		return known.(deprecations)
@@ -172,6 +170,5 @@ var replacements = sync.OnceValue(func() map[protoreflect.FullName]string {
 	return byField
 })
 
-// replacement is what the API has instead of a deprecated field, empty where it
-// names nothing.
+// replacement returns the API's replacement for a deprecated field, or "" if the API names none.
 func replacement(field protoreflect.FullName) string { return replacements()[field] }

@@ -31,7 +31,7 @@ This rule does not check config sources that xdspub replaces.`,
 		warning := isUnchecked(p.Envoy, n)
 		bound := boundSources(p)
 		for _, v := range facts.Violations(err, n.Message.ProtoReflect(), n.Path()) {
-			// name-missing has that one.
+			// The rule name-missing reports a missing name.
 			missingName := p.Resource.Name == "" && v.Path == xds.Path(p.Resource.Type.Name)
 			if !v.Elsewhere && !missingName && !under(v.Path, bound) && !ofPickingPolicy(n, v.Path) {
 				since, later := p.Envoy.ConstrainedLater(v.Field)

@@ -57,8 +57,7 @@ with more.`,
 
 const maxDepth = 100
 
-// isShallow tells quickly of nearly all nodes that they can't be too deep: none
-// adds more than two to what is around it.
+// isShallow is a fast check for most nodes: a node adds at most two levels to the nodes around the node.
 func isShallow(n *xds.Node) bool {
 	switch n.Message.(type) {
 	case *structpb.Struct, *xdstypev3.TypedStruct, *udpatypev1.TypedStruct:

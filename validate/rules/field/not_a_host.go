@@ -87,8 +87,8 @@ const portAllowed = ""
 
 var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// checkHost reports a text that is a URL, or has a port where none is allowed; port says where
-// that belongs.
+// checkHost reports a text that is a URL, or that has a port although no port is allowed. port names the place
+// for the port.
 func checkHost(p *validate.Pass, n *xds.Node, field xds.Path, text, port string) {
 	host := urlScheme.ReplaceAllString(text, "")
 	is := ""

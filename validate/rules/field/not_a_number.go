@@ -63,8 +63,8 @@ func keepsConstraints(n *xds.Node) bool {
 	return true
 }
 
-// floatFields are the fields of md that hold floating point numbers. The answer
-// is kept: each message of a type that has some asks.
+// floatFields returns the floating-point fields of md. floatFields caches its answer, because the rule asks
+// for each message of such a type.
 func floatFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if known, ok := floatsOf.Load(md); ok {
 		return known.([]protoreflect.FieldDescriptor)

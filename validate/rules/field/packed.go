@@ -4,7 +4,7 @@ import (
 	"xdspub/xds"
 )
 
-// isPacked reports whether the node stands in an Any, or a struct that is read as it.
+// isPacked reports whether the node stands in an Any, or in a struct that Envoy reads as a message.
 func isPacked(n *xds.Node) bool {
 	switch n.Parent.Name() {
 	case "google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct":

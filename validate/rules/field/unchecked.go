@@ -45,7 +45,7 @@ func ofPickingPolicy(n *xds.Node, at xds.Path) bool {
 	return n.Name() == envoyapi.LoadAwareLocalityPolicy && under(at, []xds.Path{n.Path().Field("endpoint_picking_policy")})
 }
 
-// under reports whether path is one of those or stands below one.
+// under reports whether path equals, or stands below, an element of tops.
 func under(path xds.Path, tops []xds.Path) bool {
 	for _, top := range tops {
 		if rest, ok := strings.CutPrefix(string(path), string(top)); ok && (rest == "" || rest[0] == '.') {

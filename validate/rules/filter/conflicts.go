@@ -42,8 +42,8 @@ func reportConflicts(p *validate.SnapshotPass) {
 	}
 }
 
-// singletonsOf returns the singletons that a message asks for. What can't be written was
-// never read: load has reported it.
+// singletonsOf returns the singletons that a message asks for. load has already reported a message that can't
+// be marshalled.
 func singletonsOf(n *xds.Node) []xds.SingletonUse {
 	if m, ok := n.Message.(*corev3.AlternateProtocolsCacheOptions); ok {
 		settings, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)

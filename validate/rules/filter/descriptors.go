@@ -50,7 +50,7 @@ type descriptorReader struct {
 	files map[string]bool
 }
 
-// mostNested is how deep C++ reads messages that are nested in each other.
+// mostNested is the depth at which C++ stops to read nested messages.
 const mostNested = 100
 
 // read reads a message of the set, and reports whether it can be parsed.
@@ -142,8 +142,8 @@ func text(b []byte, name protoreflect.Name, md protoreflect.MessageDescriptor) (
 	return last
 }
 
-// eachField calls take for each field of a message, with the bytes of a value of BytesType, until take
-// returns false. It reports whether the bytes are a message and take has returned true each time.
+// eachField calls take for each field of a message, with the bytes of a value of BytesType, until take returns
+// false. eachField returns true if the bytes are a message and every call returned true.
 func eachField(b []byte, take func(number protowire.Number, kind protowire.Type, value []byte) bool) bool {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)

@@ -98,7 +98,7 @@ type written struct {
 	hasPresent bool
 	missing    string
 	hasMissing bool
-	// withoutValue means that missing has nothing to write.
+	// withoutValue means that missing has no value to write.
 	withoutValue bool
 }
 
@@ -126,7 +126,7 @@ func headerExtraction(m *headerv3.Config_Rule, wrong func(check validate.CheckNa
 	written{"on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == ""}.check(wrong)
 }
 
-// hasNoValue reports whether something is to be written that has no value.
+// hasNoValue reports whether a pair is set and has no value to write.
 func hasNoValue[P interface {
 	comparable
 	GetValue() *structpb.Value

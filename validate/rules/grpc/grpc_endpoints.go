@@ -73,7 +73,7 @@ func checkAssignment(p *validate.Pass, a *endpointv3.ClusterLoadAssignment) {
 	c.priorities()
 }
 
-// assignmentCheck is what an assignment has so far.
+// assignmentCheck collects the contents of an assignment during the check.
 type assignmentCheck struct {
 	*validate.Pass
 	addresses  map[string]bool

@@ -83,7 +83,7 @@ func checkHTTPFilters(p *validate.Pass, path xds.Path, filters []*hcmv3.HttpFilt
 		p.Report(validate.Finding{Check: check, Path: at, Message: "gRPC rejects the listener: " + what, Help: help})
 	}
 	seen := make(map[string]bool)
-	unknown, misplaced, router := false, false, -1 // the last one that gRPC knows, if it is a router
+	unknown, misplaced, router := false, false, -1 // router: index of the last filter known to gRPC, if a router
 	for i, f := range filters {
 		at, is := path.Index(i), xds.PayloadType(f.GetTypedConfig())
 		switch known := knownTo(by, is); {

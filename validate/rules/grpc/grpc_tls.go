@@ -120,7 +120,7 @@ func checkDownstream(report reject, s *corev3.TransportSocket) {
 	}
 }
 
-// checkCommon checks what clients and servers have, and reports whether all of it can be used.
+// checkCommon checks the settings that clients and servers share, and reports whether all of them can be used.
 func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 	path := socketConfig.Field("common_tls_context")
 	if c == nil {
@@ -128,7 +128,7 @@ func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 		return false
 	}
 	if olderProviders(c) {
-		return false // gRPC reads these where it can't use the others
+		return false // gRPC falls back to the older providers
 	}
 	fine := true
 	no := func(at xds.Path, is bool, what string) {
@@ -155,7 +155,7 @@ func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 	return fine
 }
 
-// validationOf returns the validation context, nil where there is none, and where it stands.
+// validationOf returns the validation context, or nil, and its path.
 func validationOf(c *tlsv3.CommonTlsContext) (*tlsv3.CertificateValidationContext, xds.Path) {
 	if v := c.GetValidationContext(); v != nil {
 		return v, "validation_context"

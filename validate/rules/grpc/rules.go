@@ -9,7 +9,7 @@ import (
 	"xdspub/validate/facts"
 )
 
-// Rules are all of them, sorted by code.
+// Rules are the rules of the family, sorted by code.
 var Rules = facts.Family("grpc", []validate.Profile{validate.GRPC},
 	grpcCluster,
 	grpcEndpoints,

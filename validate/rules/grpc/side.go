@@ -36,7 +36,7 @@ func sideOf(n *xds.Node) side {
 	return neither
 }
 
-// typeText is a type in a message; is is empty where there is none.
+// typeText names a type in a message. An empty name stands for no message.
 func typeText(is protoreflect.FullName) string {
 	if is == "" {
 		return "no message"

@@ -30,7 +30,7 @@ type placedAddress struct {
 	path xds.Path
 }
 
-// addresses are those of a listener, the main one first.
+// addresses returns the addresses of a listener, the main address first.
 func addresses(l *listenerv3.Listener) (list []placedAddress) {
 	if l.GetAddress() != nil {
 		list = append(list, placedAddress{l.GetAddress(), "address"})

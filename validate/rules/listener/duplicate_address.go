@@ -63,7 +63,7 @@ type boundAddress struct {
 	alone bool
 }
 
-// addressesOf are the addresses of a listener. One that is not the first of its name has none.
+// addressesOf returns the addresses of a listener. A second listener of the same name has no addresses here.
 func addressesOf(r *xds.Resource, isFirst func() bool) (list []boundAddress) {
 	l, ok := r.Message().(*listenerv3.Listener)
 	if !ok || r.Name != "" && !isFirst() {
@@ -81,7 +81,7 @@ func addressesOf(r *xds.Resource, isFirst func() bool) (list []boundAddress) {
 	return list
 }
 
-// checkWildcard finds a listener whose port another one has on all addresses.
+// checkWildcard finds a listener whose port is bound by another listener on all addresses.
 func checkWildcard(p *validate.LookupPass, a boundAddress) {
 	wildcard, ok := a.socket.Wildcard()
 	if !ok || wildcard == a.socket || !a.binds {
@@ -129,7 +129,7 @@ func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 	}
 }
 
-// overlap reports whether a socket gets what is sent to the other.
+// overlap reports whether one socket receives packets for the other.
 func overlap(a, b xds.Socket) bool {
 	allOfA, ok := a.Wildcard()
 	allOfB, okB := b.Wildcard()

@@ -11,14 +11,14 @@ import (
 	"xdspub/xds"
 )
 
-// chainIndex finds which of the filter chains that were added overlap another one. A
-// chain may have many values of each criterion, and Envoy makes each combination of them:
-// this makes none, but asks of all chains at once, 64 in a word.
+// chainIndex finds the added filter chains that overlap a chain. A chain can list many values of each
+// criterion, and Envoy stores each combination of these values. chainIndex stores no combinations: a query
+// compares 64 chains at once, one bit a chain.
 type chainIndex struct {
 	having [len(criteria)]map[string]*chainSet
 	words  int      // that hold a bit for each chain
-	all    []uint64 // those that share a value of each criterion that was asked for
-	one    []uint64 // those that share one of a criterion
+	all    []uint64 // chains that share a value of each criterion queried so far
+	one    []uint64 // chains that share a value of one criterion
 }
 
 func newChainIndex(chains int) *chainIndex {
@@ -125,8 +125,8 @@ func (s *chainSet) has(chain int) bool {
 	return found
 }
 
-// chainMatch is what Envoy compares of a filter chain's match: the values of each
-// criterion in turn, of which one that is left out has the empty one.
+// chainMatch is the part of a filter chain's match that Envoy compares: the values of each criterion in turn.
+// An absent criterion has one empty value.
 type chainMatch struct {
 	path     xds.Path
 	criteria [9][]string

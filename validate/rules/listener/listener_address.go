@@ -109,7 +109,7 @@ func checkAddresses(p *validate.Pass, l *listenerv3.Listener) {
 				Message: "a listener can't have an envoy_internal_address: it is for endpoints",
 				Help:    "replace the address by internal_listener",
 			})
-			return // what else is wrong follows from it
+			return // further faults follow from this fault
 		case a.GetSocketAddress().GetProtocol() != kind:
 			p.Report(validate.Finding{
 				Check:   "additional-address",

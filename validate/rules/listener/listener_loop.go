@@ -60,11 +60,11 @@ type hop struct {
 	facts.Place
 	cluster string
 	to      string
-	// all reports whether all that the listener gets goes there.
+	// all reports whether every connection of the listener takes the hop.
 	all bool
 }
 
-// listenerWays are the hops from each listener, and which listeners they lead back to.
+// listenerWays holds the hops from each listener, and the listeners that are in a cycle.
 type listenerWays struct {
 	from  map[string][]hop
 	cycle map[string]int
@@ -81,7 +81,7 @@ func newListenerWays(p *validate.LookupPass) listenerWays {
 	return w
 }
 
-// back is a way from a listener that is in a cycle to itself.
+// back returns a way from a listener in a cycle back to the listener.
 func (w listenerWays) back(name string) (way []hop) {
 	list := facts.CyclePath(name, w.to, w.cycle)
 	for i, from := range list {
@@ -137,8 +137,8 @@ func hopsFrom(p *validate.LookupPass, name string) (hops []hop) {
 	return hops
 }
 
-// internalTargets are the internal listeners that are endpoints of a cluster. all
-// reports whether there is one of them and nothing else.
+// internalTargets returns the internal listeners among the endpoints of a cluster. all reports whether the
+// cluster has internal listeners only, and at least one.
 func internalTargets(p *validate.LookupPass, cluster string) (names []string, all bool) {
 	r := p.Snapshot.Lookup(xds.Cluster, cluster)
 	if r == nil {

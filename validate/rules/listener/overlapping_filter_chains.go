@@ -71,8 +71,8 @@ func matchOf(m *listenerv3.FilterChainMatch) chainMatch {
 	return c
 }
 
-// ranges are address ranges as Envoy writes them: cut to their length, which is 0
-// where it is not set, and no longer than the address.
+// ranges formats address ranges as Envoy does: cut to their length. An unset length is 0; a length longer than
+// the address counts as the address's length.
 func ranges(list []*corev3.CidrRange) (texts []string) {
 	for _, r := range list {
 		text := r.GetAddressPrefix() // malformed-address
@@ -96,7 +96,7 @@ func serverNames(list []string) (texts []string) {
 	return texts
 }
 
-// checkOverlaps reports each chain that overlaps an earlier one, or itself, once.
+// checkOverlaps reports, once, each chain that overlaps an earlier chain or repeats a value.
 func checkOverlaps(p *validate.Pass, chains []chainMatch) {
 	earlier := newChainIndex(len(chains))
 	for i, c := range chains {

@@ -15,7 +15,7 @@ func bindsToPort(l *listenerv3.Listener) bool {
 	return true
 }
 
-// reusesPort reports whether a listener's sockets have SO_REUSEPORT.
+// reusesPort reports whether a listener sets SO_REUSEPORT.
 func reusesPort(l *listenerv3.Listener) bool {
 	return l.GetEnableReusePort() == nil || l.GetEnableReusePort().GetValue()
 }

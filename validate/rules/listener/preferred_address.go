@@ -127,7 +127,7 @@ func checkSourcedAddress(p *validate.Pass, at xds.Path, f ipFamily, c *preferred
 	}
 }
 
-// inline is what a data source holds itself, without the space around it.
+// inline returns the inline content of a data source without surrounding space.
 func inline(d *corev3.DataSource) (text string, ok bool) {
 	switch s := d.GetSpecifier().(type) {
 	case *corev3.DataSource_InlineString:

@@ -6,7 +6,7 @@ import (
 	"xdspub/validate/facts"
 )
 
-// Rules are all of them, sorted by code.
+// Rules are the rules of the family, sorted by code.
 var Rules = facts.Family("listener", validate.Envoy,
 	duplicateAddress,
 	filterChainMatch,

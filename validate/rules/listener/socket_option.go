@@ -32,8 +32,7 @@ seconds or more than 127 probes.`,
 		}
 		checkSocket(p, l, ownSocket{"", l.GetAddress(), l.GetSocketOptions(), l.GetTcpKeepalive()})
 		for i, a := range l.GetAdditionalAddresses() {
-			// Where an additional address has none, the listener's own count, and were
-			// reported there.
+			// An additional address without own options has the listener's options, which were checked above.
 			path := xds.Path("additional_addresses").Index(i)
 			checkSocket(p, l, ownSocket{path, a.GetAddress(), a.GetSocketOptions().GetSocketOptions(), a.GetTcpKeepalive()})
 		}
@@ -94,7 +93,7 @@ func checkKeepalive(p *validate.Pass, at xds.Path, k *corev3.TcpKeepalive) {
 	}
 }
 
-// kernelSocket is what decides which options a socket has.
+// kernelSocket describes a socket by the properties that decide which options the kernel accepts.
 type kernelSocket struct {
 	datagrams, ipv6, mptcp bool
 }
@@ -120,8 +119,8 @@ const (
 	highestName = 255
 )
 
-// readOnly are the names of SOL_SOCKET that setsockopt does not know: SO_TYPE,
-// SO_ERROR, SO_ACCEPTCONN, SO_PROTOCOL and SO_DOMAIN.
+// readOnly are the names of SOL_SOCKET that setsockopt refuses: SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_PROTOCOL
+// and SO_DOMAIN.
 var readOnly = map[int32]bool{3: true, 4: true, 30: true, 38: true, 39: true}
 
 // gets reports whether Envoy sets an option on such a socket at all.

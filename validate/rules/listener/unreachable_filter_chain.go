@@ -73,7 +73,7 @@ var (
 	httpInspector = inspector{"http_inspector", "envoy.extensions.filters.listener.http_inspector.v3.HttpInspector"}
 )
 
-// need is the filters one of which a criterion needs.
+// need lists listener filters. A criterion needs at least one of the filters.
 type need struct{ filters []inspector }
 
 var (
@@ -85,8 +85,7 @@ func (n need) help() string {
 	return fmt.Sprintf("add envoy.filters.listener.%s to listener_filters", n.filters[0].name)
 }
 
-// finds reports whether the listener has one of those filters, or one of which nobody
-// knows what it finds.
+// finds reports whether the listener has one of the filters, or a filter of unknown abilities.
 func finds(l *listenerv3.Listener, filters []inspector) bool {
 	if l.GetInternalListener() != nil {
 		return true // the connection may bring it along
@@ -102,7 +101,7 @@ func finds(l *listenerv3.Listener, filters []inspector) bool {
 }
 
 func checkReach(p *validate.Pass, l *listenerv3.Listener) {
-	var lacking []*validate.Finding // one for each listener filter that is missing
+	var lacking []*validate.Finding // one for each missing listener filter
 	for i, c := range l.GetFilterChains() {
 		m, at := c.GetFilterChainMatch(), xds.Path("filter_chains").Index(i).Field("filter_chain_match")
 		protocol := m.GetTransportProtocol()

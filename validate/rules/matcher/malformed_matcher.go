@@ -114,7 +114,7 @@ func checkExpression(p *validate.Pass, n *xds.Node, e *xdstypev3.CelExpression) 
 	case !parsed:
 		f.Message = "CelMatcher has no expression"
 	default:
-		return // what is in it is judged by bad-cel-expression
+		return // bad-cel-expression judges the content
 	}
 	p.Report(f)
 }

@@ -7,14 +7,14 @@ import (
 	"xdspub/xds"
 )
 
-// matcherPlace is a place where a matcher stands, and what Envoy takes there.
+// matcherPlace is a field that holds a matcher, with the inputs and actions that Envoy accepts in the field.
 type matcherPlace struct {
 	*envoyapi.MatcherPlace
-	// noun is what a matcher of that place is called.
+	// noun names a matcher of the field in messages.
 	noun string
 }
 
-// nouns are what the matcher of a field is called where that is not the field's name.
+// nouns maps a field to the noun of its matcher, if the noun differs from the field's name.
 var nouns = map[protoreflect.FullName]string{
 	"envoy.config.route.v3.VirtualHost.matcher":                                                    "virtual host's matcher",
 	"envoy.extensions.access_loggers.stats.v3.Config.Tag.rules":                                    "stat tag's matcher",

@@ -167,7 +167,7 @@ func isText(re *syntax.Regexp) bool {
 	return false
 }
 
-// wrongDomain says why no host matches a domain; what is empty where one can.
+// wrongDomain returns the reason why no host matches a domain, or "" if a host can match.
 func wrongDomain(domain string, ignorePort bool) (what, help string) {
 	// A wildcard at the beginning is the only one, also before one at the end.
 	rest, suffix := strings.CutPrefix(domain, "*")

@@ -84,7 +84,7 @@ func ofCore(c *corev3.TypedExtensionConfig) protoreflect.FullName {
 	return extensionType(c.GetTypedConfig())
 }
 
-// extensionType is empty where there is none.
+// extensionType returns the type of an extension, or "" for nil.
 func extensionType(a *anypb.Any) protoreflect.FullName {
 	if a == nil {
 		return ""
@@ -141,7 +141,7 @@ func (c matcherCheck) notAString(input protoreflect.FullName) {
 	})
 }
 
-// input reports an input that the place does not have.
+// input reports an input that Envoy does not accept at the place.
 func (c matcherCheck) input(name protoreflect.FullName) (ok bool) {
 	if name == "" {
 		return false // it has no type

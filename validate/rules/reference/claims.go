@@ -40,7 +40,7 @@ var served = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add f
 // askedFor is the name of a subscription in served.
 func askedFor(t *xds.Type, name string) string { return t.API + " " + name }
 
-// isServed reports whether anything asks this Snapshot for that.
+// isServed reports whether a subscription to this Snapshot names the resource.
 func isServed(p *validate.LookupPass, t *xds.Type, name string) bool {
 	_, ok := served.First(p.Snapshot, askedFor(t, name))
 	return ok
@@ -56,8 +56,9 @@ func isUnclaimed(p *validate.LookupPass, name string) bool {
 	return !asked
 }
 
-// claims has, under a name that some cluster asks for in vain, the assignment that it most likely
-// means, and under the name of an assignment that is meant so, one that means it.
+// claims pairs names without an assignment with assignments that no cluster asks for. Under a missing name
+// stands the likely assignment; under the name of the assignment stands a missing name that likely means the
+// assignment.
 var claims = validate.NewTable([]*xds.Type{xds.Endpoints}, func(p *validate.LookupPass) map[string]string {
 	var missing, unclaimed []string
 	seen := make(map[string]bool)

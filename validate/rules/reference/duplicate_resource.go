@@ -42,8 +42,7 @@ LDS file, and are allowed in a bootstrap. Static secrets of different kinds may 
 	},
 }
 
-// sharesNoName reports whether Envoy takes two resources that have no name, where this one
-// comes from, for one.
+// sharesNoName reports whether Envoy takes two nameless resources of r's kind for the same resource.
 func sharesNoName(p *validate.LookupPass, r *xds.Resource) bool {
 	static := r.DeliveredBy == xds.StaticResources
 	return p.Snapshot.FromBootstrap() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)

@@ -19,7 +19,7 @@ var readByGRPC = []protoreflect.FullName{
 	"envoy.extensions.clusters.aggregate.v3.ClusterConfig.clusters",
 }
 
-// What a gRPC client does without something that a resource names.
+// Effects of a missing target on a gRPC client.
 const (
 	callsFail   = "calls fail"
 	grpcIgnores = "gRPC does not look for it"

@@ -24,11 +24,11 @@ import (
 	"xdspub/xds"
 )
 
-// local is where a name inside one resource is defined.
+// local tells where a resource defines the names that the resource itself refers to.
 type local struct {
 	noun string
-	// around returns the message around a node that defines the names, and how they are
-	// found in it; nil where there is none.
+	// around returns the message around a node that defines the names, and a function that finds the names;
+	// definer is nil if no such message is around the node.
 	around func(*xds.Node) (definer proto.Message, find func() (names []string, ok bool))
 }
 
@@ -56,7 +56,7 @@ func in[M proto.Message](find func(M) (names []string, ok bool)) func(*xds.Node)
 	}
 }
 
-// defined are the names that count at some place.
+// defined holds the names that are defined for a node.
 type defined struct {
 	list []string
 	has  map[string]bool
@@ -102,7 +102,7 @@ func checkLocal(p *validate.Pass, n *xds.Node, use xds.Use) {
 	}
 }
 
-// checkAmong checks that a name is one of those.
+// checkAmong checks that a name is among the defined names.
 func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	if names.has[use.Name] {
 		return
@@ -122,7 +122,7 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	p.Report(f)
 }
 
-// localConsequence says what the client does with a name that nothing around it has, and whether that is a warning.
+// localConsequence returns the client's reaction to an undefined name, and whether the finding is a warning.
 func localConsequence(p *validate.Pass, use xds.Use) (does string, warning bool) {
 	if p.GRPCAlone() && !slices.Contains(readByGRPC, use.Field) {
 		return grpcIgnores, true
@@ -177,8 +177,8 @@ func namedChains(n *xds.Node) (proto.Message, func() ([]string, bool)) {
 	}
 }
 
-// routeNames are the names of the routes of a route configuration, where all of them stand
-// there.
+// routeNames returns the names of the routes of a route configuration. ok is false if the configuration does
+// not hold all routes.
 func routeNames(routes *routev3.RouteConfiguration) (names []string, ok bool) {
 	if routes.GetVhds() != nil {
 		return nil, false

@@ -44,7 +44,7 @@ without a name is a warning too: nothing can refer to it.`,
 				f.Warning = true
 				f.Message += ": nothing can refer to it"
 			case xds.RouteConfiguration:
-				return // it is what its file holds, whatever name is asked for
+				return // Envoy takes the content of the file for any name
 			}
 		}
 		p.Report(f)

@@ -67,7 +67,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	}
 }
 
-// reportUnknown reports a name that nothing has, or something like it.
+// reportUnknown reports a name without a target, and suggests a similar name.
 func reportUnknown(p *validate.LookupPass, use xds.Use, check validate.CheckName, message string, warning bool) {
 	f := validate.Finding{Check: check, Path: use.Path, Message: message, Warning: warning}
 	if p.HasRoom(f) {
@@ -93,7 +93,7 @@ func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 	p.Report(f)
 }
 
-// consequence says what Envoy does with a name that nothing has, and whether that is a warning.
+// consequence returns Envoy's reaction to a name without a target, and whether the finding is a warning.
 func consequence(p *validate.LookupPass, n *xds.Node, load envoyapi.OnMissing) (does string, warning bool) {
 	switch load {
 	case envoyapi.Refused:
@@ -105,8 +105,7 @@ func consequence(p *validate.LookupPass, n *xds.Node, load envoyapi.OnMissing) (
 	return "Envoy accepts this, and " + words, !fatal
 }
 
-// outerListener is the listener that an endpoint names, where that one takes no
-// connections from inside.
+// outerListener returns the listener that an endpoint names, if the listener accepts no internal connections.
 func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resource {
 	if use.Kind != xds.ListenerName || !facts.Inside(n, "envoy.config.endpoint.v3.Endpoint.address") {
 		return nil
@@ -133,8 +132,8 @@ func suggest(p *validate.LookupPass, f *validate.Finding, t *xds.Type, name stri
 	}
 }
 
-// loadAt is what Envoy does about a missing target just here, where the
-// catalogue says that it depends.
+// loadAt returns Envoy's reaction to a missing target at this node. The catalogue's answer depends on the node
+// for some fields.
 func loadAt(p *validate.Pass, n *xds.Node, use xds.Use) envoyapi.OnMissing {
 	does := p.Envoy.OnMissing(use.Field)
 	switch use.Field {
@@ -199,8 +198,8 @@ func validatesClusters(p *validate.Pass, n *xds.Node) bool {
 	}
 }
 
-// taken reports whether a route takes over what stands above the routes: mirrors, if
-// it has none of its own, and cluster specifier plugins, if it names them.
+// taken reports whether a route takes over settings that stand above the routes: mirrors, if the route has
+// none, and cluster specifier plugins, if the route names them.
 func taken(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bool {
 	mirrors := func(r *routev3.RouteAction) bool { return len(r.GetRequestMirrorPolicies()) == 0 }
 	switch around := n.Parent.Message.(type) {
@@ -220,9 +219,8 @@ func taken(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bo
 	return named[plugin.GetExtension().GetName()]
 }
 
-// Keys of what is found once: whether a route takes over the mirrors of a message above it,
-// the plugins that routes name, whether a cluster has members that exist, and the name most
-// like one that nothing has.
+// Keys of answers that are computed once: whether a route takes over the mirrors of a message above the route,
+// the plugins that routes name, whether a cluster has existing members, and the name most like a missing name.
 type (
 	takersOf  struct{ proto.Message }
 	pluginsOf struct{ *routev3.RouteConfiguration }
@@ -240,14 +238,14 @@ func namedPlugins(hosts []*routev3.VirtualHost) map[string]bool {
 	return named
 }
 
-// someRoute reports whether an action of a route is such a one.
+// someRoute reports whether the action of a route has the property.
 func someRoute(hosts []*routev3.VirtualHost, such func(*routev3.RouteAction) bool) bool {
 	return slices.ContainsFunc(hosts, func(h *routev3.VirtualHost) bool {
 		return slices.ContainsFunc(h.GetRoutes(), func(r *routev3.Route) bool { return such(r.GetRoute()) })
 	})
 }
 
-// What Envoy does without something that it does not look for while loading.
+// Effects of a missing target that Envoy does not look for at load time.
 const (
 	requestsFail = "requests fail"
 	someFail     = "the requests that need it fail"
@@ -255,8 +253,8 @@ const (
 	noEffect     = "it has no effect"
 )
 
-// aftermath is what comes of a missing target that Envoy accepts, as it was
-// seen. It is fatal where the requests through what names it fail.
+// aftermath returns the observed effect of a missing target that Envoy accepts. fatal is true if requests
+// through the node fail.
 func aftermath(p *validate.LookupPass, n *xds.Node) (words string, fatal bool) {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {

@@ -86,9 +86,9 @@ func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun 
 	}
 }
 
-// managersOf returns the connection managers whose requests come to a route: the one
-// around it, or those in the Snapshot that ask for its route configuration. It reports whether
-// these are all.
+// managersOf returns the connection managers whose requests reach a route: the manager around the route, or
+// the managers of the Snapshot that subscribe to its route configuration. all is false if further managers may
+// exist.
 func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConnectionManager, around *hcmv3.HttpConnectionManager, all bool) {
 	if around, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n); around != nil {
 		return []*hcmv3.HttpConnectionManager{around}, around, true
@@ -135,7 +135,7 @@ var scopesOfRoutes = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xd
 	}
 })
 
-// upstreamFiltersOfClusters are the clusters by the HTTP filters behind the router that they have.
+// upstreamFiltersOfClusters indexes clusters by the names of their HTTP filters behind the router.
 var upstreamFiltersOfClusters = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	for _, options := range r.Message().(*clusterv3.Cluster).GetTypedExtensionProtocolOptions() {
 		var http httpv3.HttpProtocolOptions

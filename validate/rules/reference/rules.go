@@ -1,9 +1,9 @@
-// Package reference holds the rules about names: what they stand for, who asks for it, and where.
+// Package reference holds the rules about names: the targets of names, and the subscriptions to resources.
 package reference
 
 import "xdspub/validate/facts"
 
-// Rules are all of them, sorted by code.
+// Rules are the rules of the family, sorted by code.
 var Rules = facts.Family("reference", nil,
 	configSource,
 	duplicateResource,

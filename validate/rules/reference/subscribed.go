@@ -105,8 +105,8 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 	p.Report(f)
 }
 
-// checkCollection checks that a locality gets endpoints. An empty collection may be one of a service that was
-// scaled to nothing.
+// checkCollection warns of a locality whose collection of endpoints is empty. An empty collection may belong
+// to a service that was scaled to zero.
 func checkCollection(p *validate.LookupPass, s xds.Subscription) {
 	if s.Name != "" && facts.Collections.Lacks(p.Snapshot, s.Name) {
 		p.Report(validate.Finding{

@@ -40,8 +40,8 @@ run.`,
 	},
 }
 
-// answered reports whether a config source belongs to a subscription of a type in
-// the table. It stands in the message that subscribes, or one below it.
+// answered reports whether a config source belongs to a subscription of a type in the table. The source stands
+// in the message that subscribes, or in a message directly below.
 func answered(n *xds.Node, source *corev3.ConfigSource) bool {
 	for at, depth := n.Parent, 0; at != nil && depth < 2; at, depth = at.Parent, depth+1 {
 		if s, ok := at.Subscription(); ok && s.Source == source {

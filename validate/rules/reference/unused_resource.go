@@ -49,7 +49,7 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 				p.Report(f)
 			}
 		}
-		if !p.Snapshot.FromBootstrap() { // where each file is there because something asks for it
+		if !p.Snapshot.FromBootstrap() { // each file of a bootstrap has a subscription
 			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration} {
 				report(t, "nothing subscribes to %s", "remove it, or refer to it")
 			}
@@ -73,8 +73,8 @@ func clusterNamers() (names []protoreflect.FullName) {
 	return names
 }
 
-// choosers are messages of what picks clusters by a name that stands in no field: what the API
-// has these messages for, in whatever version.
+// choosers are the API's messages, of any version, of extensions that choose a cluster at run time, so that no
+// field holds the cluster's name.
 var choosers = []protoreflect.FullName{
 	"envoy.extensions.dynamic_modules.v3.DynamicModuleConfig",
 	"envoy.extensions.filters.http.lua.v3.Lua",
@@ -88,8 +88,8 @@ var choosers = []protoreflect.FullName{
 	"envoy.extensions.wasm.v3.VmConfig",
 }
 
-// usedResources are the resources that this tree is asked for, and the
-// subscriptions that ask another source for what the tree holds as well.
+// usedResources returns the resources of this tree that have a subscription, and the subscriptions that ask
+// another source for a resource which the tree holds as well.
 func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere map[xds.Key]xds.Subscriber) {
 	used, elsewhere = make(map[xds.Key]bool), make(map[xds.Key]xds.Subscriber)
 	for _, s := range p.Subscribers() {

@@ -67,8 +67,7 @@ Envoy rejects the route configuration in these cases:
 	},
 }
 
-// rewriteConflicts finds rewrites that exclude each other, or do not fit what
-// the route matches.
+// rewriteConflicts finds rewrites that exclude each other, or that contradict the route's match.
 func rewriteConflicts(m *routev3.Route, conflict func(check validate.CheckName, path xds.Path, message, help string)) {
 	action, redirect := m.GetRoute(), m.GetRedirect()
 	var rewrites []string

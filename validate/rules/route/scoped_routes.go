@@ -66,8 +66,8 @@ needs ADS or a delta gRPC source; files do not support it.`,
 	},
 }
 
-// scopesByKey are the scopes of the Snapshot, which go into one file, by their keys; those that
-// name their routes are also under namesRoutes.
+// scopesByKey indexes the scopes of the Snapshot, which share one file, by their keys. Scopes that name their
+// routes are also under namesRoutes.
 var scopesByKey = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	if r.Name == "" {
 		return
@@ -107,7 +107,7 @@ func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
 	}
 }
 
-// scopedRDS is what scoped routes ask for their scopes.
+// scopedRDS returns the subscription of scoped routes to their scopes.
 func scopedRDS(m *hcmv3.ScopedRoutes) xds.Subscription {
 	return xds.Subscription{Target: xds.ScopedRoutes, Source: m.GetScopedRds().GetScopedRdsConfigSource()}
 }
@@ -122,9 +122,8 @@ var routeSources = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource,
 	}
 })
 
-// checkRouteSources finds listeners that take scopes with route configurations by
-// name, and have no source for these. Where one has this tree for it, the scopes
-// carry their routes.
+// checkRouteSources finds listeners that subscribe to scopes which name route configurations, but that have no
+// source for route configurations. If a listener subscribes to this tree, the scopes carry their routes.
 func checkRouteSources(p *validate.LookupPass) {
 	for _, s := range p.Resource.Facts().Subscriptions {
 		scopes, ok := s.Node.Message.(*hcmv3.ScopedRoutes)
@@ -182,8 +181,7 @@ func foldsInto(p *validate.LookupPass, n *xds.Node, m *routev3.ScopedRouteConfig
 	return ok && p.Snapshot.Serves(s) && p.Snapshot.Lookup(xds.RouteConfiguration, m.GetRouteConfigurationName()) != nil
 }
 
-// scopeKey is the key of a scope as one string; empty where it has none, which is
-// against a constraint.
+// scopeKey returns the key of a scope as one string; empty if the scope has no key, which breaks a constraint.
 func scopeKey(m *routev3.ScopedRouteConfiguration) string {
 	var key strings.Builder
 	for _, fragment := range m.GetKey().GetFragments() {

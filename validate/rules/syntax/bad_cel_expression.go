@@ -93,8 +93,8 @@ func checkDescriptor(v *envoyapi.Version, m *celdescriptorv3.Descriptor, report 
 	}
 }
 
-// parsedExpression is the one that Envoy takes of those in m, and its field; ""
-// if there is none.
+// parsedExpression returns the field of m whose expression Envoy uses, and the expression; "" if m has no such
+// field.
 func parsedExpression(m *xdstypev3.CelExpression) (xds.Path, *exprpb.Expr) {
 	switch {
 	case m.GetCelExprChecked() != nil:
@@ -109,7 +109,7 @@ func parsedExpression(m *xdstypev3.CelExpression) (xds.Path, *exprpb.Expr) {
 	return "", nil
 }
 
-// older is an expression as the older API has it; on the wire they are the same.
+// older converts an expression to the older API's type, which has the same form on the wire.
 func older(e *celexpr.Expr) *exprpb.Expr {
 	var same exprpb.Expr
 	b, err := proto.Marshal(e)

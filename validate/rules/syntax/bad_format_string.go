@@ -56,7 +56,7 @@ obsolete %PER_REQUEST_STATE(…)% and JSON in %DYNAMIC_METADATA(…)%, and an in
 
 func (f format) faults(l *substitution.Language) []substitution.Fault {
 	if f.header && strings.ContainsAny(f.text, "\x00\n\r") {
-		return nil // field-constraint has that one
+		return nil // field-constraint reports the field
 	}
 	check := l.Check
 	if f.header {

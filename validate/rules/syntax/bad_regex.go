@@ -74,7 +74,7 @@ func ignoredCase(p *validate.Pass, n *xds.Node, wrong bool) {
 	}
 }
 
-// defaultRegexSize is what Envoy allows if nothing else is set.
+// defaultRegexSize is Envoy's default limit.
 const defaultRegexSize = 100
 
 func pattern(p *validate.Pass, n *xds.Node, regex string) {

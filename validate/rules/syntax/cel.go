@@ -7,8 +7,7 @@ import (
 	"xdspub/validate/cel"
 )
 
-// celOptions returns what a version has for expressions with that configuration, which may
-// be nil.
+// celOptions returns a release's options for expressions with a configuration, which may be nil.
 func celOptions(v *envoyapi.Version, c *corev3.CelExpressionConfig) cel.Options {
 	o := celAdds(c)
 	o.Functions = cel.Functions(v.CELFunctions())

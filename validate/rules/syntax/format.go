@@ -31,7 +31,7 @@ type format struct {
 	header bool
 	// lazy says that Envoy looks at it late, and then does without.
 	lazy bool
-	// single says that there must be one command and nothing else.
+	// single demands exactly one command without further text.
 	single bool
 }
 
@@ -40,7 +40,7 @@ func holdsFormats(v *envoyapi.Version, message protoreflect.FullName) bool {
 	return slices.Contains(formatMessages, message) || len(v.FormatFields(message)) > 0
 }
 
-// formatMessages are those whose formats formatsOf finds itself.
+// formatMessages are the messages whose formats formatsOf finds by own code.
 var formatMessages = []protoreflect.FullName{
 	"envoy.config.core.v3.HeaderValue",
 	"envoy.config.core.v3.HeaderValueOption",
@@ -87,7 +87,7 @@ func formatsOf(v *envoyapi.Version, n *xds.Node) []format {
 	return textFormats(v, n)
 }
 
-// textFormats are those in FormatFields.
+// textFormats returns the formats in the fields that FormatFields lists.
 func textFormats(v *envoyapi.Version, n *xds.Node) (list []format) {
 	switch {
 	case n.Name() == "envoy.config.route.v3.RateLimit.HitsAddend" && facts.Inside(n, "envoy.config.route.v3.RouteAction.rate_limits", "envoy.config.route.v3.VirtualHost.rate_limits"):
@@ -96,7 +96,7 @@ func textFormats(v *envoyapi.Version, n *xds.Node) (list []format) {
 		return nil
 	case n.Name() == "envoy.extensions.filters.http.oauth2.v3.PostLogoutRedirectUri":
 		if config, _ := xds.Enclosing[*oauth2v3.OAuth2Config](n); config.GetEndSessionEndpoint() == "" {
-			return nil // it is for that
+			return nil // Envoy reads the URI for an end_session_endpoint only
 		}
 	}
 	r := n.Message.ProtoReflect()
@@ -124,8 +124,7 @@ func substitutionFormats(n *xds.Node, m *corev3.SubstitutionFormatString) []form
 	)
 }
 
-// structFormats are the texts in a JSON format; what is no text is written as it
-// is.
+// structFormats returns the texts in a JSON format. Envoy writes other values unchanged.
 func structFormats(path xds.Path, s *structpb.Struct, x substitution.Extensions) (list []format) {
 	for _, key := range slices.Sorted(maps.Keys(s.GetFields())) {
 		list = append(list, jsonFormats(path.Key(key), s.GetFields()[key], x)...)

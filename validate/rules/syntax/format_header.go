@@ -49,8 +49,8 @@ func initialMetadata(v *envoyapi.Version, n *xds.Node, m *corev3.HeaderValue) []
 	return nil
 }
 
-// extensionsAround are what the formatters of the nearest message around bring,
-// that has some for the formats in it.
+// extensionsAround returns the extensions of the nearest message around the node that has formatters for the
+// formats in the message.
 func extensionsAround(n *xds.Node) substitution.Extensions {
 	for n = n.Parent; n != nil; n = n.Parent {
 		switch m := n.Message.(type) {

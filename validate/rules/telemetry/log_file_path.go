@@ -44,7 +44,7 @@ machine is not known here.`,
 			field, file = "event_log_path", m.GetEventLogPath()
 		}
 		if file == "" {
-			return // field-constraint, where it is required
+			return // field-constraint reports a missing path
 		}
 		if message := noFile(file); message != "" {
 			p.Report(validate.Finding{
@@ -55,7 +55,7 @@ machine is not known here.`,
 	},
 }
 
-// directories are on each system that Envoy runs on.
+// directories exist on each system that Envoy runs on.
 var directories = []string{
 	"/", "/bin", "/boot", "/dev", "/dev/fd", "/dev/pts", "/dev/shm", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/proc/self",
 	"/proc/self/fd", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/share",

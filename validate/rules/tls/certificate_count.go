@@ -49,7 +49,7 @@ are not supported for client contexts"). A custom_tls_certificate_selector lifts
 	},
 }
 
-// moreIn is the field with the certificate that is one too many.
+// moreIn returns the field that holds the surplus certificate.
 func moreIn(inline, sds int) string {
 	if inline > 1 || sds == 0 {
 		return "tls_certificates"

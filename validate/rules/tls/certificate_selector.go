@@ -8,7 +8,7 @@ import (
 	"xdspub/xds"
 )
 
-// onDemandSelector is the one certificate selector that Envoy has.
+// onDemandSelector is Envoy's only certificate selector.
 const onDemandSelector protoreflect.FullName = "envoy.extensions.transport_sockets.tls.cert_selectors.on_demand_secret.v3.Config"
 
 var certificateSelector = &validate.Rule{

@@ -92,7 +92,7 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 	if err != nil || len(trust.Certificates) == 0 {
 		return
 	}
-	// last is the certificate that is valid for the longest time; nil if none is valid.
+	// last is the valid certificate that expires last; nil if none is valid.
 	var last *boring.Certificate
 	for _, c := range trust.Certificates {
 		switch check, _ := dated(p, c); {
@@ -118,8 +118,8 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 	t.report(p, "trusted_ca", f)
 }
 
-// dated returns the check that has something against the dates of a certificate, and what that is; nothing if the
-// certificate is valid, and does not expire soon.
+// dated returns the check that refuses the dates of a certificate, and the reason. The check is "" if the
+// certificate is valid and does not expire soon.
 func dated(p *validate.Pass, c *boring.Certificate) (check validate.CheckName, why string) {
 	switch {
 	case p.Passed(c.NotAfter):

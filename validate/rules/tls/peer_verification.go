@@ -60,7 +60,7 @@ verify by it accepts every certificate.`,
 	},
 }, checkValidation)
 
-// checkPeers judges what needs a trusted CA where there is none.
+// checkPeers reports settings that need a trusted CA if no CA is set.
 func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const help = "set trusted_ca"
 	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
@@ -152,8 +152,8 @@ func checkValidation(p *validate.Pass, v validation) {
 	}
 }
 
-// isSHA256 reports whether Envoy decodes a hash. One of another length than the API
-// allows is field-constraint's.
+// isSHA256 reports whether Envoy can decode a hash. The rule field-constraint reports a hash of a length that
+// the API refuses.
 func isSHA256(hash string) bool {
 	if len([]rune(hash)) < 64 || len(hash) > 95 {
 		return true

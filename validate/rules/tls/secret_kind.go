@@ -75,7 +75,7 @@ func noun(kind protoreflect.Name) string {
 	}
 }
 
-// consequence is what Envoy does about a secret of another kind than the wanted one.
+// consequence returns Envoy's reaction to a secret of another kind than the wanted kind.
 func consequence(u secretUser, secret *xds.Resource, want protoreflect.Name) string {
 	switch static := u.Source.GetConfigSourceSpecifier() == nil; {
 	case static && want == "generic_secret":

@@ -21,8 +21,8 @@ const (
 	tlsValidation  protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext"
 )
 
-// content is what a data source holds. A file or a variable is Envoy's to read:
-// nothing is known of it.
+// content returns the inline content of a data source. known is false for a file or a variable, which only
+// Envoy reads.
 func content(d *corev3.DataSource) (data []byte, known bool) {
 	switch s := d.GetSpecifier().(type) {
 	case *corev3.DataSource_InlineString:
@@ -40,16 +40,16 @@ type tlsContext struct {
 	// One of the two is set.
 	down *tlsv3.DownstreamTlsContext
 	up   *tlsv3.UpstreamTlsContext
-	// quic says that it is used by QUIC.
+	// quic is set if QUIC uses the context.
 	quic bool
 }
 
-// tlsContextAt is the context that a node is, or stands in. There is none where
-// Envoy does not look at it, and where a handshaker of the user's own decides.
+// tlsContextAt returns the context that is, or is around, a node. ok is false if Envoy ignores the context, or
+// if a handshaker of the user decides.
 func tlsContextAt(n *xds.Node) (tlsContext, bool) {
 	for ; n != nil; n = n.Parent {
 		c := tlsContext{node: n}
-		other := protoreflect.FullName("envoy.config.cluster.v3.Cluster") // where misplaced-extension has it
+		other := protoreflect.FullName("envoy.config.cluster.v3.Cluster") // misplaced-extension reports a context of the other side
 		switch m := n.Message.(type) {
 		case *tlsv3.DownstreamTlsContext:
 			c.down = m
@@ -116,9 +116,9 @@ var usersOfSecrets = validate.NewIndex(nil, func(_ *xds.Snapshot, r *xds.Resourc
 // usersOf is the key of what secretUsers returns.
 type usersOf struct{ *xds.Resource }
 
-// secretUsers are the places that get the secret that is judged. Envoy keeps those of a bootstrap by
-// kind, so that one of another kind can have the same name. Where there is none of the
-// wanted kind they get the first of another.
+// secretUsers returns the places that use the secret under judgement. Envoy keeps the secrets of a bootstrap
+// by kind, so that secrets of two kinds can share a name. A place whose wanted kind is missing gets the first
+// secret of another kind.
 func secretUsers(p *validate.LookupPass) []secretUser {
 	return validate.Once(&p.Pass, usersOf{p.Resource}, func() (users []secretUser) {
 		firsts := make(map[protoreflect.Name]*xds.Resource) // by kind
@@ -135,7 +135,7 @@ func secretUsers(p *validate.LookupPass) []secretUser {
 	})
 }
 
-// secretFor is the secret that a reference gets, as in secretUsers; nil where there is none.
+// secretFor returns the secret that a reference gets, by the rules of secretUsers, or nil.
 func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *xds.Resource {
 	all := p.Snapshot.Named(xds.Secret, name)
 	for _, r := range all {
@@ -152,8 +152,7 @@ func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *x
 // part is a message of TLS that a rule judges, inline or in a secret.
 type part struct {
 	facts.Place
-	// users are the contexts that it is used in; none for a secret that nothing
-	// asks for.
+	// users are the contexts that use the part; empty for a secret without a subscription.
 	users []tlsContext
 	// secret says that it stands in a secret.
 	secret bool
@@ -161,8 +160,8 @@ type part struct {
 	sds bool
 }
 
-// report adds a finding at a field of the part. A secret that nothing asks for is
-// refused only when something does.
+// report adds a finding at a field of the part. For a secret without a subscription the finding is a warning,
+// because Envoy refuses the secret only at the first subscription.
 func (t part) report(p *validate.Pass, field string, f validate.Finding) {
 	f.Resource, f.Path = t.Resource, t.Path
 	if field != "" {
@@ -186,8 +185,8 @@ func (t part) any(is func(tlsContext) bool) bool {
 
 func (t part) isServers() bool { return t.any(tlsContext.isServer) }
 
-// secretPart is the secret that is judged, where its field holds a message, with those of its
-// users that want one; false where it is none, or nobody who wants one looks at it.
+// secretPart returns the secret under judgement if its field holds a message, with the users that want such a
+// message. ok is false if the field is unset, or if no such user reads the secret.
 func secretPart(p *validate.LookupPass, field protoreflect.Name) (secret *tlsv3.Secret, t part, ok bool) {
 	secret, ok = p.Resource.Message().(*tlsv3.Secret)
 	if m := secret.ProtoReflect(); !ok || !m.Has(m.Descriptor().Fields().ByName(field)) {
@@ -238,13 +237,13 @@ func certificateRule(of *validate.Rule, check func(*validate.Pass, certificate))
 	return &r
 }
 
-// isPassedOver reports whether a certificate in a context has nothing in it.
+// isPassedOver reports whether a certificate of a context is empty, so that Envoy skips the certificate.
 func isPassedOver(m *tlsv3.TlsCertificate) bool {
 	return m.GetCertificateChain() == nil && m.GetPrivateKey() == nil && m.GetPkcs12() == nil && m.GetPrivateKeyProvider() == nil
 }
 
-// leaf is the certificate itself. It is nil where it is not known, or where
-// bad-certificate has something against it.
+// leaf returns the parsed certificate, or nil if the content is unknown or if bad-certificate reports the
+// certificate.
 func (c certificate) leaf() *boring.Certificate {
 	leaf, _, err := c.load()
 	if err != nil {
@@ -253,8 +252,8 @@ func (c certificate) leaf() *boring.Certificate {
 	return leaf
 }
 
-// load reads the certificate, and says what is wrong with it in which field. The
-// certificate is nil where it is not known.
+// load parses the certificate. If the certificate is bad, err is the reason and field the field. leaf is nil
+// if the content is unknown.
 func (c certificate) load() (leaf *boring.Certificate, field string, err error) {
 	field = "certificate_chain"
 	if c.GetPkcs12() != nil {

@@ -63,8 +63,8 @@ func validationRule(of *validate.Rule, check func(*validate.Pass, validation)) *
 	return &r
 }
 
-// validationSecret is the secret that a validation context comes from; nil where
-// it is not known. By SDS, one of another kind is an empty validation context.
+// validationSecret returns the secret of a validation context, or nil if the secret is unknown. By SDS, Envoy
+// reads a secret of another kind as an empty validation context.
 func validationSecret(p *validate.LookupPass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
 	r := secretFor(p, sds.GetName(), "validation_context")
 	if r == nil || sds.GetSdsConfig() == nil && xds.SecretKind(r.Message().(*tlsv3.Secret)) != "validation_context" {
@@ -73,7 +73,7 @@ func validationSecret(p *validate.LookupPass, sds *tlsv3.SdsSecretConfig) (*tlsv
 	return r.Message().(*tlsv3.Secret), r
 }
 
-// peers is all that a TLS context verifies peers by.
+// peers are the settings by which a TLS context verifies peers.
 type peers struct {
 	*tlsv3.CertificateValidationContext
 	inline     *tlsv3.CertificateValidationContext
@@ -81,8 +81,8 @@ type peers struct {
 	secret     *xds.Resource
 }
 
-// peersOf is what a context verifies by; known is false where a secret that is
-// not here has a part in it.
+// peersOf returns the settings by which a context verifies peers. known is false if the settings come in part
+// from a secret that is not in the Snapshot.
 func peersOf(p *validate.LookupPass, c tlsContext) (v peers, known bool) {
 	secretOf := func(sds *tlsv3.SdsSecretConfig) *tlsv3.CertificateValidationContext {
 		var secret *tlsv3.Secret

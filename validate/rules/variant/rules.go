@@ -3,7 +3,7 @@ package variant
 
 import "xdspub/validate/facts"
 
-// Rules are all of them, sorted by code.
+// Rules are the rules of the family, sorted by code.
 var Rules = facts.Family("variant", nil,
 	variantConstraints,
 	variantGap,

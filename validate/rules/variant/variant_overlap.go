@@ -22,7 +22,7 @@ a new key yet, let the constraints of the variant for them say so: not (key exis
 			return
 		}
 		space, sets := spaceOf(namesakes)
-		before := params.None // of those before this one
+		before := params.None // the clients of the variants before
 		for i := range namesakes {
 			if space.And(before, sets[i]) != params.None {
 				reportOverlap(p, space, sets, i)
@@ -33,7 +33,7 @@ a new key yet, let the constraints of the variant for them say so: not (key exis
 	},
 }
 
-// reportOverlap reports the first variant with a client in common with another one, which is behind it.
+// reportOverlap reports the first variant that shares a client with a later variant.
 func reportOverlap(p *validate.LookupPass, space *params.Space, sets []params.Set, of int) {
 	namesakes := p.Namesakes()
 	for i, first := range namesakes[:of] {

@@ -20,7 +20,7 @@ func spaceOf(variants []*xds.Resource) (space *params.Space, sets []params.Set) 
 	return space, sets
 }
 
-// varies reports whether one of some resources with one Key has constraints.
+// varies reports whether any of the resources, which share a Key, has constraints.
 func varies(namesakes []*xds.Resource) bool {
 	for _, r := range namesakes {
 		if !r.For.None() {
@@ -30,12 +30,12 @@ func varies(namesakes []*xds.Resource) bool {
 	return false
 }
 
-// other returns the place of another variant: where it says which clients it is for.
+// other returns a note at the constraints of another variant.
 func other(r *xds.Resource, message string) []diag.Related {
 	return []diag.Related{{Position: r.ConstraintsAt().Position, Message: message}}
 }
 
-// tooComplex reports that nobody can say which clients the variants are for, where it is so.
+// tooComplex reports constraints that are too complex to find the clients of the variants.
 func tooComplex(p *validate.LookupPass, space *params.Space) {
 	if space.Err() == nil {
 		return
