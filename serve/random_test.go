@@ -34,6 +34,7 @@ import (
 // snapshot, and nothing else.
 func FuzzClients(f *testing.F) {
 	f.Add(uint64(0))
+	f.Add(uint64(42649)) // a listener waits for an address, after the client has refused the listener
 	f.Fuzz(func(t *testing.T, seed uint64) { synctest.Test(t, func(t *testing.T) { followAtRandom(t, seed) }) })
 }
 

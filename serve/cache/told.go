@@ -159,7 +159,11 @@ func (s *subscription) tells(r *response) {
 	}
 	for name, was := range r.held {
 		if was == nil {
-			later(name, "")
+			version := ""
+			if s.stream.kind.delta() && !slices.Contains(r.removed, name) {
+				version = s.known(name) // an incremental response leaves what the client has
+			}
+			later(name, version)
 			owes.owe(name)
 			continue
 		}
