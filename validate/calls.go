@@ -7,13 +7,13 @@ import (
 	"xdspub/xds"
 )
 
-// Call is one call of a rule for a message, a resource or a Snapshot. If its lookups have the same answers in two
-// Snapshots, the call has the same findings.
+// Call is one call of a rule for a message, a resource or a Snapshot. If the lookups of a call have the same
+// answers in two Snapshots, the call has the same findings.
 type Call struct {
 	// Found are its findings.
 	Found []Found
-	// Sampled says that the call depends on all resources, so that its findings in all possible Snapshots are
-	// too many to look for.
+	// Sampled means that the call depends on all resources. Such a call has too many possible Snapshots to
+	// enumerate.
 	Sampled bool
 
 	asked []question
@@ -23,7 +23,7 @@ type Call struct {
 type Found struct {
 	diag.Identity
 	Severity diag.Severity
-	// About is Finding.Resource, or the resource that was judged.
+	// About is Finding.Resource, or the resource under judgement.
 	About *xds.Resource
 }
 

@@ -8,8 +8,8 @@ import (
 	"xdspub/xds"
 )
 
-// column is a list of what was found in resources, in the order of Types, then by name. It never
-// changes: an edit makes another one.
+// column lists entries found in resources, in the order of Types, then by name. A column is immutable: an edit
+// makes another column.
 type column[E any] struct {
 	entries []E
 	of      []*xds.Resource // the resource of each entry
@@ -36,7 +36,7 @@ func byKey(a, b xds.Key) int {
 	return cmp.Or(cmp.Compare(position(a.Type), position(b.Type)), strings.Compare(a.Name, b.Name))
 }
 
-// allTypes are the types of all resources that are judged, in the order in which they are.
+// allTypes lists the types of the resources under judgement, in the order of judgement.
 var allTypes = append(slices.Clone(xds.Types), xds.Bootstrap)
 
 func position(t *xds.Type) int { return slices.Index(allTypes, t) }

@@ -24,8 +24,8 @@ type asked struct {
 	first *xds.Resource
 }
 
-// Groups are sets of variants on which a lookup depends. If two Snapshots have variants of the same groups, the
-// lookup has the same answer in both.
+// Groups are sets of variants. A lookup depends on these sets: if two Snapshots have variants of the same
+// groups, the lookup has the same answer in both.
 type Groups struct{ Of [][]*xds.Resource }
 
 // Dependences returns the Dependences on some variants.
@@ -52,8 +52,8 @@ func (d *Dependences) Judged(r *xds.Resource) {
 	}
 }
 
-// Groups returns the Groups of the lookups of a Call in the last Run. For the same lookup with the same answer,
-// the pointer is the same.
+// Groups returns the Groups of the lookups of a Call in the last Run. Equal lookups with equal answers share a
+// pointer.
 func (d *Dependences) Groups(c Call) (list []*Groups) {
 	if c.Sampled {
 		return []*Groups{{each(d.variants)}}

@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// dispatcher knows which rules look at a message of a type. It asks them when it
-// first meets the type, so that a message costs one lookup. Not for concurrent use.
+// dispatcher finds the rules for a message by its type. The dispatcher asks the rules once a type, so that a
+// message costs one lookup. Not for concurrent use.
 type dispatcher struct {
 	rules []*Rule
 	envoy *envoyapi.Version
@@ -23,10 +23,10 @@ func newDispatcher(rules []*Rule, v *envoyapi.Version) dispatcher {
 
 // audience is who looks at messages of a type.
 type audience struct {
-	// everywhere are the rules that look at a message wherever it stands, rules those
-	// that name their messages: not in metadata, which Envoy does not look at.
+	// everywhere are the rules that see a message at every place. rules name their messages, and don't see
+	// typed_filter_metadata, which Envoy ignores.
 	everywhere, rules []*Rule
-	// gathered says that a rule has the messages gathered.
+	// gathered means that a rule collects the messages.
 	gathered bool
 }
 

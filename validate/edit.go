@@ -8,28 +8,28 @@ import (
 	"xdspub/xds"
 )
 
-// mostEdited is the number of names up to which an edit is judged as one. What is more is judged
-// as a whole, on all cores.
+// mostEdited is the largest number of names in an edit. A Run judges a larger change as a whole Snapshot, on
+// all cores.
 const mostEdited = 1_000
 
-// edit is how a Snapshot differs from the one before.
+// edit is the difference between a Snapshot and the Snapshot before.
 type edit struct {
 	before *xds.Snapshot
 	change xds.Change
-	// keys are those of the change, each once, and types their types; came are the keys of
-	// which there was none before, or is none now, and renamed the types of these.
+	// keys are the keys in the change, each once; types are their types. came are the keys whose first
+	// resource came or whose last resource went; renamed are their types.
 	keys, came     []xds.Key
 	types, renamed map[*xds.Type]bool
-	// names are those under which an Index has something else, renamedIn the Indexes in
-	// which one of them is new or gone.
+	// names are the names with changed entries in an Index. renamedIn are the Indexes with a new name or
+	// without an old name.
 	names     map[anyIndex][]string
 	renamedIn map[anyIndex]bool
-	// gathered says that it touches what Snapshot rules collect.
+	// gathered means that the edit touches messages that Snapshot rules collect.
 	gathered bool
 }
 
-// editSince returns how s differs from the Snapshot that m is of; nil where it is more than an
-// edit, or not known.
+// editSince returns the edit from m's Snapshot to s, or nil if the difference is unknown or larger than an
+// edit.
 func (m *memory) editSince(s *xds.Snapshot) *edit {
 	if m == nil {
 		return nil
@@ -56,8 +56,8 @@ func (m *memory) editSince(s *xds.Snapshot) *edit {
 	return e
 }
 
-// note takes down that an Index has something else under a name, and whether the name is new in
-// it or gone.
+// note records a changed entry of an Index under a name. renamed means that the name is new in the Index or
+// gone.
 func (e *edit) note(x anyIndex, name string, renamed bool) {
 	e.names[x] = append(e.names[x], name)
 	e.renamedIn[x] = e.renamedIn[x] || renamed
@@ -66,9 +66,8 @@ func (e *edit) note(x anyIndex, name string, renamed bool) {
 // concerns reports whether the edit can change what a rule with Snapshot finds.
 func (e *edit) concerns(r *Rule) bool { return e == nil || !r.ByName || e.gathered || len(e.came) > 0 }
 
-// runEdit judges s by what is known of the Snapshot of the Run before. It is not ok where the
-// difference is too large or not known, or where findings are left out: then all of s has to
-// be judged.
+// runEdit judges s from the results for the Snapshot of the Run before. ok is false if the difference is
+// unknown or too large, or if findings would be left out. All of s has to be judged then.
 func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
 	m := j.memory
 	e := m.editSince(s)
@@ -100,8 +99,8 @@ func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list di
 	return found.list(a), true
 }
 
-// judgeEdited judges the resources that are new in the Snapshot, and those that get other answers
-// by the edit. It also returns what was found in all of them before, and in those that are gone.
+// judgeEdited judges the new resources of the Snapshot, and the resources whose lookups get other answers by
+// the edit. before has the old results of these resources and of the removed resources.
 func (j *Judge) judgeEdited(ctx context.Context, m *memory, w *worker, most int) (fresh, before []*judged) {
 	a := w.answers
 	e := a.edit
@@ -145,7 +144,7 @@ func (j *Judge) judgeEdited(ctx context.Context, m *memory, w *worker, most int)
 	return fresh, slices.DeleteFunc(before, isNil)
 }
 
-// replace keeps what was found now instead of what was found before.
+// replace replaces the old results by the fresh results.
 func (j *Judge) replace(m *memory, e *edit, before, fresh []*judged) {
 	m.forget(before)
 	for _, known := range before {

@@ -28,7 +28,7 @@ func (f *findings) of(r *Rule) *diag.Bounded {
 	return &f.always
 }
 
-// rest has the room that f still has.
+// rest returns findings with f's remaining room.
 func (f *findings) rest() *findings { return &findings{f.always.Rest(), f.unused.Rest()} }
 
 func (f *findings) take(other *findings) {
@@ -48,8 +48,8 @@ func (f *findings) size() int { return f.always.Len() + f.unused.Len() }
 // full reports whether something was left out.
 func (f *findings) full() bool { return f != nil && (f.always.Full() || f.unused.Full()) }
 
-// list returns the findings of a Snapshot. It leaves out those of rules with Unused if something
-// else may name what they report.
+// list returns the findings of a Snapshot. list leaves out findings of rules with Unused if an unread part may
+// name the reported resource.
 func (f *findings) list(a *answers) diag.List {
 	all := f.always
 	lost := func(t *xds.Type) bool {
@@ -61,16 +61,16 @@ func (f *findings) list(a *answers) diag.List {
 	return all.List(diag.Position{}, "from the rules").Sort()
 }
 
-// inOrder puts together what is found in parts that are judged side by side: in the order
-// of the parts, so that the same findings are kept whoever is faster.
+// inOrder joins findings of parts that are judged concurrently. The order is the order of the parts, so that
+// the limit keeps the same findings in every run.
 type inOrder struct {
 	mu    sync.Mutex
 	all   *findings
-	parts []*findings // that are judged and not in all yet
+	parts []*findings // judged parts that all lacks
 	next  int         // part that all lacks
 }
 
-// begin is what a part collects its findings in. It has no more room than all have.
+// begin returns the findings for a part to fill, with as much room as the whole has left.
 func (o *inOrder) begin() *findings {
 	o.mu.Lock()
 	defer o.mu.Unlock()

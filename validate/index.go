@@ -31,23 +31,22 @@ func (x *Index[E]) Lookup(v View, name string) []E {
 	return list
 }
 
-// First returns the first entry of Lookup, or false where there is none. The rule that asks is
-// run again only where that entry changes.
+// First returns the first entry of Lookup. ok is false if no entry exists. The calling rule runs again only if
+// the first entry changes.
 func (x *Index[E]) First(v View, name string) (first E, ok bool) {
 	answer := x.first(v.from, name)
 	v.taker.note(question{about: aboutFirst, index: x, name: name}, answer)
 	return answer.entry, answer.ok
 }
 
-// Lacks reports whether there can be no entry under a name: no resource has one, and the Snapshot has
-// all resources that could.
+// Lacks reports whether a name can't have an entry: no resource has the name, and the Snapshot is complete for
+// the Index.
 func (x *Index[E]) Lacks(v View, name string) bool {
 	_, ok := x.First(v, name)
 	return !ok && x.Complete(v)
 }
 
-// Complete reports whether the Snapshot has all resources that the client may have of the types that
-// the Index reads.
+// Complete reports whether the Snapshot has all of the client's resources of the types that the Index reads.
 func (x *Index[E]) Complete(v View) bool {
 	for _, t := range xds.Types {
 		if x.readsType(t) && !v.Complete(t) {
@@ -73,7 +72,7 @@ func (x *Index[E]) first(a *answers, name string) (f firstOf[E]) {
 	return f
 }
 
-// indexed is what an Index has found in a Snapshot.
+// indexed holds the entries of an Index in a Snapshot.
 type indexed[E comparable] struct {
 	once   sync.Once
 	byName map[string]column[E]
@@ -142,9 +141,9 @@ func (x *Index[E]) follow(a *answers, is *indexed[E]) {
 
 // anyIndex is an Index, or a Table, of whatever.
 type anyIndex interface {
-	// still reports whether the answer to a question is what it was.
+	// still reports whether the answer to a question equals the earlier answer.
 	still(a *answers, q question, was any) bool
-	// bring brings what is made of the Snapshot before to this one.
+	// bring updates the entries from the Snapshot before to this Snapshot.
 	bring(a *answers)
 }
 

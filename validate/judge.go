@@ -12,21 +12,20 @@ import (
 	"xdspub/xds"
 )
 
-// Judge judges Snapshots one after another, and keeps what it found about each resource. Of the
-// next Snapshot it judges new resources, and those for which a lookup of their rules has another
-// answer now. Not for concurrent use.
+// Judge judges Snapshots one after another, and caches the results of each resource. In the next Snapshot,
+// Judge judges the new resources and the resources whose lookups have other answers. Not for concurrent use.
 type Judge struct {
 	rules   []*Rule
 	options Options // of the last Run
 	kept    map[*xds.Resource]*judged
-	memory  *memory // nil where kept does not hold all
+	memory  *memory // nil if kept is incomplete
 }
 
 // NewJudge returns a Judge with these rules.
 func NewJudge(rules []*Rule) *Judge { return &Judge{rules: rules} }
 
-// judged is what the rules found in one resource: those that look at its messages, or, apart
-// from these, those that look at it after the walk.
+// judged holds the results of one resource: the results of the walk over its messages or, if after is set, the
+// results of the rules that run after the walk.
 type judged struct {
 	of    *xds.Resource
 	after bool // the walk
@@ -34,13 +33,13 @@ type judged struct {
 	*seldom
 }
 
-// seldom is what there is of few resources. The others share one, so that a watch can hold what was
-// judged of many.
+// seldom holds the results that few resources have. All other resources share one empty seldom, so that a
+// watch can cache the results of many resources.
 type seldom struct {
-	findings *findings // nil where nothing was found
+	findings *findings // nil for none
 	gathered []Occurrence
 	calls    []Call
-	until    time.Time // zero for as long as asked holds
+	until    time.Time // zero if only asked limits the validity
 }
 
 var never = &seldom{}
@@ -107,7 +106,7 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	return found.list(a)
 }
 
-// keep keeps what was found for the next Run. What is not all is judged again then.
+// keep caches the results for the next Run. The next Run judges incomplete results again.
 func (j *Judge) keep(m *memory, walked, after []*judged) {
 	j.kept, j.memory = make(map[*xds.Resource]*judged, len(walked)), m
 	for _, list := range [][]*judged{walked, after} {
@@ -140,8 +139,8 @@ func (o Options) findAlike(other Options) bool {
 		o.Now.IsZero() == other.Now.IsZero() && o.Bootstrap == other.Bootstrap && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
-// judgeTogether judges what stands in several resources. After an edit, what the rules found that
-// it does not concern is what they would find again.
+// judgeTogether runs the rules with Snapshot. After an edit, a rule keeps its findings unless the edit
+// concerns the rule.
 func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules []*Rule, found *findings) {
 	watch := j.options.Timings.stopwatch()
 	defer watch.stop(j.options.Timings)
@@ -167,8 +166,8 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 	}
 }
 
-// judgeEach judges resources one by one, on as many goroutines as there are cores. Each has a
-// worker of its own. Where ctx ends it is not all.
+// judgeEach judges resources one by one, on as many goroutines as cores, each goroutine with a worker of its
+// own. The results are incomplete if ctx ends.
 func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, newWorker func() *worker, judge func(*worker, *xds.Resource, *findings) *judged) []*judged {
 	const batch = 64
 	all := make([]*judged, len(resources))
@@ -203,7 +202,7 @@ func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, 
 	return all
 }
 
-// pass is what rules see with these options. What they look up is taken down by taker.
+// pass returns the view of rules with these options. taker records the lookups.
 func (a *answers) pass(o Options, taker *notes, into *findings) LookupPass {
 	v := View{from: a, taker: taker}
 	return LookupPass{Pass: Pass{Envoy: o.envoy(), BootstrapFacts: o.BootstrapFacts, profiles: o.profiles(), view: v, now: o.Now, findings: into}, Snapshot: v}

@@ -6,8 +6,8 @@ import (
 	"xdspub/diag"
 )
 
-// lists reports whether findings of a check are listed: by what Options say of its sub-code, else by
-// what they say of the rule. Of a rule without Checks the name is empty.
+// lists reports whether Options list the findings of a check. Options for the sub-code win over options for
+// the rule. check is empty for a rule without Checks.
 func (o Options) lists(r *Rule, check CheckName) bool {
 	if check != "" && len(o.Disable)+len(o.Enable) > 0 {
 		switch sub := diag.SubCode(r.Code, string(check)); {
@@ -20,7 +20,7 @@ func (o Options) lists(r *Rule, check CheckName) bool {
 	return !slices.Contains(o.Disable, r.Code) && (!r.OptIn || slices.Contains(o.Enable, r.Code))
 }
 
-// runs reports whether a rule runs: one whose findings are listed, at least those of a check.
+// runs reports whether Options list findings of at least one check of the rule.
 func (o Options) runs(r *Rule) bool {
 	listed := func(c diag.Check) bool { return o.lists(r, CheckName(c.Name)) }
 	return r.OfVariants == o.Variants && r.isFor(o.profiles()) && (slices.ContainsFunc(r.Checks, listed) || r.Checks == nil && o.lists(r, ""))

@@ -9,23 +9,22 @@ import (
 	"xdspub/xds"
 )
 
-// memory is what a Judge keeps of a Snapshot beside what it found in the walk of each resource, so
-// that the cost of an edit does not depend on how many resources there are.
+// memory is a Judge's cache of a Snapshot, beside the results of the walk of each resource. With memory, the
+// cost of an edit does not depend on the number of resources.
 type memory struct {
 	snapshot *xds.Snapshot
 	made     *sync.Map // Indexes and Tables, as in answers
-	// after is what was found in resources after the walk, where anything was found or asked.
+	// after holds the non-empty results of the rules that run after the walk.
 	after map[*xds.Resource]*judged
-	// askers are those whose rules have asked a question, each once, by the hash of what an edit
-	// changes: there are many questions. Where two have the same hash, the answers to both
-	// are compared, and one of them holds.
+	// askers holds the resources whose rules asked a question, by the hash of the part of the question that an
+	// edit can change. Each question stands once. If two questions share a hash, both are checked again.
 	askers map[uint64][]*judged
 	seed   maphash.Seed
-	// found are those with findings.
+	// found are the results with findings.
 	found map[*judged]bool
 	// until is when the first of the findings may become another one; zero for never.
 	until time.Time
-	// collected is what Snapshot rules collect, and together what they found.
+	// collected holds the messages that Snapshot rules collect, together the results of these rules.
 	collected column[Occurrence]
 	together  map[*Rule]*together
 }
@@ -60,7 +59,7 @@ func (m *memory) remember(known *judged) {
 	}
 }
 
-// forget drops what is known of resources that are gone, or are judged again.
+// forget drops the results of resources that are gone or judged again.
 func (m *memory) forget(list []*judged) {
 	asked, gone := make(map[uint64]bool), make(map[*judged]bool)
 	for _, known := range list {
@@ -78,8 +77,7 @@ func (m *memory) forget(list []*judged) {
 	}
 }
 
-// follow makes m that of the Snapshot after an edit. What was found in the walk of its resources
-// is in kept.
+// follow moves m to the Snapshot after an edit. kept has the results of the walk.
 func (m *memory) follow(kept map[*xds.Resource]*judged, e *edit, s *xds.Snapshot) {
 	m.snapshot = s
 	if !e.gathered {
@@ -112,8 +110,8 @@ func (m *memory) askedByEdits(j *judged) map[uint64]bool {
 
 func (m *memory) hash(q question) uint64 { return maphash.Comparable(m.seed, q) }
 
-// byEdits returns what a question has in common with all those that an edit changes the answers
-// to when it changes the answer to this one.
+// byEdits returns the part of a question that an edit can change: an edit changes either all answers with the
+// same part, or none.
 func (q question) byEdits() question {
 	switch q.about {
 	case aboutNamed:

@@ -11,10 +11,10 @@ import (
 
 // Pass is the view of a rule that judges a message by its resource alone.
 type Pass struct {
-	// Envoy is the version that is to take the resource.
+	// Envoy is the release that gets the resource.
 	Envoy          *envoyapi.Version
 	BootstrapFacts xds.BootstrapFacts
-	// Resource is the one whose message is judged; nil in Rule.Snapshot.
+	// Resource is the resource under judgement; nil in Rule.Snapshot.
 	Resource *xds.Resource
 
 	profiles []Profile
@@ -51,7 +51,7 @@ type SnapshotPass struct {
 	Collected []Occurrence
 }
 
-// Occurrence is a message and the resource that holds it.
+// Occurrence is a message in a resource.
 type Occurrence struct {
 	Resource *xds.Resource
 	Node     *xds.Node
@@ -62,11 +62,11 @@ type CheckName string
 
 // Finding is what a rule reports.
 type Finding struct {
-	// Check is the one that finds it; empty where the rule has no Checks.
+	// Check is the check that makes the finding; empty for a rule without Checks.
 	Check CheckName
 	// Path is the field, below Resource's message.
 	Path xds.Path
-	// Constraints says that the finding stands where it is said which clients the resource is for.
+	// Constraints places the finding at the resource's constraints, which select its clients.
 	Constraints bool
 	// Resource is the resource that the finding is about; nil means Pass.Resource.
 	Resource *xds.Resource
@@ -81,7 +81,7 @@ type Finding struct {
 	// Warning makes the finding a warning where the rule is an error, Error the
 	// other way round.
 	Warning, Error bool
-	// Eager says that Envoy refuses what it finds even where nothing uses it yet.
+	// Eager means that Envoy refuses the fault even before Envoy uses the part.
 	Eager bool
 }
 
@@ -128,8 +128,8 @@ func (p *Pass) Report(f Finding) {
 
 func (p *Pass) subCode(f Finding) string { return diag.SubCode(p.rule.Code, string(f.Check)) }
 
-// severity returns that of a finding about r, and why it is no error: Envoy does not use yet what it is
-// about, or only newer Envoys refuse it.
+// severity returns the severity of a finding about r. If an error is only a warning, why is the reason: Envoy
+// does not use the part yet, or only newer Envoys refuse the fault.
 func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, why string) {
 	s = p.rule.Severity
 	switch {
@@ -151,17 +151,17 @@ func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, why string
 	return s, ""
 }
 
-// HasRoom reports whether Report would list a finding. It does not, where there are too many
-// already: then a rule need not look for words that nobody sees.
+// HasRoom reports whether Report would list a finding. If the limit is reached, a rule can save the search for
+// a suggestion.
 func (p *Pass) HasRoom(f Finding) bool {
 	severity, _ := p.severity(cmp.Or(f.Resource, p.Resource), f)
 	return p.findings.of(p.rule).HasRoom(severity)
 }
 
-// Timed reports whether Options say what time it is.
+// Timed reports whether Options have a time.
 func (p *Pass) Timed() bool { return !p.now.IsZero() }
 
-// Passed reports whether a moment is over. Once it is, the resource is judged again.
+// Passed reports whether a moment is over. Judge judges the resource again after the moment.
 func (p *Pass) Passed(moment time.Time) bool {
 	over := p.now.After(moment)
 	if !over {

@@ -16,13 +16,13 @@ const (
 	GRPC      Profile = "grpc"       // a gRPC client or server that asks a management server
 )
 
-// Profiles are all of them.
+// Profiles lists all profiles.
 var Profiles = []Profile{EnvoyFile, EnvoyADS, GRPC}
 
-// Envoy are those of Envoys.
+// Envoy lists the profiles of Envoys.
 var Envoy = []Profile{EnvoyFile, EnvoyADS}
 
-// profiles are those for which the Snapshot is judged.
+// profiles returns the profiles of the Snapshot's clients.
 func (o Options) profiles() []Profile {
 	if len(o.Profiles) == 0 {
 		return []Profile{EnvoyFile}
@@ -30,18 +30,18 @@ func (o Options) profiles() []Profile {
 	return o.Profiles
 }
 
-// GRPCAlone reports whether all clients that get the Snapshot are gRPC clients.
+// GRPCAlone reports whether every client of the Snapshot is a gRPC client.
 func (p *Pass) GRPCAlone() bool {
 	return !slices.ContainsFunc(p.profiles, func(q Profile) bool { return q != GRPC })
 }
 
-// isFor reports whether the rule is about a client with one of these profiles.
+// isFor reports whether the rule applies to a client with one of the profiles.
 func (r *Rule) isFor(profiles []Profile) bool {
 	return len(r.Profiles) == 0 || slices.ContainsFunc(profiles, func(p Profile) bool { return slices.Contains(r.Profiles, p) })
 }
 
-// reached reports whether a client that the rule is about gets a resource. Where all clients are
-// of its kind they get all.
+// reached reports whether a client with one of the rule's profiles gets a resource. If all clients have these
+// profiles, the answer is true.
 func (p *Pass) reached(r *xds.Resource) bool {
 	others := func(q Profile) bool { return !slices.Contains(p.rule.Profiles, q) }
 	return p.rule.Reaches == nil || !slices.ContainsFunc(p.profiles, others) || p.rule.Reaches(p.view, r)

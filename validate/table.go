@@ -7,9 +7,8 @@ import (
 	"xdspub/xds"
 )
 
-// Table is a map of names that rules look up, to texts that follow from all names in a Snapshot
-// together, such as the existing name that a missing one is most like. It is made again where one
-// of these names comes or goes.
+// Table maps names to texts that depend on all names of a Snapshot, such as the existing name most like a
+// missing name. An edit that adds or removes such a name makes the Table again.
 type Table struct {
 	types   []*xds.Type
 	indexes []anyIndex
@@ -29,8 +28,7 @@ func (t *Table) Lookup(v View, name string) string {
 	return answer
 }
 
-// Hint returns what Lookup does, for the help of a finding: what is found, and what it says, must not depend
-// on it.
+// Hint is Lookup for the help of a finding. Neither the finding nor its message may depend on the answer.
 func (t *Table) Hint(v View, name string) string {
 	answer := t.of(v.from)[name]
 	v.taker.hint(question{about: aboutTable, index: t, name: name}, answer)

@@ -27,24 +27,24 @@ type questionAbout uint8
 
 const (
 	aboutResource  questionAbout = iota // → *xds.Resource
-	aboutPresence                       // is there one of that name? → bool
+	aboutPresence                       // does the name exist? → bool
 	aboutComplete                       // has the Snapshot all of a type? → bool
 	aboutNamed                          // all of that name → []*xds.Resource
 	aboutType                           // all of a type → []*xds.Resource
 	aboutNearest                        // the name most like this one → string
-	aboutIndex                          // what an Index has under a name → its list
+	aboutIndex                          // entries of an Index under a name → list
 	aboutFirst                          // the first of that → firstOf
 	aboutTable                          // what a Table has under a name → string
 	aboutCollected                      // what a rule with Snapshot collects; of a Call alone
 )
 
-// answers are a Snapshot, and what was found in it once somebody asked.
+// answers is a Snapshot with the cached answers to lookups.
 type answers struct {
 	*xds.Snapshot
 	options Options
 	words   map[*xds.Type]func() *diag.Candidates
-	// made is what Indexes and Tables are of this Snapshot, once they were asked; behind are
-	// those that are of the Snapshot before still, and edit is what has happened since.
+	// made caches the Indexes and Tables of this Snapshot. behind lists the Indexes and Tables that still
+	// belong to the Snapshot before; edit is the change since.
 	made   *sync.Map
 	behind map[anyIndex]bool
 	edit   *edit
@@ -66,8 +66,8 @@ func newAnswers(s *xds.Snapshot, o Options) *answers {
 	return a
 }
 
-// newAnswersAfter returns the answers after an edit. It takes over what was made for the Snapshot
-// before: nobody may ask that one any more.
+// newAnswersAfter returns the answers after an edit. The result takes over the caches of the Snapshot before,
+// whose answers nobody may use again.
 func newAnswersAfter(s *xds.Snapshot, o Options, e *edit, made *sync.Map) *answers {
 	a := newAnswers(s, o)
 	a.made, a.edit, a.behind = made, e, make(map[anyIndex]bool)
@@ -78,7 +78,7 @@ func newAnswersAfter(s *xds.Snapshot, o Options, e *edit, made *sync.Map) *answe
 	return a
 }
 
-// bringAll brings all that is made to this Snapshot. By then the Facts of its resources are known.
+// bringAll updates all caches to this Snapshot, once the Facts of its resources are known.
 func (a *answers) bringAll() {
 	for len(a.behind) > 0 {
 		for x := range a.behind {
@@ -116,7 +116,7 @@ func (a *answers) to(q question) any {
 	}
 }
 
-// still reports whether the answer to a question is what it was.
+// still reports whether the answer to a question equals the earlier answer.
 func (a *answers) still(q question, was any) bool {
 	if q.index != nil {
 		return q.index.still(a, q, was)
@@ -138,17 +138,16 @@ func (v View) Lookup(t *xds.Type, name string) *xds.Resource {
 	return ask[*xds.Resource](v, question{about: aboutResource, t: t, name: name})
 }
 
-// Has reports whether there is a resource of that type and name. That there is none is no finding
-// yet: see Lacks.
+// Has reports whether a resource of a type and name exists. A missing resource is not a fault yet: see Lacks.
 func (v View) Has(t *xds.Type, name string) bool {
 	return ask[bool](v, question{about: aboutPresence, t: t, name: name})
 }
 
-// Lacks reports whether the client can have no resource of that type and name: the Snapshot has
-// none, and is complete. A rule goes by it to report that something is missing.
+// Lacks reports whether the client can't have a resource of a type and name: the Snapshot has none, and is
+// complete. Rules call Lacks to report a missing resource.
 func (v View) Lacks(t *xds.Type, name string) bool { return !v.Has(t, name) && v.Complete(t) }
 
-// Complete reports whether the Snapshot has all resources of type t that the client may have.
+// Complete reports whether the Snapshot has all of the client's resources of type t.
 func (v View) Complete(t *xds.Type) bool {
 	return ask[bool](v, question{about: aboutComplete, t: t})
 }
@@ -172,8 +171,8 @@ func (v View) All() []*xds.Resource {
 	return all
 }
 
-// Nearest returns the name of a resource of type t that is most like name, or "". It is for the help of a
-// finding: what is found, and what it says, must not depend on it.
+// Nearest returns the name most like name among the resources of type t, or "". Nearest is for the help of a
+// finding: neither the finding nor its message may depend on the answer.
 func (v View) Nearest(t *xds.Type, name string) string {
 	q := question{about: aboutNearest, t: t, name: name}
 	near := v.from.to(q).(string)

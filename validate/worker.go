@@ -53,8 +53,7 @@ func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into
 	return j
 }
 
-// walk judges one resource by the rules that look at its messages. Where ctx ends it is not
-// all.
+// walk judges one resource by the rules for its messages. The result is incomplete if ctx ends.
 func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *judged {
 	var gathered []Occurrence
 	p := w.pass(r, into)
@@ -92,8 +91,8 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 	return w.judged(r, false, gathered, into)
 }
 
-// afterWalk judges one resource by the rules that look at it once all were walked; nil where
-// they neither find nor look up anything.
+// afterWalk judges one resource by the rules that run after the walk of all resources; nil if the rules
+// neither find nor look up anything.
 func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
 	p := w.pass(r, into)
 	for _, rule := range w.after {
