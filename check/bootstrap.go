@@ -20,6 +20,9 @@ type BootstrapOptions struct {
 	Path string
 	// Root is the folder that relative paths begin at; empty for the current one.
 	Root string
+	// ByRoot says that the file is taken for a bootstrap because somebody gave Root, and that nothing at the
+	// top of the file says so.
+	ByRoot bool
 	// Draft is the text of a bootstrap that is still to be written, instead of a file. The files
 	// that it leads to may be missing yet, and what Envoy subscribes to is not read.
 	Draft *load.Input
@@ -59,7 +62,7 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 		return nil, err
 	}
 	if o.Draft == nil {
-		r.Add(takenAsBootstrap(o.Path, followed))
+		r.Add(takenAsBootstrap(o.Path, o.ByRoot, followed))
 	}
 	return r, nil
 }

@@ -9,7 +9,6 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/source/follow"
-	"xdspub/source/load"
 	"xdspub/xds"
 )
 
@@ -26,9 +25,9 @@ func (t *Tree) takenAsResources(list diag.List) diag.List {
 	}}
 }
 
-// takenAsBootstrap says that a file was read as a bootstrap, where it holds nothing or
+// takenAsBootstrap says that a file was read as a bootstrap, and why, where it holds nothing or
 // has another name at its top.
-func takenAsBootstrap(path string, f *follow.Result) diag.List {
+func takenAsBootstrap(path string, byRoot bool, f *follow.Result) diag.List {
 	strange := slices.ContainsFunc(f.Diagnostics, func(d diag.Diagnostic) bool {
 		ofBootstrap := d.File == path && (d.Resource.Type == "" || d.Resource.Type == xds.Bootstrap.URL())
 		return ofBootstrap && d.Code == "unknown-field" && d.Path != "" && !strings.ContainsAny(d.Path, ".[")
@@ -36,9 +35,9 @@ func takenAsBootstrap(path string, f *follow.Result) diag.List {
 	if empty := f.Bootstrap != nil && f.Snapshot.Len() == 0 && proto.Size(f.Bootstrap.Message()) == 0; !empty && !strange {
 		return nil
 	}
-	why := "because of --root"
-	if load.HoldsBootstrap(path) {
-		why = "because it is empty or has a bootstrap field at its top"
+	why := "because it is empty or has a bootstrap field at its top"
+	if byRoot {
+		why = "because of --root"
 	}
 	return diag.List{{
 		Code: codeTakenAs.Name, Severity: codeTakenAs.Severity, Position: diag.Position{File: path},

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"strings"
 
 	"xdspub/diag"
@@ -34,6 +35,15 @@ func Folder(name string) string {
 		folder = folder[:longestFolder] + "~" + hex.EncodeToString(sum[:8])
 	}
 	return folder
+}
+
+// folder returns the directory of a resource's file, below the output directory.
+func folder(t *xds.Type, name string) string {
+	api := strings.ToLower(t.API)
+	if inOneFile(t) {
+		return api
+	}
+	return path.Join(api, Folder(name))
 }
 
 // folderCollisions finds names that would share a folder on a file system that

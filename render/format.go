@@ -73,15 +73,6 @@ func (f *Format) Path(t *xds.Type, name string) string {
 	return path.Join(folder(t, name), strings.ToLower(t.API)+"."+f.Name)
 }
 
-// folder returns the directory of a resource's file, below the output directory.
-func folder(t *xds.Type, name string) string {
-	api := strings.ToLower(t.API)
-	if inOneFile(t) {
-		return api
-	}
-	return path.Join(api, Folder(name))
-}
-
 // readsBack checks a resource against what its writing says. It is for formats that say nothing of
 // damage: of a binary file Envoy applies the readable prefix and counts a success.
 func readsBack(m proto.Message, canonical, written []byte, unmarshal func([]byte, proto.Message) error) error {

@@ -132,7 +132,7 @@ func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Outp
 		return nil, list.Sort()
 	}
 	out := Output{ID: bound.ID()}
-	if failed := r.standIns(t, s, byType); failed != nil {
+	if failed := r.standIns(t, bound, byType); failed != nil {
 		return nil, append(list, failed...)
 	}
 	var err error
@@ -216,11 +216,11 @@ func (r *Renderer) write(ctx context.Context, bound *xds.Snapshot) (byType map[*
 	return byType, list
 }
 
-// standIns puts beside the resources of s what stays of an earlier render: clusters that
+// standIns puts beside the bound resources what stays of an earlier render: clusters that
 // go, listeners that wait for an address, and layers that the bootstrap still names.
-func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.List {
+func (r *Renderer) standIns(t Target, bound *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.List {
 	for _, c := range t.Retired {
-		if s.Lookup(xds.Cluster, c.Name) != nil {
+		if bound.Lookup(xds.Cluster, c.Name) != nil {
 			continue
 		}
 		e, err := r.encode(c)
@@ -235,7 +235,7 @@ func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*e
 		return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
 	}
 	for _, name := range t.EmptyLayers {
-		if s.Lookup(xds.Runtime, name) == nil {
+		if bound.Lookup(xds.Runtime, name) == nil {
 			e, err := r.encode(emptyLayer(name))
 			if err != nil {
 				return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}

@@ -5,15 +5,14 @@ import (
 	"slices"
 	"time"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	"google.golang.org/protobuf/proto"
-
-	"xdspub/xds"
 )
 
 // identity is what a verdict depends on.
 type identity struct {
 	snapshot  string
-	bootstrap string
+	bootstrap *bootstrapv3.Bootstrap
 	files     []stamp // the program, and the files that resources name
 }
 
@@ -25,20 +24,13 @@ type stamp struct {
 }
 
 // identify returns the identity of a question.
-func identify(program string, c Candidate, files []string) (identity, error) {
-	id := identity{snapshot: c.Snapshot.ID(), files: []stamp{stampOf(program)}}
-	if c.Bootstrap != nil {
-		data, err := xds.Marshal(proto.CloneOf(c.Bootstrap))
-		if err != nil {
-			return identity{}, err
-		}
-		id.bootstrap = xds.Version([][]byte{data})
-	}
+func identify(program string, c Candidate, files []string) identity {
+	id := identity{snapshot: c.Snapshot.ID(), bootstrap: c.Bootstrap, files: []stamp{stampOf(program)}}
 	slices.Sort(files)
 	for _, name := range slices.Compact(files) {
 		id.files = append(id.files, stampOf(name))
 	}
-	return id, nil
+	return id
 }
 
 // holds reports whether a question has this identity.
@@ -47,8 +39,8 @@ func (i identity) holds(program string, c Candidate) bool {
 	for _, s := range i.files[1:] {
 		files = append(files, s.path)
 	}
-	is, err := identify(program, c, files)
-	return err == nil && is.snapshot == i.snapshot && is.bootstrap == i.bootstrap && slices.Equal(is.files, i.files)
+	is := identify(program, c, files)
+	return is.snapshot == i.snapshot && proto.Equal(is.bootstrap, i.bootstrap) && slices.Equal(is.files, i.files)
 }
 
 func stampOf(path string) stamp {

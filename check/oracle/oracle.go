@@ -89,31 +89,18 @@ func (o *Oracle) Reasons(ctx context.Context, c Candidate) (diag.List, error) {
 	return slices.DeleteFunc(slices.Clone(list), func(d diag.Diagnostic) bool { return d.Severity != diag.Error }), err
 }
 
-// askTwice asks Envoy about a bootstrap, and once more where it comes to no end: the machine may
-// just have been busy.
-func (o *Oracle) askTwice(ctx context.Context, bootstrap []byte) (trial.Answer, error) {
-	answer, err := o.envoy.Ask(ctx, bootstrap)
-	if err != nil || answer.Hang == "" {
-		return answer, err
-	}
-	return o.envoy.Ask(ctx, bootstrap)
-}
-
 func (o *Oracle) ask(ctx context.Context, c Candidate) (*verdict, error) {
 	f := fold(c)
-	id, err := identify(o.envoy.Program, c, f.files)
-	if err != nil {
-		return nil, err
-	}
-	s := search{limit: o.limit, ask: func(ctx context.Context, items []*item) (trial.Answer, error) {
-		return o.askTwice(ctx, f.bootstrap(items))
-	}}
+	v := &verdict{of: identify(o.envoy.Program, c, f.files), omitted: f.omitted}
+	s := search{envoy: o.envoy, limit: o.limit, bootstrap: f.bootstrap}
 	if err := s.run(ctx, f.items); err != nil {
 		return nil, err
 	}
-	v := &verdict{of: id, faults: s.faults, rest: s.rest, omitted: f.omitted}
-	if o.loads && len(v.faults) == 0 && v.rest.Taken() {
-		err = o.load(ctx, f, v)
+	v.faults, v.rest = s.faults, s.rest
+	if !o.loads || len(v.faults) > 0 || !v.rest.Taken() {
+		return v, nil
 	}
-	return v, err
+	tamed := shadow{folded: f}
+	tamed.snapshot, v.omitted = f.tamed()
+	return v, tamed.load(ctx, o.envoy, v)
 }

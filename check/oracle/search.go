@@ -35,9 +35,11 @@ type fault struct {
 // so that the first ones, however many, are a configuration of their own. Envoy names one fault at
 // a time: it is found by halves and replaced by its stand-in, and Envoy is asked about the rest.
 type search struct {
-	limit  limit
-	ask    func(context.Context, []*item) (trial.Answer, error)
-	faults []fault
+	envoy trial.Envoy
+	limit limit
+	// bootstrap makes a bootstrap of items.
+	bootstrap func([]*item) []byte
+	faults    []fault
 	// rest is what Envoy makes of the items without the faults, where the search ends before
 	// Envoy takes them.
 	rest trial.Answer
@@ -102,4 +104,15 @@ func (s *search) first(ctx context.Context, items []*item, taken int, why trial.
 		err = fmt.Errorf("a bootstrap without any resource is not taken: %s", words(none))
 	}
 	return 0, why, err
+}
+
+// ask asks Envoy about a bootstrap of items, and once more where it comes to no end: the machine may
+// just have been busy.
+func (s *search) ask(ctx context.Context, items []*item) (trial.Answer, error) {
+	bootstrap := s.bootstrap(items)
+	answer, err := s.envoy.Ask(ctx, bootstrap)
+	if err != nil || answer.Hang == "" {
+		return answer, err
+	}
+	return s.envoy.Ask(ctx, bootstrap)
 }

@@ -31,13 +31,11 @@ type shadow struct {
 	probe    envoy.DetailedProbe // of the Envoy once it has read all files
 }
 
-// load has a throw-away Envoy load what was folded, and adds to a verdict what it refuses. It is also
+// load has a throw-away Envoy load the snapshot, and adds to a verdict what it refuses. It is also
 // asked about what can't be static.
-func (o *Oracle) load(ctx context.Context, f *folded, v *verdict) error {
-	s := &shadow{folded: f}
-	s.snapshot, v.omitted = f.tamed()
+func (s *shadow) load(ctx context.Context, e trial.Envoy, v *verdict) error {
 	once := func() (trial.Answer, string, error) {
-		return o.envoy.Load(ctx, trial.Throwaway{
+		return e.Load(ctx, trial.Throwaway{
 			Prepare: func(dir string) (string, error) { return s.prepare(ctx, dir) },
 			Ask:     s.ask,
 		})
@@ -204,8 +202,8 @@ func (s *shadow) named(file, name string) *xds.Resource {
 		if f.Path != file {
 			continue
 		}
-		if list := s.folded.candidate.Snapshot.Named(xds.Key{Type: f.Type, Name: name}); len(list) > 0 {
-			return list[0]
+		if r := s.folded.candidate.Snapshot.Lookup(f.Type, name); r != nil {
+			return r
 		}
 	}
 	return nil

@@ -163,13 +163,7 @@ func (v *validation) judge(tree scope.Tree) error {
 	if err != nil {
 		return err
 	}
-	checkOne := checkTree
-	if tree.Path != "-" && grpcboot.Holds(tree.Path) {
-		checkOne = checkGRPCBootstrap
-	} else if tree.Path != "-" && isBootstrap(v.call, tree.Path) {
-		checkOne, v.followed = checkBootstrap, true
-	}
-	checked, err := checkOne(v.call, o, &v.unsaved)
+	checked, err := v.check(o)
 	if err != nil {
 		return err
 	}
@@ -189,6 +183,22 @@ func (v *validation) judge(tree scope.Tree) error {
 		v.all.Merge(checked)
 	}
 	return nil
+}
+
+// check judges a source tree, a bootstrap of Envoy or a bootstrap of gRPC.
+func (v *validation) check(o check.Options) (*check.Result, error) {
+	switch {
+	case o.Path == "-":
+	case grpcboot.Holds(o.Path):
+		return checkGRPCBootstrap(v.call, o, &v.unsaved)
+	case load.HoldsBootstrap(o.Path):
+		v.followed = true
+		return checkBootstrap(v.call, o, false, &v.unsaved)
+	case isBootstrapByRoot(v.call, o.Path):
+		v.followed = true
+		return checkBootstrap(v.call, o, true, &v.unsaved)
+	}
+	return checkTree(v.call, o, &v.unsaved)
 }
 
 // optionsOfTree returns the settings for a tree or a bootstrap, and the options for judging it.
@@ -223,8 +233,11 @@ func (v *validation) end() error {
 
 // isBootstrap reports whether a path is that of a bootstrap of Envoy.
 func isBootstrap(c *call, path string) bool {
-	return load.HoldsBootstrap(path) || c.Root.Given() && fspath.IsFile(path)
+	return load.HoldsBootstrap(path) || isBootstrapByRoot(c, path)
 }
+
+// isBootstrapByRoot reports whether somebody gives --root, which is for bootstraps alone, and a path is that of a file.
+func isBootstrapByRoot(c *call, path string) bool { return c.Root.Given() && fspath.IsFile(path) }
 
 // checkTree judges a source tree, one of its files, or standard input.
 func checkTree(c *call, o check.Options, u *unsaved) (*check.Result, error) {
@@ -245,8 +258,9 @@ func checkTree(c *call, o check.Options, u *unsaved) (*check.Result, error) {
 	return check.Once(c.Context, o)
 }
 
-// checkBootstrap judges a bootstrap, and what an Envoy gets by it.
-func checkBootstrap(c *call, o check.Options, u *unsaved) (*check.Result, error) {
+// checkBootstrap judges a bootstrap, and what an Envoy gets by it. byRoot says that only --root makes a
+// bootstrap of the file.
+func checkBootstrap(c *call, o check.Options, byRoot bool, u *unsaved) (*check.Result, error) {
 	if o.Bootstrap != "" {
 		return nil, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, o.Path)
 	}
@@ -261,7 +275,7 @@ func checkBootstrap(c *call, o check.Options, u *unsaved) (*check.Result, error)
 		return nil, err
 	}
 	defer showProgress(c, "checking "+o.Path)()
-	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Root.Value})
+	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Root.Value, ByRoot: byRoot})
 }
 
 // checkGRPCBootstrap judges a bootstrap of gRPC.

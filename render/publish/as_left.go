@@ -91,6 +91,9 @@ func (s *survey) file(file string, folder, info Info) bool {
 	case was.settled:
 		return was.holds(folder, info)
 	}
-	is, err := s.d.reader.look(s.d.root, was.File, s.d.gid)
-	return err == nil && is
+	is, out, err := s.d.root.look(was.File, s.d.gid)
+	if out {
+		s.d.reader.keep(is)
+	}
+	return err == nil && out
 }

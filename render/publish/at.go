@@ -1,14 +1,18 @@
 package publish
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -176,6 +180,68 @@ func (f folder) readHere(name string, most int64) ([]byte, Info, error) {
 	}
 	data, err := safefile.ReadOpen(opened, most)
 	return data, info, err
+}
+
+// look compares a planned file with the disk. It returns the state of the file and of the folder of the file, and
+// whether the disk has the file as planned. An error says why nobody can publish the file.
+func (f folder) look(file File, gid int) (is settledFile, out bool, err error) {
+	in, err := f.folder(path.Dir(file.Path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return is, false, nil
+	case err != nil:
+		return is, false, err
+	}
+	defer in.Close()
+	is.File = file
+	if is.folder, err = in.info(); err != nil {
+		return is, false, err
+	}
+	// A folder that Envoy could not enter, or all could, is mended along with its
+	// file: Envoy needs the rename to look again.
+	mended := is.folder.Mode.Perm() != file.folderMode() || wrongGroup(is.folder, file.Secret, gid)
+	now := time.Now()
+	is.info, out, err = in.hasFile(path.Base(file.Path), file, gid)
+	is.settled = is.info.Settled(now)
+	return is, out && !mended, err
+}
+
+// hasFile reports whether name is a regular file with the bytes and the mode of a file, and what
+// else is known of it.
+func (f folder) hasFile(name string, file File, gid int) (Info, bool, error) {
+	info, err := f.lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return info, false, nil
+	case err != nil:
+		return info, false, err
+	case info.Mode.IsDir():
+		return info, false, f.failed("rename", name, syscall.EISDIR)
+	case info.Mode != file.mode() || info.Size() != int64(len(file.Data)) || wrongGroup(info, file.Secret, gid):
+		return info, false, nil // a link or a pipe has another mode too: it is never opened
+	}
+	data, info, err := f.readHere(name, info.Size())
+	return info, err == nil && bytes.Equal(data, file.Data), err
+}
+
+// removable reports whether there is a file to unlink.
+func (f folder) removable(file string) (bool, error) {
+	in, name, err := f.split(file)
+	if err == nil {
+		defer in.Close()
+		var info Info
+		if info, err = in.lstat(name); err == nil && info.Mode.IsDir() {
+			err = in.failed("remove", name, syscall.EISDIR)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func wrongGroup(info Info, secret bool, gid int) bool {
+	return secret && gid != anyGroup && info.group != gid
 }
 
 // names lists what is in f, sorted.

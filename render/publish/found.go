@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"io/fs"
 	"path"
-	"syscall"
-	"time"
 )
 
 // isOut reports whether f is out as it should be. It fails when f can't go out.
@@ -16,7 +12,17 @@ func (r *Reader) isOut(root folder, f File, gid int, asked links) (bool, error) 
 	if out, known := r.foundOut(root, f, asked); known {
 		return out, nil
 	}
-	return r.look(root, f, gid)
+	is, out, err := root.look(f, gid)
+	if out {
+		r.keep(is)
+	}
+	return out, err
+}
+
+// keep notes a file that was looked at and is out.
+func (r *Reader) keep(is settledFile) {
+	is.sum, is.found = sum(is.Data), r.looks
+	r.settled[is.Path] = is
 }
 
 // settledFile is a file that is out as it was planned.
@@ -86,69 +92,6 @@ func (l links) above(root folder, at string) bool {
 		l[parent] = is
 	}
 	return is
-}
-
-// look is isOut by what is on disk. It keeps what it finds.
-func (r *Reader) look(root folder, f File, gid int) (bool, error) {
-	in, err := root.folder(path.Dir(f.Path))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	defer in.Close()
-	folder, err := in.info()
-	if err != nil {
-		return false, err
-	}
-	// A folder that Envoy could not enter, or all could, is mended along with its
-	// file: Envoy needs the rename to look again.
-	mended := folder.Mode.Perm() != f.folderMode() || wrongGroup(folder, f.Secret, gid)
-	now := time.Now()
-	info, ok, err := holds(in, path.Base(f.Path), f, gid)
-	if ok = ok && !mended; ok && err == nil {
-		r.settled[f.Path] = settledFile{f, folder, info, info.Settled(now), sum(f.Data), r.looks}
-	}
-	return ok, err
-}
-
-// holds reports whether name is a regular file with the bytes and the mode of f, and what
-// else is known of it.
-func holds(in folder, name string, f File, gid int) (Info, bool, error) {
-	info, err := in.lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return info, false, nil
-	case err != nil:
-		return info, false, err
-	case info.Mode.IsDir():
-		return info, false, in.failed("rename", name, syscall.EISDIR)
-	case info.Mode != f.mode() || info.Size() != int64(len(f.Data)) || wrongGroup(info, f.Secret, gid):
-		return info, false, nil // a link or a pipe has another mode too: it is never opened
-	}
-	data, info, err := in.readHere(name, info.Size())
-	return info, err == nil && bytes.Equal(data, f.Data), err
-}
-
-// removable reports whether there is a file to unlink.
-func removable(root folder, file string) (bool, error) {
-	in, name, err := root.split(file)
-	if err == nil {
-		defer in.Close()
-		var info Info
-		if info, err = in.lstat(name); err == nil && info.Mode.IsDir() {
-			err = in.failed("remove", name, syscall.EISDIR)
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func wrongGroup(info Info, secret bool, gid int) bool {
-	return secret && gid != anyGroup && info.group != gid
 }
 
 // sum returns the hash of the bytes of f.

@@ -60,7 +60,7 @@ func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (
 			done[f.Path] = done[f.Path] || ok
 		}
 		for _, name := range s.Remove {
-			there, err := removable(root, name)
+			there, err := root.removable(name)
 			if err != nil {
 				return Plan{}, fmt.Errorf("remove %s: %w", name, err)
 			}

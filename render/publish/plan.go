@@ -87,15 +87,6 @@ type RestoredFile struct {
 	Retired []Retired
 }
 
-// files returns all files that p writes, in its order.
-func (p Plan) files() []File {
-	var list []File
-	for _, s := range p.Steps {
-		list = append(list, s.Write...)
-	}
-	return list
-}
-
 // check refuses a plan that must not reach the disk. The names of folders come from the
 // names of resources, and so from outside.
 func (p Plan) check() error {
@@ -129,9 +120,9 @@ func (p Plan) check() error {
 	}
 	for _, s := range p.Steps {
 		for _, f := range s.Write {
-			for _, folder := range folders(f.Path) {
-				if named[folder] {
-					return fmt.Errorf("publish %s: %s is a file in the same plan, and can't be a folder too", f.Path, folder)
+			for i, c := range f.Path {
+				if c == '/' && named[f.Path[:i]] {
+					return fmt.Errorf("publish %s: %s is a file in the same plan, and can't be a folder too", f.Path, f.Path[:i])
 				}
 			}
 		}
@@ -164,15 +155,4 @@ func checkName(name string) error {
 		return fmt.Errorf("publish %q: a file needs a folder of its own", name)
 	}
 	return nil
-}
-
-// folders lists the folders above name, the outermost first.
-func folders(name string) []string {
-	var list []string
-	for i, c := range name {
-		if c == '/' {
-			list = append(list, name[:i])
-		}
-	}
-	return list
 }

@@ -162,7 +162,7 @@ func (r *Reader) StillOut(file string) bool {
 			return false, err
 		}
 		defer in.Close()
-		_, ok, err := holds(in, path.Base(file), was.File, anyGroup)
+		_, ok, err := in.hasFile(path.Base(file), was.File, anyGroup)
 		return ok, err
 	})
 	return out && err == nil

@@ -20,6 +20,15 @@ type staged struct {
 	at string
 }
 
+// files returns all files that p writes, in its order.
+func (p Plan) files() []File {
+	var list []File
+	for _, s := range p.Steps {
+		list = append(list, s.Write...)
+	}
+	return list
+}
+
 // stageAll writes the files into the stage, flushes them and reads them back.
 func (d *Dir) stageAll(ctx context.Context, files []File) ([]staged, error) {
 	return d.stageAs(ctx, "", files)
@@ -82,7 +91,7 @@ func (d *Dir) stage(in folder, f staged) error {
 	if err != nil {
 		return err
 	}
-	_, ok, err := holds(in, name, f.File, d.gid)
+	_, ok, err := in.hasFile(name, f.File, d.gid)
 	if err == nil && !ok {
 		err = fmt.Errorf("read %s: its bytes, mode or group differ from what was just written", in.path(name))
 	}

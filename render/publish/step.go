@@ -108,24 +108,39 @@ func (d *Dir) reachable(p Plan) error {
 	if err != nil {
 		return err
 	}
-	seen := make(map[string]bool)
-	for _, f := range p.files() {
-		for _, name := range append(folders(f.Path), f.Path) {
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			at, err := d.placeOf(name)
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-			case err != nil:
-				return err
-			case at != stage:
-				return apart(&fs.PathError{Op: "rename", Path: d.path(name), Err: syscall.EXDEV})
-			}
+	for _, name := range p.places() {
+		at, err := d.placeOf(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case at != stage:
+			return apart(&fs.PathError{Op: "rename", Path: d.path(name), Err: syscall.EXDEV})
 		}
 	}
 	return nil
+}
+
+// places returns the files that p writes and the folders above them, each once, the outermost first.
+func (p Plan) places() (list []string) {
+	seen := make(map[string]bool)
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, name)
+		}
+	}
+	for _, s := range p.Steps {
+		for _, f := range s.Write {
+			for i, c := range f.Path {
+				if c == '/' {
+					add(f.Path[:i])
+				}
+			}
+			add(f.Path)
+		}
+	}
+	return list
 }
 
 // place is where a rename leads to and comes from.

@@ -126,7 +126,7 @@ func (d *Dir) added(steps []intentStep) ([]string, error) {
 			if f.Saved != "" || f.Edited {
 				continue
 			}
-			out, err := removable(d.root, f.Path)
+			out, err := d.root.removable(f.Path)
 			if err != nil {
 				return nil, err
 			}
