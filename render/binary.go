@@ -46,8 +46,8 @@ func responseBinary(version, typeURL string, resources [][]byte) ([]byte, error)
 	return data, holds(data, version, typeURL, resources)
 }
 
-// holds checks that a DiscoveryResponse in binary form is what went into it. It reads the fields
-// where they stand and copies none: an edit of one resource writes the response of all.
+// holds checks that a DiscoveryResponse in binary form holds its inputs. holds reads the fields in place and
+// copies nothing, because an edit of one resource writes the response of all resources.
 func holds(data []byte, version, typeURL string, resources [][]byte) error {
 	same := true
 	next := func(b []byte, n protowire.Number) (value, rest []byte) {

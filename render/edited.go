@@ -18,7 +18,7 @@ type Edit struct {
 	// ID and Watches are those of the Output.
 	ID      string
 	Watches []string
-	// Gone are the watches that only the Output before has.
+	// Gone are the watches of the Output before that the new Output lacks.
 	Gone []string
 }
 
@@ -61,7 +61,7 @@ func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
 	return edit, true
 }
 
-// carries reports whether the format carries all that has changed.
+// carries reports whether the format can carry every changed resource.
 func (r *Renderer) carries(changes []xds.Edited) bool {
 	for _, e := range changes {
 		if delete(r.sound, e.Was); e.Is != nil && len(r.changes(e.Is)) > 0 {
@@ -71,8 +71,8 @@ func (r *Renderer) carries(changes []xds.Edited) bool {
 	return true
 }
 
-// collides reports whether a resource that is added shares its folder with another, as
-// folderCollisions finds it.
+// collides reports whether an added resource shares its folder with another resource. folderCollisions then
+// makes the finding.
 func (r *Renderer) collides(last *xds.Snapshot, changes []xds.Edited) bool {
 	renamed := func(e xds.Edited) bool { return (e.Was == nil || e.Is == nil) && hasFolder(e.Key().Type) }
 	if !slices.ContainsFunc(changes, renamed) {
@@ -112,8 +112,7 @@ func (r *Renderer) changesScopes(s *xds.Snapshot, changes []xds.Edited) bool {
 	return slices.ContainsFunc(changes, func(e xds.Edited) bool { return asks(e.Was) || asks(e.Is) })
 }
 
-// change is a resource of an Output that has changed, as it was written and as it is now; nil
-// for none.
+// change is a changed resource of an Output: its old and its new encoding, nil for none.
 type change struct {
 	xds.Key
 	was, is *encoded
@@ -141,8 +140,8 @@ func (r *Renderer) replace(changes []xds.Edited) (fresh []change, ok bool) {
 	return fresh, true
 }
 
-// filesOf returns the files that changed resources are in, with those in them that stay, and
-// the paths of the files that are removed. It counts the watches of all of them.
+// filesOf returns the files of changed resources, with the unchanged resources of these files, and the paths
+// of the removed files. filesOf counts the watches of all these resources.
 func (r *Renderer) filesOf(fresh []change) (files []File, removed []string, ok bool) {
 	together := make(map[*xds.Type]map[string]*encoded)
 	for _, c := range fresh {
@@ -222,10 +221,10 @@ func (r *Renderer) count(was, is *encoded) {
 	}
 }
 
-// inOneFile reports whether all resources of a type are in one file.
+// inOneFile reports whether one file holds all resources of a type.
 func inOneFile(t *xds.Type) bool { return t.Asked == xds.AsWhole }
 
-// counted is a set of watches: those that several resources share count several times.
+// counted is a multiset of watches. A watch that several resources share is counted once a resource.
 type counted struct {
 	times   names.Counts
 	sorted  []string        // as of the last settle

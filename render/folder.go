@@ -62,7 +62,7 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 			continue
 		}
 		message, help := fmt.Sprintf("the names %q and %q differ only in letter case: on some file systems they would share a folder", first.Name, r.Name), "rename one of them"
-		if first.Name == r.Name { // which a rule refuses, unless it is left out
+		if first.Name == r.Name { // duplicate-resource refuses this, unless disabled
 			message, help = fmt.Sprintf("%s is defined twice: both would be in the same file", r.Key), "remove or rename one of them"
 		}
 		d := r.Diagnostic(codeFolderCollision.Name, xds.Path(r.Type.Name), message)
@@ -73,7 +73,7 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 	return list
 }
 
-// hasFolder reports whether each resource of a type has a folder of its own.
+// hasFolder reports whether each resource of a type has its own folder.
 func hasFolder(t *xds.Type) bool { return t.Asked == xds.ByName }
 
 // lowerFolder returns the folder of a resource on a file system that does not tell upper from

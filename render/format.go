@@ -14,23 +14,23 @@ import (
 	"xdspub/xds"
 )
 
-// Format is an encoding of the published files. All that differs between formats
-// stands in its row; a new format is one file with one row.
+// Format is an encoding of the published files. A Format holds all differences between formats; a new format
+// is one file with one Format.
 type Format struct {
 	// Name is the format's name and the suffix of its files: by the suffix, and
 	// by nothing else, Envoy chooses the parser.
 	Name string
 
-	// message writes a message that stands by itself. g has the types that are in it.
+	// message encodes a message that stands alone. g has the types in the message.
 	message func(g *xds.Registry, m proto.Message) ([]byte, error)
-	// resource writes a message as it stands in a response, so that a resource
-	// that does not change is never written again. canonical is its xds.Marshal.
+	// resource encodes a message for use inside a response, so that an unchanged resource is never encoded
+	// again. canonical is the message's xds.Marshal.
 	resource func(g *xds.Registry, m proto.Message, canonical []byte) ([]byte, error)
 	// response puts resources, all of one type and written by resource, into a
 	// DiscoveryResponse.
 	response func(version, typeURL string, resources [][]byte) ([]byte, error)
-	// changes finds what Envoy would read otherwise than it was written; nil for
-	// a format that carries everything.
+	// changes finds values that Envoy would read in another way from this format; nil for a format that
+	// carries every value.
 	changes func(*xds.Resource) diag.List
 }
 
@@ -47,9 +47,9 @@ func FormatNamed(name string) *Format {
 	return nil
 }
 
-// Convert writes a DiscoveryResponse in this format. g has the types that are in it, resources are the resources: findings
-// about what the format can't carry are about these, and then there is no output. Equal responses
-// give equal bytes, from run to run and from build to build.
+// Convert writes a DiscoveryResponse in this format. g has the types in the response, resources are its
+// resources. If the format can't carry a resource, Convert returns findings about the resource and no output.
+// Equal responses give equal bytes, from run to run and from build to build.
 func (f *Format) Convert(g *xds.Registry, response *discoveryv3.DiscoveryResponse, resources []*xds.Resource) ([]byte, diag.List) {
 	var list diag.List
 	if f.changes != nil {

@@ -1,18 +1,18 @@
-// Package render turns a Snapshot into the files that an Envoy subscribes to by path, as finished
-// bytes. It reads and writes no file, and knows none that was published before.
+// Package render turns a Snapshot into the files that an Envoy subscribes to by path, as finished bytes.
+// Package render reads and writes no files, and knows nothing of earlier published files.
 //
-// Each subscription gets a folder of its own, because Envoy watches the folder of a file, and
-// files that share one have no order between them:
+// Each subscription gets its own folder. Envoy watches the folder of a file, and events of files in the same
+// folder have no order:
 //
-//	cds/cds.json  lds/lds.json  srds/srds.json
-//	eds/<cluster>/eds.json  rds/<route configuration>/rds.json  sds/<secret>/sds.json
-//	rtds/<layer>/rtds.json  ecds/<name>/ecds.json
+//	cds/cds.json                 lds/lds.json                    srds/srds.json
+//	eds/<cluster>/eds.json       rds/<route configuration>/rds.json   sds/<secret>/sds.json
+//	rtds/<layer>/rtds.json       ecds/<name>/ecds.json
 //
-// or the same with another suffix: Envoy knows a file's format by that.
+// The suffix differs by format, because Envoy recognizes a file's format by its suffix.
 //
-// Config sources that say "from this snapshot" (ads, self) become paths; a resource that no file
-// can carry is inlined into the one that refers to it. Equal snapshots give equal bytes, from run
-// to run and from build to build.
+// Config sources that say "from this snapshot" (ads, self) become paths. A resource that no file can carry is
+// inlined into the resource that refers to it. Equal snapshots give equal bytes, from run to run and from
+// build to build.
 package render
 
 import (
@@ -78,27 +78,25 @@ type File struct {
 type Output struct {
 	// Files are sorted by path.
 	Files []File
-	// ID is the hash of the resources as they are rendered: of one Snapshot there are
-	// several, by Target.
+	// ID is the hash of the rendered resources. A Snapshot has an ID for each Target.
 	ID string
-	// Watches are the path subscriptions that Envoy will hold, by a name that is
-	// the same for the same subscription of another Output. Each costs Envoy an
-	// inotify instance.
+	// Watches names the path subscriptions that Envoy will hold. Equal subscriptions of two Outputs have equal
+	// names. Each subscription costs Envoy an inotify instance.
 	Watches []string
 }
 
-// Renderer renders Snapshots. It keeps what it has bound and written, so that after a small
-// change it has little to do. Not for concurrent use.
+// Renderer renders Snapshots. A Renderer caches bound and encoded resources, so that a small change takes
+// little time. Not for concurrent use.
 type Renderer struct {
 	binder bind.Binder
 	format *Format
-	// sound are the resources that the format carries, written the bound ones in it.
+	// sound are the resources that the format can carry; written has the encodings of the bound resources.
 	sound   map[*xds.Resource]bool
 	written map[*xds.Resource]*encoded
-	// several are the files of several resources that were made last, by type.
+	// several has, by type, the last files that hold several resources.
 	several map[*xds.Type]*several
-	// last is the last Render or Edited that came to an Output; its snapshot is nil where there
-	// is none, or one that failed came after it.
+	// last describes the last Render or Edited with an Output. last.snapshot is nil if no Output exists, or if
+	// a later Render or Edited failed.
 	last struct {
 		snapshot, bound *xds.Snapshot
 		target          Target
@@ -107,14 +105,14 @@ type Renderer struct {
 	}
 }
 
-// several is a file, and what it was made of.
+// several is a file with its resources.
 type several struct {
 	of   []*encoded
 	file File
 }
 
-// Render renders s for t. Where a finding has severity Error there is no Output. Where there is
-// neither an Output nor a finding, ctx has ended.
+// Render renders s for t. Render returns no Output if a finding has severity Error. If Render returns neither
+// an Output nor a finding, ctx has ended.
 func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Output, diag.List) {
 	t.Format = cmp.Or(t.Format, JSON)
 	r.use(t.Format)
@@ -186,7 +184,7 @@ func (r *Renderer) changes(res *xds.Resource) diag.List {
 	return list
 }
 
-// use forgets what was written in another format.
+// use drops the cached encodings if the format changes.
 func (r *Renderer) use(f *Format) {
 	if r.format != f {
 		r.format, r.sound, r.written, r.several = f, make(map[*xds.Resource]bool), nil, make(map[*xds.Type]*several)
@@ -261,8 +259,8 @@ func scopesAsked(t Target, bound *xds.Snapshot) bool {
 	})
 }
 
-// Clusters returns a CDS file with the clusters that r rendered last, if any, and with clusters
-// of an earlier render. Where two have one name, the file has the earlier one.
+// Clusters returns a CDS file with the clusters of r's last render, if any, and with clusters of an earlier
+// render. If two clusters share a name, the file has the earlier cluster.
 func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 	r.use(f)
 	var last []*encoded
@@ -277,7 +275,7 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 			}
 			last = last[1:]
 		}
-		if len(last) > 0 && last[0].resource == c { // so it is written already
+		if len(last) > 0 && last[0].resource == c { // last has c's encoding
 			all, last = append(all, last[0]), last[1:]
 			continue
 		}
@@ -320,8 +318,8 @@ func (r *Renderer) Trimmed(f *Format, stay []*xds.Resource) (File, error) {
 	return file, nil
 }
 
-// without returns the clusters that were written last and stay, and those that go. It does not know
-// them where they are none of these, or where a cluster goes that is not retired.
+// without returns the clusters of the last encoding that stay, and the clusters that go. known is false if
+// stay has a cluster that was not encoded last, or if a cluster goes that is not retired.
 func (r *Renderer) without(stay []*xds.Resource) (kept, gone []*encoded, known bool) {
 	was := r.several[xds.Cluster]
 	if was == nil || r.last.snapshot == nil {
@@ -371,7 +369,7 @@ func (r *Renderer) pin(t Target, listeners []*encoded) ([]*encoded, error) {
 	return list, nil
 }
 
-// files puts encoded resources into files. One whose resources are the same is not made again.
+// files puts encoded resources into files, and reuses a file whose resources are unchanged.
 func (r *Renderer) files(byType map[*xds.Type][]*encoded, scopesAsked bool) ([]File, error) {
 	var files []File
 	var failed error
@@ -416,7 +414,7 @@ func subscribedByBootstrap(f File) []string {
 	return []string{f.Path}
 }
 
-// file writes one DiscoveryResponse around resources that are encoded already.
+// file writes a DiscoveryResponse with encoded resources.
 func file(format *Format, t *xds.Type, name string, resources []*encoded) (File, error) {
 	f := File{Path: format.Path(t, name), Type: t, Name: name}
 	canonical, written := make([][]byte, len(resources)), make([][]byte, len(resources))
@@ -433,7 +431,7 @@ func file(format *Format, t *xds.Type, name string, resources []*encoded) (File,
 	return f, err
 }
 
-// encoded is one resource as it stands in a file.
+// encoded is a resource as it stands in a file.
 type encoded struct {
 	resource *xds.Resource
 	// written is its form in a response of the format.
@@ -442,7 +440,7 @@ type encoded struct {
 	canonical []byte
 	watches   []string
 	secret    bool // it has secret content
-	// file is the one that holds it alone; nil before somebody asks.
+	// file holds the resource alone; nil before the first use.
 	file *File
 }
 
@@ -469,15 +467,15 @@ func (e *encoded) alone(format *Format) (File, error) {
 	}
 	f, err := file(format, e.resource.Type, e.resource.Name, []*encoded{e})
 	if err == nil {
-		f.Data = bytes.Clone(f.Data) // which is kept, without the room that it was given
+		f.Data = bytes.Clone(f.Data) // a copy without spare capacity, because the cache keeps it
 		e.heldIn(f.Data)
 		e.file = &f
 	}
 	return f, err
 }
 
-// heldIn has e hold no copy of what stands in the file that it is alone in: in binary form that is
-// all of it.
+// heldIn replaces e's copies by slices of data, the file that holds the resource alone. In binary form the
+// file holds every copy.
 func (e *encoded) heldIn(data []byte) {
 	e.resource.HeldIn(data)
 	if canonical, err := e.resource.Canonical(); err == nil {

@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// Text is protobuf's text format, for those who compare or debug messages. Envoy reads it with a
-// parser of its own, so all that is written is read back.
+// Text is protobuf's text format, for people who compare or debug messages. Envoy has its own parser of text,
+// so Text reads its output back to check the output.
 var Text = &Format{Name: "pb_text", message: func(g *xds.Registry, m proto.Message) ([]byte, error) { return textLines(g, m, "") }, resource: resourceText, response: responseText}
 
 func resourceText(g *xds.Registry, m proto.Message, canonical []byte) ([]byte, error) {

@@ -11,14 +11,12 @@ import (
 	"xdspub/xds"
 )
 
-// watches names the inotify instances that a bound message costs Envoy: one a
-// path subscription that is not polled, one more for a secret that names files,
-// one for a direct response whose file is watched.
+// watches names the inotify instances that a bound message costs Envoy: one for each path subscription without
+// polling, a second for a secret that names files, and one for a direct response with a watched file.
 //
-// What Envoy shares has one name; what runs side by side during a change has two,
-// so that the names of what is out and what comes, put together, are what Envoy
-// needs meanwhile. All of it was counted on the real Envoy
-// (docs/evidence/envoy-behaviour.md).
+// Parts that Envoy shares have one name. Parts that exist side by side during a change have two names, so that
+// the union of the old names and the new names is Envoy's need during the change. All numbers were counted on
+// the real Envoy (docs/evidence/envoy-behaviour.md).
 func watches(r *xds.Resource) []string {
 	var names []string
 	f := r.Facts()
@@ -43,9 +41,9 @@ func watches(r *xds.Resource) []string {
 	return names
 }
 
-// ofCluster names the subscription of an EDS cluster, which no two clusters
-// share. One that changes is replaced at once, unless it has to get warm: then
-// the old one runs until the new one is, and both hold an instance.
+// ofCluster names the subscription of an EDS cluster. Clusters never share a subscription. Envoy replaces a
+// changed cluster at once, unless the new cluster has to get warm. Then the old cluster runs until the new
+// cluster is warm, and both hold an instance.
 func ofCluster(r *xds.Resource) string {
 	name := "cluster " + r.Name
 	if getsWarm(r) {

@@ -59,7 +59,7 @@ func responseYAML(version, typeURL string, resources [][]byte) ([]byte, error) {
 type yamlWriter struct {
 	in  *jsontext.Decoder
 	out []byte
-	err error // the first one; the JSON is protojson's, so none is to be expected
+	err error // the first error; protojson's JSON should cause none
 }
 
 func (y *yamlWriter) next() jsontext.Token {
@@ -70,8 +70,7 @@ func (y *yamlWriter) next() jsontext.Token {
 	return token
 }
 
-// more reports whether the object or list that is read goes on, and reads its end
-// where it does not.
+// more reports whether the current object or list goes on, and otherwise reads its end.
 func (y *yamlWriter) more(end jsontext.Kind) bool {
 	if y.err == nil && y.in.PeekKind() != end {
 		return true
@@ -216,8 +215,7 @@ func changedByYAML(r *xds.Resource) diag.List {
 			numbers(n.Path(), structpb.NewListValue(m), report)
 		case *structpb.Value:
 			numbers(n.Path(), m, report)
-		// These are published as they are, though the walk goes on in the message
-		// that they stand for.
+		// Publishing keeps these messages unchanged, although the walk continues in the message inside.
 		case *xdstypev3.TypedStruct:
 			numbers(n.Path().Field("value"), structpb.NewStructValue(m.GetValue()), report)
 		case *udpatypev1.TypedStruct:

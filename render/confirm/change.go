@@ -22,13 +22,13 @@ type Change struct {
 
 	st        *published.State  // before the first step; nil before that
 	retired   map[string]bool   // files
-	versions  map[string]string // of published files: of those that moved, and those that were asked for
+	versions  map[string]string // of published files that moved or were asked for
 	clusters  []*xds.Resource   // published
 	listeners []*xds.Resource
 	subs      *published.Subscribers
 	acked     map[string]bool // the files that all Envoys acknowledged
 
-	asked    bool                 // the Envoys were asked whether they could confirm
+	asked    bool                 // the Envoys have told whether they can confirm
 	expected []envoy.Subscription // of the step under way
 	wait     *envoy.AckWait       // nil where no Envoy is expected to follow
 	outcomes []envoy.Outcome
@@ -45,8 +45,8 @@ func (e *Envoys) Change(s *xds.Snapshot, of publish.Refusal) *Change {
 	return &Change{Envoys: e, snapshot: s, refusal: of, versions: make(map[string]string), acked: make(map[string]bool)}
 }
 
-// Confirmer returns c where there are Envoys to ask, and else the Confirmer of Options.Instead.
-// It is nil where that is.
+// Confirmer returns c if a fleet of Envoys is set, and otherwise the Confirmer of Options.Instead, or nil
+// without Instead.
 func (c *Change) Confirmer() publish.Confirmer {
 	switch {
 	case c.Asked():
@@ -57,12 +57,12 @@ func (c *Change) Confirmer() publish.Confirmer {
 	return nil
 }
 
-// Outcomes are the answers of the Envoys to the steps, in their order. A step that no Envoy is
-// subscribed to has none.
+// Outcomes returns the Envoys' answers to the steps, in order. A step without subscribed Envoys has no
+// outcome.
 func (c *Change) Outcomes() []envoy.Outcome { return c.outcomes }
 
-// Recovers prepares the confirmation of a rollback, where one is to be completed: a published
-// file that can't be read is an error before anything moves.
+// Recovers prepares the confirmation of an unfinished rollback, if one exists. An unreadable published file is
+// an error before any file moves.
 func (c *Change) Recovers() error {
 	if !c.Asked() {
 		return nil
@@ -105,7 +105,7 @@ func (c *Change) files() []string {
 	return slices.DeleteFunc(slices.Compact(files), func(file string) bool { return c.version(file) == "" })
 }
 
-// version returns the version of a published file; "" where it is not published, or has none.
+// version returns the version of a published file; "" if the file is not published or has no version.
 func (c *Change) version(file string) string {
 	if v, known := c.versions[file]; known {
 		return v
@@ -115,8 +115,8 @@ func (c *Change) version(file string) string {
 	}
 	was, _ := c.st.Manifest.Files.Get(file)
 	version := was.Version
-	// No publish repairs a retired file: Envoy has to run what it holds, be it edited or
-	// not on record.
+	// No publish repairs a retired file. Envoy has to run the file's present content, even if somebody edited
+	// the file or the record lacks the file.
 	if c.retired[file] {
 		version = c.out.VersionInfo(file)
 		c.versions[file] = version
@@ -181,7 +181,7 @@ func (c *Change) Before(ctx context.Context, s publish.Step) (err error) {
 }
 
 // After waits for the ACKs of the files of a step, and reports whether an Envoy answered. A
-// *publish.RefusedError says that the Envoys refuse the step; any other error is that of ctx.
+// *publish.RefusedError means that the Envoys refuse the step; any other error is ctx's.
 func (c *Change) After(ctx context.Context, s publish.Step) (answered bool, err error) {
 	if c.wait == nil {
 		return true, nil // no Envoy is subscribed

@@ -1,5 +1,5 @@
-// Package confirm asks Envoys whether they accept the published files. It knows which Envoy is
-// subscribed to which file of an output directory, and which version each is to run after a step.
+// Package confirm asks Envoys whether they accept the published files. Package confirm knows which Envoy
+// subscribes to which file of an output directory, and the version that each Envoy should run after a step.
 package confirm
 
 import (
@@ -15,16 +15,15 @@ import (
 
 // Options of Envoys.
 type Options struct {
-	// Fleet has the Envoys that confirm each step; nil where none is asked.
+	// Fleet has the Envoys that confirm each step; nil for none.
 	Fleet *envoy.Fleet
-	// Instead makes what confirms each step in place of Envoys, where Fleet is nil. of has
-	// the ids that its refusals go on record with. nil where nothing does.
+	// Instead makes a Confirmer in place of Envoys if Fleet is nil. of has the ids under which refusals go on
+	// record. A nil Instead means that nothing confirms.
 	Instead func(of publish.Refusal) publish.Confirmer
-	// Source is the path of the source tree: findings on resources that it does not have
-	// stand there.
+	// Source is the path of the source tree, the place of findings on resources that the tree lacks.
 	Source string
-	// Reasons returns why an Envoy refuses a Snapshot, as findings on its resources, where those that
-	// rejected it do not say so; nil where nobody knows.
+	// Reasons returns an Envoy's reasons to refuse a Snapshot as findings, for Envoys that reject without a
+	// reason; nil for none.
 	Reasons func(context.Context, *xds.Snapshot) (diag.List, error)
 	// Retried is called when Envoys refuse a step that they are offered again, and with nil when they no longer
 	// refuse the step; nil is not called.
@@ -33,7 +32,7 @@ type Options struct {
 	Log *event.Log
 }
 
-// Envoys are the Envoys that read one output directory. Not for concurrent use.
+// Envoys are the Envoys that read an output directory. Not for concurrent use.
 type Envoys struct {
 	options Options
 	out     *published.Reader
@@ -44,7 +43,7 @@ func New(out *published.Reader, o Options) *Envoys {
 	return &Envoys{options: o, out: out}
 }
 
-// Asked reports whether there are Envoys to ask.
+// Asked reports whether a fleet of Envoys is set.
 func (e *Envoys) Asked() bool { return e.options.Fleet != nil }
 
 // subscriptions returns the subscriptions of Envoys to the published files.
@@ -65,8 +64,8 @@ func (e *Envoys) Probe(ctx context.Context) ([]envoy.Probe, error) {
 	return e.options.Fleet.Probe(ctx, subs), nil
 }
 
-// NotRunning returns the published files that an Envoy does not run, though it is subscribed to
-// them. Where no Envoy is asked there are none.
+// NotRunning returns the published files that an Envoy subscribes to and does not run. Without a fleet,
+// NotRunning returns none.
 func (e *Envoys) NotRunning(ctx context.Context) (files []string, err error) {
 	list, err := e.Running(ctx)
 	for _, r := range list {

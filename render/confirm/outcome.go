@@ -38,8 +38,8 @@ func notApplied(url string, s envoy.Status, withinChange bool) event.FileNotAppl
 	return event.FileNotApplied{WithinChange: withinChange, Envoy: url, File: s.File, State: s.State.String(), ExpectedVersion: s.Version, RunningVersion: s.Runs}
 }
 
-// refusals returns the reasons of the Envoys as findings, at the position of the resource where
-// it is known. Where an Envoy has none, those that Options.Reasons has are added.
+// refusals returns the Envoys' reasons as findings, at the position of the resource if known. If an Envoy has
+// no reason, refusals adds the findings of Options.Reasons.
 func (c *Change) refusals(ctx context.Context, o envoy.Outcome) diag.List {
 	var list diag.List
 	silent := false

@@ -45,7 +45,7 @@ func (c *Change) passes(ctx context.Context, s publish.Step, o envoy.Outcome) bo
 	return some
 }
 
-// fetched reports whether a refusal is, or may be, of code that Envoy has begun to fetch.
+// fetched reports whether a refusal may be due to code that Envoy has begun to fetch.
 func (c *Change) fetched(ctx context.Context, s publish.Step, r envoy.Refusal) bool {
 	var known []*xds.Resource
 	for _, f := range s.Write {

@@ -9,7 +9,7 @@ import (
 	"xdspub/xds"
 )
 
-// Running is what one Envoy runs of the published files, while none moves.
+// Running is an Envoy's state of the published files while no file moves.
 type Running struct {
 	URL string
 	// Err is why that is not known.
@@ -18,7 +18,7 @@ type Running struct {
 	Starting bool
 	// Files is how many files the Envoy is subscribed to.
 	Files int
-	// NotApplied are those that it does not run, and the listeners that it refused.
+	// NotApplied are the files that the Envoy does not run, and the listeners that the Envoy refused.
 	NotApplied []event.FileNotApplied
 }
 
@@ -50,7 +50,7 @@ func runningOf(p envoy.DetailedProbe) Running {
 	files := make(map[string]bool)
 	for _, s := range p.States {
 		if s.StatPrefix == "" {
-			continue // nothing in this Envoy is subscribed to it
+			continue // this Envoy has no subscription to the file
 		}
 		files[s.File] = true
 		if reasons := p.Refused; s.API == xds.Listener.API && len(reasons) > 0 {

@@ -24,8 +24,8 @@ const (
 	EndpointsInline EndpointsMode = "inline"
 )
 
-// renderWithin renders the Snapshot so that the path subscriptions that run, drain and are new fit into
-// the inotify budget. It sets in t what it inlines for that.
+// renderWithin renders the Snapshot so that running, draining and new path subscriptions fit into the inotify
+// budget. renderWithin records in t the resources that it inlines to fit.
 func (c *change) renderWithin(ctx context.Context, t *render.Target) (*render.Output, diag.List) {
 	running := c.draining()
 	for _, of := range xds.Entrypoints {
@@ -58,7 +58,7 @@ func (c *change) renderWithin(ctx context.Context, t *render.Target) (*render.Ou
 	}}
 }
 
-// inlineMode is the set of resources that are inlined.
+// inlineMode is the set of inlined resources.
 type inlineMode struct{ endpoints, routes bool }
 
 // currentInlineMode returns what is inlined now and stays so: endpoints until --eds

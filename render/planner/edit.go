@@ -15,15 +15,15 @@ import (
 type planned struct {
 	snapshot *xds.Snapshot
 	target   render.Target
-	// silent means that rendering it had no findings.
+	// silent means that the render had no findings.
 	silent bool
 	// still means that transition rules find nothing on the way from the Snapshot to itself.
 	still bool
 }
 
-// renderEdit renders a change without looking at all resources: the last plan is published, and
-// it is known how the Snapshot differs from that of then. It returns the files that differ. ok
-// is false where that does not tell enough, or where there are findings.
+// renderEdit renders a change without visiting all resources, if the last plan is published and the changes
+// since are known. renderEdit returns the files that differ. ok is false if the changes are unknown or have
+// findings.
 func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	last := &c.planned
 	if !c.out.Trusts() || !last.silent || c.st.Manifest.Snapshot != last.snapshot.ID() ||
@@ -63,7 +63,7 @@ func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	}, true
 }
 
-// movesAddress reports whether a listener has to leave an address before another one takes it.
+// movesAddress reports whether a listener must leave an address before another listener takes the address.
 func (c *change) movesAddress(changes []xds.Edited) bool {
 	keepsAddress := func(e xds.Edited) bool {
 		return e.Key().Type != xds.Listener || e.Is == nil || e.Was != nil && transition.KeepsSockets(e.Was, e.Is)
@@ -89,8 +89,8 @@ func (c *change) exceedsBudget(e render.Edit) bool {
 	return len(e.Watches)+len(without(running, e.Watches)) > c.options.InotifyBudget
 }
 
-// retires returns the published clusters that the changes remove. It is not ok where one of them
-// can't stay until its trim.
+// retires returns the published clusters that the changes remove. ok is false if such a cluster can't stay
+// until its trim.
 func (c *change) retires(ctx context.Context, changes []xds.Edited) (retired []*xds.Resource, ok bool) {
 	for _, e := range changes {
 		if e.Key().Type != xds.Cluster || e.Is != nil {
@@ -113,8 +113,8 @@ func (c *change) retires(ctx context.Context, changes []xds.Edited) (retired []*
 	return retired, len(c.unfit(ctx, xds.NewSnapshot(retired))) == 0
 }
 
-// retiredAfter returns what is published and not in the Snapshot: what it was before the changes,
-// without what is added, and with what is removed.
+// retiredAfter returns the published resources that the Snapshot lacks: the resources before the changes,
+// without added and with removed resources.
 func (c *change) retiredAfter(changes []xds.Edited, clusters []*xds.Resource, edit render.Edit) (going []publish.Retired) {
 	retired := make(map[publish.Retired]bool)
 	for _, g := range c.st.Manifest.Retired {

@@ -10,9 +10,8 @@ import (
 	"xdspub/xds"
 )
 
-// intermediateLDS returns the LDS files to publish before that of the Snapshot. In each of them
-// the listeners that can't have their address yet stay as they are published, or are left
-// out.
+// intermediateLDS returns the LDS files to publish before the LDS file of the Snapshot. In each file, a
+// listener that can't have its address yet stays as published, or is left out.
 func (c *change) intermediateLDS(ctx context.Context, t render.Target) ([]render.File, diag.List) {
 	waits, _ := transition.Moves(c.st.Listeners, c.s.Of(xds.Listener))
 	var files []render.File

@@ -1,11 +1,11 @@
-// Package planner plans the steps from the published files to a Snapshot: which files change, in
-// the order that Envoy needs, and what a rollback and a trim do. It changes nothing on disk.
+// Package planner plans the steps from the published files to a Snapshot: the files that change, in the order
+// that Envoy needs, and the files of a rollback and of a trim. Package planner changes nothing on disk.
 //
 //	p := planner.New(published.New(published.Options{Dir: "out"}), planner.Options{InotifyBudget: 120})
 //	plan, findings, err := p.Plan(ctx, snapshot, time.Now())
 //
-// A Planner keeps its last plan. Where it knows which resources have changed since then, it
-// renders and compares these only.
+// A Planner caches its last plan. If the changes since the last plan are known, the Planner renders and
+// compares only the changed resources.
 package planner
 
 import (
@@ -29,15 +29,16 @@ import (
 type Options struct {
 	// Source is the path of the source tree, at which findings are reported.
 	Source string
-	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	// Envoy is the release that gets the resources; nil means the latest known release.
 	Envoy *envoyapi.Version
 	// Disable holds the codes of rules that do not run.
 	Disable []string
-	// Endpoints says where endpoint assignments are published; empty means EndpointsAuto.
+	// Endpoints selects the place of endpoint assignments; empty means EndpointsAuto.
 	Endpoints EndpointsMode
-	// InotifyBudget is how many path subscriptions Envoy can hold that wait for events.
+	// InotifyBudget is the number of path subscriptions with inotify events that Envoy can hold.
 	InotifyBudget int
-	// PollInterval is how often Envoy reads each file, where it does not wait for events (render.Target).
+	// PollInterval is the interval at which Envoy reads each file if Envoy does not wait for events
+	// (render.Target).
 	PollInterval time.Duration
 	// StepGap is the wait between two steps of a plan that both moved files.
 	StepGap time.Duration
@@ -62,29 +63,29 @@ func New(out *published.Reader, o Options) *Planner {
 	return &Planner{options: o, out: out}
 }
 
-// Renderer returns what the Planner renders with. What else is rendered for the output directory,
-// as by a trim, is rendered with it, too: the next plan then follows from that.
+// Renderer returns the Planner's Renderer. A trim renders with the same Renderer, so that the next plan can
+// follow from the result.
 func (p *Planner) Renderer() *render.Renderer { return &p.renderer }
 
-// Plan is the steps from the published files to a Snapshot. It is a value: it can be shown, and
-// need not be carried out.
+// Plan is the steps from the published files to a Snapshot. A Plan is a value, which can be shown without
+// being carried out.
 type Plan struct {
-	// Change publishes the new resources. What they replace stays until its trim.
+	// Change publishes the new resources. Replaced resources stay until their trim.
 	Change publish.Plan
 	// ID is the id of the Snapshot.
 	ID string
-	// Held is the refusal for which the Snapshot is held; nil where it is not. A held
-	// Snapshot is published again only on request.
+	// Held is the refusal for which the Snapshot is held, or nil. A held Snapshot is published again only on
+	// request.
 	Held *publish.Refusal
-	// Snapshot is the one that the plan leads to.
+	// Snapshot is the Snapshot that the plan publishes.
 	Snapshot *xds.Snapshot
-	// Delivery is the hash of the resources as they are delivered.
+	// Delivery is the hash of the resources in the form that Envoy gets.
 	Delivery string
-	// Replaces means that the published Snapshot is another one, or that there is none.
+	// Replaces means that no Snapshot is published, or another Snapshot.
 	Replaces bool
 }
 
-// change is a change that is being planned: from what is published to a Snapshot.
+// change is the planned change from the published state to a Snapshot.
 type change struct {
 	*Planner
 	s   *xds.Snapshot
@@ -92,10 +93,9 @@ type change struct {
 	now time.Time
 }
 
-// Plan renders an accepted Snapshot, and plans the steps from the published files to it. It
-// changes nothing on disk. Where a finding has severity Error there is no plan. A
-// *published.UsageError means that the output directory does not allow its Options. Any other
-// error is one of reading, or that of ctx.
+// Plan renders an accepted Snapshot, and plans the steps from the published files to the Snapshot. Plan
+// changes nothing on disk. If a finding has severity Error, the plan is nil. A *published.UsageError means
+// that the output directory does not allow its Options. Any other error comes from reading, or is ctx's.
 func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Plan, diag.List, error) {
 	st, err := p.out.State()
 	if err != nil {
@@ -124,23 +124,23 @@ func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Pl
 	return plan, list, nil
 }
 
-// rendered is a Snapshot as it is to be published.
+// rendered is a Snapshot in the form of files.
 type rendered struct {
 	target render.Target
-	files  []render.File // all, or those that differ from the published ones
-	// intermediate are LDS files to publish before that of the Snapshot.
+	files  []render.File // all files, or the files that differ from the published files
+	// intermediate are LDS files to publish before the Snapshot's LDS file.
 	intermediate []render.File
 	id           string
 	watches      []string
-	// leaving are the watches of published listeners that are none of these.
+	// leaving are the watches of published listeners that watches lacks.
 	leaving  []string
 	retired  []publish.Retired
 	rollback *publish.Rollback
-	silent   bool // there was nothing to say
+	silent   bool // no findings
 }
 
-// renderWhole renders a Snapshot of which nothing is known. Findings of severity Error mean
-// that there is nothing to publish.
+// renderWhole renders a Snapshot without knowledge of an earlier plan. If a finding has severity Error,
+// nothing may be published.
 func (c *change) renderWhole(ctx context.Context) (*rendered, diag.List, error) {
 	c.st.ForgetGone()
 	layers, _, err := c.out.Layers(c.st.Files)
@@ -184,7 +184,7 @@ func (c *change) plan(r *rendered) (*Plan, error) {
 		Gap:   c.options.StepGap, Rollback: r.rollback, Manifest: c.manifest(r),
 	}
 	if !c.st.Has(c.out.Format().Path(xds.Cluster, "")) {
-		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
+		plan.Change.Gap = 0 // no Envoy can have started: the files of its bootstrap are missing
 	}
 	return plan, nil
 }

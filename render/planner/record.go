@@ -44,7 +44,7 @@ func restrictsSecrets(s *xds.Snapshot) bool {
 	return false
 }
 
-// countsOf returns how many resources of each type there are.
+// countsOf counts the resources of each type.
 func countsOf(s *xds.Snapshot) map[string]int {
 	n := make(map[string]int)
 	for _, t := range xds.Types {

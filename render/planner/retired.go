@@ -22,8 +22,8 @@ func (c *change) retiredClusters(ctx context.Context) []*xds.Resource {
 	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool { return unfit[r.Name] })
 }
 
-// unfit returns the names of published clusters that can't be published once more, and says why:
-// somebody has changed files by hand. They are validated like any others.
+// unfit returns the names of published clusters that can't be published again, and logs the reasons: somebody
+// has changed files by hand. unfit validates these clusters like any others.
 func (c *change) unfit(ctx context.Context, going *xds.Snapshot) map[string]bool {
 	bad := make(map[string]bool)
 	for _, d := range validate.Run(ctx, going, rules.All, validate.Options{Envoy: c.options.Envoy, Disable: c.options.Disable, Incomplete: xds.Types}) {
@@ -41,8 +41,8 @@ func (c *change) unfit(ctx context.Context, going *xds.Snapshot) map[string]bool
 	return bad
 }
 
-// missingFile returns the first file that a published cluster subscribes to and that is neither
-// published nor in the Snapshot; "" where there is none.
+// missingFile returns the first file that a published cluster subscribes to and that is neither published nor
+// in the Snapshot; "" for none.
 func (c *change) missingFile(cluster *xds.Resource) (missing string) {
 	for _, sub := range cluster.Facts().Subscriptions {
 		file, ok := c.out.File(sub)
@@ -64,10 +64,10 @@ func (c *change) retired(clusters []*xds.Resource, out *render.Output) []publish
 	for i, f := range out.Files {
 		wanted[i] = f.Path
 	}
-	// A file on record is retired also where it was removed by hand.
+	// A file on record is retired even if somebody has removed the file.
 	names := without(c.st.Manifest.Files.Names(), c.st.Files)
 	for _, f := range without(slices.Concat(names, c.st.Files), wanted) {
-		// The bootstrap names a layer that can't be read, and nothing replaces it.
+		// The file of a layer stays: the bootstrap names the layer, and no other file replaces it.
 		if !published.IsLayer(f) {
 			going = append(going, publish.Retired{File: f})
 		}
@@ -75,7 +75,7 @@ func (c *change) retired(clusters []*xds.Resource, out *render.Output) []publish
 	return going
 }
 
-// without returns those of list, each once, that are not in sorted.
+// without returns the elements of list, each once, that sorted lacks.
 func without(list, sorted []string) []string {
 	var rest []string
 	for _, x := range list {

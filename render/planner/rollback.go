@@ -10,10 +10,10 @@ import (
 	"xdspub/xds"
 )
 
-// rollback returns the CDS file for a rollback from the Snapshot: the clusters from before, and
-// beside them those of the Snapshot that were not published, which are some of its clusters.
-// Connections of a listener that Envoy took, and that then drains, route to these. It returns
-// nil where there are none: then the file gets the bytes from before.
+// rollback returns the CDS file for a rollback from the Snapshot: the earlier clusters, and beside them the
+// new clusters of the Snapshot. A listener that Envoy accepted, and that drains after the rollback, routes its
+// connections to these new clusters. If the Snapshot has no new clusters, rollback returns nil, and the file
+// gets its earlier bytes.
 func (c *change) rollback(going, clusters []*xds.Resource) (*publish.Rollback, error) {
 	if c.st.Manifest.Snapshot == "" || len(going)+len(clusters) == 0 {
 		return nil, nil // a first publish is not rolled back
@@ -34,15 +34,15 @@ func (c *change) rollback(going, clusters []*xds.Resource) (*publish.Rollback, e
 	if back.Taken, err = c.restoredFile(&c.renderer, slices.Concat(before, stay), slices.Concat(clusters, stay)); err != nil {
 		return nil, err
 	}
-	// A change that ended early before this one may have published listeners.
+	// An earlier change that ended early may have published listeners.
 	if out := came(c.st.Clusters); past && len(out) > 0 {
 		back.Refused, err = c.restoredFile(new(render.Renderer), slices.Concat(before, out), out)
 	}
 	return back, err
 }
 
-// restoredFile returns a CDS file of the clusters that r rendered last and of others that were
-// published before. It retires those that came.
+// restoredFile returns a CDS file with the clusters of r's last render and other published clusters. The file
+// retires the clusters in came.
 func (c *change) restoredFile(r *render.Renderer, all, came []*xds.Resource) (publish.RestoredFile, error) {
 	f, err := r.Clusters(c.out.Format(), all)
 	k := publish.RestoredFile{File: published.AsFile(f)}

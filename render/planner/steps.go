@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// steps sorts files into the order that Envoy needs: a resource is published before the ones
-// that name it, while what named it before stays.
+// steps sorts files into Envoy's order: a resource is published before the resources that name it. Resources of
+// the earlier Snapshot that name it stay meanwhile.
 func (c *change) steps(r *rendered) []publish.Step {
 	const (
 		born = iota
@@ -41,8 +41,8 @@ func (c *change) steps(r *rendered) []publish.Step {
 		case t == xds.ExtensionConfig && byClusters[f.Path] == 0 && !upstream()[f.Name]:
 			at = extensions
 		case !out:
-		// No Envoy has taken the file that is there, and no listener must read it. But a
-		// draining one may, so the clusters that it leads to come first.
+		// No listener of the Snapshot reads the file. A draining listener may read it, so the clusters of the
+		// file's routes come first.
 		case t.Routes && byListeners[f.Path] == 0:
 			at = unasked
 		case t.Routes:

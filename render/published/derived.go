@@ -10,18 +10,18 @@ import (
 	"xdspub/xds"
 )
 
-// derived is what follows from the resources of a published file. It is computed again only
-// for the resources that are others.
+// derived caches values computed from the resources of a published file. An update computes values of changed
+// resources only.
 type derived struct {
 	resources []*xds.Resource
-	// watches are the path subscriptions that Envoy holds for them.
+	// watches are the path subscriptions that Envoy holds for the resources.
 	watches names.Counts
-	// named are the files that they subscribe to.
+	// named are the files that the resources subscribe to.
 	named names.Counts
 }
 
-// derive returns what follows from the published clusters, or the published listeners. It holds
-// until the next call.
+// derive returns the values for the published clusters, or the published listeners. The result holds until the
+// next call.
 func (r *Reader) derive(t *xds.Type, resources []*xds.Resource) *derived {
 	d := r.derived[t]
 	if d == nil {
@@ -41,8 +41,8 @@ func (r *Reader) derive(t *xds.Type, resources []*xds.Resource) *derived {
 	return d
 }
 
-// differences calls add for each resource of a list by name that is not in another one: with 1 for
-// what comes, with -1 for what goes.
+// differences calls add for each resource that only one of two lists by name has: with n = 1 for an added
+// resource, with -1 for a removed resource.
 func differences(was, is []*xds.Resource, add func(res *xds.Resource, n int)) {
 	for len(was) > 0 && len(is) > 0 {
 		switch {
@@ -64,8 +64,8 @@ func differences(was, is []*xds.Resource, add func(res *xds.Resource, n int)) {
 	}
 }
 
-// Foresee computes what is to follow from rendered files once they are published, so that the
-// first edit after that need not.
+// Foresee computes the derived values of rendered files before they are published, so that the first edit
+// after the publish is fast.
 func (r *Reader) Foresee(files []render.File) {
 	for _, f := range files {
 		if slices.Contains(xds.Entrypoints, f.Type) {

@@ -12,9 +12,9 @@ import (
 	"xdspub/xds"
 )
 
-// Files returns the files that are where this program puts them, by path below the output
-// directory. It does not look at any other file or folder: those belong to somebody else and are
-// never removed, and some, such as the lost+found of a volume, can't be read.
+// Files returns the files at the places where this program publishes files, by path below the output
+// directory. Files ignores every other file and folder: another owner's files are never removed, and some,
+// such as the lost+found of a volume, are unreadable.
 func Files(dir string, format *render.Format) (map[string]publish.Info, error) {
 	all := make(map[string]publish.Info)
 	for top, base := range folders(format) {
@@ -71,9 +71,9 @@ func (r *Reader) Layers(files []string) (names, damaged []string, err error) {
 	return names, damaged, nil
 }
 
-// RuntimeLayers returns the names of the runtime layers that an output directory of that format
-// has a file for: those that a bootstrap can name. It is an error where such a file can't be
-// read, since without it Envoy would lack the layer until its next restart.
+// RuntimeLayers returns the names of the runtime layers that an output directory with files of a format holds,
+// so that a bootstrap can name them. An unreadable layer is an error, because Envoy would lack the layer until
+// its next restart.
 func RuntimeLayers(dir string, format *render.Format) ([]string, error) {
 	files, err := Files(dir, format)
 	if err != nil {

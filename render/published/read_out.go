@@ -14,7 +14,7 @@ import (
 	"xdspub/xds"
 )
 
-// readOut is a published file and what is in it, or why that can't be read.
+// readOut is a published file with its resources, or with the reason why the file can't be read.
 type readOut struct {
 	data      []byte
 	resources []*xds.Resource
@@ -46,7 +46,7 @@ func (r *Reader) readBack(file string) (*readOut, error) {
 	}
 	for _, known := range []map[string]*readOut{r.rendered, r.readOut} {
 		if was := known[file]; was != nil && bytes.Equal(was.data, data) {
-			was.data = data // which are the same bytes the next time
+			was.data = data // the next comparison is of the same slice
 			r.readOut[file] = was
 			return was, nil
 		}
@@ -81,8 +81,8 @@ func (r *Reader) Rendered(files []render.File) {
 	}
 }
 
-// Resources returns the clusters or listeners in a file that is to be published. It decodes the
-// file only where Rendered did not get it.
+// Resources returns the clusters or listeners in a file that a plan writes. Resources decodes the file only if
+// Rendered did not get the file.
 func (r *Reader) Resources(f publish.File) []*xds.Resource {
 	if was, ok := r.rendered[f.Path]; ok && bytes.Equal(was.data, f.Data) {
 		return was.resources
@@ -90,8 +90,8 @@ func (r *Reader) Resources(f publish.File) []*xds.Resource {
 	return load.Parse(load.Input{Name: f.Path, Format: r.options.Format.Name, Data: f.Data, Envoy: r.options.Envoy}).Resources()
 }
 
-// VersionInfo returns the version_info in a published file, whoever wrote it. It is empty where
-// there is no file, or none that can be read.
+// VersionInfo returns the version_info in a published file, even if another program wrote the file.
+// VersionInfo is empty for a missing or unreadable file.
 func (r *Reader) VersionInfo(file string) string {
 	data, err := publish.ReadFile(r.options.Dir, file)
 	if err != nil {

@@ -26,7 +26,7 @@ type Options struct {
 	EnvoyPath string
 	// Format of the published files; nil means JSON.
 	Format *render.Format
-	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	// Envoy is the release that gets the resources; nil means the latest known release.
 	Envoy *envoyapi.Version
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
@@ -40,12 +40,11 @@ type Reader struct {
 	derived map[*xds.Type]*derived // from the published clusters and listeners
 	// readOut are the published files that were read back, by path.
 	readOut map[string]*readOut
-	// rendered are the files that were rendered last, by path: they need not be read back
-	// once they are published.
+	// rendered has, by path, the files of the last render, which need not be read back after the publish.
 	rendered map[string]*readOut
 	// damage holds, by path, why the files of clusters and listeners could not be read the last time, or "".
 	damage map[string]string
-	// subscribers are those that were found last.
+	// subscribers is the last result of Subscribers.
 	subscribers *Subscribers
 }
 
@@ -62,9 +61,8 @@ func New(o Options) *Reader {
 	}
 }
 
-// Opened makes the Reader read the output directory through d: by what d knows of it, and at the
-// place where d opened it, since a link on the given path may be turned later. It ends the trust
-// in what was there before.
+// Opened makes the Reader read the output directory through d: with d's knowledge, and in the folder that d
+// opened, since somebody may turn a link on the given path later. Opened ends the trust in earlier contents.
 func (r *Reader) Opened(d *publish.Dir) {
 	r.options.Dir, r.files = d.Path(), d.Reader()
 	r.derived, r.subscribers = make(map[*xds.Type]*derived), nil // which hold for the directory as Envoy sees it
@@ -75,8 +73,8 @@ func (r *Reader) Opened(d *publish.Dir) {
 // and that nobody else has changed the output directory since (publish.Reader.Trust).
 func (r *Reader) Trust(trust bool) { r.files.Trust(trust) }
 
-// StillOut reports whether a published file is on disk as it was published. It asks the file
-// system, also while the Reader trusts (publish.Reader.StillOut).
+// StillOut reports whether a published file on disk is unchanged. StillOut asks the file system even while the
+// Reader trusts (publish.Reader.StillOut).
 func (r *Reader) StillOut(file string) bool { return r.files.StillOut(file) }
 
 // Trusts reports the argument of the last Trust.

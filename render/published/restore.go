@@ -7,10 +7,9 @@ import (
 	"xdspub/xds"
 )
 
-// Snapshot returns what is published as the Snapshot of a source tree: a config source that leads
-// to a published file says again that the resource comes from the Snapshot. What was inlined stays
-// so, and resources that wait for their trim are among the others. The Snapshot is empty where
-// nothing is published.
+// Snapshot returns the published resources as the Snapshot of a source tree: a config source with the path of
+// a published file becomes a reference to the Snapshot again. Inlined resources stay inlined. Resources that
+// wait for their trim are part of the Snapshot. The Snapshot is empty if nothing is published.
 func (r *Reader) Snapshot() (*xds.Snapshot, error) {
 	st, err := r.State()
 	if err != nil {
@@ -29,8 +28,8 @@ func (r *Reader) Snapshot() (*xds.Snapshot, error) {
 	return xds.NewSnapshot(all), nil
 }
 
-// unbound returns a resource as it was before it was bound to files. It is the same one where it
-// has no such config source.
+// unbound returns a resource with references to the Snapshot in place of paths. A resource without such paths
+// is returned as is.
 func (o ours) unbound(res *xds.Resource) *xds.Resource {
 	if len(o.named([]*xds.Resource{res})) == 0 {
 		return res
@@ -40,8 +39,8 @@ func (o ours) unbound(res *xds.Resource) *xds.Resource {
 	return is
 }
 
-// unbind makes a config source that leads to a published file one that leads to the Snapshot, and
-// reports whether it was one.
+// unbind turns a config source with the path of a published file into a reference to the Snapshot, and reports
+// whether the config source had such a path.
 func (o ours) unbind(n *xds.Node) bool {
 	sub, ok := n.Subscription()
 	if !ok {

@@ -97,7 +97,7 @@ func (s *State) Has(file string) bool {
 	return has
 }
 
-// Holds reports whether clusters and listeners are the very lists that State has.
+// Holds reports whether clusters and listeners are the same slices as State's.
 func (s *State) Holds(clusters, listeners []*xds.Resource) bool {
 	return sameSlice(s.Clusters, clusters) && sameSlice(s.Listeners, listeners)
 }
@@ -117,7 +117,7 @@ func (s *State) derive(t *xds.Type) *derived {
 	return s.reader.derive(t, s.Listeners)
 }
 
-// ForgetGone drops what was read of files that are no longer published.
+// ForgetGone drops the contents of files that are no longer published.
 func (s *State) ForgetGone() {
 	maps.DeleteFunc(s.reader.readOut, func(file string, _ *readOut) bool { return !s.Has(file) })
 }
@@ -135,9 +135,9 @@ func (s *State) ClustersBefore() (clusters []*xds.Resource, past bool, err error
 	return only(xds.Cluster, load.AsWritten(r.document(file, data)).Resources()), past, nil
 }
 
-// Of returns the published resources of a type, for transition rules. It reads files of other types than clusters and listeners only when it is asked:
-// there may be thousands. A file that can't be read holds nothing: no Envoy runs
-// with it, and it is going to be replaced.
+// Of returns the published resources of a type, for transition rules. Of reads files of other types than
+// clusters and listeners on the first call, because thousands may exist. An unreadable file holds nothing: no
+// Envoy runs the file, and the next publish replaces the file.
 func (s *State) Of(t *xds.Type) ([]*xds.Resource, error) {
 	switch t {
 	case xds.Cluster:

@@ -18,25 +18,25 @@ type Subscriber struct {
 	File string
 	t    *xds.Type
 	name string // of the resource in the file; empty for CDS, LDS and SRDS
-	// share is equal for subscribers to a file that share one subscription in Envoy: only
-	// clusters have one each for their endpoints.
+	// share is equal for subscribers to a file that share a subscription in Envoy. Each cluster has its own
+	// subscription to its endpoints; other subscribers share one.
 	share string
-	// from are those who subscribe.
+	// from are the resources that subscribe.
 	from []subscribing
-	// statPrefixes are those of Envoy's statistics, with envoy.Any for the part that depends
-	// on which of several subscribers was the first.
+	// statPrefixes are the prefixes of the subscription's statistics in Envoy, with envoy.Any for a part that
+	// depends on which subscriber was the first.
 	statPrefixes []string
-	// entrypoints are the files of which a bootstrap must name one.
+	// entrypoints are files; a bootstrap must name at least one of them.
 	entrypoints []string
 }
 
-// subscribing is what those have in common who share a subscription: so many.
+// subscribing counts the subscribers with the same prefix and entrypoint.
 type subscribing struct {
 	statPrefix, entrypoint string
 	n                      int
 }
 
-// with returns s with n more of those who subscribe, which may be below 0.
+// with returns s with n more subscribers; n may be negative.
 func (s Subscriber) with(by subscribing) *Subscriber {
 	s.from = slices.Clone(s.from)
 	same := func(f subscribing) bool { return f.statPrefix == by.statPrefix && f.entrypoint == by.entrypoint }
@@ -61,7 +61,7 @@ func (s Subscriber) with(by subscribing) *Subscriber {
 	return &s
 }
 
-// compareSubscribers is the order of Subscribers.All: 0 for those that share a subscription.
+// compareSubscribers is the order of Subscribers.All. Subscribers that share a subscription are equal.
 func compareSubscribers(a, b *Subscriber) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.share, b.share))
 }
@@ -76,15 +76,14 @@ func (s *Subscriber) Expect(version string, unmoved bool) envoy.Subscription {
 type Subscribers struct {
 	// All are sorted by file.
 	All []*Subscriber
-	// What they are of.
+	// The resources and layers that All was computed from.
 	clusters, listeners []*xds.Resource
 	layers              []string
 }
 
-// Subscribers returns the path subscriptions to published files that bootstraps have, by layers,
-// and that these clusters and listeners have. It does not know those of the static resources of a
-// bootstrap. For the same lists as before it returns the same value; for others it looks only at
-// what differs.
+// Subscribers returns the path subscriptions to published files of bootstraps, by layers, and of clusters and
+// listeners. The static resources of a bootstrap are unknown. For the same lists as before, Subscribers
+// returns the same value; for other lists it visits only the differences.
 func (r *Reader) Subscribers(clusters, listeners []*xds.Resource, layers []string) *Subscribers {
 	was := r.subscribers
 	if was != nil && sameSlice(was.clusters, clusters) && sameSlice(was.listeners, listeners) && slices.Equal(was.layers, layers) {
@@ -174,8 +173,8 @@ func (s *Subscribers) To(files map[string]bool) []*Subscriber {
 	return list
 }
 
-// Shares reports whether sub shares a subscription with one of Subscribers, so that Envoy has it
-// already.
+// Shares reports whether sub shares a subscription with an element of All, so that Envoy holds the
+// subscription already.
 func (s *Subscribers) Shares(sub *Subscriber) bool {
 	_, shares := slices.BinarySearchFunc(s.All, sub, compareSubscribers)
 	return shares

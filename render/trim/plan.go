@@ -7,8 +7,8 @@ import (
 	"xdspub/xds"
 )
 
-// plan plans the removal of what is due. The other clusters stay as the published file
-// has them, and no file is removed that they, or listeners, name.
+// plan plans the removal of due entries. The other clusters stay as published, and no file is removed that
+// these clusters, or listeners, name.
 func (t *Trimmer) plan(due []publish.Retired) (publish.Plan, error) {
 	st, err := t.out.State()
 	if err != nil {

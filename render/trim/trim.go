@@ -20,10 +20,9 @@ import (
 const trimPoll = 5 * time.Second
 
 const (
-	// routeTimeout is how long a request that was routed before a change may still need
-	// its cluster, where nothing drains: Envoy's router looks it up by name when the
-	// filters before it are done, and again for each retry. It is Envoy's default
-	// timeout of a route.
+	// routeTimeout is how long a request that was routed before a change may still need its cluster if nothing
+	// drains. Envoy's router looks the cluster up by name after the filters before the router, and again for
+	// each retry. routeTimeout is Envoy's default timeout of a route.
 	routeTimeout = 15 * time.Second
 	// drainSlack is how much longer than the drain time draining may take.
 	drainSlack = 2 * time.Second
@@ -33,7 +32,7 @@ const (
 type Options struct {
 	// Delay is how long a retired cluster stays, for connections on a draining listener.
 	Delay time.Duration
-	// StepGap is the wait before each step where no Envoy is asked.
+	// StepGap is the wait before each step without a fleet of Envoys.
 	StepGap time.Duration
 	// Clock notices when somebody sets the clock; nil for a short run.
 	Clock *Clock
@@ -54,9 +53,9 @@ func New(out *published.Reader, envoys *confirm.Envoys, renderer *render.Rendere
 	return &Trimmer{options: o, out: out, envoys: envoys, renderer: renderer}
 }
 
-// Trim removes what nothing can use any more: retired clusters, then files that nothing
-// names. It reads only what is published, so that no later change, be it under way, refused
-// or held, delays it. next is when to call it again; zero where nothing waits.
+// Trim removes unusable resources: retired clusters, then files without a reference. Trim reads only the
+// published files, so a later change does not delay a trim, whether the change is under way, refused or held.
+// next is the time of the next Trim; zero if nothing waits.
 func (t *Trimmer) Trim(ctx context.Context, d *publish.Dir, now time.Time) (result publish.Result, next time.Time, err error) {
 	if err := t.KeepTime(d); err != nil {
 		return result, next, err
@@ -93,9 +92,9 @@ func (t *Trimmer) Trim(ctx context.Context, d *publish.Dir, now time.Time) (resu
 	return result, next, err
 }
 
-// startTrimDelays returns the record, or none while a change is under way: this may need all
-// that is retired. It sets the time of what the last change retired to now, and also a time
-// in the future: somebody has set the clock back.
+// startTrimDelays returns the record. While a change is under way, the record is empty, because the change may
+// need every retired resource. startTrimDelays sets the time of the last change's retired entries to now. A
+// time in the future is set to now, too, because somebody has set the clock back.
 func (t *Trimmer) startTrimDelays(ctx context.Context, d *publish.Dir, now time.Time) (publish.Manifest, error) {
 	m, err := t.out.Manifest()
 	if err != nil || len(m.Retired) == 0 {
