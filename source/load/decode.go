@@ -365,7 +365,7 @@ func (d *decoder) isObject(v value) bool {
 
 // element decodes one resource, or the Resource wrapper around one.
 func (d *decoder) element(v value) {
-	if !d.isObject(v) {
+	if d.plain(v) || !d.isObject(v) {
 		return
 	}
 	url, text, err := splitType(v.text)
@@ -524,21 +524,48 @@ func (d *decoder) resource(v value, t *xds.Type, w *discoveryv3.Resource) {
 // message decodes strictly into m, as far as that can be done, and reports all that is
 // wrong. lost is what m lacks of it. It is not ok where nothing could be read.
 func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
-	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
-	// protojson takes a value of an Any of Empty, Envoy does not.
-	if v.unmarshal(m) != nil || bytes.Contains(v.text, []byte("google.protobuf.Empty")) || v.misfits(m) {
+	v = v.of(m)
+	if v.unmarshal(m) != nil || v.isDoubtful(m) {
 		proto.Reset(m)
 		if lost, ok = d.repaired(v, m); !ok {
 			return nil, false
 		}
 	}
+	d.readByOthers(v, m)
+	return lost, true
+}
+
+// of is the value that is decoded as m.
+func (v value) of(m proto.Message) value {
+	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
+	return v
+}
+
+// isDoubtful reports whether protojson may have taken what Envoy does not: a value of an Any of Empty, or a TypedStruct that
+// does not fit its type.
+func (v value) isDoubtful(m proto.Message) bool {
+	return bytes.Contains(v.text, []byte("google.protobuf.Empty")) || v.misfits(m)
+}
+
+// readByOthers reports what Envoy reads in another way.
+func (d *decoder) readByOthers(v value, m proto.Message) {
 	if v.doc.source.byEnvoy {
 		d.readsAlike(v, m)
 	}
 	if breaksLine(v.text) {
 		d.brokenBase64(v, m)
 	}
-	return lost, true
+}
+
+// plain decodes a resource in plain JSON that names its type. It is false for all else, about which nothing is reported.
+func (d *decoder) plain(v value) bool {
+	m, ok := plainjson.UnmarshalTyped(v.text, v.doc.source.resolver(), func(name protoreflect.FullName) bool { return xds.TypeOf(name) != nil })
+	if !ok || v.isDoubtful(m) {
+		return false
+	}
+	d.readByOthers(v.of(m), m)
+	d.accept(v, m, nil, nil)
+	return true
 }
 
 // unmarshal reads the value into an empty message, as protojson does.

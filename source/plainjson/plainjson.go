@@ -29,18 +29,22 @@ type Types interface {
 
 // Unmarshal reads a text into an empty message. If it reports false, the text is not plain, and the message is empty.
 func Unmarshal(text []byte, m proto.Message, types Types) bool {
-	r := readers.Get().(*reader)
-	defer readers.Put(r)
-	r.text, r.pos, r.types, r.wire, r.keys = text, 0, types, r.wire[:0], r.keys[:0]
-	defer r.forget()
-	if !r.message(shapeOf(m.ProtoReflect().Descriptor()), 0) || r.peek() != 0 || r.pos < len(text) {
-		return false
+	r := newReader(text, types)
+	defer r.end()
+	return r.message(shapeOf(m.ProtoReflect().Descriptor()), 0) && r.into(m)
+}
+
+// UnmarshalTyped reads a text whose first member is the @type of a message, and returns that message. If it reports false, the
+// text is not plain, or the type is not wanted.
+func UnmarshalTyped(text []byte, types Types, wanted func(protoreflect.FullName) bool) (m proto.Message, ok bool) {
+	r := newReader(text, types)
+	defer r.end()
+	_, mt := r.typed()
+	if mt == nil || !wanted(mt.Descriptor().FullName()) || !r.members(shapeOf(mt.Descriptor()), false, 0) {
+		return nil, false
 	}
-	if (proto.UnmarshalOptions{Merge: true}).Unmarshal(r.wire, m) != nil { // a string is not UTF-8
-		proto.Reset(m)
-		return false
-	}
-	return true
+	m = mt.New().Interface()
+	return m, r.into(m)
 }
 
 // readers keeps readers for the next texts: the wire format takes as much space as the text.
@@ -58,12 +62,31 @@ type reader struct {
 	keys  [][]byte // of the maps that are being read
 }
 
-// forget lets go of what a caller has given.
-func (r *reader) forget() {
+func newReader(text []byte, types Types) *reader {
+	r := readers.Get().(*reader)
+	r.text, r.pos, r.types, r.wire, r.keys = text, 0, types, r.wire[:0], r.keys[:0]
+	return r
+}
+
+// end lets go of what a caller has given.
+func (r *reader) end() {
 	clear(r.keys[:cap(r.keys)])
 	if r.text, r.types = nil, nil; cap(r.wire) > keepWire {
 		r.wire = nil
 	}
+	readers.Put(r)
+}
+
+// into makes an empty message of the wire format, once all of the text is read.
+func (r *reader) into(m proto.Message) bool {
+	if r.peek() != 0 || r.pos < len(r.text) {
+		return false
+	}
+	if (proto.UnmarshalOptions{Merge: true}).Unmarshal(r.wire, m) != nil { // a string is not UTF-8
+		proto.Reset(m)
+		return false
+	}
+	return true
 }
 
 const (
@@ -308,34 +331,22 @@ func (r *reader) anyValue(s *shape, depth int) bool {
 
 // payload reads an Any. Its type must be its first member.
 func (r *reader) payload(depth int) bool {
-	if !r.takes('{') {
-		return false
-	}
-	if r.takes('}') {
+	start := r.pos
+	if r.takes('{') && r.takes('}') {
 		return true
 	}
-	name, ok := r.name()
-	if !ok || string(name) != "@type" {
-		return false
-	}
-	quoted, ok := r.quoted()
-	if !ok {
-		return false
-	}
-	url := string(quoted)
-	mt, err := r.types.FindMessageByURL(url)
-	if err != nil {
+	r.pos = start
+	url, mt := r.typed()
+	if mt == nil {
 		return false
 	}
 	s := shapeOf(mt.Descriptor())
-	if s.made().form != object || s.isEmpty {
-		return false
-	}
 	from := len(r.wire)
 	if !r.members(s, false, depth+1) {
 		return false
 	}
 	m := mt.New().Interface()
+	var err error
 	if (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(r.wire[from:], m) != nil {
 		return false
 	}
@@ -349,6 +360,31 @@ func (r *reader) payload(depth int) bool {
 	}
 	r.close(at)
 	return true
+}
+
+// typed reads the beginning of an object whose first member is its type. It returns nil for an object of another kind, and for a
+// type that is not written as an object.
+func (r *reader) typed() (url string, mt protoreflect.MessageType) {
+	if !r.takes('{') {
+		return "", nil
+	}
+	name, ok := r.name()
+	if !ok || string(name) != "@type" {
+		return "", nil
+	}
+	quoted, ok := r.quoted()
+	if !ok {
+		return "", nil
+	}
+	url = string(quoted)
+	mt, err := r.types.FindMessageByURL(url)
+	if err != nil {
+		return "", nil
+	}
+	if s := shapeOf(mt.Descriptor()).made(); s.form != object || s.isEmpty {
+		return "", nil
+	}
+	return url, mt
 }
 
 // duration reads a google.protobuf.Duration, without a sign and with digits before and behind the point.

@@ -13,9 +13,12 @@ import (
 // A fuzz test holds the two against each other.
 func plainJSON(text []byte) (json []byte, ok bool) {
 	p := plains.Get().(*plain)
-	defer plains.Put(p)
+	defer func() {
+		p.text, p.line = nil, nil
+		plains.Put(p)
+	}()
 	*p = plain{text: text, nodes: p.nodes[:0], entries: p.entries[:0], open: p.open[:0]}
-	if !p.isPlainText() || !p.next() || p.done {
+	if len(text) > maxPlainText || !p.isPlainText() || !p.next() || p.done {
 		return nil, false
 	}
 	root, ok := p.block(p.indent, 0)
@@ -43,20 +46,35 @@ type plain struct {
 	open    []plainEntry // of those that are being read, the innermost last
 }
 
-// plainNode is a value: a scalar, or the entries of a mapping or list.
+// plainNode is a value: a scalar, or the entries of a mapping or list. Neither a plainNode nor a plainEntry has a pointer:
+// the garbage collector has nothing to do with them.
 type plainNode struct {
-	kind     byte   // 's' for a scalar that is JSON, '"' for one that is text, '{', '['
-	scalar   []byte // as it stands there, without quotes
-	from, to int32  // in entries
+	kind     byte  // 's' for a scalar that is JSON, '"' for one that is text, '{', '[', 'n' for null that is not written
+	from, to int32 // of a scalar in the text, without quotes; of the others in entries
 }
 
 type plainEntry struct {
-	key  []byte // of a mapping
+	key  plainPart // of a mapping
 	node int32
 }
 
-// maxPlain bounds how deeply values nest.
-const maxPlain = 64
+// plainPart is a part of the text.
+type plainPart struct{ from, to int32 }
+
+// part returns the place of s, which is a part of the text.
+func (p *plain) part(s []byte) plainPart {
+	from := int32(cap(p.text) - cap(s)) // both end where the array ends
+	return plainPart{from, from + int32(len(s))}
+}
+
+func (p *plain) in(at plainPart) []byte { return p.text[at.from:at.to] }
+
+const (
+	// maxPlain bounds how deeply values nest.
+	maxPlain = 64
+	// maxPlainText bounds a text, whose places are int32.
+	maxPlainText = 1 << 30
+)
 
 // isPlainText reports whether the document has no character that is anything but itself.
 func (p *plain) isPlainText() bool {
@@ -111,6 +129,11 @@ func withoutComment(content []byte) []byte {
 		}
 	}
 	return bytes.TrimRight(content, " ")
+}
+
+func (p *plain) scalar(kind byte, s []byte) int32 {
+	at := p.part(s)
+	return p.add(plainNode{kind, at.from, at.to})
 }
 
 func (p *plain) add(n plainNode) int32 {
@@ -172,7 +195,7 @@ func (p *plain) mapping(indent, depth int) (int32, bool) {
 		if !ok {
 			return 0, false
 		}
-		p.open = append(p.open, plainEntry{key, value})
+		p.open = append(p.open, plainEntry{p.part(key), value})
 	}
 	if !p.done && p.indent > indent {
 		return 0, false
@@ -185,9 +208,9 @@ func (p *plain) mapping(indent, depth int) (int32, bool) {
 func (p *plain) finish(kind byte, first int) (int32, bool) {
 	entries := p.open[first:]
 	if kind == '{' {
-		slices.SortFunc(entries, func(a, b plainEntry) int { return bytes.Compare(a.key, b.key) })
+		slices.SortFunc(entries, func(a, b plainEntry) int { return bytes.Compare(p.in(a.key), p.in(b.key)) })
 		for i := 1; i < len(entries); i++ {
-			if bytes.Equal(entries[i].key, entries[i-1].key) {
+			if bytes.Equal(p.in(entries[i].key), p.in(entries[i-1].key)) {
 				return 0, false
 			}
 		}
@@ -206,7 +229,7 @@ func (p *plain) below(indent, depth int, key bool) (int32, bool) {
 	if !p.done && (p.indent > indent || p.indent == indent && key && isItem(p.line)) {
 		return p.block(p.indent, depth+1)
 	}
-	return p.add(plainNode{kind: 's', scalar: []byte("null")}), true
+	return p.add(plainNode{kind: 'n'}), true
 }
 
 // inline parses a value that stands on the line of its key, or behind its "-", in column
@@ -236,7 +259,7 @@ func (p *plain) flow(text []byte, depth int, within bool) (value int32, rest []b
 		if !ok {
 			return 0, nil, false
 		}
-		return p.add(plainNode{kind: '"', scalar: s}), withoutIndent(rest), true
+		return p.scalar('"', s), withoutIndent(rest), true
 	}
 	end := len(text)
 	if within {
@@ -249,7 +272,7 @@ func (p *plain) flow(text []byte, depth int, within bool) (value int32, rest []b
 	if !ok {
 		return 0, nil, false
 	}
-	return p.add(plainNode{kind: kind, scalar: scalar}), text[end:], true
+	return p.scalar(kind, scalar), text[end:], true
 }
 
 // endsScalar reports whether a character ends a scalar without quotes in flow style.
@@ -268,9 +291,11 @@ func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int32, rest 
 		}
 		var entry plainEntry
 		if kind == '{' {
-			if entry.key, text, ok = cutKey(text); !ok {
+			var key []byte
+			if key, text, ok = cutKey(text); !ok {
 				return 0, nil, false
 			}
+			entry.key = p.part(key)
 		}
 		if entry.node, rest, ok = p.flow(text, depth+1, true); !ok || len(rest) == 0 {
 			return 0, nil, false
@@ -443,10 +468,12 @@ func appendString(json, s []byte) []byte {
 func (p *plain) appendJSON(json []byte, at int32) []byte {
 	n := &p.nodes[at]
 	switch n.kind {
+	case 'n':
+		return append(json, "null"...)
 	case 's':
-		return append(json, n.scalar...)
+		return append(json, p.text[n.from:n.to]...)
 	case '"':
-		return appendString(json, n.scalar)
+		return appendString(json, p.text[n.from:n.to])
 	}
 	json = append(json, n.kind)
 	for i, e := range p.entries[n.from:n.to] {
@@ -454,7 +481,7 @@ func (p *plain) appendJSON(json []byte, at int32) []byte {
 			json = append(json, ',')
 		}
 		if n.kind == '{' {
-			json = append(appendString(json, e.key), ':')
+			json = append(appendString(json, p.in(e.key)), ':')
 		}
 		json = p.appendJSON(json, e.node)
 	}
