@@ -185,7 +185,7 @@ func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, 
 					if ctx.Err() != nil {
 						break
 					}
-					if out := judge(w, resources[batch*i+at], part.rest()); out != nil {
+					if out := judge(w, resources[batch*i+at], w.room(part)); out != nil {
 						part.take(out.findings)
 						batches[i][at] = out
 					}

@@ -41,7 +41,9 @@ func newMemory(a *answers, walked []*judged) *memory {
 		askers: make(map[uint64][]*judged), seed: maphash.MakeSeed(), found: make(map[*judged]bool), together: make(map[*Rule]*together),
 	}
 	for _, known := range walked {
-		addAll(&m.collected, known)
+		if known != nil {
+			addAll(&m.collected, known)
+		}
 	}
 	return m
 }

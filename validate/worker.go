@@ -15,6 +15,10 @@ type worker struct {
 	watch   stopwatch
 	keep    bool // what comes out
 	notes   notes
+	// These are used for one resource after another.
+	lookup LookupPass
+	later  []reported
+	empty  *findings
 }
 
 func newWorker(a *answers, rules []*Rule, keep bool) *worker {
@@ -28,15 +32,28 @@ func newWorker(a *answers, rules []*Rule, keep bool) *worker {
 	return w
 }
 
-// pass is what rules see of a resource that the worker judges.
-func (w *worker) pass(r *xds.Resource, into *findings) LookupPass {
+// room returns an empty list of findings with the room that a part still has.
+func (w *worker) room(part *findings) *findings {
+	if w.empty == nil || !w.empty.empty() { // else nobody has kept it
+		w.empty = new(findings)
+	}
+	*w.empty = findings{part.always.Rest(), part.unused.Rest()}
+	return w.empty
+}
+
+// pass is what rules see of a resource that the worker judges. No rule keeps it.
+func (w *worker) pass(r *xds.Resource, into *findings) *LookupPass {
 	var taker *notes
 	if w.keep {
 		taker = &w.notes
 	}
-	p := w.answers.pass(w.answers.options, taker, into)
-	p.Resource, p.memo = r, make(memo)
-	return p
+	known := w.lookup.memo
+	if clear(known); known == nil {
+		known = make(memo)
+	}
+	w.lookup = w.answers.pass(w.answers.options, taker, into)
+	w.lookup.Resource, w.lookup.memo = r, known
+	return &w.lookup
 }
 
 // judged returns what the rules have found in a resource, and looked up, since the last call.
@@ -53,17 +70,19 @@ func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into
 	return j
 }
 
-// walk judges one resource by the rules for its messages. The result is incomplete if ctx ends.
+// walk judges one resource by the rules for its messages. The result is incomplete if ctx ends, and nil if
+// nobody wants anything of it.
 func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *judged {
 	var gathered []Occurrence
 	p := w.pass(r, into)
-	p.later = new([]reported)
+	w.later = w.later[:0]
+	p.later = &w.later
 	err := r.Walk(ctx, func(n *xds.Node) {
 		audience := w.to.audience(n)
 		for _, rule := range audience.everywhere {
 			p.begin(rule)
 			start := w.watch.start()
-			rule.node(&p, n)
+			rule.node(p, n)
 			w.watch.ran(rule, start)
 		}
 		if !audience.gathered && len(audience.rules) == 0 || n.InMetadata() {
@@ -75,18 +94,20 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 		for _, rule := range audience.rules {
 			p.begin(rule)
 			start := w.watch.start()
-			rule.node(&p, n)
+			rule.node(p, n)
 			w.watch.ran(rule, start)
 		}
 	})
 	if err == nil {
-		found := *p.later
 		p.later = nil
-		for _, f := range found {
+		for _, f := range w.later {
 			p.rule = f.by
 			p.calls().resume(f.call)
 			p.Report(f.Finding)
 		}
+	}
+	if !w.keep && gathered == nil && into.empty() {
+		return nil
 	}
 	return w.judged(r, false, gathered, into)
 }
@@ -98,7 +119,7 @@ func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
 	for _, rule := range w.after {
 		p.begin(rule)
 		start := w.watch.start()
-		rule.Resource(&p)
+		rule.Resource(p)
 		w.watch.ran(rule, start)
 	}
 	out := w.judged(r, true, nil, into)

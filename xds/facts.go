@@ -34,6 +34,18 @@ type Facts struct {
 	holdsAny, otherURL bool
 }
 
+// nothing are the Facts of most resources of some types, such as endpoint assignments. They share it.
+var nothing = &Facts{}
+
+// shared returns nothing if the Facts say nothing.
+func (f *Facts) shared() *Facts {
+	if len(f.Subscriptions)+len(f.ConfigSources)+len(f.FileData)+len(f.Singletons)+len(f.credentials) > 0 ||
+		f.SingletonsErr != nil || f.HoldsSecret || f.fieldHoldsSecret || f.holdsAny || f.otherURL {
+		return f
+	}
+	return nothing
+}
+
 // note takes down what a node says.
 func (f *Facts) note(n *Node) {
 	f.fieldHoldsSecret = f.fieldHoldsSecret || holdsSecret(n)
@@ -83,7 +95,7 @@ func (c *content) walk(ctx context.Context, registry *Registry, visit func(*Node
 	w := walker{registry: registry, visit: func(n *Node) bool { each(n); return false }, ctx: ctx}
 	w.walk(&Node{Message: c.message})
 	if w.ended == nil {
-		c.facts.Store(f)
+		c.facts.Store(f.shared())
 	}
 	return w.ended
 }
@@ -107,6 +119,6 @@ func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 	for _, n := range visited { // only now: an edit changes what the messages around it say
 		f.note(n)
 	}
-	c.facts.Store(f)
+	c.facts.Store(f.shared())
 	return changed
 }

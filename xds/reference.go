@@ -38,8 +38,22 @@ type Reference struct {
 type Use struct {
 	*Reference
 	Name string
-	// Path is the field (or list element, or map entry) below the walked message.
-	Path Path
+
+	node  *Node
+	index int  // in a list; -1 for none
+	isKey bool // Name is a key of a map
+}
+
+// Path returns the path of the field, of the element of a list or of the entry of a map below the walked message.
+func (u Use) Path() Path {
+	p := u.node.Path().Field(string(u.Field.Name()))
+	switch {
+	case u.isKey:
+		return p.Key(u.Name)
+	case u.index >= 0:
+		return p.Index(u.index)
+	}
+	return p
 }
 
 // Refers reports whether messages of that name can have Uses.
@@ -54,9 +68,9 @@ func (n *Node) Uses() []Use {
 	}
 	var uses []Use
 	r := n.Message.ProtoReflect()
-	add := func(ref *Reference, name string, at func(Path) Path) {
+	add := func(ref *Reference, name string, index int, isKey bool) {
 		if name != "" {
-			uses = append(uses, Use{ref, name, at(n.Path().Field(string(ref.Field.Name())))})
+			uses = append(uses, Use{ref, name, n, index, isKey})
 		}
 	}
 	for _, named := range names {
@@ -67,15 +81,15 @@ func (n *Node) Uses() []Use {
 		switch {
 		case fd.IsMap():
 			for _, k := range sortedKeys(r.Get(fd).Map()) {
-				add(ref, k.String(), func(p Path) Path { return p.Key(k.String()) })
+				add(ref, k.String(), -1, true)
 			}
 		case fd.IsList() && fd.Kind() == protoreflect.StringKind:
 			list := r.Get(fd).List()
 			for i := range list.Len() {
-				add(ref, list.Get(i).String(), func(p Path) Path { return p.Index(i) })
+				add(ref, list.Get(i).String(), i, false)
 			}
 		case fd.Kind() == protoreflect.StringKind:
-			add(ref, r.Get(fd).String(), func(p Path) Path { return p })
+			add(ref, r.Get(fd).String(), -1, false)
 		}
 	}
 	return uses

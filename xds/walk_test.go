@@ -245,7 +245,7 @@ func TestUses(t *testing.T) {
 		var got []string
 		xds.Walk(c.message, func(n *xds.Node) {
 			for _, u := range n.Uses() {
-				got = append(got, fmt.Sprintf("%s %q %s", u.Field, u.Name, u.Path))
+				got = append(got, fmt.Sprintf("%s %q %s", u.Field, u.Name, u.Path()))
 			}
 		})
 		if diff := cmp.Diff(c.want, got); diff != "" {

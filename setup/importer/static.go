@@ -93,7 +93,7 @@ func needed(r *xds.Resource, static bool, found func(xds.Key, xds.Path)) {
 	_ = r.Walk(context.Background(), func(n *xds.Node) { // which has no end but its own
 		for _, use := range n.Uses() {
 			if use.Kind == xds.ClusterName && (static || needsStatic(n, use)) {
-				found(xds.Key{Type: xds.Cluster, Name: use.Name}, use.Path)
+				found(xds.Key{Type: xds.Cluster, Name: use.Name}, use.Path())
 			}
 		}
 		sds, ok := n.Message.(*tlsv3.SdsSecretConfig)

@@ -126,7 +126,7 @@ func hopsFrom(p *validate.LookupPass, name string) (hops []hop) {
 				targets, all := internalTargets(p, use.Name)
 				for _, to := range targets {
 					hops = append(hops, hop{
-						Place: facts.Place{Resource: r, Path: use.Path}, cluster: use.Name, to: to,
+						Place: facts.Place{Resource: r, Path: use.Path()}, cluster: use.Name, to: to,
 						all: all && onlyChain && use.Field == "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.cluster",
 					})
 				}

@@ -107,7 +107,7 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	if names.has[use.Name] {
 		return
 	}
-	f := validate.Finding{Check: missing(noun), Path: use.Path, Help: "write one of " + facts.Quoted(names.list)}
+	f := validate.Finding{Check: missing(noun), Path: use.Path(), Help: "write one of " + facts.Quoted(names.list)}
 	does, warning := localConsequence(p, use)
 	f.Message, f.Warning = fmt.Sprintf("unknown %s %q: %s", noun, use.Name, does), warning
 	if !p.HasRoom(f) {

@@ -55,7 +55,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		if l := outerListener(p, n, use); l != nil {
 			p.Report(validate.Finding{
 				Check:   "internal-listener",
-				Path:    use.Path,
+				Path:    use.Path(),
 				Message: fmt.Sprintf("listener %q is not an internal listener: Envoy accepts this, and %s", use.Name, requestsFail),
 				Help:    "replace the address of that listener by internal_listener: {}",
 				Related: facts.Related(l, "name", "this listener has an address"),
@@ -69,7 +69,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 
 // reportUnknown reports a name without a target, and suggests a similar name.
 func reportUnknown(p *validate.LookupPass, use xds.Use, check validate.CheckName, message string, warning bool) {
-	f := validate.Finding{Check: check, Path: use.Path, Message: message, Warning: warning}
+	f := validate.Finding{Check: check, Path: use.Path(), Message: message, Warning: warning}
 	if p.HasRoom(f) {
 		suggest(p, &f, use.Target, use.Name)
 	}
@@ -80,7 +80,7 @@ func reportUnknown(p *validate.LookupPass, use xds.Use, check validate.CheckName
 func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 	f := validate.Finding{
 		Check:   "static-cluster",
-		Path:    use.Path,
+		Path:    use.Path(),
 		Message: fmt.Sprintf("%[1]s %[2]q is not a static %[1]s of the bootstrap: %[3]s", use.Target.Noun, use.Name, p.Resource.Refusal()),
 		Help:    "define it in the bootstrap, and name that bootstrap with --bootstrap",
 	}

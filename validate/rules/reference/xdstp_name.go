@@ -48,7 +48,7 @@ are Envoy's to read: there two spellings are two names.`,
 			case use.Kind == xds.Locator:
 				checkLocator(p, n, use)
 			default:
-				checkURL(p, use.Path, use.Name, use.Target, byStream(p, use.Path))
+				checkURL(p, use.Path(), use.Name, use.Target, byStream(p, use.Path()))
 			}
 		}
 	},
@@ -137,11 +137,11 @@ func checkLocator(p *validate.Pass, n *xds.Node, use xds.Use) {
 	url, err := xdstp.Parse(name)
 	switch {
 	case err != nil:
-		p.Report(validate.Finding{Check: "unreadable", Path: use.Path, Warning: true, Message: fmt.Sprintf("%q is no xdstp name: %v", use.Name, err), Help: "write xdstp://AUTHORITY/" + typeIn(use.Target) + "/*"})
+		p.Report(validate.Finding{Check: "unreadable", Path: use.Path(), Warning: true, Message: fmt.Sprintf("%q is no xdstp name: %v", use.Name, err), Help: "write xdstp://AUTHORITY/" + typeIn(use.Target) + "/*"})
 	case url.Type != string(use.Target.Message):
 		p.Report(validate.Finding{
 			Check:   "other-type",
-			Path:    use.Path,
+			Path:    use.Path(),
 			Message: fmt.Sprintf("%q has the type %s: Envoy does not start", use.Name, url.Type),
 			Help:    "write the type " + string(use.Target.Message),
 		})
