@@ -21,7 +21,7 @@ func Rules() []diag.Code { return slices.Concat(check.RuleCodes(), planner.RuleC
 // Changes returns the codes of Rules that are about a change of what is published.
 func Changes() []diag.Code { return planner.RuleCodes() }
 
-// All returns all codes that a finding can have, of every stage, sorted and each once.
+// All returns the codes of every stage, sorted and each once.
 func All() []diag.Code {
 	codes := slices.Concat(
 		check.Codes(), planner.Codes(), diag.InFamily("publishing", slices.Concat(confirm.Codes, clients.Codes)),

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// What a resource stands in that Envoy would subscribe to. The addresses are names that no file
-// has, and Envoy does not open them.
+// Wrappers that hold a resource to which Envoy would otherwise subscribe. The addresses are pipes without
+// files, and Envoy does not open them.
 
 func listener(name string, chain *listenerv3.FilterChain) *listenerv3.Listener {
 	l := &listenerv3.Listener{Name: name, Address: &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: "@" + name}}}}
@@ -31,8 +31,8 @@ func httpListener(name string, routes *routev3.RouteConfiguration, filters ...*h
 	}}})
 }
 
-// routesListener holds a route configuration. Where a listener holds one, Envoy looks for its
-// clusters, and where it subscribes to one it does not.
+// routesListener returns a listener that holds a route configuration. Envoy checks the clusters of an inline
+// route configuration, but not of a subscribed one, so routesListener turns the check off.
 func routesListener(name string, routes *routev3.RouteConfiguration) *listenerv3.Listener {
 	if routes.GetValidateClusters() == nil {
 		routes.ValidateClusters = wrapperspb.Bool(false)
@@ -68,7 +68,7 @@ const (
 	listenerFilter
 )
 
-// listener returns a listener that uses an extension config so; nil where nothing is known of it.
+// listener returns a listener that uses an extension config in the holder's way, or nil for an unknown holder.
 func (h holder) listener(name string, m *corev3.TypedExtensionConfig) *listenerv3.Listener {
 	switch h {
 	case httpFilter:

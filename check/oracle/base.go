@@ -11,9 +11,9 @@ import (
 	"xdspub/xds"
 )
 
-// base is what a bootstrap holds beside the items: the part of the Envoy's own bootstrap that
-// resources refer to, and a management server that is not there. What else an Envoy does by its own
-// bootstrap, such as to write files, a copy of it must not.
+// base is the part of a bootstrap beside the items: the parts of the Envoy's own bootstrap that resources
+// refer to, and an absent management server. base drops every other part of the bootstrap, because a copy of
+// an Envoy must not write files, for example.
 type base struct {
 	head  []byte // a JSON object without its last brace
 	lists [parts][][]byte
@@ -21,7 +21,7 @@ type base struct {
 
 const nobodysCluster = own + "management-server"
 
-// nobody is the management server that is not there. VHDS wants it incremental.
+// nobody returns the config source of an absent management server. VHDS demands an incremental one.
 func nobody() *corev3.ApiConfigSource {
 	return &corev3.ApiConfigSource{
 		ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
@@ -66,7 +66,7 @@ func baseOf(c Candidate) base {
 	return found
 }
 
-// packed returns a message that has a canonical form, which all that this package makes have.
+// packed packs a message that has a canonical form, as every message of this package has.
 func packed(m proto.Message) *anypb.Any {
 	a := &anypb.Any{}
 	_ = anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true, AllowPartial: true})

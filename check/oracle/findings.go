@@ -34,13 +34,13 @@ that this machine does not have. It must not judge what would run code or write 
 read and may do so. The rules have judged all of it.`}
 )
 
-// findings says what a verdict means for a Candidate of its identity. Its resources may stand at
-// other places than those that were judged.
+// findings turns a verdict into findings on a Candidate of the same identity. Resources of the Candidate may
+// stand at other places than the judged resources.
 func (v *verdict) findings(c Candidate) (list diag.List) {
 	for _, f := range v.faults {
 		r := here(c.Snapshot, f.of)
 		said := words(f.answer)
-		if f.name != "" { // what the resource stands in, which only Envoy has seen
+		if f.name != "" { // a fault of the wrapper, which only Envoy has seen
 			said = strings.ReplaceAll(said, "'"+f.name+"'", r.Key.String())
 			said = strings.ReplaceAll(said, f.name, r.Name)
 		}
@@ -100,15 +100,14 @@ func notAsked(at diag.Position, omitted []omission) (list diag.List) {
 	return list
 }
 
-// What Envoy says of a field that has a value that it may not have, or that Envoy does not have.
+// Envoy's messages about a value that a field does not allow, and about a field that Envoy does not know.
 var (
 	constraint = regexp.MustCompile(`Proto constraint validation failed \((.*)\)`)
 	link       = regexp.MustCompile(`(\w+)ValidationError\.(\w+)((?:\[[^\]]*\])?): `)
 	unknown    = regexp.MustCompile(`message ([\w.]+),\s+near [^)]*\)?: no such field:\s+'([^']*)'`)
 )
 
-// words returns what Envoy says, in short. Where it quotes the resource, which may hold a secret,
-// that is left out.
+// words shortens Envoy's message. words removes quotes of the resource, which may hold a secret.
 func words(a trial.Answer) string {
 	said := strings.Join(strings.Fields(a.Refusal+a.Crash+a.Hang), " ")
 	if m := constraint.FindStringSubmatch(said); m != nil {

@@ -22,7 +22,7 @@ import (
 	"xdspub/xds"
 )
 
-// part is a list of a bootstrap. They stand in the order in which one refers to those before.
+// part is a list of a bootstrap. The lists are in order of reference: a resource refers to earlier lists only.
 type part int
 
 const (
@@ -35,26 +35,26 @@ const (
 
 // item is an element of a list of the bootstrap.
 type item struct {
-	// of is the resource that it is made of; nil for a stand-in.
+	// of is the resource of the item; nil for a stand-in.
 	of   *xds.Resource
 	part part
-	// name is its own, where that is not the one of the resource.
+	// name is the item's own name if it differs from the resource's name.
 	name string
 	json []byte
-	// standIn takes its place where Envoy refuses it, so that what refers to it is judged; nil
-	// where nothing does.
+	// standIn replaces the item if Envoy refuses the item, so that Envoy can judge the resources that refer to
+	// it; nil if no resource refers to the item.
 	standIn *item
 }
 
-// omission is a resource that Envoy is not asked about, or not about all of it, and why.
+// omission is a resource that Envoy does not judge, or judges in part only, with the reason.
 type omission struct {
 	of  *xds.Resource
 	why string
 }
 
-// folded is a Candidate as items of one bootstrap. Each resource is an item of its own: a resource
-// that Envoy would subscribe to stands alone, in a cluster or listener that is there for it, and who
-// subscribes to it asks a management server that is not there.
+// folded is a Candidate in the form of items of one bootstrap. Each resource is an item. A resource to which
+// Envoy would subscribe stands in a cluster or listener of its own, and its subscribers ask an absent
+// management server.
 type folded struct {
 	candidate Candidate
 	items     []*item
@@ -68,7 +68,7 @@ type folded struct {
 // own begins the names of what only the oracle needs.
 const own = "xdspub-oracle/"
 
-// fold returns the items of a Candidate. What can't be one is omitted.
+// fold returns the items of a Candidate, and records the omitted resources.
 func fold(c Candidate) *folded {
 	f := &folded{candidate: c, filters: make(map[string]holder), base: baseOf(c), version: cmp.Or(c.Envoy, envoyapi.Latest)}
 	var all []*xds.Resource
@@ -164,7 +164,7 @@ func clusterAround(name string, m *endpointv3.ClusterLoadAssignment) *clusterv3.
 func (f *folded) append(i *item, m proto.Message) (why string) {
 	data, err := protojson.Marshal(m)
 	if err != nil {
-		return "they can't be written as JSON" // such as a payload that is none
+		return "they can't be written as JSON" // such as a malformed payload
 	}
 	i.json = data
 	f.items = append(f.items, i)

@@ -33,7 +33,7 @@ func identify(program string, c Candidate, files []string) identity {
 	return id
 }
 
-// holds reports whether a question has this identity.
+// holds reports whether a question has the identity.
 func (i identity) holds(program string, c Candidate) bool {
 	var files []string
 	for _, s := range i.files[1:] {

@@ -1,16 +1,15 @@
-// Package oracle has the user's own Envoy judge a Snapshot before anything is published. It makes
-// one bootstrap of the resources, in which nothing comes from elsewhere, has Envoy judge that by
-// --mode validate, and finds out which resources Envoy refuses.
+// Package oracle has the user's own Envoy judge a Snapshot before the Snapshot is published. Package oracle
+// makes a bootstrap that holds all resources, has Envoy judge the bootstrap by --mode validate, and finds the
+// resources that Envoy refuses.
 //
 //	o := oracle.New(trial.Envoy{Program: "envoy"})
 //	findings, err := o.Judge(ctx, oracle.Candidate{Snapshot: snapshot})
 //
-// Shadow also has an Envoy load what --mode validate takes, from files in a private directory, as it
-// would be published: then it reads what it subscribes to, too.
+// After --mode validate, Shadow also has an Envoy load the files from a private directory, in the published
+// form, so that Envoy reads its subscriptions, too.
 //
-// Envoy opens no port for that, connects to nobody else, resolves no name, and writes no file. Code in
-// resources is not run: it is left out, or the resource is. docs/validation.md says what else
-// Envoy is not asked about.
+// This Envoy opens no port, connects to nobody else, resolves no name, and writes no file. Code in resources
+// does not run: package oracle omits the code or the resource. docs/validation.md lists further omissions.
 package oracle
 
 import (
@@ -28,20 +27,19 @@ import (
 // Candidate is what an Envoy judges.
 type Candidate struct {
 	Snapshot *xds.Snapshot
-	// Envoy is the version whose fields are known; nil means the latest that is known.
+	// Envoy is the release whose fields are known; nil means the latest known release.
 	Envoy *envoyapi.Version
-	// Bootstrap is that of the Envoy that is to take the Snapshot; nil where it is not known.
+	// Bootstrap is the bootstrap of the Envoy that gets the Snapshot; nil if unknown.
 	Bootstrap *bootstrapv3.Bootstrap
-	// Path is where findings stand that are about no one resource.
+	// Path is the place of findings about no single resource.
 	Path string
 }
 
-// Oracle is an Envoy that is asked again and again. It keeps its last verdict. Not for concurrent
-// use.
+// Oracle asks an Envoy again and again, and caches the last verdict. Not for concurrent use.
 type Oracle struct {
 	envoy trial.Envoy
 	limit limit
-	// loads says that a throw-away Envoy loads what --mode validate takes.
+	// loads means that a throw-away Envoy also loads a Candidate that --mode validate accepts.
 	loads bool
 	last  *verdict // nil before the first
 }
@@ -61,8 +59,8 @@ type verdict struct {
 	omitted []omission
 }
 
-// Judge returns what Envoy makes of a Candidate. An error means that Envoy could not be asked, or
-// that ctx has ended.
+// Judge returns Envoy's verdict on a Candidate. The error is not nil if Envoy could not be asked, or if ctx
+// has ended.
 func (o *Oracle) Judge(ctx context.Context, c Candidate) (diag.List, error) {
 	if o.last == nil || !o.last.of.holds(o.envoy.Program, c) {
 		v, err := o.ask(ctx, c)
@@ -77,9 +75,9 @@ func (o *Oracle) Judge(ctx context.Context, c Candidate) (diag.List, error) {
 	return o.last.findings(c), nil
 }
 
-// Reasons returns why an Envoy that loads its files refuses a Candidate, as that of Shadow does, also
-// where that of New takes it. It is for a Candidate that a running Envoy has rejected. An error means that
-// Envoy could not be asked, or that ctx has ended.
+// Reasons returns the reasons for which an Envoy that loads its files refuses a Candidate, in the manner of
+// Shadow even for an Oracle of New. Reasons is for a Candidate that a running Envoy has rejected. The error is
+// not nil if Envoy could not be asked, or if ctx has ended.
 func (o *Oracle) Reasons(ctx context.Context, c Candidate) (diag.List, error) {
 	shadow := o
 	if !o.loads {

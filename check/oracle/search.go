@@ -25,15 +25,15 @@ var usual = limit{mostFaults, longestTime}
 
 var errLimit = errors.New("the time of the search is over")
 
-// fault is an item that Envoy does not take.
+// fault is an item that Envoy refuses.
 type fault struct {
 	*item
 	answer trial.Answer
 }
 
-// search finds the items that Envoy does not take. Each item stands behind those that it refers to,
-// so that the first ones, however many, are a configuration of their own. Envoy names one fault at
-// a time: it is found by halves and replaced by its stand-in, and Envoy is asked about the rest.
+// search finds the items that Envoy refuses. Each item stands behind the items that it refers to, so that the
+// first n items are a valid configuration for every n. Envoy names one fault at a time. search finds the item
+// by bisection, replaces the item by its stand-in, and asks Envoy about the rest.
 type search struct {
 	envoy trial.Envoy
 	limit limit
@@ -49,7 +49,7 @@ type search struct {
 func (s *search) run(ctx context.Context, items []*item) error {
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit.time, errLimit)
 	defer cancel()
-	taken := 0 // so many items are known to be taken
+	taken := 0 // the number of accepted items
 	for {
 		answer, err := s.ask(ctx, items)
 		if err != nil || answer.Taken() {
@@ -78,8 +78,7 @@ func (s *search) run(ctx context.Context, items []*item) error {
 	}
 }
 
-// first finds the first item with which Envoy does not take the items, and why. So many at the
-// front are known to be taken.
+// first finds the first refused item, and Envoy's reason. Envoy has accepted the first taken items already.
 func (s *search) first(ctx context.Context, items []*item, taken int, why trial.Answer) (int, trial.Answer, error) {
 	refused := len(items)
 	for refused-taken > 1 {

@@ -19,20 +19,20 @@ import (
 	"xdspub/xds"
 )
 
-// often is how long one waits before an Envoy that starts is asked again.
+// often is the interval between questions to an Envoy that starts.
 const often = 5 * time.Millisecond
 
-// shadow is a throw-away Envoy, and what it loads.
+// shadow is a throw-away Envoy with the files that it loads.
 type shadow struct {
 	folded   *folded
 	snapshot *xds.Snapshot
 	dir      string
 	files    []render.File
-	probe    envoy.DetailedProbe // of the Envoy once it has read all files
+	probe    envoy.DetailedProbe // the answer after the Envoy has read all files
 }
 
-// load has a throw-away Envoy load the snapshot, and adds to a verdict what it refuses. It is also
-// asked about what can't be static.
+// load has a throw-away Envoy load the snapshot, and adds its refusals to a verdict. load also asks about
+// resources that can't be static.
 func (s *shadow) load(ctx context.Context, e trial.Envoy, v *verdict) error {
 	once := func() (trial.Answer, string, error) {
 		return e.Load(ctx, trial.Throwaway{
@@ -111,7 +111,7 @@ func (s *shadow) bootstrap() ([]byte, error) {
 
 func (s *shadow) socket() string { return filepath.Join(s.dir, "admin") }
 
-// ask asks the Envoy until it has read all files.
+// ask polls the Envoy until it has read all files.
 func (s *shadow) ask(ctx context.Context) error {
 	admin, err := envoy.NewAdmin("unix:" + s.socket())
 	if err != nil {
@@ -177,8 +177,8 @@ func (s *shadow) refused(v *verdict, logged []envoy.Refusal) {
 	}
 }
 
-// reasons returns what a log says of a subscription that was refused. Of some it names no resource:
-// then the reason is one of those that may be meant.
+// reasons returns the refusals in a log that concern a subscription. If a refusal names no resource, any of
+// the subscription's resources may be meant.
 func reasons(of envoy.Subscription, logged []envoy.Refusal) (said []envoy.Refusal) {
 	var may []string
 	for _, r := range logged {
@@ -196,7 +196,7 @@ func reasons(of envoy.Subscription, logged []envoy.Refusal) (said []envoy.Refusa
 	return said
 }
 
-// named returns the resource of the Candidate that a file has by a name; nil where it has none.
+// named returns the Candidate's resource with a name in a file, or nil.
 func (s *shadow) named(file, name string) *xds.Resource {
 	for _, f := range s.files {
 		if f.Path != file {

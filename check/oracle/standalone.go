@@ -19,8 +19,8 @@ import (
 	"xdspub/xds"
 )
 
-// acts are packages of extensions that do something as soon as Envoy reads their configuration, and
-// what that is. Lua filters, which are many, are judged without their code.
+// acts maps packages of extensions that act as soon as Envoy reads their configuration to the action. Lua
+// filters are frequent, so their configuration is judged without the code.
 var acts = map[string]string{
 	".dynamic_modules.":        "Envoy would run their code",
 	".golang.":                 "Envoy would run their code",
@@ -29,12 +29,11 @@ var acts = map[string]string{
 	".file_system_http_cache.": "Envoy would write files",
 }
 
-// unreadable is why a resource is not judged in which there is code that nobody here would find.
+// unreadable is the reason not to judge a resource that may hold hidden code.
 const unreadable = "they hold what is unknown to xdspub"
 
-// standalone returns the message of a resource so that Envoy judges it without a look at anything
-// outside: all that it would subscribe to comes by ADS, no file is written, and no code is run. It
-// returns why not where that can't be.
+// standalone returns the message of a resource in a form that Envoy judges in isolation: every subscription
+// asks ADS, no file is written, and no code runs. If that is impossible, why is the reason.
 func (f *folded) standalone(r *xds.Resource) (m proto.Message, why string) {
 	alone := r.With(proto.CloneOf(r.Message()))
 	alone.Edit(func(n *xds.Node) (changed bool) {
@@ -81,8 +80,8 @@ func (f *folded) outside(n *xds.Node) string {
 	return ""
 }
 
-// named notes a file or directory that a resource names, and returns why Envoy can't read it here. A
-// relative name is one below the directory of the Envoy that is to have the resource.
+// named records a file or directory that a resource names, and returns the reason if Envoy can't read the path
+// here. A relative name is relative to the directory of the Envoy that gets the resource.
 func (f *folded) named(name string) string {
 	if name == "" {
 		return ""
@@ -106,7 +105,7 @@ func (f *folded) cut(of *xds.Type, n *xds.Node) (changed bool) {
 	switch m := n.Message.(type) {
 	case *corev3.ConfigSource:
 		if f.candidate.Bootstrap != nil && m.GetApiConfigSource() != nil {
-			return changed // it names a cluster that has to be there
+			return changed // the source names a cluster that must exist
 		}
 		toNobody(of, m)
 		return true
@@ -118,8 +117,8 @@ func (f *folded) cut(of *xds.Type, n *xds.Node) (changed bool) {
 	return still(n) || changed
 }
 
-// still takes out of a message what Envoy does as soon as it reads it: files that it writes, code
-// that it runs, directories that it watches.
+// still removes from a message the actions that Envoy takes on reading it: writing files, running code,
+// watching directories.
 func still(n *xds.Node) (changed bool) {
 	switch m := n.Message.(type) {
 	case *filev3.FileAccessLog:

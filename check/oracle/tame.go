@@ -42,8 +42,8 @@ func (f *folded) surroundings() []byte {
 	return f.bootstrap(items)
 }
 
-// tamed returns the resources of a Candidate as a throw-away Envoy may load them, which opens no
-// port, asks nobody and writes nothing. What can't be is omitted.
+// tamed returns the resources of a Candidate in a form that a throw-away Envoy may load: without ports,
+// questions to others, and writes. tamed lists the resources that have no such form as omitted.
 func (f *folded) tamed() (s *xds.Snapshot, omitted []omission) {
 	t := &taming{folded: f, out: make(map[xds.Key]bool)}
 	var all []*xds.Resource
@@ -111,7 +111,7 @@ func (t *taming) tame(n *xds.Node) (changed bool) {
 			proto.Reset(m)
 			proto.Merge(m, nobodys())
 		}
-		m.InitialFetchTimeout = durationpb.New(time.Millisecond) // who does not come is not waited for
+		m.InitialFetchTimeout = durationpb.New(time.Millisecond) // Envoy does not wait for an absent server
 	case *listenerv3.Listener:
 		if m.GetInternalListener() == nil {
 			m.BindToPort = wrapperspb.Bool(false)
@@ -133,8 +133,9 @@ func (t *taming) tame(n *xds.Node) (changed bool) {
 	return true
 }
 
-// redirect has a subscription be answered by the files that are made of the Snapshot; by nobody where
-// the Snapshot has what these leave out. What others answer stays.
+// redirect points a subscription at the files made from the Snapshot. If these files lack the resource and the
+// Snapshot has it, redirect points the subscription at the absent management server. Subscriptions to other
+// sources stay.
 func (t *taming) redirect(sub xds.Subscription) (changed bool) {
 	s := t.folded.candidate.Snapshot
 	is := s.Answer(sub)
@@ -149,7 +150,7 @@ func (t *taming) redirect(sub xds.Subscription) (changed bool) {
 	return true
 }
 
-// nobodys is the config source of the management server that is not there.
+// nobodys returns the config source of the absent management server.
 func nobodys() *corev3.ConfigSource {
 	return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: nobody()}}
 }
@@ -160,7 +161,7 @@ func isNobodys(c *corev3.ConfigSource) bool {
 	})
 }
 
-// nowhere returns an address of this machine at which nobody can listen, each time another one.
+// nowhere returns a fresh address of this machine at which nobody can listen.
 func (t *taming) nowhere() *corev3.Address {
 	t.hosts++
 	ip := netip.AddrFrom4([4]byte{127, byte(t.hosts >> 16), byte(t.hosts >> 8), byte(t.hosts)})

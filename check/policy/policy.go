@@ -18,14 +18,14 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// Level is what becomes of the findings of a rule. The zero Level leaves them as they are.
+// Level is the severity that a user sets for the findings of a rule. The zero Level leaves findings unchanged.
 type Level struct {
 	off   bool
 	fixed bool
 	at    diag.Severity
 }
 
-// Kept leaves findings as they are, Dropped says that there are none.
+// Kept leaves findings unchanged, Dropped removes findings.
 var (
 	Kept    = Level{}
 	Dropped = Level{off: true}
@@ -61,8 +61,8 @@ type Override struct {
 	Levels map[string]Level
 }
 
-// Overrides are in force together: of two about one finding the later one counts. What is said of
-// a sub-code counts before all that is said of its rule.
+// Overrides apply together: if two match a finding, the later one wins. An Override of a sub-code wins over
+// every Override of its rule.
 type Overrides []Override
 
 // level returns that of the findings of a code in a file.
@@ -130,8 +130,8 @@ func (o Overrides) codes() map[string]bool {
 	return codes
 }
 
-// every reports whether a code has such a Level in every file. It may report false where an
-// override is about no file, or another one hides it.
+// every reports whether a code has a Level of a kind in every file. every may return false if an override
+// matches no file, or if another override hides it.
 func (o Overrides) every(code string, is func(Level) bool) bool {
 	if !is(o.level(code, "")) {
 		return false

@@ -20,20 +20,21 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// Tree is a source tree, or one file that is judged alone.
+// Tree is a source tree, or a file that is judged alone.
 type Tree struct {
 	Path string
-	// Named are the files of the tree that were named. It is empty where the tree itself was.
+	// Named are the named files of the tree; empty if the tree itself was named.
 	Named []string
 }
 
-// Trees returns the trees of some paths, in their order and each once. A folder is a tree. A file is in
-// the tree of a folder that is named too, or else in the one whose root is the nearest folder above
-// it with a settings file that holds more than when, or the outermost with any, or else the top of its git work tree. A file that is in none of
-// these, that is hidden or does not exist, is judged alone. So is what alone says.
-// A tree does not read a file such as README.md, which git diff names all the same.
-// A settings file is all of its tree. One that holds nothing but when is of the tree around its folder, if
-// there is one with a settings file.
+// Trees returns the trees of some paths, in order and each once. A folder is a tree. A file belongs to the
+// tree of a named folder around the file. Without such a folder, the root is the nearest folder above the file
+// whose settings file has more than "when", or the outermost folder with a settings file, or the top of the
+// git work tree. A file without a root, a hidden file, a missing file, and a file that alone selects are
+// judged alone. A tree ignores files such as README.md, although git diff names them.
+//
+// A settings file stands for its whole tree. A settings file with nothing but "when" belongs to the tree
+// around its folder, if such a tree has a settings file.
 func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 	var folders []string
 	for _, path := range paths {
@@ -61,7 +62,7 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 // hidden reports whether a tree leaves out a file that could be read.
 func hidden(path string) bool { return load.Hidden(filepath.Base(path)) && load.HasFormat(path) }
 
-// isSettings reports whether a path is that of a settings file: it says what is found in each file of its tree.
+// isSettings reports whether a path is a settings file, which affects every file of its tree.
 func isSettings(path string) bool {
 	return path != "-" && filepath.Clean(path) == settingsfile.PathIn(filepath.Dir(path)) && fspath.IsFile(path)
 }
@@ -79,7 +80,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// merge adds a tree, or what is named of one that is there already.
+// merge adds a tree, or adds the named files of t to the same tree in trees.
 func merge(trees []Tree, t Tree) []Tree {
 	real := fspath.Resolve(t.Path)
 	i := slices.IndexFunc(trees, func(known Tree) bool { return known.Path == t.Path || fspath.Resolve(known.Path) == real })
@@ -162,8 +163,8 @@ func Shorten(file string) string {
 // Concerns reports whether a finding concerns a scope.
 type Concerns func(diag.Diagnostic) bool
 
-// About returns the Concerns of findings that stand in some files, or in folders, or have a related
-// place there, and of those that are about no file. Without paths it is nil: all do.
+// About returns the Concerns of findings with a place, or a related place, in some files or folders, and of
+// findings without a file. Without paths, About returns nil, which means all findings.
 func About(paths []string) Concerns {
 	if len(paths) == 0 {
 		return nil

@@ -17,12 +17,12 @@ import (
 	"xdspub/source/syntax"
 )
 
-// Since returns the Concerns of those findings about the source tree of o that a change is to blame
-// for: findings in files that are not as they were at a revision, such as origin/main, and findings that
-// the tree did not have then, wherever they stand. Files are compared byte by byte with those of the
-// commit; options and settings are those of now.
+// Since returns the Concerns of the findings about the source tree of o that a change since a revision, such
+// as origin/main, has caused: findings in files that differ from the revision, and findings at any place that
+// the tree did not have at the revision. Since compares files byte by byte with the commit. Options and
+// settings are today's.
 //
-// An error says that the tree is in no git work tree, that there is no such revision, or that its files
+// The error tells that the tree is in no git work tree, that the revision does not exist, or that its files
 // could not be read.
 func Since(ctx context.Context, o check.Options, rev string, findings diag.List) (Concerns, error) {
 	base, err := revision.OpenBase(ctx, o.Path, rev)
@@ -63,12 +63,12 @@ func Since(ctx context.Context, o check.Options, rev string, findings diag.List)
 	return func(d diag.Diagnostic) bool { return concerned[report.Fingerprint(d, root)] }, nil
 }
 
-// past is a work tree, and what of it was at a commit.
+// past is a work tree, and a copy of its files at a commit.
 type past struct {
 	now, then string // folders
 }
 
-// of returns where the commit's version of a path is. It is not ok for what is not in the work tree.
+// of returns the place of a path in the copy. ok is false outside the work tree.
 func (p past) of(path string) (then string, ok bool) {
 	below, err := filepath.Rel(p.now, fspath.Resolve(path))
 	if path == "" || err != nil || !filepath.IsLocal(below) {
@@ -77,7 +77,7 @@ func (p past) of(path string) (then string, ok bool) {
 	return filepath.Join(p.then, below), true
 }
 
-// differs reports whether a file is not as it was. What is not in the work tree has no history.
+// differs reports whether a file differs from the commit. A file outside the work tree has no history.
 func (p past) differs(file string) bool {
 	then, inside := p.of(file)
 	if !inside {
@@ -88,8 +88,8 @@ func (p past) differs(file string) bool {
 	return err != nil || before != nil || !bytes.Equal(is, was)
 }
 
-// findings returns the fingerprints of the findings about the tree as it was. A tree that was not
-// there has none.
+// findings returns the fingerprints of the findings about the tree at the commit; none if the tree did not
+// exist.
 func (p past) findings(ctx context.Context, o check.Options) (map[string]bool, error) {
 	had := make(map[string]bool)
 	was := o

@@ -16,11 +16,11 @@ import (
 	"xdspub/tools/sample"
 )
 
-// edits is how often each kind of edit is measured.
+// edits is the number of measured edits of each kind.
 const edits = 15
 
-// kind is an edit of one file of the source tree, and the file that it is published in. Where
-// adds is true, each edit is a file more, at a path that has its number.
+// kind is an edit of one file of the source tree, with the published file. If adds is true, each edit adds a
+// file, at a path with the edit's number.
 type kind struct {
 	name, mode, file, published string
 	adds                        bool
@@ -97,7 +97,7 @@ func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, er
 	if err != nil {
 		return 0, 0, err
 	}
-	time.Sleep(12 * time.Second) // what was read before is then known by its signature
+	time.Sleep(12 * time.Second) // from then on, signatures replace the contents of files
 	var walls []time.Duration
 	began := processorTime(cmd.Process.Pid)
 	for change := range edits {
@@ -123,7 +123,7 @@ func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, er
 	return walls[edits/2], (processorTime(cmd.Process.Pid) - began) / edits, nil
 }
 
-// changed waits until a file is there that is another one than before.
+// changed waits until the file at path is another file than was.
 func changed(path string, was os.FileInfo) (os.FileInfo, error) {
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Microsecond) {
 		if is, err := os.Stat(path); err == nil && (was == nil || !os.SameFile(is, was)) {
@@ -133,7 +133,7 @@ func changed(path string, was os.FileInfo) (os.FileInfo, error) {
 	return nil, fmt.Errorf("%s did not change", path)
 }
 
-// processorTime is what a process has used so far.
+// processorTime returns the processor time that a process has used so far.
 func processorTime(pid int) time.Duration {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -36,7 +36,7 @@ func (p *program) end() {
 	_ = p.Wait()
 }
 
-// cpu is the processor time that the process has used.
+// cpu returns the processor time that the process has used.
 func (p *program) cpu() time.Duration { return processorTime(p.Process.Pid) }
 
 // comeToRest waits until the process has used nothing for a second.
@@ -46,7 +46,7 @@ func (p *program) comeToRest() {
 	}
 }
 
-// site is a source tree, its output directory, and Envoys that read it.
+// site is a source tree with its output directory and the Envoys that read the directory.
 type site struct {
 	dir, source, out string
 	envoys           []*program
@@ -150,7 +150,7 @@ func takes(admin, statistic, was string) (string, error) {
 	return "", fmt.Errorf("an Envoy does not take %s", statistic)
 }
 
-// gone waits until there is no such file.
+// gone waits until the file does not exist.
 func gone(path string) error {
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Microsecond) {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
@@ -201,7 +201,7 @@ func confirmedEdits(dir, xdspub, envoy string, n int, confirms bool) (wall, cpu 
 		return 0, 0, err
 	}
 	defer w.end()
-	time.Sleep(15 * time.Second) // what was read before is then known by its signature
+	time.Sleep(15 * time.Second) // from then on, signatures replace the contents of files
 	record := filepath.Join(s.out, ".xdspub/manifest.json")
 	was, err := changed(record, nil)
 	if err != nil {
@@ -231,7 +231,7 @@ func confirmedEdits(dir, xdspub, envoy string, n int, confirms bool) (wall, cpu 
 	return walls[edits/2], (s.envoys[0].cpu() - began) / edits, nil
 }
 
-// questions are what an admin interface can be asked about one file or one process.
+// questions are requests to an admin interface about one file or one process.
 var questions = []string{
 	"/ready",
 	"/server_info",
@@ -345,7 +345,7 @@ func savedToTaken(dir, xdspub, envoy string, n int, by string) (time.Duration, e
 			return 0, err
 		}
 		defer w.end()
-		time.Sleep(15 * time.Second) // what was read before is then known by its signature
+		time.Sleep(15 * time.Second) // from then on, signatures replace the contents of files
 	}
 	const statistic = `cluster_manager\.cds\.version_text`
 	was := ask(s.admins[0] + "/stats?type=TextReadouts&filter=^" + statistic + "$")
@@ -432,8 +432,8 @@ func idle(dir, xdspub, envoy string, n int) error {
 	return nil
 }
 
-// memory is what the kernel says of the memory of a process, in MiB: VmRSS is what is resident,
-// VmHWM the most that was.
+// memory returns a figure of a process's memory from the kernel, in MiB: VmRSS is the resident memory, VmHWM
+// its peak.
 func memory(pid int, field string) float64 {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	var kib float64

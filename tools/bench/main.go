@@ -1,13 +1,13 @@
-// Command bench measures xdspub validate beside envoy --mode validate, in one
-// run on one machine: the same configuration, for the one as a source tree and as
-// a static bootstrap, for the other as that bootstrap. Wall time and peak memory are the best of several
-// rounds; what counts is the ratio.
+// Command bench measures xdspub validate beside envoy --mode validate, in one run on one machine and on the
+// same configuration: xdspub gets a source tree and a static bootstrap, Envoy gets the bootstrap. Wall time
+// and peak memory are the best of several rounds. The ratio is the result.
 //
 //	bench XDSPUB ENVOY [PART...]
 //
-// The parts are validate, large (ten times as many clusters), reports (findings in all formats), variants (dynamic parameters), edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
-// Envoy has taken an edit), memory (what a watch holds), serve (beside a server of go-control-plane), rest (beside
-// sovereign) and idle; all of them where none is named.
+// The parts are validate, large (ten times as many clusters), reports (findings in all formats), variants
+// (dynamic parameters), edits, confirmation, questions (the cost of Envoy's admin interface), envoy (until
+// Envoy has accepted an edit), memory (of a watch), serve (beside a server of go-control-plane), rest (beside
+// sovereign) and idle. Without a PART, bench measures all parts.
 package main
 
 import (
@@ -135,10 +135,10 @@ func (w world) measureValidate() error {
 	return nil
 }
 
-// world is where the configurations stand, and the programs that judge them.
+// world is a directory of configurations, with the programs that judge them.
 type world struct{ dir, xdspub, envoy string }
 
-// form is one in which a configuration stands somewhere.
+// form is a form of a configuration, at a path.
 type form struct{ what, path string }
 
 // write writes files to a folder.
@@ -216,7 +216,7 @@ func (w world) compare(what, bootstrap string, forms []form) error {
 	return nil
 }
 
-// best is the smallest of what was measured.
+// best is the smallest measurement of each figure.
 type best struct {
 	wall time.Duration
 	cpu  time.Duration // of all cores
@@ -249,8 +249,8 @@ func (b *best) measure(name string, args ...string) error {
 	return nil
 }
 
-// forgetPeak has the kernel forget how much memory this process has used at most. What it starts
-// begins with that as its own peak, and most of the configurations were made here.
+// forgetPeak has the kernel reset this process's peak of memory. A child inherits the peak, and this process
+// made most of the configurations.
 func forgetPeak() error {
 	debug.FreeOSMemory()
 	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)

@@ -41,7 +41,7 @@ func memoryOf(dir, xdspub string, n int) error {
 		return err
 	}
 	defer w.end()
-	time.Sleep(15 * time.Second) // it gives back what it used, and what was read before is then known by its signature
+	time.Sleep(15 * time.Second) // the process returns memory, and signatures replace the contents of files
 	fmt.Printf("| %d clusters in %d files | %.0f MiB |", n, len(files), memory(w.Process.Pid, "VmRSS"))
 	record := filepath.Join(s.out, ".xdspub/manifest.json")
 	was, err := changed(record, nil)

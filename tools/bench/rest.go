@@ -25,11 +25,11 @@ const (
 	restRequests = 16 // at one time
 	restTime     = 5 * time.Second
 	restRounds   = 3
-	restBuffer   = 64 << 10 // what is read of a response at one time
+	restBuffer   = 64 << 10 // bytes of one read of a response
 )
 
-// measureREST prints how many responses with all clusters xdspub serve and sovereign send in a
-// second, one after the other. Both have two processors, which they share with the requests.
+// measureREST prints how many responses with all clusters a second xdspub serve and sovereign send, one after
+// the other. Each server shares two processors with its client.
 func measureREST(dir, xdspub string) error {
 	if err := put(filepath.Join(dir, "rest/src/clusters.yaml"), sample.Clusters(restClusters)); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (a *asker) ask(to io.Writer) error {
 	return err
 }
 
-// counter counts bytes. Unlike io.Discard it has no buffer of its own, which would be smaller.
+// counter counts bytes. io.Discard would read with a small buffer of its own; counter does not.
 type counter int
 
 func (c *counter) Write(p []byte) (int, error) {

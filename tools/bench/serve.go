@@ -28,9 +28,9 @@ const (
 	servedEdits = 5
 )
 
-// measureServe prints what it costs to connect clients, and to send all of them an edited cluster,
-// beside a server of go-control-plane with its SnapshotCache. Both are processes of their own on a
-// Unix socket; each client has a connection of its own.
+// measureServe prints the cost of connecting clients, and of sending an edited cluster to all clients, beside
+// a server of go-control-plane with its SnapshotCache. Each server is a process on a Unix socket; each client
+// has its own connection.
 func measureServe(dir, xdspub string, n int) error {
 	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
 	fmt.Printf("%d clients on ADS ask for all of %d clusters, then one cluster is edited %d times: until they have it, best of these, and the mean processor time\n\n", served, n, servedEdits)
@@ -180,8 +180,8 @@ func await(ctx context.Context, told <-chan time.Time, n int, failed <-chan erro
 	return nil
 }
 
-// follow is one client: it asks for all clusters, sends the time when it has them and when it has
-// an edit, and acknowledges each response.
+// follow is a client: it subscribes to all clusters, sends the time of the first response and of each edit to
+// told, and acknowledges each response.
 func (s *contender) follow(ctx context.Context, delta bool, told chan<- time.Time) error {
 	conn, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.ForceCodecV2(rawCodec{}), grpc.WaitForReady(true)))
@@ -230,8 +230,8 @@ func request(delta bool, version, nonce string) raw {
 	return data
 }
 
-// read reads what a client needs of a response of either kind: their fields have the same
-// numbers. To decode them whole would be most of what this machine does.
+// read reads a response of either kind, whose fields have the same numbers. read skips the resources, because
+// decoding them would take most of this machine's time.
 func read(r raw) (version, nonce string, resources int, err error) {
 	for len(r) > 0 {
 		number, kind, n := protowire.ConsumeTag(r)
@@ -257,7 +257,7 @@ func read(r raw) (version, nonce string, resources int, err error) {
 	return version, nonce, resources, nil
 }
 
-// raw is a message as it is sent.
+// raw is a message in wire format.
 type raw []byte
 
 // rawCodec leaves messages as they are.

@@ -44,7 +44,7 @@ var Fields = sync.OnceValue(func() (fields []protoreflect.FieldDescriptor) {
 func Plant(fd protoreflect.FieldDescriptor, text string) proto.Message {
 	mt, err := protoregistry.GlobalTypes.FindMessageByName(fd.Parent().FullName())
 	if err != nil {
-		panic(err) // Fields has it from there
+		panic(err) // Fields lists only types of the registry
 	}
 	m, is := mt.New(), protoreflect.ValueOfString(text)
 	key := protoreflect.ValueOfString("k").MapKey()

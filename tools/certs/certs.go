@@ -34,8 +34,7 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// Now is a time at which the certificates are valid, but for those that are named
-// after what they are.
+// Now is a time at which the certificates are valid, except the certificates that are named after a fault.
 var Now = year(2030)
 
 var named = regexp.MustCompile(`\{\{(?:text|bytes|raw)((?: "[^"]+")+)\}\}`)
@@ -90,7 +89,7 @@ func Expand(text []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// all is made once: it takes a moment.
+// all makes the files once, because that takes a moment.
 var all = sync.OnceValues(func() (map[string][]byte, error) {
 	m := maker{files: make(map[string][]byte)}
 	m.make()
@@ -170,7 +169,7 @@ func ed25519Key() (crypto.Signer, error) {
 	return key, err
 }
 
-// certificate makes name.pem, signed by the CA, or by itself where that is it.
+// certificate makes name.pem, signed by the CA. The CA's own certificate is self-signed.
 func (m *maker) certificate(name string, key crypto.Signer, template x509.Certificate) *x509.Certificate {
 	m.last++
 	template.SerialNumber = big.NewInt(m.last)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Each calls f for the fields of all messages that configuration can
-// hold: what Envoy reports and what its services speak is left out.
+// Each calls f for the fields of all messages that a configuration can hold. Each skips Envoy's reports and
+// the messages of services.
 func Each(f func(protoreflect.FieldDescriptor)) {
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		name := string(mt.Descriptor().FullName())

@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// Random returns a random change of a Snapshot: one to three resources are added, replaced or
-// removed. Each of contents has the texts in YAML that one resource may have.
+// Random returns a random change of a Snapshot that adds, replaces or removes one to three resources. Each
+// element of contents lists the possible texts of a resource in YAML.
 func Random(random *rand.Rand, s *xds.Snapshot, contents [][]string) (c xds.Change) {
 	for range 1 + random.IntN(3) {
 		texts := contents[random.IntN(len(contents))]

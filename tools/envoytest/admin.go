@@ -105,8 +105,8 @@ func (e *Envoy) Stats(t testing.TB, filter string) map[string]string {
 	return stats
 }
 
-// Stat returns a counter or gauge. One that Envoy does not have, or does not have
-// yet, is -1: zero would let a misspelt name pass for a good one.
+// Stat returns a counter or gauge, or -1 if Envoy does not have the stat (yet). A zero would let a misspelt
+// name pass.
 func (e *Envoy) Stat(t testing.TB, name string) int64 {
 	t.Helper()
 	text, ok := e.stat(t, name)
@@ -120,8 +120,8 @@ func (e *Envoy) Stat(t testing.TB, name string) int64 {
 	return n
 }
 
-// TextStat returns a text readout, such as cluster_manager.cds.version_text. It is ""
-// where Envoy has no such stat yet.
+// TextStat returns a text readout, such as cluster_manager.cds.version_text, or "" if Envoy does not have the
+// stat yet.
 func (e *Envoy) TextStat(t testing.TB, name string) string {
 	t.Helper()
 	text, _ := e.stat(t, name)
@@ -134,9 +134,9 @@ func (e *Envoy) stat(t testing.TB, name string) (text string, ok bool) {
 	return text, ok
 }
 
-// ConfigDump returns one list of /config_dump, such as "dynamic_active_clusters" or
-// "dynamic_listeners", each entry as decoded JSON. A list that is empty or, as
-// Envoy has it for routes before the first, not there at all, is nil.
+// ConfigDump returns a list of /config_dump, such as "dynamic_active_clusters" or "dynamic_listeners", as
+// decoded JSON. An empty list is nil, and so is an absent list, such as Envoy's list of routes before the
+// first route.
 func (e *Envoy) ConfigDump(t testing.TB, list string) []map[string]any {
 	t.Helper()
 	path := "/config_dump?include_eds&resource=" + url.QueryEscape(list)

@@ -38,7 +38,7 @@ type Options struct {
 	Binary string
 }
 
-// Envoy is a process that was started for a test, and ends with it.
+// Envoy is a process that starts and ends with a test.
 type Envoy struct {
 	cmd    *exec.Cmd
 	files  string // bootstrap, log and admin address
@@ -168,8 +168,8 @@ func arguments(own []string, config, admin string) []string {
 	return append(args, own...)
 }
 
-// BaseID returns what Envoys share that take over from each other, and no others have. Without
-// Linux, where alone an Envoy hot restarts, the test is skipped.
+// BaseID returns an id that only Envoys which take over from each other share. BaseID skips the test on
+// systems other than Linux, because Envoy hot restarts on Linux only.
 func BaseID(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -224,8 +224,8 @@ func tail(log string) string {
 	return "…\n" + whole
 }
 
-// Stop ends Envoy as an operator does, with SIGTERM, and with SIGKILL when that
-// has no effect. It returns when the process is gone; it may be called again.
+// Stop ends Envoy as an operator does: with SIGTERM and, if SIGTERM has no effect, with SIGKILL. Stop returns
+// when the process is gone, and may be called again.
 func (e *Envoy) Stop(t testing.TB) {
 	t.Helper()
 	e.signal(t, syscall.SIGTERM)
@@ -274,7 +274,7 @@ func (e *Envoy) Wait(t testing.TB) *os.ProcessState {
 // PID returns the process id.
 func (e *Envoy) PID() int { return e.cmd.Process.Pid }
 
-// Log returns what Envoy has logged so far.
+// Log returns Envoy's log so far.
 func (e *Envoy) Log() string {
 	log, err := os.ReadFile(e.file("log"))
 	if err != nil {
@@ -298,7 +298,7 @@ func (e *Envoy) InotifyInstances(t testing.TB) int {
 	}
 	n := 0
 	for _, fd := range fds {
-		// An error is a descriptor that was closed meanwhile.
+		// An error means that the descriptor was closed meanwhile.
 		if target, err := os.Readlink(filepath.Join(dir, fd.Name())); err == nil && target == "anon_inode:inotify" {
 			n++
 		}

@@ -1,8 +1,7 @@
-// Package envoytest runs the real Envoy for tests. What Envoy does with a file
-// is found out by giving it the file; nothing here stands in for it.
+// Package envoytest runs the real Envoy for tests. A test that asks for Envoy's reaction to a file gives Envoy
+// the file; package envoytest has no mocks.
 //
-// A test starts an Envoy on a bootstrap, and asks its admin interface until it
-// sees what it waits for:
+// A test starts an Envoy on a bootstrap, and polls its admin interface:
 //
 //	e := envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})
 //	envoytest.Eventually(t, time.Minute, "the new clusters are in", func() (bool, string) {
@@ -10,13 +9,11 @@
 //		return version == "v2", "version " + version
 //	})
 //
-// The bootstrap needs an admin section; port 0 is best, as the address is read
-// back from Envoy. Everything ends with the test: the process, its files, its
-// ports. An Envoy that dies before the test asked for it fails the test, and a
-// failed test prints the end of Envoy's log; go test -artifacts keeps all of it.
+// The bootstrap needs an admin section. Port 0 is the best choice, because envoytest reads the address back
+// from Envoy. The process, its files and its ports end with the test. An Envoy that dies early fails the test.
+// A failed test prints the end of Envoy's log; go test -artifacts keeps the whole log.
 //
-// Where Envoy is not installed, tests skip; with CI=true or
-// XDSPUB_REQUIRE_ENVOY=1 they fail.
+// If Envoy is not installed, tests skip; with CI=true or XDSPUB_REQUIRE_ENVOY=1, tests fail.
 package envoytest
 
 import (

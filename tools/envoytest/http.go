@@ -36,7 +36,7 @@ func GetHost(t testing.TB, url, host string) (status int, body string, err error
 	return do(client, request)
 }
 
-// Upstream is an HTTP server on 127.0.0.1 that answers everything with its name.
+// Upstream is an HTTP server on 127.0.0.1 that answers every request with its name.
 type Upstream struct {
 	server   *httptest.Server
 	requests atomic.Int64
@@ -56,17 +56,15 @@ func NewUpstream(t testing.TB, name string) *Upstream {
 // Port returns the port that the Upstream listens on.
 func (u *Upstream) Port() int { return u.server.Listener.Addr().(*net.TCPAddr).Port }
 
-// Requests counts what has come in so far.
+// Requests returns the number of requests so far.
 func (u *Upstream) Requests() int64 { return u.requests.Load() }
 
-// FreePort returns a TCP port of 127.0.0.1 that nobody listens on, for a listener of
-// Envoy's. No other test gets it while this one runs, be it of another test
-// binary: its UDP twin is held until the end of the test, and the kernel forgets
-// that when the process dies. It matters because two Envoys that listen on one
-// port do not collide but share it (SO_REUSEPORT), without a word.
+// FreePort returns an unused TCP port of 127.0.0.1 for a listener of Envoy. No other test gets the port at the
+// same time, even in another process: FreePort holds the UDP port of the same number until the end of the
+// test, and the kernel releases that port if the process dies. Two Envoys on one port would not collide but
+// silently share the port (SO_REUSEPORT).
 //
-// Ports lie below the ones that systems hand out by themselves, which a
-// connection of anybody's may take at any time.
+// Ports lie below the range of ephemeral ports, which any connection may take at any time.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const low, high, attempts = 20000, 32000, 1000

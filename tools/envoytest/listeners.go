@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Listeners starts an Envoy, "" is that of Binary, with these listeners in an LDS file and
-// returns what it says of those that it refuses, by their index. Of each, name and address are
-// set here, and no port is bound. One run of Envoy judges thousands.
+// Listeners starts an Envoy with listeners in an LDS file, and returns the reasons of the refused listeners by
+// index. An empty binary means Binary. Listeners sets the name and address of each listener, and binds no
+// port. One run of Envoy judges thousands of listeners.
 func Listeners(t testing.TB, binary string, listeners []map[string]any) (refused map[int]string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -8,20 +8,18 @@ import (
 	"time"
 )
 
-// Trial is what an Envoy made of its configuration.
+// Trial is Envoy's reaction to a configuration.
 type Trial struct {
-	// Live tells that it became LIVE, Ended that it ended by itself; where it did
-	// neither it hung.
+	// Live means that Envoy became LIVE, Ended that Envoy ended by itself. An Envoy that did neither hung.
 	Live, Ended bool
-	// Refused and Dropped tell that it counted update_rejected or update_failure, or
-	// fields that it does not know, once it was LIVE. A host name that DNS does not
-	// know is an update_failure of its cluster to Envoy, and none here.
+	// Refused means that Envoy counted update_rejected or update_failure, Dropped that Envoy counted unknown
+	// fields, once LIVE. An unknown host name counts as update_failure of its cluster in Envoy, but not here.
 	Refused, Dropped bool
 	Log              string
 }
 
-// Try starts an Envoy on a configuration that may be anything, and ends it once it
-// is LIVE, has ended by itself, or has been neither for as long as patience lasts.
+// Try starts an Envoy on an arbitrary configuration, and ends the Envoy when it is LIVE, has ended, or
+// patience is over.
 func Try(t testing.TB, o Options, patience time.Duration) Trial {
 	t.Helper()
 	e := launch(t, o)
@@ -53,7 +51,7 @@ func Try(t testing.TB, o Options, patience time.Duration) Trial {
 					trial.Refused = true
 				}
 			}
-		} else { // it died of what it was just given
+		} else { // Envoy died of its configuration
 			trial.Ended = true
 		}
 	}
@@ -61,7 +59,7 @@ func Try(t testing.TB, o Options, patience time.Duration) Trial {
 	return trial
 }
 
-// live asks whether Envoy is LIVE, which it may not be able to say yet.
+// live asks Envoy whether it is LIVE. A starting Envoy may not answer yet.
 func (e *Envoy) live(t testing.TB) bool {
 	t.Helper()
 	if e.admin == nil {

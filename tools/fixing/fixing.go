@@ -58,7 +58,7 @@ func unreadable(d diag.Diagnostic) bool {
 	return d.Code == "invalid-syntax" || d.Code == "duplicate-key" || d.Code == "invalid-value"
 }
 
-// Apply carries out a fix on disk. The function that it returns takes it back.
+// Apply applies a fix on disk. restore undoes the fix.
 func Apply(t testing.TB, fix diag.Fix) (restore func()) {
 	t.Helper()
 	name := fix.Edits[0].File
@@ -106,8 +106,8 @@ func Text(t testing.TB, r diag.Range) string {
 	return string(text[from:to])
 }
 
-// offset is where a line and column stand, -1 where the text has none such. It counts as an
-// editor does that was told what a Position is, and shares no code with those who make them.
+// offset returns the byte offset of a line and column, or -1 if the text has no such place. offset counts as
+// an editor does, and shares no code with the code under test.
 func offset(text []byte, line, column int) int {
 	rest := strings.TrimPrefix(string(text), "\ufeff")
 	at := len(text) - len(rest)

@@ -88,8 +88,7 @@ func follow(r io.Reader, w io.Writer) error {
 	}
 }
 
-// packageLog is what the tests of a package have printed. What is no test's stands
-// under the empty name.
+// packageLog holds the output of a package's tests. Output outside of tests has the empty name.
 type packageLog struct {
 	order  []string
 	tests  map[string]*testLog
@@ -122,9 +121,9 @@ func (p *packageLog) add(e event) (ended bool) {
 	return false
 }
 
-// print prints the package's own lines, and where it failed those of all tests that
-// neither passed nor were skipped: they failed, or never ended. A subtest stands below
-// its test, also where tests ran side by side.
+// print prints the package's own lines and, if the package failed, the output of the tests that neither passed
+// nor were skipped: they failed, or never ended. A subtest stands below its test even if tests ran in
+// parallel.
 func (p *packageLog) print(w io.Writer) {
 	first := make(map[string]int)
 	for i, name := range p.order {

@@ -48,7 +48,7 @@ var groups = []struct{ file, title string }{
 	{"process.go", "The watch"},
 }
 
-// described is an event as its source describes it.
+// described is the description of an event in its source.
 type described struct {
 	typ, name, level, message string
 	means, do                 string

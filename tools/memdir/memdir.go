@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// New returns a directory that goes with the test: in memory where there is such a file system,
-// since a disk is waited for at each fsync, and what a process sees is the same there.
+// New returns a directory that goes with the test. The directory is in memory if the system has such a file
+// system, because fsync on a disk takes long and makes no difference to a process.
 func New(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "xdspub-test-")

@@ -9,9 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Corpus is what mutations are made from: each value once that was met under a key,
-// the members that objects of a kind have, and whole resources. The zero Corpus
-// knows nothing.
+// Corpus is the material of mutations: the values that stood under each key, the members of each kind of
+// object, and whole resources. The zero Corpus is empty.
 type Corpus struct {
 	values    map[string][]any            // by key
 	members   map[string]map[string][]any // by kind and key
@@ -20,7 +19,7 @@ type Corpus struct {
 	seen map[seen]bool
 }
 
-// seen is one value that is known already.
+// seen is a known value.
 type seen struct{ kind, key, value string }
 
 // Learn adds a list of resources.
@@ -59,8 +58,7 @@ func (c *Corpus) missing(kind string, object map[string]any) []string {
 	})
 }
 
-// kindOf returns what tells one kind of object from another: its type, or the key that it
-// stands under.
+// kindOf returns an object's type or, without a type, the key of the object.
 func kindOf(key string, object map[string]any) string {
 	if t, ok := object["@type"].(string); ok {
 		return t

@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// kinds are the kinds of faults. Each changes the document at a spot and says how;
-// one that can't be made there says so. What stands here twice is made more often:
-// what mostly gives something that decodes, which is where Envoy's own rules begin.
+// kinds are the kinds of faults. Each function changes the document at a spot and describes the change; ok is
+// false if the spot does not allow the change. Functions that stand here several times are chosen more often:
+// their results mostly decode, and only then Envoy's own rules judge.
 var kinds = []func(*Corpus, *rand.Rand, spot) (string, bool){
 	drop, drop, double, swap, move, retype, rename, breakText, breakText, limit, limit, limit,
 	otherValue, otherValue, otherValue, addMember, addMember, addMember, addMember, addField, addField, addField, addField, addField, otherResource,

@@ -1,14 +1,13 @@
-// Package mutate makes random faults in configurations that work, so that what
-// validate says of them can be held against what the real Envoy does. The kinds of
-// faults are in kinds.go: fields are dropped, doubled, swapped, moved, retyped and
-// renamed, names are broken, values moved to their limits, and parts of other
-// configurations and fields of the API put in. A seed gives the same faults again.
+// Package mutate makes random faults in working configurations, so that tests can compare the verdicts of
+// validate and of the real Envoy. kinds.go has the kinds of faults: fields are dropped, doubled, swapped,
+// moved, retyped and renamed, names are broken, values moved to their limits, and parts of other
+// configurations and fields of the API put in. Equal seeds give equal faults.
 //
 //	var corpus mutate.Corpus
 //	corpus.Learn(resources) // of each configuration
 //	said := corpus.Mutate(rand.New(rand.NewPCG(seed, 0)), resources)
 //
-// TestMutants gives each mutant to both and compares.
+// TestMutants gives each mutant to both programs and compares.
 package mutate
 
 import (
@@ -21,9 +20,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Mutate makes one random fault in a copy of a list of resources, as Resources
-// reads it, and says where and which. It gives an empty text
-// where there is nothing that could be changed.
+// Mutate makes one random fault in a copy of a list of resources of Resources, and describes the fault with
+// its place. fault is empty if no change is possible.
 func (c *Corpus) Mutate(r *rand.Rand, resources []any) (mutant []any, fault string) {
 	const attempts = 1000 // most spots take most kinds
 	before := encoded(resources)
@@ -43,14 +41,13 @@ func (c *Corpus) Mutate(r *rand.Rand, resources []any) (mutant []any, fault stri
 	return resources, ""
 }
 
-// spot is one value in a document, and where it stands.
+// spot is a value in a document, with its place.
 type spot struct {
 	path  string
 	key   string // of the value; for an element the list's
 	value any
 	kind  string // of the object that it stands in
-	// message is the type of the message that the value is, or that its elements are;
-	// nil where that is not known.
+	// message is the type of the value or, for a list, of its elements; nil if unknown.
 	message protoreflect.MessageDescriptor
 	object  map[string]any // it stands in this, or
 	list    []any          // in this
@@ -67,7 +64,7 @@ func (s spot) set(v any) {
 	}
 }
 
-// isResource reports whether the value is one of the resources.
+// isResource reports whether the value is a resource.
 func (s spot) isResource() bool { return s.list != nil && s.kind == "" }
 
 // spots returns the values of a document in the order of their paths, without the list

@@ -12,8 +12,8 @@ import (
 	_ "xdspub/xds/alltypes" // any @type is known
 )
 
-// messageOf returns the type of the message that an object is, nil where that is not
-// known. inherited is what the field says that it stands in.
+// messageOf returns the message type of an object, or nil if unknown. inherited is the type of the field that
+// holds the object.
 func messageOf(v any, inherited protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
 	object, _ := v.(map[string]any)
 	if url, ok := object["@type"].(string); ok {
@@ -40,8 +40,7 @@ func fieldMessage(m protoreflect.MessageDescriptor, key string) protoreflect.Mes
 	return f.Message()
 }
 
-// addField adds a field that the message has in the API, whether or not any
-// configuration has it.
+// addField adds a field that the API allows in the message, even if no configuration uses the field.
 func addField(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	object, ok := s.value.(map[string]any)
 	if !ok || s.message == nil || s.message.Fields().Len() == 0 || strings.HasPrefix(string(s.message.FullName()), "google.protobuf.") {

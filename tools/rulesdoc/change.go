@@ -24,8 +24,8 @@ import (
 
 var wanted = regexp.MustCompile(` # want .*`)
 
-// writeChange shows the first bad change of a rule about what runs: the tree that is
-// published, the one that comes, and what is said to that. Other codes have none.
+// writeChange writes the first bad change of a transition rule: the published tree, the new tree, and the
+// output. Other codes have no such change.
 func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 	archive, err := txtar.ParseFile(filepath.Join(root, "validate", "transition", "testdata", code.Name+".txtar"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,12 +30,12 @@ type example struct {
 	code  diag.Code
 	envoy *envoyapi.Version // nil is the latest
 	files []*file           // of the tree, and bootstrap.yaml, what the Envoy has of its own
-	// all is what the whole tree gives, shown the finding that it is an example of.
+	// all are the findings on the whole tree, shown the finding that the example shows.
 	all   diag.List
 	shown diag.Diagnostic
 }
 
-// file is a file of an example: YAML that can be shortened, or a text as it is.
+// file is a file of an example: YAML that can be shortened, or another text.
 type file struct {
 	name string
 	yaml *yaml.Node
@@ -198,8 +198,7 @@ func isVariantName(n *yaml.Node, i int) bool {
 		slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Value == "dynamic_parameter_constraints" })
 }
 
-// still reports whether the tree gives the finding as yet, and none that was not
-// there before.
+// still reports whether the tree still gives the finding, and gives no new finding.
 func (e *example) still() (bool, error) {
 	list, _, err := e.judge()
 	if err != nil {
@@ -218,7 +217,7 @@ func (e *example) still() (bool, error) {
 	return slices.ContainsFunc(list, is(e.shown)), nil
 }
 
-// judge validates the tree; said is how that is printed.
+// judge validates the tree; said is the printed output.
 func (e *example) judge() (list diag.List, said string, err error) {
 	dir, err := os.MkdirTemp("", "rulesdoc-")
 	if err != nil {

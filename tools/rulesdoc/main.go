@@ -66,7 +66,7 @@ func generate(root string) (map[string][]byte, error) {
 	return pages, nil
 }
 
-// index is the page that leads to all others.
+// index returns the page that links to all others.
 func index(list []*family) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Rules\n" + generated + `
@@ -94,7 +94,7 @@ about Envoy was tried on Envoy 1.40.0.
 	return b.Bytes()
 }
 
-// writeChecks lists the sub-codes of a code that has some.
+// writeChecks lists the sub-codes of a code.
 func writeChecks(b *bytes.Buffer, c diag.Code) {
 	if len(c.Checks) == 0 {
 		return

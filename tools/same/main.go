@@ -1,6 +1,6 @@
-// Command same compares two builds of xdspub: it gives both the same source trees, and prints each difference of what
-// they print, of their exit status, and of the files that they publish. A change of the structure of the code must not
-// show here (scripts/same).
+// Command same compares two builds of xdspub. Both builds get the same source trees. same prints each
+// difference of output, exit status, and published files. A change of the code's structure must make no
+// difference (scripts/same).
 package main
 
 import (
@@ -34,7 +34,7 @@ var commands = []string{
 	"bootstrap envoy --out out --node-id a --node-cluster b",
 }
 
-// bootstrapCommands are run for each file that is a bootstrap.
+// bootstrapCommands run for each bootstrap.
 var bootstrapCommands = []string{
 	"validate --format json bootstrap.yaml",
 	"import bootstrap.yaml imported",

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// typeLine opens a cluster where its type must be said.
+// typeLine begins a cluster outside of a typed list.
 const typeLine = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
 
 // Clusters returns a DiscoveryResponse of n clusters in YAML, 340 bytes each.

@@ -14,7 +14,7 @@ type Topology struct {
 	Deprecated int
 }
 
-// deprecated is the field of the i-th cluster that is deprecated; mostly nothing.
+// deprecated returns a deprecated field for the i-th cluster, or mostly "".
 func (m Topology) deprecated(i int) string {
 	if m.Deprecated == 0 || i%(m.Clusters/m.Deprecated) != 0 {
 		return ""

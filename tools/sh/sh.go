@@ -20,8 +20,9 @@ func Run(t testing.TB, dir, script string) (output string) {
 	return strings.TrimSpace(string(out))
 }
 
-// Program writes a program, such as a script. A process of its own does so: a child that another test
-// starts at this moment would have the file open, too, and what is open for writing can't be started.
+// Program writes a program, such as a script. A child process writes the file: a child that another test
+// starts at this moment would inherit a descriptor of this process, and a file open for writing can't be
+// executed.
 func Program(t testing.TB, path, text string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-euc", `cat >"$0"; chmod 755 "$0"`, path)

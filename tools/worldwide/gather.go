@@ -21,14 +21,14 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// unit is one configuration as both programs get it: a bootstrap.
+// unit is a configuration in the form that both programs get: a bootstrap.
 type unit struct {
-	// name is the file and, where it holds several, which of them.
+	// name is the file and, if the file holds several configurations, the number.
 	name string
 	text []byte
-	// suffix is the file's: Envoy goes by it.
+	// suffix is the file's suffix, by which Envoy chooses the parser.
 	suffix string
-	// roots are the directories in which files that it names may be.
+	// roots are the directories that may hold the files which the configuration names.
 	roots []string
 }
 
@@ -37,7 +37,7 @@ func (u unit) sum() [sha256.Size]byte { return sha256.Sum256(append([]byte(u.suf
 // gathered is what a directory holds.
 type gathered struct {
 	units []unit
-	// left counts what is no configuration, or none that can be judged, by reason.
+	// left counts, by reason, the files without a configuration that can be judged.
 	left map[string]int
 }
 
@@ -104,7 +104,7 @@ var readers = map[string]func(f *file, data []byte){
 	".pb_text": (*file).text, ".textproto": (*file).text, ".prototext": (*file).text, ".txtpb": (*file).text,
 }
 
-// file is what is found in one file.
+// file is the content of one file.
 type file struct {
 	units     []unit
 	resources []resource
@@ -165,7 +165,7 @@ func (f *file) json(data []byte) {
 
 func (f *file) binary(data []byte) { f.bootstrap(data, ".pb") }
 
-// protoMessage is how a text proto says what it is.
+// protoMessage matches the comment by which a text proto names its type.
 var protoMessage = regexp.MustCompile(`(?m)^#\s*proto-message:\s*([\w.]+)`)
 
 // text reads a bootstrap, or a message of the type that a comment names.

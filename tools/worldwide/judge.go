@@ -32,26 +32,26 @@ type judge struct {
 	serve func(ctx context.Context, envoy, dir, config string) served
 }
 
-// judged is what both said of a unit.
+// judged holds the verdicts of both programs on a unit.
 type judged struct {
 	unit
 	envoy verdict
-	// served is what an Envoy that serves made of what we refuse and --mode validate
-	// passes; nil where it was not asked.
+	// served is the verdict of a serving Envoy on a unit that we refuse and --mode validate passes; nil if no
+	// such Envoy was asked.
 	served *served
-	// findings are errors about what --mode validate reads: files that a bootstrap
-	// subscribes to are none of it.
+	// findings are errors about the part that --mode validate reads, which excludes files that a bootstrap
+	// subscribes to.
 	findings diag.List
 	took     time.Duration
 	hung     bool
-	// failed is what else our program did than to judge.
+	// failed describes our program's failure to judge.
 	failed string
 	err    error
 }
 
 // verdict is what Envoy said.
 type verdict struct {
-	// Exit is the status; -1 where a signal ended it.
+	// Exit is the exit status; -1 after a signal.
 	Exit int
 	Hung bool
 	Said string
@@ -157,7 +157,7 @@ func start(ctx context.Context, dir, program string, args ...string) (p process)
 	return p
 }
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the first bytes written to it.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

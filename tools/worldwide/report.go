@@ -32,7 +32,7 @@ const (
 var disagreements = []outcome{ourHang, ourFailure, missedCrash, missedHang, falseAlarm, missed, endsLater, stricter}
 
 func (v judged) outcome() outcome {
-	// An error about a cluster that is missing, which Envoy accepts, is no verdict.
+	// An error about a missing cluster that Envoy accepts is no verdict.
 	wrong := slices.ContainsFunc(v.findings, func(d diag.Diagnostic) bool { return !strings.Contains(d.Message, "Envoy accepts this") })
 	switch {
 	case v.hung:
@@ -85,7 +85,7 @@ func general(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// report is what is printed.
+// report is the printed result.
 type report struct {
 	judged   []judged
 	left     map[string]int

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// apartCommand is the argument by which this program becomes another one, apart from
-// the machine.
+// apartCommand is the argument that runs this program as its own helper, apart from the machine.
 const apartCommand = "apart"
 
 // served is what an Envoy that serves made of a configuration. `--mode validate` opens
@@ -38,7 +37,7 @@ func (s served) String() string {
 	}
 }
 
-// ofMachine is what Envoy says where the machine, not the configuration, is in its way.
+// ofMachine matches Envoy's messages about obstacles of the machine, not faults of the configuration.
 var ofMachine = regexp.MustCompile(`(?i)cannot bind|read-only file system|permission denied|operation not permitted`)
 
 // serve starts an Envoy on a configuration, apart from the machine, waits until it is

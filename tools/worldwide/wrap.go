@@ -12,14 +12,14 @@ import (
 	"xdspub/xds"
 )
 
-// resource is a message that stands outside of any bootstrap.
+// resource is a message outside of any bootstrap.
 type resource struct {
 	message string
 	object  map[string]any
 }
 
-// signs tell messages without @type by members that no other resource has. All
-// members have to be fields of the message, too.
+// signs recognize a message without @type by members that no other resource has. All members of the object
+// must be fields of the message.
 var signs = []struct {
 	message string
 	members []string
@@ -44,7 +44,8 @@ func guess(object map[string]any) string {
 	return ""
 }
 
-// place returns where the message goes in a bootstrap; nil where it has none.
+// place returns the function that puts the message into a bootstrap; nil if a bootstrap has no place for the
+// message.
 func (r resource) place() func(b *bootstrap, object map[string]any) {
 	if place := places[r.message]; place != nil {
 		return place
@@ -110,7 +111,7 @@ type bootstrap struct {
 	taken                        map[string]bool
 }
 
-// members is an object whose empty members are left out.
+// members is an object without its empty members.
 type members map[string][]any
 
 func (m members) set() map[string]any {
@@ -125,7 +126,7 @@ func (m members) set() map[string]any {
 
 type object = map[string]any
 
-// places are those of messages that are no extensions.
+// places are the places of messages other than extensions.
 var places = map[string]func(b *bootstrap, o object){
 	"envoy.config.cluster.v3.Cluster":                  func(b *bootstrap, o object) { b.clusters = append(b.clusters, o) },
 	"envoy.config.listener.v3.Listener":                func(b *bootstrap, o object) { b.listeners = append(b.listeners, o) },
@@ -190,8 +191,8 @@ func (b *bootstrap) manager(o object) {
 	b.chain(object{"filters": []any{object{"name": "http", "typed_config": o}}})
 }
 
-// routes puts a route configuration where Envoy reads it as RDS would: which clusters
-// there are is not asked.
+// routes puts a route configuration in a place where Envoy reads it as by RDS, without a check of its
+// clusters.
 func (b *bootstrap) routes(o object) {
 	if o["validate_clusters"] == nil && o["validateClusters"] == nil {
 		o["validate_clusters"] = false

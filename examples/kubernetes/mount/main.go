@@ -1,15 +1,14 @@
-// Mount puts the files of a directory into a volume, and later each change of
-// them, the way the kubelet does it for a ConfigMap:
+// Mount puts the files of a directory into a volume, and later each change of the files, in the way the
+// kubelet mounts a ConfigMap:
 //
 //	go run ./examples/kubernetes/mount DIRECTORY VOLUME
 //
 //	VOLUME/..2026_11_21_15_04_05.123/  the files
-//	VOLUME/..data                      a link to it
-//	VOLUME/routes.yaml                 a link to ..data/routes.yaml, and so each
+//	VOLUME/..data                      a link to the folder
+//	VOLUME/routes.yaml                 a link to ..data/routes.yaml, one for each file
 //
-// All files change at once, when another link is renamed over ..data. Only then
-// do links of new files come and those of removed ones go, so that for a moment
-// some are missing and some lead nowhere.
+// All files change at once, when another link is renamed over ..data. Only then Mount adds the links of new
+// files and removes the links of removed files. For a moment, some links are missing and some lead nowhere.
 package main
 
 import (

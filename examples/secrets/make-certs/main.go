@@ -1,5 +1,4 @@
-// Make-certs makes the certificates of the example, all signed by a CA of its
-// own:
+// Make-certs makes the certificates of the example, all signed by a CA of the example:
 //
 //	go run ./examples/secrets/make-certs TREE
 //
@@ -9,9 +8,8 @@
 //	TREE/certs/ca-key.pem     its key
 //	TREE/certs/billing.pem    the upstream's certificate and key
 //
-// Run again, it keeps the CA and renews the rest, as a certificate renewal does.
-// Files are replaced by rename, so that no reader sees half of one, and their mode
-// is 0600.
+// A second run keeps the CA and renews the other files, as a certificate renewal does. Make-certs replaces
+// files by rename, so that no reader sees half a file. The mode of files is 0600.
 package main
 
 import (
@@ -166,8 +164,8 @@ func armour(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// replace writes a file of mode 0600 and puts it in place by rename. Until then
-// its name is hidden, so that xdspub does not take it for a resource.
+// replace writes a file of mode 0600 and renames it into place. Before the rename, the file is hidden from
+// xdspub.
 func replace(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".*")
 	if err != nil {
