@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +81,51 @@ func TestServedLEDS(t *testing.T) {
 			s.write(t, "cluster.yaml", ledsCluster("1s"))
 			s.write(t, "blue.yaml", ledsEndpoint("blue", blue.Port()))
 			answers(t, "blue")
+			envoy.Stop(t)
+		})
+	}
+}
+
+// TestServedCollectionTTL has an Envoy count the TTLs of an endpoint of LEDS, and of a cluster and a listener that the
+// Envoy asks for by collections. The Envoy rejects no heartbeat, and goes on.
+func TestServedCollectionTTL(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	port := envoytest.FreePort(t)
+	blue := envoytest.NewUpstream(t, "blue")
+	mortal := func(document string) string { return strings.Replace(document, "{", "{ttl: 1s, ", 1) }
+	wrapped := func(document string) string {
+		return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, resource: %s}`, document)
+	}
+	const in, web = "xdstp://prod/envoy.config.listener.v3.Listener/edge/in", "xdstp://prod/envoy.config.cluster.v3.Cluster/edge/web"
+	tree := ledsTree(port)
+	tree["blue.yaml"] = mortal(ledsEndpoint("blue", blue.Port()))
+	tree["listener.yaml"] = mortal(wrapped(listener(in, port, `route_config: {`+hosts(web)+`}`)))
+	tree["cluster.yaml"] = mortal(wrapped(document("envoy.config.cluster.v3.Cluster",
+		`name: %q, alt_stat_name: web, type: EDS, eds_cluster_config: {service_name: web, eds_config: {ads: {}}}`, web)))
+	s := serveTree(t, tree)
+	s.start(t, "--grpc", "unix:"+s.socket)
+	bootstrap := fmt.Sprintf(`{node: {id: edge, cluster: test}, dynamic_resources: {cds_resources_locator: %q, cds_config: {ads: {}}, lds_resources_locator: %q, lds_config: {ads: {}}}}`,
+		strings.TrimSuffix(web, "web")+"*", strings.TrimSuffix(in, "in")+"*")
+	for _, k := range transports {
+		if k.api != "DELTA_GRPC" {
+			continue // by state of the world Envoy gets no LEDS
+		}
+		t.Run(k.name, func(t *testing.T) {
+			envoy := envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, []byte(bootstrap), k)})
+			for _, subscription := range []string{"cluster.web.leds", "cluster_manager.cds", "listener_manager.lds"} {
+				envoytest.Eventually(t, patience, "five heartbeats of "+subscription, func() (bool, string) {
+					n := envoy.Stat(t, subscription+".update_success")
+					return n > 5, fmt.Sprint(n)
+				})
+			}
+			if rejected := envoy.Stats(t, `\.update_rejected$`); slices.ContainsFunc(slices.Collect(maps.Values(rejected)), func(n string) bool { return n != "0" }) {
+				t.Error(rejected)
+			}
+			status, body, err := envoytest.Get(t, fmt.Sprintf("http://127.0.0.1:%d/", port))
+			if body != "blue" {
+				t.Error(status, body, err)
+			}
 			envoy.Stop(t)
 		})
 	}

@@ -40,7 +40,7 @@ import (
 // TestProtocol plays the scripts of testdata/protocol: what clients ask, and what they must be
 // told. Each line is a step:
 //
-//	snapshot c/blue e/blue@2     publish clusters, endpoint assignments, listeners, route
+//	snapshot c/blue e/blue@2     publish clusters, endpoint assignments, endpoints of LEDS (n/), listeners, route
 //	                             configurations, virtual hosts; @N is a content, of p/ the
 //	                             port of a listener, ~1s a TTL, {env=prod} the constraints of
 //	                             a variant
@@ -197,6 +197,7 @@ var documents = map[string]string{
 	"c": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: '%[1]s', type: EDS, connect_timeout: %[2]ss, eds_cluster_config: {eds_config: {ads: {}, resource_api_version: V3}}}`,
 	"s": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: '%[1]s', type: STATIC, connect_timeout: %[2]ss}`,
 	"e": `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: '%[1]s', policy: {overprovisioning_factor: %[2]s}}`,
+	"n": `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, name: '%[1]s', resource: {"@type": type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint, load_balancing_weight: %[2]s}}`,
 	"r": `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: '%[1]s', max_direct_response_body_size_bytes: %[2]s}`,
 	"v": `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: '%[1]s', max_direct_response_body_size_bytes: %[2]s, vhds: {config_source: {ads: {}}}}`,
 	"h": `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, name: '%[1]s', resource: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: h, domains: [%[3]s.example], retry_policy: {num_retries: %[2]s}}}`,
@@ -265,6 +266,8 @@ func readName(t *testing.T, any *anypb.Any) string {
 		name, content = m.GetName(), m.GetConnectTimeout().GetSeconds()
 	case *endpointv3.ClusterLoadAssignment:
 		name, content = m.GetClusterName(), int64(m.GetPolicy().GetOverprovisioningFactor().GetValue())
+	case *endpointv3.LbEndpoint: // a wrapper names it
+		content = int64(m.GetLoadBalancingWeight().GetValue())
 	case *routev3.RouteConfiguration:
 		name, content = m.GetName(), int64(m.GetMaxDirectResponseBodySizeBytes().GetValue())
 	case *listenerv3.Listener:
@@ -401,6 +404,7 @@ func (p *play) open(name, kind string) *client {
 var services = map[*xds.Type]string{
 	xds.Cluster:            "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
 	xds.Endpoints:          "/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints",
+	xds.LocalityEndpoints:  "/envoy.service.endpoint.v3.LocalityEndpointDiscoveryService/StreamLocalityEndpoints", // Delta only
 	xds.Listener:           "/envoy.service.listener.v3.ListenerDiscoveryService/StreamListeners",
 	xds.RouteConfiguration: "/envoy.service.route.v3.RouteDiscoveryService/StreamRoutes",
 	xds.ScopedRoutes:       "/envoy.service.route.v3.ScopedRoutesDiscoveryService/StreamScopedRoutes",
@@ -460,7 +464,7 @@ func (c *client) ask(t *xds.Type, words []string) {
 			case strings.HasPrefix(word, "-"):
 				q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, word[1:])
 			default:
-				letter := map[*xds.Type]string{xds.Cluster: "c", xds.Endpoints: "e", xds.Listener: "l", xds.ScopedRoutes: "o"}[t]
+				letter := map[*xds.Type]string{xds.Cluster: "c", xds.Endpoints: "e", xds.LocalityEndpoints: "n", xds.Listener: "l", xds.ScopedRoutes: "o"}[t]
 				name, _, _ := strings.Cut(word, "@")
 				q.InitialResourceVersions[name] = snapshot(c.t, []string{letter + "/" + word}).Lookup(t, xdstp.Canonical(name)).Version()
 			}

@@ -61,10 +61,16 @@ func (h *heartbeats) saw(typeURL string) {
 	h.count[xds.TypeOfURL(typeURL)]++
 }
 
-// mortal puts a resource into a wrapper with a TTL.
+// mortal puts a resource into a wrapper with a TTL, or the TTL into the wrapper of the resource.
 func mortal(ttl, resource string) string {
+	const wrapper = `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, `
 	body := strings.TrimPrefix(strings.TrimSpace(resource), "- ")
-	return fmt.Sprintf("\n- {\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource, ttl: %s, resource: %s}\n", ttl, body)
+	if rest, wrapped := strings.CutPrefix(body, wrapper); wrapped {
+		body = rest
+	} else {
+		body = "resource: " + body + "}"
+	}
+	return fmt.Sprintf("\n- %sttl: %s, %s\n", wrapper, ttl, body)
 }
 
 // TestEnvoyTTL lets an Envoy count TTLs, by each of the variants: heartbeats keep the resources

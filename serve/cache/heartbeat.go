@@ -14,7 +14,7 @@ import (
 )
 
 // A client removes a resource with a TTL once that is over. A heartbeat makes it begin again: an
-// incremental one is the resource's wrapper without the resource. By state of the world it is all
+// incremental one is the resource's wrapper, mostly without the resource. By state of the world it is all
 // that the client has of it again, since Envoy does not count wrappers without a resource there,
 // and removes the listeners and clusters that are not in a response. Each view has one timer for
 // each TTL that a client of it counts; it ends with the last of them.
@@ -68,8 +68,12 @@ func wrapped(r *discoveryv3.Resource) *anypb.Any {
 // ttl is how long the client keeps the resource; 0 for as long as it likes.
 func (e *encoded) ttl() time.Duration { return e.delta.GetTtl().AsDuration() }
 
-// beat returns the heartbeat of a resource.
-func (e *encoded) beat() *encoded {
+// beat returns the heartbeat of a resource. If the client asks only for the collection of the resource, the heartbeat
+// has the resource: Envoy rejects a wrapper without a resource if Envoy did not ask for the name in the wrapper.
+func (s *subscription) beat(e *encoded) *encoded {
+	if _, named := s.names[e.Name]; !named && !s.wildcard {
+		return e
+	}
 	return &encoded{
 		Resource: e.Resource,
 		world:    e.world,
@@ -176,7 +180,7 @@ func (s *subscription) heartbeat(now *state, whole bool) *response {
 	r := &response{state: now, version: s.last.acknowledged, beat: true}
 	for _, name := range slices.Sorted(maps.Keys(s.heartbeats.due)) {
 		if e := s.heartbeats.alive[name]; e != nil && s.asks(name) && now.find(s.of, name) != nil {
-			r.resources = append(r.resources, e.beat())
+			r.resources = append(r.resources, s.beat(e))
 		} else {
 			delete(s.heartbeats.alive, name)
 		}
