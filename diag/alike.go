@@ -12,12 +12,12 @@ const (
 	shownAlike = 5
 )
 
-// Alike counts findings that were left out because they say of further resources what others say.
+// Alike counts findings that were left out because other findings say the same of other resources.
 type Alike struct {
 	Code string
-	// At is where the first finding of them all stands.
+	// At is the position of the first finding of the kind.
 	At Position
-	// Left is how many were left out, and Files in how many files.
+	// Left is the number of findings left out, Files the number of their files.
 	Left, Files int
 }
 
@@ -28,9 +28,8 @@ func (a Alike) String() string {
 
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// WithoutAlike returns the list with a few findings of each kind of which there are many, and what
-// was left out: findings are alike that have one code, one severity, and one message but for the
-// names in it, which are quoted.
+// WithoutAlike returns the list with a few findings of each frequent kind, and counts the findings left out.
+// Findings of a kind have the same code, the same severity, and the same message except for the quoted names.
 func (l List) WithoutAlike() (List, []Alike) {
 	if len(l) <= mostAlike {
 		return l, nil

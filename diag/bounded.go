@@ -2,7 +2,7 @@ package diag
 
 import "fmt"
 
-// TooMany is the code of the finding that stands for those which are not listed.
+// TooMany is the code of the finding that stands for unlisted findings.
 var TooMany = Code{Name: "too-many-findings", Doc: `There are too many findings to list all of them.
 
 A failed script, or an attack, can cause millions of findings. xdspub lists at most 10,000 errors
@@ -10,8 +10,7 @@ and 10,000 warnings of a file, and 100,000 each of a source tree and of all rule
 kilobytes of text counts as several. It does not read a file beyond its last listed error. Errors
 that are not listed keep the snapshot from being published like any other.`}
 
-// Bounded collects findings, up to a limit for errors and one for all else. It notes
-// that there were more.
+// Bounded collects findings up to a limit for each severity, and records that more were added.
 type Bounded struct {
 	most int
 	list List
@@ -22,7 +21,7 @@ type Bounded struct {
 // NewBounded returns a Bounded that keeps at most that many errors, and as many other findings.
 func NewBounded(most int) Bounded { return Bounded{most: most} }
 
-// Rest returns an empty Bounded that has the room that b still has.
+// Rest returns an empty Bounded with b's remaining room.
 func (b *Bounded) Rest() Bounded { return Bounded{most: b.most, size: b.size} }
 
 // HasRoom reports whether one more finding of a severity is kept.
@@ -57,9 +56,8 @@ func (b *Bounded) Full() bool { return b.left != [Info + 1]bool{} }
 // Len returns the number of findings that are kept.
 func (b *Bounded) Len() int { return len(b.list) }
 
-// List returns what was kept, in the order in which it was added, and a finding of TooMany
-// at a position for each severity of which some was left out. where says what they are
-// the findings of: "in this file".
+// List returns the kept findings in the order of Add and, for each severity beyond its limit, a finding of
+// TooMany at a position. where names the origin of the findings: "in this file".
 func (b *Bounded) List(at Position, where string) List {
 	list := b.list
 	for s := Error; s <= Info; s++ {

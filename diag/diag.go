@@ -15,7 +15,7 @@ import (
 type Severity int
 
 const (
-	// Error drops the whole Snapshot: nothing of it is published.
+	// Error refuses the whole Snapshot: nothing is published.
 	Error Severity = iota
 	// Warning is printed and logged; the Snapshot is published.
 	Warning
@@ -82,8 +82,7 @@ type End struct {
 	EndColumn int `json:"end_column"`
 }
 
-// Range is a part of a file: a key, or a value. One that is empty is a place between two
-// characters.
+// Range is a part of a file: a key, or a value. An empty Range is a place between two characters.
 type Range struct {
 	Position
 	End
@@ -92,8 +91,8 @@ type Range struct {
 // PointAt returns the empty Range at a position.
 func PointAt(p Position) Range { return Range{p, End{p.Line, p.Column}} }
 
-// Resource names the xDS resource that a Diagnostic is about: its type URL and
-// its name. Both are empty where a file could not be read that far.
+// Resource names the xDS resource of a Diagnostic: its type URL and its name. Both are empty if the file could
+// not be read that far.
 type Resource struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
@@ -108,11 +107,11 @@ type Related struct {
 
 // Diagnostic is one finding.
 type Diagnostic struct {
-	// Code is the rule's name in kebab-case, stable for ever: people grep for it. It is a sub-code
-	// where the rule has several checks.
+	// Code is the rule's name in kebab-case, stable for ever: people grep for it. For a rule with several
+	// checks, Code is a sub-code.
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	// Position is where the finding stands, and End where that key or value ends.
+	// Position and End are the beginning and the end of the key or value.
 	Position
 	End
 	Resource Resource `json:"resource"`
@@ -121,10 +120,10 @@ type Diagnostic struct {
 	Path string `json:"path"`
 	// Message is what is wrong: a sentence without a capital and full stop.
 	Message string `json:"message"`
-	// Help is what would be right, or empty.
+	// Help is the remedy, or empty.
 	Help    string    `json:"help"`
 	Related []Related `json:"related"`
-	// Fixes are changes of the source of which each would end the finding.
+	// Fixes are changes of the source. Each of them would end the finding.
 	Fixes []Fix `json:"fixes"`
 	// Sensitive keeps the source line out of every print: it may hold a key.
 	Sensitive bool `json:"-"`
@@ -157,7 +156,7 @@ func (l List) Sort() List {
 			cmp.Compare(a.Path, b.Path),
 			cmp.Compare(a.Resource.Type, b.Resource.Type),
 			cmp.Compare(a.Resource.Name, b.Resource.Name),
-			// Of those that are one finding, the same one stays whoever found it first.
+			// Of equal findings, the same one is kept in every run.
 			slices.CompareFunc(a.Related, b.Related, func(a, b Related) int { return a.Position.Compare(b.Position) }),
 		)
 	})
@@ -198,11 +197,11 @@ type Code struct {
 	Severity Severity
 	// Doc is a summary line, an empty line, and the reason.
 	Doc string
-	// Checks are what findings have sub-codes of; nil where the code is one thing.
+	// Checks are the decisions with sub-codes; nil if the code is one decision.
 	Checks []Check
-	// Family names what it is about, and its page in docs/rules.
+	// Family names the subject of the code, and its page in docs/rules.
 	Family string
-	// URL is the address of what is said of it; empty where nobody has published that.
+	// URL is the address of the code's documentation; empty if nobody has published it.
 	URL string
 }
 

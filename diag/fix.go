@@ -9,7 +9,7 @@ import (
 type Fix struct {
 	// Title says in a few words what is changed.
 	Title string `json:"title"`
-	// Edits are made at once: each Range is one of the text as it was.
+	// Edits apply at once: each Range is a range of the original text.
 	Edits []Edit `json:"edits"`
 }
 
@@ -24,8 +24,7 @@ func (f Fix) reveals() bool {
 	return Hide(f.Title) != f.Title || slices.ContainsFunc(f.Edits, func(e Edit) bool { return Hide(e.Text) != e.Text })
 }
 
-// Correction is a word that stands in the source, and the one that was likely meant. The
-// zero Correction is none.
+// Correction is a word of the source, with the word that was likely meant. The zero Correction is none.
 type Correction struct{ Wrong, Right string }
 
 // Question returns the question whether the right word was meant, for the help of a finding.

@@ -25,7 +25,7 @@ type Hidden struct {
 	Warnings int `json:"warnings"`
 }
 
-// Add adds the findings that all has and shown lacks.
+// Add counts the findings that shown lacks and all has.
 func (h *Hidden) Add(all, shown List) {
 	h.Errors += all.Count(Error) - shown.Count(Error)
 	h.Warnings += all.Count(Warning) - shown.Count(Warning)

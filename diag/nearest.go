@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// mostEdits is how many letters a word may be away from the one that was meant.
+	// mostEdits is the largest number of edits between a word and its suggestion.
 	mostEdits = 2
 	// maxWord is the length of the longest word that gets a suggestion.
 	maxWord = 1 << 10
-	// maxPrefixes is how many beginnings of words one search looks at. To find all that
-	// is one letter away, some hundred are enough. Where two letters need more, so many
-	// words are alike that any of them is as good a guess as the next.
+	// maxPrefixes is the number of prefixes that one search visits. Some hundred suffice to find all words at
+	// a distance of one. If a distance of two needs more, so many words are similar that the next word is no
+	// better.
 	maxPrefixes = 1_000
 )
 
@@ -67,7 +67,7 @@ func (w *Candidates) Nearest(word string) string {
 type search struct {
 	words []choice
 	word  string
-	limit int // of edits; that of the best one, once there is one
+	limit int // of edits; the distance of the best word so far
 	best  choice
 	left  int // prefixes to look at
 }
@@ -77,8 +77,8 @@ type search struct {
 // j = depth+k-mostEdits.
 type row [2*mostEdits + 1]int
 
-// descend looks at words[from:to], which share their first letters: depth of them. last
-// is their row, before that of one letter less.
+// descend visits words[from:to], which share their first depth letters. last is their row, before the row of
+// one letter less.
 func (s *search) descend(from, to, depth int, before, last row) {
 	if s.left--; s.left < 0 || slices.Min(last[:]) > s.limit {
 		return

@@ -22,10 +22,10 @@ type Owned struct {
 	at     map[Identity]int // in list
 }
 
-// OwnedBy is a finding, and who has it.
+// OwnedBy is a finding with its owners.
 type OwnedBy struct {
 	Diagnostic
-	// Owners are the numbers of those who have it, the lowest first, each once.
+	// Owners are the numbers of the owners, the lowest first, each once.
 	Owners []int
 }
 

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Nobody marks every secret as one: a header, an address or a file that is no resource may
-// hold a password. What looks like one is not shown. This knows common shapes and no more:
-// a token that looks like any other word is printed.
+// Not every secret is marked as one: a header, an address or a file outside the resources may hold a password.
+// Text that looks like a secret is not shown. The expressions know common shapes only: a token that looks like
+// a plain word is printed.
 
-// shape is what a secret looks like. Where the expression has a group, the group is the secret.
+// shape is the look of a secret. If the expression has a group, the group is the secret.
 type shape struct {
 	*regexp.Regexp
-	// marks are texts, in small letters, of which each that matches has one: most texts have
-	// none, and the expressions take long.
+	// marks are texts in lower case. Each match contains one of them. Most texts contain none, which saves the
+	// slow expressions.
 	marks []string
 }
 
-// values are secrets by what they look like.
+// values are shapes of secrets.
 var values = []shape{
 	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY-----|(?s:.*))`), []string{"-----begin "}},
 	{regexp.MustCompile(`(?i)\b(?:basic|bearer|digest|negotiate|apikey)\s+([A-Za-z0-9+/=._~:-]{6,})`), []string{"basic", "bearer", "digest", "negotiate", "apikey"}},
@@ -31,7 +31,7 @@ var values = []shape{
 	{regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bAIza[\w-]{30,}|\b[sr]k_live_\w{10,}`), []string{"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "aiza", "_live_"}},
 }
 
-// names are of what holds a secret, with its value on the same line.
+// names match the name of a secret, with its value on the same line.
 var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(?:password|passwd|passphrase|api[-_]?key|private[-_]?key|secret[-_]?key|access[-_]?key|client[-_]?secret|auth[-_]?token|access[-_]?token|refresh[-_]?token|security[-_]?token|authorization|set-cookie|cookie)["']?\s*[:=]\s*["']?[^\s"'{\[&*|>,}]`),
 	regexp.MustCompile(`(?i)key["']?\s*:\s*["']?(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|api-key|apikey|x-auth-token|x-access-token|x-amz-security-token|x-csrf-token)["']?\s*[,}]`),
@@ -69,8 +69,8 @@ func hide(shape *regexp.Regexp, text string) string {
 	return b.String()
 }
 
-// longestLine is that of a line that is searched for secrets, in bytes. In one that is
-// longer a secret would stand beside everything else.
+// longestLine is the largest number of bytes of a line that is searched for secrets. A longer line is hidden
+// as a whole.
 const longestLine = 64 << 10
 
 // reveals reports whether a line of a source holds what looks like a secret, or the value of
@@ -89,9 +89,9 @@ func reveals(line string) bool {
 
 var mapKeys = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]`)
 
-// Shown returns the finding as it leaves the program: without keys of maps beside a secret, where
-// a value may stand that lost its place, and without what looks like a secret. A finding
-// whose end nobody knows ends where it begins.
+// Shown returns the finding in the form that leaves the program: without keys of maps beside a secret, because
+// a misplaced value may stand there, and without text that looks like a secret. A finding without an end ends
+// at its beginning.
 func (d Diagnostic) Shown() Diagnostic {
 	if d.EndLine == 0 {
 		d.End = PointAt(d.Position).End
@@ -121,7 +121,7 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // whoever marshals says whether it is to be
+	enc.SetEscapeHTML(false) // the caller decides about escapes
 	err := enc.Encode(plain(d))
 	return b.Bytes(), err
 }

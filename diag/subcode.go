@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Check is one of several decisions that a code holds, so that it can be switched off without the
-// others. Its findings have a sub-code: the name of the code, a slash, and that of the check.
+// Check is one of several decisions of a code. Users can switch off a Check alone. Its findings have a
+// sub-code: the code's name, a slash, and the check's name.
 type Check struct {
-	// Name says what is wrong in kebab-case, never used again for something else.
+	// Name names the fault in kebab-case, and is never used again for another fault.
 	Name string
-	// Summary says it in a sentence.
+	// Summary describes the fault in a sentence.
 	Summary string
 }
 
@@ -22,14 +22,14 @@ func SubCode(code, check string) string {
 	return code + "/" + check
 }
 
-// CodeOf returns the code of a sub-code; any other code stays as it is.
+// CodeOf returns the code of a sub-code, and any other code unchanged.
 func CodeOf(sub string) string {
 	code, _, _ := strings.Cut(sub, "/")
 	return code
 }
 
-// Selectors are the names by which somebody can mean a finding, by its code: the sub-code, and the
-// code that it belongs to. What is said of the first one counts before what is said of the second.
+// Selectors returns the names that select findings of a code: the sub-code, then its code. A setting for the
+// first name wins over a setting for the second.
 func Selectors(code string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if of := CodeOf(code); yield(code) && of != code {
@@ -38,8 +38,8 @@ func Selectors(code string) iter.Seq[string] {
 	}
 }
 
-// WithSubCodes returns codes, each with its sub-codes behind it. The Doc of a sub-code is that of the
-// code, but for the first line; it has the same page.
+// WithSubCodes returns codes, each followed by its sub-codes. The Doc of a sub-code differs from the code's in
+// its first line. Both share a page.
 func WithSubCodes(codes []Code) (all []Code) {
 	for _, c := range codes {
 		all = append(all, c)

@@ -94,7 +94,7 @@ type snippets struct {
 	runes, bytes int
 
 	judged Position // the line of which it is known
-	secret bool     // whether it reveals one
+	secret bool     // the text reveals a secret
 }
 
 // reveals is reveals, asked once a line.

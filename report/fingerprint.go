@@ -10,14 +10,13 @@ import (
 	"xdspub/diag"
 )
 
-// indexes are those of lists in a field path. An element that is put in before moves them.
+// indexes matches the list indexes in a field path. A new element moves the indexes behind it.
 var indexes = regexp.MustCompile(`\[[0-9]+\]`)
 
-// Fingerprints returns for each finding of a sorted list a text that tells which finding it is:
-// the same one in another run, on another machine, and after its lines moved. It is made of the
-// code (of a sub-code without the check), the path of the file from the root, the resource, the field and the message, and of
-// nothing that Shown hides. Findings of one list that have all these in common are counted, in
-// the order of the list: the text ends with ":1", ":2" and so on.
+// Fingerprints returns for each finding of a sorted list a text that identifies the finding in another run, on
+// another machine, and after its lines moved. A fingerprint depends on the code (of a sub-code without the
+// check), the path of the file from the root, the resource, the field and the message, and on nothing that
+// Shown hides. Findings with equal fingerprints get a suffix in the order of the list: ":1", ":2" and so on.
 func Fingerprints(l diag.List, root *Root) []string {
 	all := make([]string, len(l))
 	seen := make(map[string]int)

@@ -41,9 +41,9 @@ type (
 	}
 )
 
-// writeJUnit writes a testsuite for each tree. A testcase is a resource, or a file with findings
-// that are about no resource. It fails by errors, all in one failure: readers take the first
-// alone. What else is found is its output.
+// writeJUnit writes a testsuite for each tree. A testcase is a resource, or a file with findings about no
+// resource. Errors make the testcase fail. All errors stand in one failure, because readers take only the
+// first failure. Other findings are the testcase's output.
 func writeJUnit(w io.Writer, r *Report) error {
 	all := junitSuites{Name: "xdspub validate"}
 	for _, tree := range r.Trees {

@@ -7,11 +7,11 @@ import (
 	"xdspub/diag"
 )
 
-// Report is what is reported of a run.
+// Report is the input of a report about a run.
 type Report struct {
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
-	// Codes document what the codes of findings mean.
+	// Codes document the codes of findings.
 	Codes []diag.Code
 	// Root is where paths begin.
 	Root *Root
@@ -19,11 +19,11 @@ type Report struct {
 	ExitStatus int
 	// Findings are those of all trees, sorted.
 	Findings diag.List
-	// Trees are the source trees and bootstraps that were judged.
+	// Trees are the judged source trees and bootstraps.
 	Trees []Tree
 }
 
-// Tree is one of the things that were judged: a source tree, or a bootstrap.
+// Tree is a judged source tree or bootstrap.
 type Tree struct {
 	Path      string
 	Resources []diag.Resource
@@ -38,7 +38,7 @@ type Format struct {
 	Write func(io.Writer, *Report) error
 }
 
-// Formats are all of them.
+// Formats lists all formats.
 var Formats = []Format{{"sarif", writeSARIF}, {"junit", writeJUnit}, {"github", writeGitHub}, {"gitlab", writeGitLab}}
 
 // words are the texts of a finding as a report has them: without secrets, and with no character
@@ -61,8 +61,8 @@ func name(r diag.Resource) diag.Resource {
 	return diag.Resource{Type: diag.Printable(r.Type), Name: diag.Printable(diag.Hide(r.Name))}
 }
 
-// text is all that a finding says in words, a line each: what is wrong, behind where it stands
-// as far as nothing else says that, then related places, and what would be right.
+// text returns the words of a finding, a line each: the message, behind the place unless the report has the
+// place elsewhere, then related places, and the remedy.
 func (r *Report) text(where string, d diag.Diagnostic) string {
 	s := where + d.Message
 	for _, other := range d.Related {

@@ -1,5 +1,5 @@
-// Package report says what findings are to other programs: which one is the same in two runs,
-// and where it stands as seen from the root of a repository. It knows findings alone.
+// Package report writes findings for other programs. Package report tells which findings of two runs are the
+// same, and gives places relative to the root of a repository. Package report knows nothing but findings.
 //
 //	root, err := report.NewRoot("/srv/config")
 //	fingerprints := report.Fingerprints(findings, root)
@@ -12,7 +12,7 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// Root is the folder at which the paths of a report begin. It is for one goroutine at a time.
+// Root is the folder that paths of a report are relative to. Not for concurrent use.
 type Root struct {
 	dir, resolved string // absolute; resolved has no symbolic links
 	known         map[string]place
@@ -34,8 +34,8 @@ func NewRoot(dir string) (*Root, error) {
 	return &Root{dir: dir, resolved: fspath.Resolve(dir), known: make(map[string]place)}, nil
 }
 
-// Path returns the path of a file from the root, with slashes, and whether the file is below
-// the root. The path of any other file, and of standard input, is returned as it is.
+// Path returns the path of a file relative to the root, with slashes, and whether the file is below the root.
+// Path returns any other file, and standard input, unchanged.
 func (r *Root) Path(file string) (path string, inside bool) {
 	p, known := r.known[file]
 	if !known {

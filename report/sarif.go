@@ -15,9 +15,9 @@ import (
 const (
 	sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 	sarifRoot   = "%SRCROOT%"
-	// The one fingerprint that GitHub compares. Where there is none, it takes a hash of the line.
+	// The only fingerprint that GitHub compares. Without it, GitHub hashes the line.
 	sarifFingerprint = "primaryLocationLineHash"
-	// mostSARIFDescription is how much of a description GitHub shows, in characters.
+	// mostSARIFDescription is the number of characters of a description that GitHub shows.
 	mostSARIFDescription = 1000
 )
 
@@ -31,7 +31,7 @@ func writeSARIF(w io.Writer, r *Report) error {
 		Invocations:        []sarifInvocation{{ExecutionSuccessful: true, ExitCode: r.ExitStatus}},
 		OriginalURIBaseIDs: map[string]sarifBase{sarifRoot: {sarifMessage{"the root of the repository"}}},
 		ColumnKind:         "unicodeCodePoints",
-		Results:            []sarifResult{}, // none is no null: that would be a run that failed
+		Results:            []sarifResult{}, // null would mean a failed run
 	}
 	fingerprints := Fingerprints(r.Findings, r.Root)
 	for i, d := range r.Findings {
@@ -44,7 +44,7 @@ func writeSARIF(w io.Writer, r *Report) error {
 	return writeJSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// sarifRules returns the rules that have findings, sorted, and where each stands among them.
+// sarifRules returns the rules with findings, sorted, and the index of each rule.
 func (r *Report) sarifRules() (rules []sarifRule, index map[string]int) {
 	index = make(map[string]int)
 	for _, d := range r.Findings {
@@ -116,7 +116,7 @@ func sarifField(d diag.Diagnostic) []sarifLogical {
 	return []sarifLogical{{full, "member"}}
 }
 
-// sarifChanges groups the edits of a fix by file. A fix with an edit that has no place is none.
+// sarifChanges groups the edits of a fix by file. sarifChanges drops a fix with an edit that has no place.
 func (r *Report) sarifChanges(edits []diag.Edit) (changes []sarifChange) {
 	for _, e := range edits {
 		place, placed := r.sarifPlace(e.Range)
@@ -133,8 +133,7 @@ func (r *Report) sarifChanges(edits []diag.Edit) (changes []sarifChange) {
 	return changes
 }
 
-// sarifPlace returns where a range stands. It is not placed where that is no file, as with
-// standard input.
+// sarifPlace returns the place of a range. placed is false if the range is in no file, as with standard input.
 func (r *Report) sarifPlace(at diag.Range) (p sarifPlace, placed bool) {
 	file, placed := r.sarifFile(at.File)
 	if at.Line > 0 {

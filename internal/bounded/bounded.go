@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Buffer keeps no more than Max bytes. Beyond that it takes nothing, which ends the program that prints.
+// Buffer keeps at most Max bytes. Further writes fail, which ends the program that prints.
 type Buffer struct {
 	Max  int
 	text bytes.Buffer // not embedded: its ReadFrom has no bound

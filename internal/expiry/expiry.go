@@ -6,7 +6,7 @@ import "time"
 // longest is the longest time before the end of a certificate that counts as soon.
 const longest = 14 * 24 * time.Hour
 
-// Validity is the time in which a certificate is valid. The zero Validity stands for no certificate.
+// Validity is the period of a certificate. The zero Validity stands for no certificate.
 type Validity struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
@@ -23,14 +23,14 @@ const (
 	NotYetValid
 )
 
-// Soon returns the time from which the certificate expires soon: 14 days before its end, and of a certificate that is
-// valid for less than 84 days the last sixth of its validity. Renewers replace a certificate well before that: cert-manager
-// and ACME clients in the last third, SPIFFE agents at half.
+// Soon returns the time from which the certificate expires soon: 14 days before its end or, for a period below
+// 84 days, the last sixth of the period. Renewers replace a certificate well before: cert-manager and ACME
+// clients in the last third, SPIFFE agents at half.
 func (v Validity) Soon() time.Time {
 	return v.Until.Add(-min(longest, v.Until.Sub(v.From)/6))
 }
 
-// At returns the state of the certificate at a time. A certificate is valid at both ends of its validity.
+// At returns the state of the certificate at a time. A certificate is valid at From and at Until.
 func (v Validity) At(now time.Time) State {
 	switch {
 	case v == Validity{}:

@@ -4,8 +4,7 @@ package names
 
 import "slices"
 
-// Counts are names, each with how often it was added. One that was taken away as often is none
-// of them.
+// Counts counts how often each name was added. A name with a count of 0 is absent.
 type Counts map[string]int
 
 // Add adds each of the names n times, which may be below 0.
@@ -17,9 +16,8 @@ func (c Counts) Add(names []string, n int) {
 	}
 }
 
-// Merge returns a sorted list after a change: with the names of the change that are true, and
-// without those that are false. It leaves the list as it is, and returns it where the change
-// changes nothing.
+// Merge returns a sorted list after a change: with the names that are true in change, and without the names
+// that are false. Merge does not modify sorted, and returns it if the change has no effect.
 func Merge(sorted []string, change map[string]bool) []string {
 	var moved []string
 	for name, in := range change {

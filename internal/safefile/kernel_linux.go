@@ -16,8 +16,8 @@ var kernelFileSystems = []int64{
 	unix.DEVPTS_SUPER_MAGIC, unix.ANON_INODE_FS_MAGIC, 0x62656570, 0x65735543, 0x19800202,
 }
 
-// checkFileSystem refuses a file that is on no real file system: its type and size
-// look like those of any other.
+// checkFileSystem refuses a file of a kernel's file system, because its type and size look like those of any
+// file.
 func checkFileSystem(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

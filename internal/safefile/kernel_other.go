@@ -4,6 +4,6 @@ package safefile
 
 import "os"
 
-// checkFileSystem has nothing to refuse: the files that a kernel makes up here have
-// an end, and the limit bounds them.
+// checkFileSystem refuses nothing: on these systems, a file made by the kernel has an end, and the limit
+// bounds the read.
 func checkFileSystem(*os.File) error { return nil }

@@ -1,13 +1,11 @@
-// Package safefile reads files that somebody else may have put where they are. A
-// name in such a folder can be a pipe, a device, a link into /proc, or a file
-// without end: to read one of these blocks for ever, takes all memory, or does
-// something. Nothing but a regular file of a real file system is read, and no more
-// of it than a limit.
+// Package safefile reads files in folders that other users may write. A name in such a folder can be a pipe, a
+// device, a link into /proc, or an endless file. Reading such a file blocks for ever, takes all memory, or has
+// side effects. Package safefile reads only regular files of real file systems, up to a limit.
 //
 //	data, err := safefile.Read("config/clusters.yaml", 1<<20)
 //
-// What a name leads to is asked before it is opened, because opening a device can
-// do something. What counts is the answer for the file that was opened.
+// Package safefile checks the target of a name before opening, because opening a device can have side effects.
+// The check of the opened file decides.
 //
 // List does the same for folders, which can hold millions of names.
 package safefile
@@ -21,16 +19,16 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular means that a name leads to something that is not a regular file.
+// ErrNotRegular means that a name leads to a file that is not regular.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrKernel means that a name leads to a file that the kernel makes up, such as one
-// of /proc. It may have no end, and tells about the machine.
+// ErrKernel means that a name leads to a file made by the kernel, such as a file of /proc. Such a file may be
+// endless, and reveals facts about the machine.
 var ErrKernel = fmt.Errorf("%w: it is on a file system of the kernel's, such as /proc", ErrNotRegular)
 
 // TooLargeError means that a file holds more than the limit.
 type TooLargeError struct {
-	// Size is that of the file; 0 where the file says less than it holds.
+	// Size is the size of the file, or 0 if the file claims to be smaller than its content.
 	Size, Limit int64
 }
 
@@ -51,8 +49,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return read(f, info, path, limit)
 }
 
-// ReadIn is Read for a name below root, which links don't leave. It gives the Signature
-// that the file had before it was read.
+// ReadIn is Read for a name below root. Links can't leave root. ReadIn also returns the file's Signature from
+// before the read.
 func ReadIn(root *os.Root, name string, limit int64) ([]byte, Signature, error) {
 	f, info, err := OpenIn(root, name)
 	if err != nil {
@@ -63,7 +61,7 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, Signature, error) 
 	return data, SignatureOf(info), err
 }
 
-// ReadOpen is Read for a file that is open.
+// ReadOpen is Read for an open file.
 func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 	info, err := checkOpen(f)
 	if err != nil {

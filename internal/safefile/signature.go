@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Signature is the metadata of a file that identifies it and its content. A file that
-// has the same Signature as before has the same content, where that one was Settled.
+// Signature is the metadata that identifies a file and its content. If a file's Signature equals an earlier
+// one that was Settled, the content is the same.
 type Signature struct {
 	device, inode uint64
 	size          int64
@@ -26,7 +26,7 @@ func (s Signature) Changed() time.Time { return time.Unix(0, s.changed) }
 // Size returns the size of the file.
 func (s Signature) Size() int64 { return s.size }
 
-// SameFile reports whether both Signatures are of one file, which may have changed in between.
+// SameFile reports whether both Signatures belong to the same file, whose content may differ.
 func (s Signature) SameFile(o Signature) bool { return s.device == o.device && s.inode == o.inode }
 
 // Device returns the number of the device that the file is on.
@@ -45,13 +45,12 @@ func SignatureOf(info fs.FileInfo) Signature {
 	}
 }
 
-// granularity is longer than the steps of the clocks that file systems keep: two seconds
-// in a FAT. The rest is for a file server whose clock is behind this machine's.
+// granularity exceeds the clock steps of file systems: FAT has two seconds. The rest is for a file server
+// whose clock is behind.
 const granularity = 10 * time.Second
 
-// Settled reports whether every later change of the file gives it another Signature; now is a
-// moment before it was read. A file that was changed just before can be changed again within
-// the same step of the file system's clock.
+// Settled reports whether every later change of the file gives another Signature; now is a time before the
+// read. A file that changed just before can change again within the same clock step of the file system.
 func (s Signature) Settled(now time.Time) bool {
 	return s.inode != 0 && now.Add(-granularity).UnixNano() > max(s.modified, s.changed)
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// ID returns the number of a group that is given by its name or its number. The error says what to
-// do where there is no such group.
+// ID returns the number of a group, given by name or number. If the group does not exist, the error has the
+// remedy.
 func ID(group string) (int, error) {
 	if gid, err := strconv.ParseUint(group, 10, 31); err == nil {
 		return int(gid), nil

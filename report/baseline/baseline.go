@@ -1,6 +1,5 @@
-// Package baseline keeps findings that are known, so that only new ones count: those of a tree that
-// is not clean yet, or of a program that has new rules. It knows findings alone, by the fingerprints
-// of package report.
+// Package baseline records known findings, so that only new findings count: for a tree that is not clean yet,
+// or after an update with new rules. Package baseline knows findings by the fingerprints of package report.
 //
 //	known, err := baseline.Read("baseline.json")
 //	findings = known.Left(findings, root)
@@ -27,7 +26,7 @@ const form = 1
 // MaxBytes bounds the file that Read reads.
 const MaxBytes = 64 << 20
 
-// Entry is a finding in the file. What tells it is the Fingerprint; all else is for who reads it.
+// Entry is a finding in the file. The Fingerprint identifies the finding; the other fields are for people.
 type Entry struct {
 	File        string        `json:"file"`
 	Code        string        `json:"code"`
@@ -39,7 +38,7 @@ type Entry struct {
 // Baseline is known findings.
 type Baseline struct {
 	entries []Entry
-	known   map[string]bool // whether a finding with that fingerprint was met
+	known   map[string]bool // true once Left meets the fingerprint
 }
 
 // Read reads the file that Write has written. An error says why it can't be used.
@@ -59,7 +58,7 @@ func Read(path string) (*Baseline, error) {
 	return b, nil
 }
 
-// file is what the file holds. Of another form it has other fields.
+// file is the content of the file. A file of another form has other fields.
 type file struct {
 	Form     *int            `json:"baseline"`
 	Findings json.RawMessage `json:"findings"`
@@ -90,7 +89,7 @@ func parse(data []byte) (entries []Entry, err error) {
 	return entries, nil
 }
 
-// decode reads one value of JSON, which is all that data holds.
+// decode decodes data, which must hold exactly one JSON value.
 func decode(data []byte, into any, strict bool) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if strict {
@@ -108,8 +107,8 @@ func decode(data []byte, into any, strict bool) error {
 	return nil
 }
 
-// Left returns the findings of a sorted list that are not known, as Fingerprints are made at a root.
-// That there were too many to list is never known. The list itself stays as it is.
+// Left returns the unknown findings of a sorted list, by their Fingerprints at a root. A finding of TooMany is
+// always unknown. Left does not change the list.
 func (b *Baseline) Left(list diag.List, root *report.Root) (left diag.List) {
 	for i, f := range report.Fingerprints(list, root) {
 		if _, known := b.known[f]; known && list[i].Code != diag.TooMany.Name {
@@ -121,8 +120,8 @@ func (b *Baseline) Left(list diag.List, root *report.Root) (left diag.List) {
 	return left
 }
 
-// Gone counts the known findings that Left has not met, of files that are one of some paths or below
-// it. The paths begin at the root of the fingerprints.
+// Gone counts the known findings that Left has not met, in files that equal some paths or stand below them.
+// The paths are relative to the root of the fingerprints.
 func (b *Baseline) Gone(paths []string) (n int) {
 	for _, e := range b.entries {
 		if !b.known[e.Fingerprint] && slices.ContainsFunc(paths, func(path string) bool { return below(e.File, path) }) {
@@ -136,8 +135,8 @@ func below(file, path string) bool {
 	return path == "." || file == path || strings.HasPrefix(file, strings.TrimSuffix(path, "/")+"/")
 }
 
-// Write writes findings, as Fingerprints are made of each sorted list, a line each in an order that
-// does not depend on where they stand in their file. It is an error where a list is not all.
+// Write writes the findings of sorted lists with their Fingerprints, one a line, in an order that does not
+// depend on positions in a file. An incomplete list is an error.
 func Write(w io.Writer, lists []diag.List, root *report.Root) error {
 	var entries []Entry
 	for _, list := range lists {

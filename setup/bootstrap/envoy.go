@@ -45,8 +45,8 @@ import (
 type EnvoyOptions struct {
 	// Transport is how resources come; "" means File.
 	Transport Transport
-	// Dir is the output directory of xdspub as Envoy sees it: an absolute path. It is for File
-	// alone, and so are Format and PollInterval.
+	// Dir is the output directory of xdspub as Envoy sees it: an absolute path. Dir, Format and PollInterval
+	// are for File alone.
 	Dir string
 	// Unpublished lists Cluster or Listener if the output directory has no resource of the type. Merge
 	// then keeps the server from which a Base gets resources of the type. It is for File alone.
@@ -57,33 +57,33 @@ type EnvoyOptions struct {
 	// PollInterval has Envoy read the files again and again, as file systems need that report no
 	// events; 0 has it wait for events.
 	PollInterval time.Duration
-	// Server is where resources come from by the other transports.
+	// Server sends the resources by the other transports.
 	Server Server
-	// NodeID and NodeCluster are who this Envoy is. Both are required, because
-	// Envoy makes no subscription without them.
+	// NodeID and NodeCluster identify this Envoy. Both are required, because Envoy makes no subscription
+	// without them.
 	NodeID      string
 	NodeCluster string
-	// Region, Zone and SubZone are where this Envoy runs.
+	// Region, Zone and SubZone are the locality of this Envoy.
 	Region, Zone, SubZone string
-	// Metadata is what else a server is told of this Envoy.
+	// Metadata is further information on this Envoy for a server.
 	Metadata map[string]string
-	// Admin is the address of the admin interface, IP:PORT or unix:PATH; ""
-	// means none. Without one, nobody can see whether Envoy took a change.
+	// Admin is the address of the admin interface, IP:PORT or unix:PATH; "" means none. Without an admin
+	// interface, nobody can see whether Envoy accepted a change.
 	Admin string
 	// LimitAdmin has the admin interface answer only the paths that xdspub, its status and probes ask for.
 	// Envoys before 1.37 refuse such a bootstrap.
 	LimitAdmin bool
-	// RuntimeLayers are the published ones, later ones over earlier ones. What
-	// an operator sets by hand, over the admin interface, is over them all.
+	// RuntimeLayers are the published layers; later layers win. Values that an operator sets over the admin
+	// interface win over every layer.
 	RuntimeLayers []RuntimeLayer
-	// StatsTags are tags that all statistics of this Envoy have.
+	// StatsTags are tags of all statistics of this Envoy.
 	StatsTags map[string]string
-	// MaxConnections is how many connections clients may have at a time, MaxHeap how many bytes of
-	// memory Envoy may use. 0 means no limit.
+	// MaxConnections limits the connections of clients at a time, MaxHeap the bytes of memory that Envoy may
+	// use. 0 means no limit.
 	MaxConnections, MaxHeap uint64
 }
 
-// RuntimeLayer is a runtime layer that is published.
+// RuntimeLayer is a published runtime layer.
 type RuntimeLayer struct {
 	// Name is that of the layer and of its Runtime resource.
 	Name string
@@ -125,8 +125,8 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	return append([]byte(header), body...), nil
 }
 
-// YAML returns a message as YAML, in which an Any has a type that g has, through sigs' YAML, because protojson's own bytes differ from
-// build to build. It is an error where a value has a character that YAML can't hold.
+// YAML returns a message as YAML; g has the types of its Anys. YAML converts through sigs.k8s.io/yaml, because
+// protojson's own bytes differ from build to build. A value with a character that YAML can't hold is an error.
 func YAML(g *xds.Registry, m proto.Message) ([]byte, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
 	if err != nil {
@@ -136,8 +136,8 @@ func YAML(g *xds.Registry, m proto.Message) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Among these are line breaks that only YAML has, such as U+2028: Envoy would
-	// read another value than the one that was given.
+	// Such characters include line breaks that only YAML knows, such as U+2028: Envoy would read another
+	// value.
 	if bad := bytes.IndexFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); bad >= 0 {
 		r, _ := utf8.DecodeRune(body[bad:])
 		return nil, fmt.Errorf("a value has the character %U, which YAML can't hold", r)

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// jsonOf returns a node that was read from JSON, and what was added to it, as JSON. The keys keep
-// their order, and numbers their digits.
+// jsonOf returns a node that was read from JSON, with later additions, as JSON. Keys keep their order, and
+// numbers their digits.
 func jsonOf(node *yaml.Node) ([]byte, error) {
 	var text, indented bytes.Buffer
 	if err := writeJSON(&text, node); err != nil {

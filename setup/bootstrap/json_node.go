@@ -32,7 +32,7 @@ type jsonReader struct {
 	line, lineStart int
 }
 
-// value reads the next value, with all that is in it.
+// value reads the next value with its members and elements.
 func (r *jsonReader) value() (*yaml.Node, error) {
 	switch r.dec.PeekKind() {
 	case '{':

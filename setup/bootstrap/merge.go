@@ -27,20 +27,19 @@ set a field, such as node.id or dynamic_resources.cds_config, or have a cluster,
 an overload action of one name, they have to agree. Nothing is written until one of them gives
 way: remove the field from FILE, or choose other options.`}
 
-// Base is a bootstrap that somebody has written.
+// Base is a bootstrap that a user has written.
 type Base struct {
-	// Message is what it says.
+	// Message is the decoded bootstrap.
 	Message *bootstrapv3.Bootstrap
 	// Line returns the source line at a position.
 	Line  func(diag.Position) (string, bool)
 	input load.Input
 }
 
-// Input returns what the Base was read from. What Merge makes of it has the same format.
+// Input returns the input that the Base was read from. Merge writes the same format.
 func (b *Base) Input() load.Input { return b.input }
 
-// Read reads a Base in YAML or JSON. The Result has the findings about it; the Base is nil where
-// these are errors.
+// Read reads a Base in YAML or JSON. The Result has the findings; the Base is nil if a finding is an error.
 func Read(in load.Input) (*Base, *load.Result) {
 	b, result := load.ParseBootstrap(in)
 	if b == nil || result.Diagnostics.HasErrors() {
@@ -49,9 +48,9 @@ func Read(in load.Input) (*Base, *load.Result) {
 	return &Base{b, result.Line, in}, result
 }
 
-// Merge adds to a Base what Envoy writes for the options, and returns the bootstrap in the format
-// of the Base. All that the Base says stays, in its order and with its comments. Findings say where
-// both say something else of one field; then there is no text.
+// Merge adds to a Base the settings that Envoy writes for the options, and returns the bootstrap in the format
+// of the Base. Every setting of the Base stays, in its order and with its comments. If the Base and the
+// options contradict each other in a field, Merge returns conflicts and no text.
 func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err error) {
 	fail := func(err error) ([]byte, diag.List, error) {
 		return nil, nil, fmt.Errorf("envoy bootstrap: %w", err)
@@ -162,8 +161,8 @@ func compact(n *yaml.Node) bool {
 	return true
 }
 
-// stays returns an error where a text does not say all that the Base says. YAML that was read and
-// is written again need not be what it was.
+// stays returns an error if a text lacks a setting of the Base. YAML can change when it is read and written
+// again.
 func (b *Base) stays(text []byte) error {
 	merged, result := load.ParseBootstrap(load.Input{Name: b.input.Name, Format: b.input.Format, Data: text, Envoy: b.input.Envoy})
 	if merged == nil || result.Diagnostics.HasErrors() || !holds(merged.ProtoReflect(), b.Message.ProtoReflect()) {
@@ -172,8 +171,8 @@ func (b *Base) stays(text []byte) error {
 	return nil
 }
 
-// holds reports whether a message has all that another one has: of lists the elements in their
-// order, with others between them.
+// holds reports whether all has every value of part. The elements of a list must be in the same order; other
+// elements may stand between them.
 func holds(all, part protoreflect.Message) bool {
 	same := true
 	part.Range(func(fd protoreflect.FieldDescriptor, want protoreflect.Value) bool {
@@ -204,8 +203,8 @@ func holds(all, part protoreflect.Message) bool {
 	return same
 }
 
-// grows reports whether a message may get more fields. All others are as somebody wrote them, or
-// as this package does.
+// grows reports whether a message may get more fields. Other messages come unchanged from the user or from
+// this package.
 func grows(md protoreflect.MessageDescriptor) bool {
 	return slices.Contains([]protoreflect.FullName{
 		"envoy.config.bootstrap.v3.Admin",
@@ -226,7 +225,7 @@ type merger struct {
 	conflicts diag.List
 }
 
-// parsed is a message and the YAML node that it was read from.
+// parsed is a message with its YAML node.
 type parsed struct {
 	node    *yaml.Node
 	message protoreflect.Message
@@ -279,8 +278,7 @@ func (m *merger) entries(have, want parsed, path string) {
 	}
 }
 
-// list adds elements to a list, but for those that it has. An element of one name has to be the
-// same.
+// list adds the missing elements to a list. An existing element of the same name must be equal.
 func (m *merger) list(node, add *yaml.Node, have, want protoreflect.List, path string) {
 	if node.Kind != yaml.SequenceNode || len(node.Content) != have.Len() {
 		m.conflict(node, path+" can't be added to in this form, such as an alias")
@@ -289,7 +287,7 @@ func (m *merger) list(node, add *yaml.Node, have, want protoreflect.List, path s
 	before := have.Len() // where the element is added
 	for i := range have.Len() {
 		if admin := have.Get(i).Message(); isAdminLayer(admin) {
-			before = i // whose values are over those of all layers before it
+			before = i // the admin layer wins over all layers before
 		}
 	}
 	var added []*yaml.Node
@@ -312,7 +310,7 @@ func isAdminLayer(element protoreflect.Message) bool {
 	return ok && layer.GetAdminLayer() != nil
 }
 
-// indexOf returns where a list has an element of the same name, -1 where it has none.
+// indexOf returns the index of the element with the same name, or -1.
 func indexOf(list protoreflect.List, element protoreflect.Message) int {
 	for i := range list.Len() {
 		if nameOf(list.Get(i).Message()) == nameOf(element) {

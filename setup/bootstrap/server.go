@@ -20,12 +20,12 @@ import (
 	"xdspub/internal/addr"
 )
 
-// Server is the one that resources come from.
+// Server is the source of resources.
 type Server struct {
-	// Address is where it listens, as Envoy sees it: the path of a socket is absolute.
+	// Address is the address of the server as Envoy sees it: the path of a socket is absolute.
 	Address addr.Address
-	// Cluster is the name of the cluster that leads there. The server tells it to clients that
-	// don't use an aggregated transport (cache.Options.Cluster).
+	// Cluster is the name of the cluster that leads to the server. The server sends the name to clients
+	// without an aggregated transport (cache.Options.Cluster).
 	Cluster string
 	// TLS is nil for plain TCP and for a Unix socket.
 	TLS *TLS
@@ -37,8 +37,8 @@ const DefaultCluster = "xds_cluster"
 const (
 	// connectTimeout is for a machine in another region.
 	connectTimeout = 5 * time.Second
-	// After keepalive, a server that is silent is asked for a sign of life: Envoy notices so that
-	// its machine is gone. It is above what a server takes for abuse (serve.Limits.PingGap).
+	// After keepalive, Envoy pings a silent server, and so notices that the machine is gone. keepalive is
+	// above the limit at which a server sees abuse (serve.Limits.PingGap).
 	keepalive        = 30 * time.Second
 	keepaliveTimeout = 5 * time.Second
 )

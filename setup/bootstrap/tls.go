@@ -15,22 +15,22 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// TLS is how an Envoy knows the server, and the server the Envoy. All paths are absolute, as Envoy
-// sees them.
+// TLS authenticates the server to an Envoy, and the Envoy to the server. All paths are absolute, as Envoy sees
+// them.
 type TLS struct {
-	// CA is a file in PEM with the certificates that sign that of the server.
+	// CA is a file in PEM with the CA certificates for the server's certificate.
 	CA string
-	// Cert is the certificate chain of this Envoy, Key its private key: files in PEM. Without
-	// them the server does not know by TLS who it is.
+	// Cert is the certificate chain of this Envoy, Key its private key: files in PEM. Without them, TLS does
+	// not authenticate the Envoy to the server.
 	Cert, Key string
-	// Name is the one in the server's certificate, a DNS name or an IP address; "" means the host
-	// of its address.
+	// Name is the name in the server's certificate, a DNS name or an IP address; "" means the host of its
+	// address.
 	Name string
-	// Prefix is what the paths of the Secrets of the Server begin with.
+	// Prefix is the prefix of the paths of the Server's Secrets.
 	Prefix string
 }
 
-// SecretFile is a file that a bootstrap names, and what has to be in it.
+// SecretFile is a file that a bootstrap names, with its content.
 type SecretFile struct {
 	Path string
 	Data []byte
@@ -56,8 +56,8 @@ func (t TLS) check() error {
 	return errors.Join(faults...)
 }
 
-// Secrets returns the files by which an Envoy reads certificates, and reads them again when they are
-// replaced: those that the bootstrap itself names it reads at its start only. They have to be there
+// Secrets returns files of SDS resources, by which an Envoy reads certificates, and reads them again after a
+// renewal. Envoy reads certificates that the bootstrap itself names only at its start. The files must exist
 // when Envoy starts.
 func (s Server) Secrets() ([]SecretFile, error) {
 	if s.TLS == nil {
@@ -137,9 +137,9 @@ func inFile(name string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: name}}
 }
 
-// folderOf returns the folder of files: any rename into it has Envoy read them again, that of a
-// link to all of them too, as Kubernetes has it. It is nil where they have several, since only one
-// can be named: Envoy then watches for renames of each file.
+// folderOf returns the folder of files. After any rename into the folder, Envoy reads the files again, even
+// after the rename of a link to the whole folder, as in Kubernetes. folderOf returns nil if the files have
+// several folders, because Envoy accepts only one folder; Envoy then watches for renames of each file.
 func folderOf(files ...string) *corev3.WatchedDirectory {
 	folder := path.Dir(files[0])
 	if slices.ContainsFunc(files, func(f string) bool { return path.Dir(f) != folder }) {

@@ -15,8 +15,8 @@ import (
 // Transport is how resources come to an Envoy.
 type Transport string
 
-// The transports: files, and the variants of the xDS transport protocol. Aggregated, by state of
-// the world or incremental, is one stream for all types; the singleton services have one for each.
+// The transports: files, and the variants of the xDS transport protocol. An aggregated transport, by state of
+// the world or incremental, has one stream for all types. Singleton services have a stream for each type.
 const (
 	File            Transport = "file"
 	Aggregated      Transport = "ads"
@@ -26,7 +26,7 @@ const (
 	REST            Transport = "rest"
 )
 
-// Transports are all of them.
+// Transports lists all transports.
 var Transports = []Transport{File, Aggregated, DeltaAggregated, Singleton, DeltaSingleton, REST}
 
 // transport returns the transport of the options.

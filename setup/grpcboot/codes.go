@@ -2,8 +2,8 @@ package grpcboot
 
 import "xdspub/diag"
 
-// Codes are the codes of the findings of this package, sorted by name. Those of a document that
-// is no JSON are of package load.
+// Codes are the codes of this package's findings, sorted by name. Package load has the codes for documents
+// that are no JSON.
 var Codes = []diag.Code{codeRefused, codeIgnored}
 
 var (

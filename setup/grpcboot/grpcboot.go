@@ -19,7 +19,7 @@ import (
 
 // Config is a bootstrap.
 type Config struct {
-	// Servers are asked in their order: the next one if those before are down.
+	// Servers are tried in order: a server is asked if all servers before are down.
 	Servers []Server `json:"xds_servers"`
 	Node    Node     `json:"node"`
 	// Providers are the certificate providers, by the names that resources use.
@@ -63,7 +63,7 @@ type Token struct {
 	File string `json:"jwt_token_file"`
 }
 
-// Files are those of TLS. gRPC reads them again after each RefreshInterval, such as 600s.
+// Files are the files of TLS. gRPC reads them again after each RefreshInterval, such as 600s.
 type Files struct {
 	CA              string `json:"ca_certificate_file,omitempty"`
 	Certificate     string `json:"certificate_file,omitempty"`
@@ -93,12 +93,12 @@ type Provider struct {
 	Config *Files `json:"config,omitempty"`
 }
 
-// Authority is what is special to the names of one authority.
+// Authority has the settings for names of one authority.
 type Authority struct {
 	// Template makes the name of the listener of a target with this authority. "" means
 	// xdstp://AUTHORITY/envoy.config.listener.v3.Listener/%s.
 	Template string `json:"client_listener_resource_name_template,omitempty"`
-	// Servers are those of Config where there are none.
+	// Servers default to the Servers of Config.
 	Servers []Server `json:"xds_servers,omitempty"`
 }
 
@@ -126,9 +126,9 @@ const maxFindings = 1000
 // maxDepth is how many levels C-core reads.
 const maxDepth = 255
 
-// Result is what is known of a bootstrap.
+// Result is a parsed bootstrap with its findings.
 type Result struct {
-	// Config lacks what could not be read.
+	// Config lacks the parts that could not be read.
 	Config *Config
 	// Diagnostics are sorted.
 	Diagnostics diag.List
@@ -136,7 +136,7 @@ type Result struct {
 	Line func(diag.Position) (string, bool)
 }
 
-// Read reads and judges a file. An error means that it can't be read.
+// Read reads and judges a file. The error is not nil if the file can't be read.
 func Read(path string) (*Result, error) {
 	data, err := safefile.Read(path, maxBytes)
 	if err != nil {

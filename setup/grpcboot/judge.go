@@ -172,7 +172,7 @@ func (p *parser) service(v value) {
 	}
 }
 
-// oneOf says which of some names was meant, or what the names are.
+// oneOf suggests the name that was likely meant, or lists the names.
 func oneOf(names []string, name string) string {
 	if meant := nearest(names, name); meant != "" {
 		return fmt.Sprintf("did you mean %s?", meant)
@@ -180,7 +180,7 @@ func oneOf(names []string, name string) string {
 	return "write " + strings.Join(names, " or ")
 }
 
-// credential is one entry. It is not ok where a finding says that it has no type.
+// credential parses an entry. ok is false if the entry has no type, which a finding then reports.
 func (p *parser) credential(v value) (c Credentials, ok bool) {
 	m, ok := p.fields(v, credentialsObject)
 	if !ok {
@@ -274,8 +274,8 @@ func (p *parser) provider(v value) (c Provider) {
 	return c
 }
 
-// hasNewer reports whether the config of a provider has a field that is not judged, which may be
-// the one that it needs.
+// hasNewer reports whether the config of a provider has a newer field, which is not judged and may be the
+// required one.
 func (p *parser) hasNewer(v value) bool {
 	m, _ := p.entries(v)
 	return slices.ContainsFunc(filesObject.newer, func(name string) bool { return m[name] != nil })

@@ -11,7 +11,7 @@ import (
 // listenerType is the type in the xdstp name of a listener.
 const listenerType = "envoy.config.listener.v3.Listener"
 
-// newStyle is what the names begin with that have an authority.
+// newStyle is the prefix of names with an authority.
 const newStyle = xdstp.Scheme
 
 // authority is one entry of authorities.

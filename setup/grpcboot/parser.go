@@ -14,20 +14,20 @@ import (
 	"xdspub/xds"
 )
 
-// parser goes through a document. What it has to say it adds to found.
+// parser parses a document, and adds its findings to found.
 type parser struct {
 	doc   *load.PlainJSON
 	found diag.Bounded
 }
 
-// value is a value of the document, and where it is.
+// value is a value of the document, with its path.
 type value struct {
 	path xds.Path
 	raw  json.RawMessage
 }
 
-// object is a kind of object: what it is called, and its fields. Newer fields are those that gRPC
-// has by proposals that its description of the format does not have yet; they are not judged.
+// object is a kind of object: its noun, and its fields. Newer fields come from gRPC's proposals, and gRPC's
+// description of the format lacks them; newer fields are not judged.
 type object struct {
 	name          string
 	fields, newer []string
@@ -80,7 +80,7 @@ func (v value) name() string {
 	}
 }
 
-// wrong says that a value is not what its place wants.
+// wrong reports a value of the wrong type.
 func (p *parser) wrong(v value, wants string) {
 	p.refuse(v.path, fmt.Sprintf("%s has to be %s, and is %s", v.name(), wants, syntax.KindOfJSON(v.raw)), "")
 }
@@ -92,10 +92,10 @@ func (p *parser) entries(v value) (m map[string]json.RawMessage, ok bool) {
 		p.wrong(v, "an object")
 		return nil, false
 	}
-	return m, json.Unmarshal(v.raw, &m) == nil // it is valid JSON, no deeper than that allows
+	return m, json.Unmarshal(v.raw, &m) == nil // the document is valid JSON of allowed depth
 }
 
-// fields are the members of an object of a kind. Clients take null for a field that is not there.
+// fields returns the members of an object of a kind. Clients treat null as an absent field.
 func (p *parser) fields(v value, of *object) (m map[string]value, ok bool) {
 	entries, ok := p.entries(v)
 	m = make(map[string]value, len(entries))
@@ -124,7 +124,7 @@ func (p *parser) unknown(v value, of *object, name string) {
 
 var separators = strings.NewReplacer("_", "", "-", "")
 
-// nearest is the name that was meant, "" where no name is like it.
+// nearest returns the name that was likely meant, or "" if no name is similar.
 func nearest(names []string, name string) string {
 	plain := func(s string) string { return strings.ToLower(separators.Replace(s)) }
 	for _, n := range names {
@@ -135,7 +135,7 @@ func nearest(names []string, name string) string {
 	return diag.NewCandidates(names).Nearest(name)
 }
 
-// text is the value of a field that has to be text, "" where it is not there.
+// text returns the value of a text field, or "" if the field is absent.
 func (p *parser) text(m map[string]value, name string) string {
 	v, ok := m[name]
 	if !ok {
@@ -160,7 +160,7 @@ func (p *parser) required(v value, m map[string]value, name, help string) string
 	return s
 }
 
-// list is the elements of a field that has to be a list.
+// list returns the elements of a list field.
 func (p *parser) list(m map[string]value, name string) (elements []value) {
 	v, ok := m[name]
 	if !ok {

@@ -16,12 +16,12 @@ type Resolved struct {
 	Authority *string
 	// Servers are asked for the listener, in this order.
 	Servers []Server
-	// Listener is the name that is asked for.
+	// Listener is the name that the client subscribes to.
 	Listener string
-	// ByGo is the name that grpc-go asks for where that is another one: it encodes more
-	// characters than the description of the format says, and sorts parameters. Else it is "".
+	// ByGo is grpc-go's name if grpc-go differs, or "": grpc-go encodes more characters than the description
+	// of the format demands, and sorts parameters.
 	ByGo string
-	// OfServer says that the listener is one of a server.
+	// OfServer means that a gRPC server subscribes to the listener.
 	OfServer bool
 }
 

@@ -13,7 +13,7 @@ import (
 	"xdspub/xds"
 )
 
-// redacted reports the secrets that Envoy did not show, in what is imported.
+// redacted reports the imported secrets that Envoy did not show.
 func (r *reading) redacted() {
 	for _, path := range r.dump.Redacted(r.whole.path, r.whole.text) {
 		r.report(codeRedacted, part{path: path}, "Envoy shows no secrets, and the bootstrap had one here", redactedHelp)

@@ -32,8 +32,7 @@ type edit struct {
 	value string
 }
 
-// read reads the YAML of the configuration. Where that can't be done, comments are lost, and a
-// finding says so.
+// read reads the YAML of the configuration. If that fails, comments are lost, and a finding reports the loss.
 func (d *draft) read() {
 	doc, err := newDocument(d.in.Data)
 	if err == nil {
@@ -98,9 +97,9 @@ func above(around *yaml.Node, i int) {
 	n.LineComment = ""
 }
 
-// take takes the items that leave the bootstrap out of the document, and returns their nodes.
-// They have the comments of lists that are empty now. It returns nil where the document has not
-// the items, in their order.
+// take removes from the document the items that leave the bootstrap, and returns their nodes. The nodes keep
+// the comments of lists that are empty afterwards. take returns nil if the document does not have the items in
+// their order.
 func (d *document) take(items []*item) map[*item]*yaml.Node {
 	root := d.node.Content[0]
 	static := valueOf(root, "static_resources")
@@ -134,8 +133,8 @@ func (d *document) take(items []*item) map[*item]*yaml.Node {
 	return nodes
 }
 
-// taken moves the nodes of the items that leave a list from it to nodes. It reports whether none
-// stays, of some.
+// taken moves the nodes of leaving items from a list to nodes. taken reports whether the list had elements and
+// loses all of them.
 func taken(list *yaml.Node, of []*item, nodes map[*item]*yaml.Node) bool {
 	var left []*yaml.Node
 	for j, i := range of {
@@ -191,8 +190,8 @@ func textNode(value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 }
 
-// set writes a text into a mapping. Where the path is not there, whoever reads the result again
-// notices.
+// set writes a text into a mapping. set ignores a missing path; reading the result again reveals the
+// difference.
 func set(n *yaml.Node, e edit) {
 	for step := range e.path.Steps() {
 		switch {

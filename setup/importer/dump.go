@@ -21,12 +21,12 @@ func Import(in load.Input, o Options) *Imported {
 	return Static(in, o)
 }
 
-// Dump imports what the /config_dump?include_eds of a running Envoy says: the static resources of
-// its bootstrap, and those that it has by its subscriptions. The source tree takes the place of
-// its ADS server, and of the files and servers that it got these from.
+// Dump imports the /config_dump?include_eds of a running Envoy: the static resources of its bootstrap, and the
+// resources of its subscriptions. The source tree takes the place of Envoy's ADS server, and of the files and
+// servers that sent these resources.
 //
-// Envoy shows no secrets. Those that come by SDS from elsewhere than the ADS server stay there, all
-// others are errors.
+// Envoy shows no secrets. A secret that comes by SDS, but not from the ADS server, keeps its source. Any other
+// secret is an error.
 func Dump(in load.Input, o Options) *Imported {
 	dump, findings := load.ParseDump(in)
 	imported := &Imported{Line: dump.Line, Diagnostics: findings}
@@ -60,22 +60,22 @@ func (r *reading) failed() bool { return r.findings().HasErrors() }
 type reading struct {
 	*draft
 	dump *load.Dump
-	// offers are the resources that Envoy has by its subscriptions, by key. Clusters and listeners
-	// are no offers: Envoy subscribes to all of them.
+	// offers are the resources of Envoy's subscriptions, by key. Clusters and listeners are no offers, because
+	// Envoy subscribes to all of them.
 	offers map[xds.Key][]offer
-	// measured are the names of endpoints whose health Envoy finds out itself.
+	// measured are the names of endpoints whose health Envoy measures.
 	measured map[string]bool
-	// scopes are the sets of scopes of its listeners: the names of their scopes.
+	// scopes are the sets of scopes of Envoy's listeners, each with the names of its scopes.
 	scopes [][]string
 	// whole is the bootstrap in the dump.
 	whole part
 	seen  map[string]bool // sections
 }
 
-// offer is a resource that an Envoy has.
+// offer is a resource in a dump.
 type offer struct {
 	part
-	// resource is nil until somebody asks for it.
+	// resource is nil until the first use.
 	resource *xds.Resource
 	taken    bool
 }
@@ -83,10 +83,10 @@ type offer struct {
 // part is a JSON value of a dump.
 type part struct {
 	path xds.Path
-	text json.RawMessage // nil where there is none
+	text json.RawMessage // nil for none
 }
 
-// object returns the members of an object; none where there is nothing. Anything else is an error.
+// object returns the members of an object; none for an absent value. object reports any other value.
 func (r *reading) object(p part) map[string]json.RawMessage {
 	members, ok := r.dump.Members(p.text)
 	if !ok && len(p.text) > 0 && string(p.text) != "null" {
@@ -121,7 +121,7 @@ func (r *reading) elements(p part, name string) (list []part) {
 
 // word returns a field of an object that is text.
 func (r *reading) word(p part, name string) (text string) {
-	_ = json.Unmarshal(r.field(p, name).text, &text) // "" where it is none
+	_ = json.Unmarshal(r.field(p, name).text, &text) // "" for other values
 	return text
 }
 
@@ -181,7 +181,7 @@ func (r *reading) wantsEndpoints() {
 	}
 }
 
-// section reads a section. It is false where the dump is none that can be imported.
+// section reads a section. section returns false if the dump can't be imported.
 func (r *reading) section(s part) bool {
 	url := r.word(s, "@type")
 	name, isAdmin := strings.CutPrefix(url, adminPackage)
@@ -213,7 +213,7 @@ func (r *reading) warnAt(p part, message, help string) {
 	r.found.Add(f)
 }
 
-// resource decodes a part as a resource of a type. It is nil where that can't be done.
+// resource decodes a part as a resource of a type, or returns nil after a finding.
 func (r *reading) resource(p part, t *xds.Type) *xds.Resource {
 	found, findings := r.dump.Resource(p.path, p.text)
 	r.found.Add(findings...)
@@ -289,12 +289,12 @@ func (r *reading) refused(entry part, t *xds.Type, name string) {
 	r.warnAt(state, fmt.Sprintf("a version of %s %q is not imported: Envoy has refused it", t.Noun, name), "error_state, and the log of Envoy, say why")
 }
 
-// warming says that a version that does not run yet is left.
+// warming reports a version that still warms and is not imported.
 func (r *reading) warming(p part, t *xds.Type, name string) {
 	r.warnAt(p, fmt.Sprintf("a newer version of %s %q is not imported: it warms, and another one runs", t.Noun, name), "make another dump once Envoy runs it")
 }
 
-// add adds a resource that Envoy has, whoever asked for it.
+// add adds a resource that Envoy has, with or without a subscriber.
 func (r *reading) add(p part, t *xds.Type) {
 	if found := r.resource(p, t); found != nil {
 		r.items = append(r.items, &item{Resource: found, source: p})
@@ -323,7 +323,7 @@ func compare(a, b xds.Key) int {
 	return cmp.Or(slices.Index(xds.Types, a.Type)-slices.Index(xds.Types, b.Type), strings.Compare(a.Name, b.Name))
 }
 
-// offer keeps a resource for those that subscribe to it.
+// offer records a resource for its subscribers.
 func (r *reading) offer(p part, t *xds.Type) {
 	if p.text == nil {
 		return

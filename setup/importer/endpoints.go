@@ -61,8 +61,8 @@ func (r *reading) asWritten(of *xds.Resource) *xds.Resource {
 	return of.With(m)
 }
 
-// plain removes from an endpoint what Envoy writes where nobody set it. It reports whether that was
-// a health which Envoy has measured.
+// plain removes values that Envoy adds to an endpoint. unhealthy reports whether plain removed a bad health
+// that Envoy has measured.
 func plain(e *endpointv3.LbEndpoint, measured bool) (unhealthy bool) {
 	switch e.GetHealthStatus() {
 	case corev3.HealthStatus_HEALTHY:
@@ -90,7 +90,7 @@ var kept = map[*xds.Type]string{
 	xds.Secret:    "secrets are imported with the content of files that they may have named: a dump has no names of files, and Envoy follows these no more",
 }
 
-// noteKept says what a dump does not have, once for each type that is imported.
+// noteKept reports, once for each imported type, the parts that a dump lacks.
 func (r *reading) noteKept() {
 	told := make(map[*xds.Type]bool)
 	for _, i := range r.items {

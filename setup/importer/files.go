@@ -78,8 +78,8 @@ func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 	return File{".json", text}, err
 }
 
-// noteRewritten says that a resource does not keep its YAML, whose nodes are n, and why. text is the file
-// that the YAML would make, and empty if it makes none.
+// noteRewritten reports a resource that loses its YAML, and the reason. n is its node. text is the file that
+// the YAML would make; empty if the YAML makes no file.
 func (d *draft) noteRewritten(i *item, n *yaml.Node, text []byte) {
 	at, why := xds.Path(""), "a source tree does not take its YAML as it is"
 	for _, f := range i.readAs(d.in, "yaml", text).Diagnostics {
@@ -102,7 +102,7 @@ func (i *item) readAs(in load.Input, format string, text []byte) *load.Result {
 	return load.AsWritten(load.Input{Name: in.Name, Format: format, Data: text, Envoy: in.Envoy, Streams: in.Streams})
 }
 
-// isIn reports whether a file with a text is one with the resource, and nothing else.
+// isIn reports whether a file with a text holds the resource and nothing else.
 func (i *item) isIn(in load.Input, format string, text []byte) bool {
 	read := i.readAs(in, format, text)
 	resources := read.Resources()
@@ -137,7 +137,7 @@ func (d *draft) bootstrapFile() (File, error) {
 	return File{"bootstrap.json", text}, err
 }
 
-// isBootstrap reports whether a text is a bootstrap that says what a message does.
+// isBootstrap reports whether a text is a bootstrap that equals want.
 func (d *draft) isBootstrap(format string, text []byte, want proto.Message) bool {
 	got, result := load.ParseBootstrap(load.Input{Name: d.in.Name, Format: format, Data: text, Envoy: d.in.Envoy, Streams: d.in.Streams})
 	if got == nil || result.Diagnostics.HasErrors() {
@@ -169,8 +169,7 @@ func jsonOf(g *xds.Registry, m proto.Message) ([]byte, error) {
 	return indented.Bytes(), err
 }
 
-// names are those of files that are used, in small letters, since some file systems do not tell
-// capitals; and how often each was asked for.
+// names counts the uses of file names in lower case, because some file systems ignore case.
 type names map[string]int
 
 // of returns the name of the file of a resource, without a suffix.

@@ -41,20 +41,20 @@ type Options struct {
 
 // Imported is what a configuration becomes.
 type Imported struct {
-	// Files are those of the source tree, in the folder Tree, and the bootstrap. There are none
-	// where Diagnostics has errors.
+	// Files are the files of the source tree, in the folder Tree, and the bootstrap; none if Diagnostics has
+	// errors.
 	Files []File
 	// Bootstrap is the name of the bootstrap among the Files.
 	Bootstrap string
-	// Resources counts those of the source tree, Static those that stay in the bootstrap.
+	// Resources counts the resources of the source tree, Static the resources that stay in the bootstrap.
 	Resources, Static int
-	// Diagnostics has the findings of reading, and what is not as it was.
+	// Diagnostics has the findings of reading, and reports each difference from the input.
 	Diagnostics diag.List
 	// Line returns the source line at a position.
 	Line func(diag.Position) (string, bool)
 }
 
-// File is a file that is to be written.
+// File is a file to write.
 type File struct {
 	// Name is the path in the directory of the import, with slashes.
 	Name string
@@ -71,7 +71,7 @@ type draft struct {
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
 	items     []*item
-	document  *document // nil where there is no YAML to keep comments of
+	document  *document // nil without YAML, which could have comments
 	// replaced means that the source tree takes the place of the ADS server.
 	replaced bool
 	found    diag.Bounded
@@ -167,8 +167,8 @@ func (d *draft) findings() diag.List {
 	return d.found.List(diag.Position{File: d.in.Name}, "in this file")
 }
 
-// nameListeners names listeners without a name: Envoy gives them a random one at each start, and
-// a listener of that kind would be another one after each publication.
+// nameListeners names listeners without a name. Envoy gives such listeners a random name at each start, so
+// each publication would replace them.
 func (d *draft) nameListeners() {
 	names := make(map[string]bool)
 	for _, i := range d.items {

@@ -20,7 +20,7 @@ func (d *draft) stay(others ...*xds.Resource) {
 	for _, i := range d.items {
 		byKey[i.Key] = append(byKey[i.Key], i)
 	}
-	var stays []*item // whose own names are still to be looked at
+	var stays []*item // their own references are still to be visited
 	keep := func(i *item, why string) {
 		if i.stays == "" && i.source.text == nil {
 			i.stays = why
@@ -87,7 +87,7 @@ func (d *draft) ownReason(i *item) string {
 	return ""
 }
 
-// needed calls found for each resource that has to be static because of r, and where r names it.
+// needed calls found for each resource that must be static because of r, with the path of the reference.
 // static means that r is static itself, or is the bootstrap.
 func needed(r *xds.Resource, static bool, found func(xds.Key, xds.Path)) {
 	_ = r.Walk(context.Background(), func(n *xds.Node) { // which has no end but its own
@@ -113,7 +113,7 @@ func needsStatic(n *xds.Node, use xds.Use) bool {
 	return server != nil
 }
 
-// relativeName returns where a data source has a relative path; nil where it has none.
+// relativeName returns the relative path of a data source, or nil.
 func relativeName(n *xds.Node) *string {
 	source, ok := n.Message.(*corev3.DataSource)
 	if !ok {

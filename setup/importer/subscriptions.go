@@ -14,15 +14,16 @@ import (
 	"xdspub/xds"
 )
 
-// subscribers are the subscriptions of one kind, of which one finding tells.
+// subscribers are subscriptions of one kind, which share a finding.
 type subscribers struct {
 	of   *xds.Type
 	from string
 	left bool // they ask whom they asked before
 }
 
-// subscriptions imports what resources subscribe to, and has them ask the source tree for it. What
-// is not in the dump, and does not come by ADS, stays where it is.
+// subscriptions imports the resources that other resources subscribe to, and changes the source of the
+// subscriptions to the source tree. A resource that the dump lacks and that does not come by ADS keeps its
+// source.
 func (r *reading) subscriptions() {
 	first := make(map[subscribers]func(message string))
 	count := make(map[subscribers]int)
@@ -60,8 +61,8 @@ func (r *reading) subscriptions() {
 	r.unasked()
 }
 
-// subscription imports what a resource subscribes to, and reports whether it has been given another
-// source. told is called for what is not from the ADS server.
+// subscription imports the resource of a subscription, and reports whether the subscription got another
+// source. subscription calls told for a source other than the ADS server.
 func (r *reading) subscription(i *item, s xds.Subscription, told func(subscribers)) bool {
 	given := s.Source.GetConfigSourceSpecifier() != nil
 	ours := !given || xds.FromSnapshot(s.Source)
@@ -84,7 +85,7 @@ func (r *reading) subscription(i *item, s xds.Subscription, told func(subscriber
 	return true
 }
 
-// takeAll imports the resources that a subscription gets. It reports whether there were any.
+// takeAll imports the resources of a subscription, and reports whether any exist.
 func (r *reading) takeAll(i *item, s xds.Subscription, ours bool) bool {
 	if s.Name != "" {
 		return r.take(i, s, xds.Key{Type: s.Target, Name: s.Name}, ours)
@@ -116,7 +117,7 @@ func (r *reading) scopeKeys(t *xds.Type) (keys []xds.Key) {
 	return slices.Compact(keys)
 }
 
-// take imports the resource of a key. It reports whether the source tree has it.
+// take imports the resource of a key, and reports whether the source tree has the resource.
 func (r *reading) take(i *item, s xds.Subscription, k xds.Key, ours bool) bool {
 	offers := r.offers[k]
 	for n := range offers {
@@ -206,7 +207,7 @@ func (r *reading) staticSubscriptions(i *item) {
 	}
 }
 
-// unasked says what of the dump is not imported since nothing asks for it.
+// unasked reports resources of the dump that are not imported because they have no subscriber.
 func (r *reading) unasked() {
 	for _, k := range slices.SortedFunc(maps.Keys(r.offers), compare) {
 		for _, o := range r.offers[k] {

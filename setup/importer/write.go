@@ -17,8 +17,8 @@ func (e *NotEmptyError) Error() string {
 	return fmt.Sprintf("%s is there, and is not an empty directory: import overwrites nothing, so choose another one", e.Dir)
 }
 
-// Write writes all files into a directory that is new or empty, or none of them: they get their
-// names by one rename. Files get mode.
+// Write writes all files into a new or empty directory, or writes none: a single rename publishes the
+// directory. Files get mode.
 func Write(dir string, files []File, mode fs.FileMode) error {
 	dirMode, err := target(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func Write(dir string, files []File, mode fs.FileMode) error {
 	return sync(filepath.Dir(dir))
 }
 
-// target returns the mode of a directory that is there and empty; 0 where there is none.
+// target returns the mode of an existing, empty directory; 0 if dir does not exist.
 func target(dir string) (fs.FileMode, error) {
 	info, err := os.Stat(dir)
 	switch {

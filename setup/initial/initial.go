@@ -20,9 +20,9 @@ import (
 
 // File is one file of a new directory.
 type File struct {
-	// Path is where it is in the directory, with slashes.
+	// Path is the path in the directory, with slashes.
 	Path string
-	// Purpose says in a few words what it is.
+	// Purpose describes the file in a few words.
 	Purpose string
 	Data    []byte
 }
@@ -31,7 +31,7 @@ type File struct {
 const (
 	// Published is the output directory.
 	Published = "/var/lib/xdspub"
-	// maxConnections is what the limit on open files of its unit has room for.
+	// maxConnections fits the limit on open files of Envoy's unit.
 	maxConnections = 10000
 	// Admin is the address of Envoy's admin interface.
 	Admin = "127.0.0.1:9901"

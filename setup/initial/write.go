@@ -12,18 +12,18 @@ import (
 	"xdspub/diag"
 )
 
-// ExistsError says that there is already something where files have to go.
+// ExistsError lists existing files at the places of new files.
 type ExistsError struct {
-	Paths []string // in the directory that was to be written
+	Paths []string // in the target directory
 }
 
 func (e *ExistsError) Error() string {
 	return fmt.Sprintf("nothing was written, since there is already: %s", diag.Few(e.Paths, 3))
 }
 
-// Write writes files into dir, all of them or, where it returns an error, none. It makes dir where
-// there is none, but not what dir is in, and replaces nothing: what is there already, even as a link,
-// is an ExistsError. A link that leads out of dir is not followed.
+// Write writes all files into dir or, if it returns an error, none. Write creates dir, but not the parent of
+// dir. Write replaces nothing: an existing file or link is an ExistsError. Write does not follow a link that
+// leads out of dir.
 func Write(dir string, files []File) error {
 	err := os.Mkdir(dir, 0o777)
 	isNew := err == nil
@@ -83,7 +83,7 @@ func (w *writer) write(f File) error {
 	return errors.Join(err, file.Close())
 }
 
-// folder makes a folder, and those that it is in, where there is none.
+// folder creates a folder and its parents.
 func (w *writer) folder(name string) error {
 	if name == "." {
 		return nil
