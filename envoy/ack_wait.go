@@ -25,9 +25,8 @@ type AckWait struct {
 	started      time.Time
 }
 
-// Await asks all Envoys until the quorum of those that answer has acknowledged
-// the files, or so many have refused them that the quorum can't be met, or the timeout
-// is over. Call it once, after the files were renamed.
+// Await asks all Envoys until a quorum of the answering Envoys has acknowledged the files, until refusals make
+// the quorum impossible, or until the timeout. Call Await once, after the files were renamed.
 func (w *AckWait) Await(ctx context.Context, o AwaitOptions) Outcome {
 	verdict := w.poll(ctx)
 	outcome := Outcome{Verdict: verdict, Err: ctx.Err()}
@@ -60,8 +59,8 @@ type answer struct {
 	err         error
 }
 
-// poll asks each Envoy at a pace of its own, so that one that hangs holds up no
-// other, and decides after each answer.
+// poll asks each Envoy at its own pace, so that a hanging Envoy delays no other Envoy, and decides after each
+// answer.
 func (w *AckWait) poll(ctx context.Context) Verdict {
 	polling, cancel := context.WithTimeout(ctx, w.fleet.o.AckTimeout)
 	answers := make(chan answer)
@@ -164,15 +163,13 @@ func (w *AckWait) verdict(now time.Time) (v Verdict, over bool) {
 	return Unconfirmed, false
 }
 
-// warm waits until all Envoys that acknowledged are warm, and notes the clusters that
-// are not when the timeout is over.
+// warm waits until all acknowledging Envoys are warm, and records the clusters that are cold at the timeout.
 func (w *AckWait) warm(ctx context.Context, outcome *Outcome) {
 	patience, cancel := context.WithTimeout(ctx, w.fleet.o.WarmTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, p := range w.peers {
-		// One that did not answer since has acknowledged nothing: it is subscribed to none
-		// of the files.
+		// An Envoy without an answer since then has acknowledged nothing: it subscribes to none of the files.
 		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked && p.last != nil && p.last.WarmingClusters > 0 {
 			wg.Go(func() { e.NotWarm = p.awaitWarm(ctx, patience.Done()) })
 		}
@@ -180,8 +177,7 @@ func (w *AckWait) warm(ctx context.Context, outcome *Outcome) {
 	wg.Wait()
 }
 
-// awaitWarm returns the clusters that are still cold when the timeout is over, and none
-// where the Envoy does not answer any more.
+// awaitWarm returns the clusters that are cold at the timeout, and none if the Envoy no longer answers.
 func (p *peer) awaitWarm(ctx context.Context, up <-chan struct{}) []string {
 	for {
 		start := time.Now()

@@ -54,7 +54,7 @@ func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap
 	return b, nil
 }
 
-// Below reports whether one of the Paths is, or may be, below dir: a relative one may be.
+// Below reports whether one of the Paths is below dir, or may be: a relative path may be.
 func (b *Bootstrap) Below(dir string) bool {
 	dir = path.Clean(dir)
 	real := resolved(dir)
@@ -67,7 +67,7 @@ func (b *Bootstrap) Below(dir string) bool {
 type bootstrapPaths struct {
 	relative []string // to where Envoy was started
 	absolute map[string]bool
-	real     map[string]bool // without the links that this machine has just now
+	real     map[string]bool // without this machine's links
 }
 
 // newBootstrapPaths resolves paths until ctx ends.
@@ -87,16 +87,16 @@ func newBootstrapPaths(ctx context.Context, paths []string) bootstrapPaths {
 	return r
 }
 
-// includes reports whether one of the paths leads to a file below dir. It follows the links
-// of this machine; where Envoy has another file system, only equal paths match.
+// includes reports whether one of the paths leads to a file below dir. includes follows the links of this
+// machine. If Envoy has another file system, only equal paths match.
 func (r bootstrapPaths) includes(dir, file string) bool {
 	want := path.Join(dir, file)
 	return r.absolute[want] || r.real[resolved(want)] ||
 		slices.ContainsFunc(r.relative, func(p string) bool { return strings.HasSuffix(p, "/"+file) })
 }
 
-// resolved returns a path without links where this machine has it. It asks for no folder
-// above: the admin interface may name thousands of deep paths.
+// resolved returns a path without links if this machine has the path. resolved does not resolve parent
+// folders, because the admin interface may name thousands of deep paths.
 func resolved(p string) string {
 	if real, err := filepath.EvalSymlinks(p); err == nil {
 		return real
@@ -161,9 +161,8 @@ func (s *session) bootstrap(ctx context.Context, fields ...string) (Incarnation,
 	return dump.Configs[0].LastUpdated, dump.Configs[0].Bootstrap, nil
 }
 
-// process asks which process answers, and for the rest where it is a new one. A process
-// that is older than the one that answered before was there all the time: the error is an
-// *UnstableError then.
+// process asks for the answering process, and for its bootstrap if the process is new. A process older than
+// the previous process was there all the time; the error is then an *UnstableError.
 func (s *session) process(ctx context.Context) (process, error) {
 	incarnation, _, err := s.bootstrap(ctx)
 	if err != nil {
@@ -196,7 +195,7 @@ func (s *session) process(ctx context.Context) (process, error) {
 type serverInfo struct {
 	drainTime time.Duration // how long listeners drain
 	epoch     int           // hot restarts before it
-	started   time.Time     // to the second; zero where it does not say
+	started   time.Time     // to the second; zero if unknown
 }
 
 func (s *session) serverInfo(ctx context.Context) (serverInfo, error) {
@@ -225,9 +224,8 @@ func (s *session) serverInfo(ctx context.Context) (serverInfo, error) {
 	return info, nil
 }
 
-// stillRuns reports whether the process that answers is surely one that was known before. It
-// costs Envoy less than process does: two processes do not start within a second one
-// after the other.
+// stillRuns reports whether the answering process is surely a known process. stillRuns costs Envoy less than
+// process: an Envoy never starts two processes within a second.
 func (s *session) stillRuns(ctx context.Context, incarnation Incarnation) bool {
 	s.mu.Lock()
 	last := s.last
@@ -239,8 +237,8 @@ func (s *session) stillRuns(ctx context.Context, incarnation Incarnation) bool {
 	return err == nil && !now.started.IsZero() && now.epoch == last.epoch && now.started.Sub(last.started).Abs() <= time.Second
 }
 
-// readsBelow returns a *NotSubscribedError where the Envoy reads no file below dir. Static
-// resources, of which there may be many, are asked for when nothing else does.
+// readsBelow returns a *NotSubscribedError if the Envoy reads no file below dir. Static resources can be many,
+// so readsBelow asks for them only if nothing else is below dir.
 func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	s := a.session()
 	defer s.close()
@@ -254,8 +252,8 @@ func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	return &NotSubscribedError{URL: a.url, Dir: dir, Reads: b.Paths}
 }
 
-// Warming returns the names of the dynamic clusters that warm, sorted. Those of them
-// that are updates have an older version that serves.
+// Warming returns the names of the warming dynamic clusters, sorted. A cluster that is an update has an older
+// version, which serves.
 func (a *Admin) Warming(ctx context.Context) ([]string, error) {
 	s := a.session()
 	defer s.close()

@@ -10,11 +10,11 @@ const (
 	// dumpTimeout bounds one dump, from the connection to the last byte. An Envoy of 10,000 clusters
 	// writes its dump within seconds.
 	dumpTimeout = 30 * time.Second
-	// maxConfigDump is beyond what an Envoy of 10,000 clusters has, and what load reads.
+	// maxConfigDump exceeds the dump of an Envoy with 10,000 clusters, and the size that load reads.
 	maxConfigDump = 128 << 20
 )
 
-// ConfigDump returns what the Envoy has of everything, its endpoints too, as JSON.
+// ConfigDump returns the Envoy's whole configuration with endpoints, as JSON.
 func (a *Admin) ConfigDump(ctx context.Context) ([]byte, error) {
 	s := a.session()
 	defer s.close()

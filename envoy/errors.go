@@ -6,7 +6,7 @@ import (
 	"xdspub/diag"
 )
 
-// DownError means that no Envoy runs there: nothing listens, or it closed the connection.
+// DownError means that no Envoy runs at the URL: nothing listens, or the connection was closed.
 type DownError struct {
 	URL string
 	Err error
@@ -83,7 +83,7 @@ func (e *StatsExcludedError) Error() string {
 type NotSubscribedError struct {
 	URL   string
 	Dir   string   // the output directory as Envoys see it
-	Reads []string // the files that it is subscribed to, sorted
+	Reads []string // the files of its subscriptions, sorted
 }
 
 func (e *NotSubscribedError) Error() string {

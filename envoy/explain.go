@@ -7,8 +7,8 @@ import (
 	"xdspub/event"
 )
 
-// explain adds what Envoys say of what they refused. Of listeners the admin
-// interface tells; of all else the logs do, if there are any.
+// explain adds Envoys' reasons for refusals. The admin interface has the reasons for listeners; logs, if any,
+// have all other reasons.
 func (w *AckWait) explain(ctx context.Context, o *Outcome) {
 	var logged []Refusal
 	for _, log := range w.fleet.o.Logs {
@@ -39,8 +39,7 @@ func (w *AckWait) explain(ctx context.Context, o *Outcome) {
 	}
 }
 
-// about returns the refusals that may be those of a subscription: at least that it is
-// one.
+// about returns the refusals that may concern a subscription.
 func about(s Subscription, logged []Refusal) []Refusal {
 	var said []Refusal
 	for _, r := range logged {

@@ -16,21 +16,21 @@ import (
 type FleetOptions struct {
 	Admins []*Admin
 	Quorum quorum.Quorum // zero: all
-	// Dir is the output directory as the Envoys see it. An Envoy that reads no file
-	// there is a *NotSubscribedError. "" skips the check.
+	// Dir is the output directory as the Envoys see it. An Envoy that reads no file in Dir causes a
+	// *NotSubscribedError. "" skips the check.
 	Dir string
 	// Logs are files that Envoys log to: they hold the reasons of refusals.
 	Logs []*Log
 	// AckTimeout is how long an AckWait waits for ACKs. 0 is 15s.
 	AckTimeout time.Duration
-	// WarmTimeout is how long it then waits until clusters are warm. 0 is 15s.
+	// WarmTimeout is how long an AckWait then waits for warm clusters. 0 is 15s.
 	WarmTimeout time.Duration
 	// Log gets a warning when an Envoy stops answering, and a line when it answers
 	// again. nil discards.
 	Log *event.Log
 }
 
-// Fleet is the Envoys that read one output directory.
+// Fleet is the set of Envoys that read an output directory.
 type Fleet struct {
 	o FleetOptions
 
@@ -59,14 +59,13 @@ func (f *Fleet) Addresses() []string {
 // AckTimeout returns how long an AckWait waits for ACKs.
 func (f *Fleet) AckTimeout() time.Duration { return f.o.AckTimeout }
 
-// Begin observes all Envoys, side by side, before the files of the subscriptions are
-// renamed.
+// Begin observes all Envoys concurrently before the files of the subscriptions are renamed.
 //
-// One that is down or does not answer in time does not count, and is only logged. One
-// whose answers show no verdict is an error: *UnexpectedResponseError, *UnstableError,
-// *StatsExcludedError or *NotSubscribedError. Nothing has moved then. running, unless it is nil,
-// returns the subscriptions to all files as they are published now: an Envoy that excludes
-// statistics of any of these is an error too. It is called where an Envoy is not known yet.
+// An Envoy that is down or too slow does not count, and is only logged. An Envoy whose answers allow no
+// verdict causes an error: *UnexpectedResponseError, *UnstableError, *StatsExcludedError or
+// *NotSubscribedError. No file has moved then. running, unless nil, returns the subscriptions to all files as
+// published now; an Envoy that excludes statistics of such a subscription causes an error, too. Begin calls
+// running only for an unknown Envoy.
 func (f *Fleet) Begin(ctx context.Context, subs []Subscription, running func() []Subscription) (*AckWait, error) {
 	w := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), started: time.Now()}
 	for _, log := range f.o.Logs {

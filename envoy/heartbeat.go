@@ -2,8 +2,8 @@ package envoy
 
 import "context"
 
-// Heartbeat is the answer of an Envoy to a question that costs it little: which process it is.
-// The uptime would cost it less, and takes two processes that start within a second for one.
+// Heartbeat is an Envoy's answer to a cheap question: which process answers. The uptime would be cheaper, but
+// does not tell two processes apart that start within a second.
 type Heartbeat struct {
 	URL string
 	// Err is why the Envoy gives no answer.

@@ -10,15 +10,14 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// maxLog is how much of a log is read at most: the end of it, where there is more.
+// maxLog is the largest part of a log that Refusals reads: the end of a longer log.
 const maxLog = 4 << 20
 
-// Log is the file that an Envoy logs to: what its stderr is sent to, or the one of
-// --log-path, to which it writes every 10 s unless --file-flush-interval-msec says
-// otherwise. A Log is not to be used by several goroutines.
+// Log is the file that an Envoy logs to: the target of its stderr, or the file of --log-path, to which Envoy
+// writes every 10 s unless --file-flush-interval-msec differs. Not for concurrent use.
 type Log struct {
 	path string
-	info fs.FileInfo // of the file at the mark; nil: there was none
+	info fs.FileInfo // of the file at the mark; nil without a file
 }
 
 // NewLog returns the Log of a file, which may be missing. It does not open the file yet.
@@ -37,8 +36,8 @@ func (l *Log) Mark() error {
 	return nil
 }
 
-// Refusals returns those that were logged since the mark. A file that was rotated or
-// cut off since is read from its beginning.
+// Refusals returns the refusals logged since the mark. Refusals reads a rotated or truncated file from its
+// beginning.
 func (l *Log) Refusals() ([]Refusal, error) {
 	f, info, err := safefile.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -70,7 +70,7 @@ func ParseLog(log string) []Refusal {
 			r.Message = reason(r.Message)
 			list = append(list, r)
 		case len(list) > 0 && list[len(list)-1].Message != "" && strings.Contains(reason(m[2]), list[len(list)-1].Message):
-			// It sums up what was said of the resources.
+			// This message summarizes the messages about the resources.
 		default:
 			list = append(list, Refusal{API: apiOf(m[2]), Message: reason(m[2])})
 		}
@@ -116,8 +116,8 @@ func unwrap(line string) (text string, whole bool) {
 
 var unescape = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\'`, "'", `\"`, `"`, `\\`, `\`)
 
-// reason returns a message without what Envoy quotes of files, where keys may be: all
-// of one that it can't read, all of a message that breaks a constraint.
+// reason returns a message without Envoy's quotes of files, which may hold keys: Envoy quotes a whole
+// unreadable file, and a whole message that breaks a constraint.
 func reason(message string) string {
 	if m := constraint.FindStringSubmatch(message); m != nil {
 		message = m[1]
@@ -132,7 +132,7 @@ func reason(message string) string {
 	return diag.ClipLine(message, diag.MaxText) // protobuf varies its blanks
 }
 
-// apiOf tells from Envoy's words whose file was refused, where they say no more.
+// apiOf recognizes the API in a message that names no file.
 func apiOf(message string) string {
 	for _, m := range apiMention.FindAllStringSubmatch(message, -1) {
 		for _, word := range m[1:] {

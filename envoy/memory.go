@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// What Envoy says of its statistics costs it time in proportion to all that it has, so an AckWait
-// asks as little as it can. Nobody else publishes into the directory: what an Envoy was seen to
-// run when it acknowledged a step it still runs at the next one, as long as it is the same
-// process and no file of the next one has changed since (Subscription.Changed). Where a version_text is another one than that, Envoy has taken a file since, and
-// the texts, which are few, are all that has to be asked for. All else is as without a
-// memory: where the texts do not show an ACK, and for CDS, whose clusters have to be warm,
-// everything is asked for.
+// An answer about statistics costs Envoy time in proportion to all its statistics, so an AckWait asks for as
+// little as possible. Nobody else publishes into the directory. If an Envoy ran a version when it acknowledged
+// a step, the Envoy still runs that version at the next step, provided that the process is the same and that
+// no file of the next step has changed since (Subscription.Changed). If a version_text differs from that
+// version, Envoy has accepted a file since. Texts are few, so the texts alone are asked for. If the texts show
+// no ACK, and for CDS, whose clusters have to be warm, the AckWait asks for all statistics.
 
-// memory is what an Envoy was seen to run.
+// memory is the last observation of an Envoy.
 type memory struct {
 	Observation
 	seen map[string]time.Time // by stat prefix: when the question was sent
@@ -41,11 +40,10 @@ func (f *Fleet) remember(a *Admin, o *Observation) {
 	f.known[a] = &memory{next, known.seen}
 }
 
-// maxRemembered bounds the stat prefixes that are remembered of clusters that are gone.
+// maxRemembered bounds the remembered stat prefixes of removed clusters.
 const maxRemembered = 10_000
 
-// unlearn drops what is remembered of files that are about to move: it is true again once an
-// Envoy has acknowledged them.
+// unlearn drops the memory of files that are about to move. The memory is valid again after an Envoy's ACK.
 func (f *Fleet) unlearn(a *Admin, subs []Subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,9 +69,9 @@ func (f *Fleet) forget(a *Admin) {
 	delete(f.known, a)
 }
 
-// recall returns what an Envoy was seen to run of the files of subs, as the observation before
-// their rename. It is nil where an ACK of them would not show in version_text alone, where
-// another process answers, or where a stats_matcher may exclude what nobody has asked for yet.
+// recall returns an Envoy's remembered state of the files of subs as the observation before the rename. recall
+// returns nil if version_text alone would not show an ACK, if another process answers, or if a stats_matcher
+// may exclude a statistic that nobody has asked for yet.
 func (f *Fleet) recall(ctx context.Context, a *Admin, subs []Subscription) *Observation {
 	base := f.remembered(a, subs)
 	if base == nil || base.Epoch > 0 || base.Matcher || !base.turnsBy(base.subscribed(subs, f.o.Dir)) {
@@ -87,8 +85,8 @@ func (f *Fleet) recall(ctx context.Context, a *Admin, subs []Subscription) *Obse
 	return base
 }
 
-// remembered returns what an Envoy was seen to run of the files of subs. It is nil where that may
-// not be so any more: somebody else has changed a file, and who knows what Envoy made of it.
+// remembered returns an Envoy's remembered state of the files of subs, or nil if the memory may be stale:
+// somebody else has changed a file, and Envoy's reaction is unknown.
 func (f *Fleet) remembered(a *Admin, subs []Subscription) *Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,8 +129,8 @@ func (o *Observation) turnsBy(subs []Subscription) bool {
 	return true
 }
 
-// readTexts asks for the texts alone. It returns nil where they do not show that the Envoy has
-// taken all files of subs since base, be it for an error: then Read says more.
+// readTexts asks for the texts alone. readTexts returns nil if the texts do not show that the Envoy has
+// accepted all files of subs since base, or after an error. Read then has the details.
 func (a *Admin) readTexts(ctx context.Context, base *Observation, subs []Subscription) *Observation {
 	s := a.session()
 	defer s.close()

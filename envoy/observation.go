@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Incarnation identifies a process of an Envoy: the time of its start, to the millisecond.
-// Each restart is another incarnation, and so is each hot restart.
+// Incarnation identifies a process of an Envoy: the time of its start, to the millisecond. Each restart and
+// each hot restart has another Incarnation.
 type Incarnation string
 
 // time returns the zero time where the incarnation is no time.
@@ -25,19 +25,18 @@ type Observation struct {
 	State       string // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 	// DrainTime is how long listeners and filter chains drain.
 	DrainTime time.Duration
-	// Epoch is how many hot restarts led to this process. After a hot restart the
-	// process before it runs on for a while: it reads the files and drains, it has no
-	// admin interface any more, and Envoy adds its counters to those of this process.
-	// Each process has its own texts and gauges.
+	// Epoch is the number of hot restarts before this process. After a hot restart, the previous process runs
+	// on for a while: it reads the files and drains, but has no admin interface. Envoy adds its counters to
+	// the counters of this process. Each process has its own texts and gauges.
 	Epoch                                   int
 	WarmingClusters, WarmingListeners       int
 	DrainingListeners, DrainingFilterChains int
 	// Paths are the files that the bootstrap names, sorted.
 	Paths          []string
 	bootstrapPaths bootstrapPaths // the same
-	// Counters are those of each stat prefix of the question that Envoy has.
+	// Counters has the counters of each requested stat prefix that Envoy has.
 	Counters map[string]Counters
-	// expanded are the stat prefixes that one with Any stands for.
+	// expanded maps a stat prefix with Any to Envoy's stat prefixes.
 	expanded map[string][]string
 	// Matcher means that the bootstrap has a stats_matcher: it may exclude a prefix that
 	// is not in Counters.
@@ -54,9 +53,8 @@ type Counters struct {
 // try Envoy may restart, or hand its admin interface over.
 const observationTries = 3
 
-// Read observes one process of the Envoy. Where a stats_matcher excludes statistics that Read
-// needs, the error is a *StatsExcludedError; where each try meets another process, it is an
-// *UnstableError.
+// Read observes one process of the Envoy. If a stats_matcher excludes statistics that Read needs, the error is
+// a *StatsExcludedError. If each try meets another process, the error is an *UnstableError.
 func (a *Admin) Read(ctx context.Context, prefixes []string) (*Observation, error) {
 	for range observationTries {
 		o, whole, err := a.readOnce(ctx, prefixes)
@@ -157,11 +155,10 @@ func (o *Observation) take(adminURL string, stats statistics, prefixes []string)
 	return nil
 }
 
-// expand returns the stat prefixes that Envoy has for each one of asked. It splits names only
-// where the ending of a pattern may begin, and not at each dot, of which there may be a
-// million.
+// expand returns Envoy's stat prefixes for each pattern. expand splits names only where the suffix of a
+// pattern may begin, not at each of possibly a million dots.
 func expand(asked []string, stats statistics) map[string][]string {
-	patterns := make(map[string][]string) // those of asked with Any, by the text after it
+	patterns := make(map[string][]string) // the prefixes with Any, by the text after Any
 	lengths := make(map[int]bool)
 	has := make(map[string][]string)
 	for _, prefix := range asked {
@@ -192,7 +189,7 @@ func expand(asked []string, stats statistics) map[string][]string {
 	return has
 }
 
-// statPrefixes returns those of a subscription that the Envoy has.
+// statPrefixes returns the stat prefixes of a subscription that the Envoy has.
 func (o *Observation) statPrefixes(s Subscription) []string {
 	var list []string
 	for _, prefix := range s.StatPrefixes {

@@ -28,12 +28,12 @@ func (v Verdict) String() string {
 // Outcome is the answer of all Envoys to the files of an AckWait.
 type Outcome struct {
 	Verdict Verdict
-	// Answering is how many Envoys count: those that are down do not. Where it is 0 the
-	// verdict is Unconfirmed, and Await waited for no Envoy.
+	// Answering is the number of Envoys that count; an Envoy that is down does not count. If Answering is 0,
+	// the verdict is Unconfirmed, and Await waited for no Envoy.
 	Answering int
-	// Err is the error of the context, where that ended the wait.
+	// Err is the context's error if the context ended the wait.
 	Err error
-	// Envoys has one outcome for each of FleetOptions.Admins, in their order.
+	// Envoys has an outcome for each of FleetOptions.Admins, in order.
 	Envoys []EnvoyOutcome
 }
 
@@ -44,8 +44,7 @@ type EnvoyOutcome struct {
 	Err error
 	// Restarted means that the Envoy was started, or restarted, since Begin.
 	Restarted bool
-	// States has the status of each subscription that the Envoy can have, in their
-	// order, by its last answer.
+	// States has the last status of each subscription that the Envoy can have, in order.
 	States []Status
 	// Refusals are the reasons that the Envoy gives.
 	Refusals []Refusal
@@ -53,7 +52,7 @@ type EnvoyOutcome struct {
 	NotWarm []string
 }
 
-// State returns Acked where all subscriptions are Acked, Refused where one is, and else Pending.
+// State returns Acked if all subscriptions are Acked, Refused if one is Refused, and otherwise Pending.
 func (e EnvoyOutcome) State() State { return stateOf(e.States) }
 
 func stateOf(list []Status) State {

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// comeBack is how long an AckWait waits for an Envoy that goes down: a supervisor starts it
-// again, or a hot restart hands its admin interface over. After that it counts like one
-// that was down before.
+// comeBack is how long an AckWait waits for an Envoy that goes down: a supervisor restarts the Envoy, or a hot
+// restart hands the admin interface over. After comeBack, the Envoy counts like an Envoy that was down before.
 const comeBack = 5 * time.Second
 
 // peer is one Envoy of an AckWait.
@@ -22,10 +21,10 @@ type peer struct {
 	recalled bool
 
 	last *Observation // the last one since the rename
-	// statuses are those of the files, updated by each answer.
+	// statuses has the status of each file, updated by each answer.
 	statuses []Status
 	err      error     // of the last question
-	since    time.Time // since when it is down, if it went down since
+	since    time.Time // when the Envoy went down, if it did since the rename
 	heard    bool      // asked since the rename
 }
 
@@ -68,8 +67,8 @@ func isTimeout(err error) bool {
 	return silent
 }
 
-// counts reports whether the verdict depends on the Envoy. It does on one that hangs since
-// the rename: it may be busy with that very file.
+// counts reports whether the verdict depends on the Envoy. An Envoy that hangs since the rename counts,
+// because the new file may keep it busy.
 func (p *peer) counts(now time.Time) bool {
 	switch {
 	case p.err == nil:
@@ -84,7 +83,7 @@ func (p *peer) counts(now time.Time) bool {
 	return false
 }
 
-// restarted reports whether its process is another one than before the rename.
+// restarted reports whether the process differs from the process before the rename.
 func (p *peer) restarted() bool {
 	return p.last != nil && (p.base == nil || p.base.Incarnation != p.last.Incarnation)
 }
@@ -92,7 +91,7 @@ func (p *peer) restarted() bool {
 // state returns the state of all files together.
 func (p *peer) state() State { return stateOf(p.statuses) }
 
-// outcome returns what the Envoy did with each file.
+// outcome returns the Envoy's reaction to each file.
 func (p *peer) outcome() EnvoyOutcome {
 	return EnvoyOutcome{URL: p.admin.String(), Err: p.err, Restarted: p.restarted(), States: p.statuses}
 }

@@ -11,11 +11,11 @@ import (
 // Probe is the state of one Envoy while no file moves.
 type Probe struct {
 	URL string
-	// Err is why the Envoy gives no answer; all else is zero then.
+	// Err is the reason for a missing answer; the other fields are zero then.
 	Err error
 	Observation
-	// States has the status of each subscription that the Envoy can have, in their
-	// order. Status.Refusals counts from the start of the Envoy.
+	// States has the status of each subscription that the Envoy can have, in order. Status.Refusals counts
+	// from the start of the Envoy.
 	States []Status
 }
 
@@ -49,9 +49,9 @@ func (l Probe) ExcludedStats() error {
 // DetailedProbe is a Probe with the names of refused listeners and warming clusters.
 type DetailedProbe struct {
 	Probe
-	// Refused are the listeners that Envoy refused when it last read their file.
+	// Refused are the listeners that Envoy refused in its last read of their file.
 	Refused []Refusal
-	// Warming are the clusters that warm, sorted.
+	// Warming are the warming clusters, sorted.
 	Warming []string
 }
 
@@ -120,8 +120,8 @@ func (f *Fleet) probeInDetail(ctx context.Context, a *Admin, subs []Subscription
 	return l
 }
 
-// probeStatus returns the status of a file that does not move: Refused where the Envoy runs
-// another version and has ever refused one.
+// probeStatus returns the status of a file that does not move: Refused if the Envoy runs another version and
+// has ever refused a version.
 func (s Subscription) probeStatus(o *Observation, versions map[string][]string) Status {
 	status := Status{Subscription: s}
 	acked := false

@@ -16,14 +16,13 @@ import (
 type Refusal struct {
 	API      string // as in Subscription; "" where Envoy does not say
 	Resource string // "" where Envoy does not say
-	File     string // the path, as Envoy has it; "" where it does not say
-	// Message is Envoy's, without what it quotes of files: there may be keys in it.
-	// "" where it says that something is wrong and not what.
+	File     string // the path in Envoy; "" if unknown
+	// Message is Envoy's message without quotes of files, which may hold keys; "" if Envoy gives no reason.
 	Message string
 }
 
-// Refusals returns the listeners that the Envoy refused since then, by name. Of other
-// resources it keeps no such record; its log says more.
+// Refusals returns the listeners that the Envoy has refused since a time, by name. Envoy keeps no such record
+// of other resources; its log has more.
 func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error) {
 	s := a.session()
 	defer s.close()

@@ -20,10 +20,10 @@ const (
 	// requestTimeout is for one question. Envoy's main thread answers it, and an
 	// Envoy of 10,000 clusters is busy for 3 s when all of them are new.
 	requestTimeout = 2 * time.Second
-	// maxHeader is beyond what Envoy and what stands before it say of an answer.
+	// maxHeader exceeds the headers that Envoy and a proxy in front of Envoy send.
 	maxHeader = 64 << 10
-	// maxStats is beyond what there is to say: 10,000 clusters that all report
-	// updates have 1.7 MB of statistics.
+	// maxStats exceeds the statistics of any Envoy: 10,000 clusters that all report updates have 1.7 MB of
+	// statistics.
 	maxStats = 32 << 20
 	// maxDump is beyond a bootstrap of 10,000 static clusters. It is lower than
 	// maxStats, since a dump is read as a tree, which takes 30 times its space.
@@ -64,8 +64,8 @@ func (s *session) get(ctx context.Context, path string, query url.Values, limit 
 	return body, err
 }
 
-// exchange sends one request, and reads the body of the answer whole. Redirections are
-// not followed, and nothing is unpacked: we do not ask for it packed.
+// exchange sends a request, and reads the whole body of the answer. exchange follows no redirections. exchange
+// decompresses nothing, because the request asks for no compression.
 func (s *session) exchange(ctx context.Context, path string, query url.Values, limit int64) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -117,8 +117,8 @@ func (s *session) roundTrip(path string, query url.Values, limit int64) (status 
 	return response.StatusCode, body, !response.Close, err
 }
 
-// failed sorts the errors of an exchange. One that is none of the network's is
-// about what came: it was no HTTP.
+// failed classifies the errors of an exchange. An error from outside the network means that the answer was no
+// HTTP.
 func (a *Admin) failed(ctx context.Context, path string, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("envoy %s: %w", a.url, ctx.Err())

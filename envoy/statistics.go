@@ -13,9 +13,9 @@ import (
 	"xdspub/diag"
 )
 
-// statsFilter is the names of what is read, and nothing else: all that an Envoy of
-// 10,000 clusters has are 55 MB. It holds no names of resources. Asking for those
-// that matter takes Envoy as long, and there may be more of them than a URL holds.
+// statsFilter matches the names of the needed statistics only: all statistics of an Envoy with 10,000 clusters
+// are 55 MB. statsFilter holds no names of resources. A filter with names would cost Envoy as much time, and
+// might not fit into a URL.
 const statsFilter = `\.(update_attempt|update_success|update_rejected|update_failure|version_text)$` +
 	`|^cluster_manager\.warming_clusters$|^listener_manager\.total_(listeners_warming|listeners_draining|filter_chains_draining)$`
 
@@ -52,8 +52,8 @@ type statistics struct {
 	texts   map[string]string
 }
 
-// stats asks for the statistics. With usedOnly Envoy leaves out what it never
-// touched, which is what is zero, and takes a quarter of the time.
+// stats asks for the statistics. With usedOnly, Envoy leaves out untouched statistics, which are zero, and
+// takes a quarter of the time.
 func (s *session) stats(ctx context.Context, usedOnly bool) (statistics, error) {
 	query := url.Values{"filter": {statsFilter}}
 	if usedOnly {
@@ -83,7 +83,7 @@ func (s *session) askStats(ctx context.Context, query url.Values) (statistics, e
 	return stats, err
 }
 
-// excessError says of which there is too much.
+// excessError names the limit that an answer exceeds.
 type excessError struct{ of string }
 
 func (e *excessError) Error() string { return e.of }
@@ -122,7 +122,7 @@ func parseStats(ctx context.Context, body []byte) (statistics, error) {
 	return stats, nil
 }
 
-// add takes a value in. One that is neither text nor a number stands for none.
+// add records a value. A value that is neither text nor number counts as absent.
 func (s statistics) add(name string, value []byte) {
 	if number, err := strconv.ParseUint(string(value), 10, 64); err == nil {
 		s.numbers[name] = number

@@ -12,8 +12,7 @@ const (
 	Acked
 	// Refused: it counted a rejection (a NACK) or a failure since Begin.
 	Refused
-	// StatsExcluded: it has no such statistics, and a stats_matcher that may exclude
-	// them.
+	// StatsExcluded: the Envoy lacks the statistics, and has a stats_matcher that may exclude them.
 	StatsExcluded
 )
 
@@ -26,7 +25,7 @@ func (s State) String() string {
 type Status struct {
 	Subscription
 	State State
-	// StatPrefix is that of its statistics, "" as long as Envoy has none.
+	// StatPrefix is the prefix of the subscription's statistics, "" as long as Envoy has none.
 	StatPrefix string
 	// Runs is the version_text: the version that the Envoy runs.
 	Runs string
@@ -37,10 +36,10 @@ type Status struct {
 // comparison is an observation beside the one from before the rename.
 type comparison struct {
 	now *Observation
-	// fresh means that it is another process than before, or the first one.
+	// fresh means that no process answered before, or another process.
 	fresh  bool
 	deltas map[string]delta // by stat prefix
-	// versions are those of all subscriptions that share a stat prefix, sorted.
+	// versions has the versions of all subscriptions that share a stat prefix, sorted.
 	versions map[string][]string
 }
 
@@ -49,7 +48,7 @@ type comparison struct {
 func compare(base, now *Observation, subs []Subscription) comparison {
 	c := comparison{now: now, deltas: make(map[string]delta, len(now.Counters)), versions: now.versionsByPrefix(subs)}
 	if c.fresh = base == nil || base.Incarnation != now.Incarnation; c.fresh {
-		base = &Observation{} // it read the files at its start: all of its counters count
+		base = &Observation{} // Envoy read the files at its start, so all counters count
 	}
 	for prefix, counters := range now.Counters {
 		was := base.Counters[prefix]
@@ -68,8 +67,8 @@ func statuses(base, now *Observation, subs []Subscription) []Status {
 	return list
 }
 
-// versionsByPrefix returns the versions of all subscriptions that share a stat prefix, sorted.
-// Runtime layers share one, and so do names that Envoy makes equal.
+// versionsByPrefix returns the versions of all subscriptions that share a stat prefix, sorted. Runtime layers
+// share a prefix, and so do names that Envoy makes equal.
 func (o *Observation) versionsByPrefix(subs []Subscription) map[string][]string {
 	versions := make(map[string][]string)
 	for _, s := range subs {
@@ -108,12 +107,11 @@ type delta struct {
 	turned bool
 }
 
-// status returns the status of s by the stat prefixes that the Envoy has for it. Each of them
-// whose counters moved must show an ACK: it belongs to a subscription of its own. A fresh
-// process may have refused the file that was there when it started, and have taken this
-// one since. After a hot restart the counters are those of two processes, and only the
-// version is that of the process that stays: what this one took the other may have
-// refused, and a prefix without a version may be the other's.
+// status returns the status of s by the stat prefixes that the Envoy has for s. Each prefix whose counters
+// moved must show an ACK, because each prefix belongs to its own subscription in Envoy. A fresh process may
+// have refused the file at its start, and have accepted the new file since. After a hot restart, the counters
+// are sums over two processes, and only the version belongs to the process that stays: the other process may
+// have refused a file that this process accepted, and a prefix without a version may be the other's.
 func (c comparison) status(s Subscription) Status {
 	status := Status{Subscription: s}
 	acked, waiting, fresh := false, false, c.fresh

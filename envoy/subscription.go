@@ -2,26 +2,25 @@ package envoy
 
 import "time"
 
-// Subscription is a path subscription that Envoys may have to one published file.
-// A file that two clusters name is two subscriptions.
+// Subscription is a path subscription that Envoys may have to a published file. A file that two clusters name
+// has two subscriptions.
 type Subscription struct {
 	File    string // below the output directory, slash-separated
 	API     string // CDS, LDS, EDS, RDS, SRDS, SDS, ECDS or RTDS
 	Name    string // of the resource; empty for CDS, LDS and SRDS
 	Version string // the file's version_info
-	// StatPrefixes are those that its statistics may have, as the functions of this
-	// package return them. Any one that Envoy has is enough: where two connection
-	// managers share one route configuration, Envoy keeps its statistics under the
-	// stat_prefix of the first, even when that connection manager is gone.
+	// StatPrefixes are the possible prefixes of the subscription's statistics, as the functions of this
+	// package return them. One prefix that Envoy has suffices: if two connection managers share a route
+	// configuration, Envoy keeps its statistics under the stat_prefix of the first, even after that connection
+	// manager is gone.
 	StatPrefixes []string
-	// Entrypoints are files that bootstraps name: an Envoy has the subscription only if
-	// its bootstrap names one of them. Empty means that every Envoy has it.
+	// Entrypoints are files in bootstraps: an Envoy has the subscription only if its bootstrap names one of
+	// these files. Empty means that every Envoy has the subscription.
 	Entrypoints []string
-	// Unmoved means that this step does not move the file. Then it is enough that the
-	// Envoy runs its version, whenever it read that.
+	// Unmoved means that this step does not move the file. It suffices then that the Envoy runs the file's
+	// version.
 	Unmoved bool
-	// Changed is when the file or the folder that it is in last changed before the step, by the
-	// clock of this machine: Envoy may have read what somebody wrote there by hand, and have
-	// refused it. Zero means that nobody but the steps changes it.
+	// Changed is the time of the last change of the file or its folder before the step, by the clock of this
+	// machine: Envoy may have read, and refused, an edit by hand. Zero means that only steps change the file.
 	Changed time.Time
 }

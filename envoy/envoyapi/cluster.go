@@ -9,21 +9,21 @@ import (
 
 // ClusterKind describes a cluster factory of Envoy: what makes the clusters of one type.
 type ClusterKind struct {
-	// Factory is the name of the factory; empty where Envoy has none.
+	// Factory is the name of the factory; empty if Envoy has no factory.
 	Factory string
-	// Config is the type of the typed_config that it takes; empty where it takes none.
+	// Config is the type of the factory's typed_config; empty if the factory has none.
 	Config protoreflect.FullName
-	// NeedsConfig means that the typed_config must be there.
+	// NeedsConfig means that typed_config is required.
 	NeedsConfig bool
-	// Balances means that the cluster chooses its endpoints itself: CLUSTER_PROVIDED.
+	// Balances means that the cluster itself chooses its endpoints: CLUSTER_PROVIDED.
 	Balances bool
 	// Inline means that the endpoints stand in load_assignment.
 	Inline bool
-	// Resolves means that the cluster asks DNS for its endpoints, by its own DNS fields.
+	// Resolves means that the cluster resolves its endpoints by DNS, with its own DNS fields.
 	Resolves bool
 }
 
-// clusterKinds reads a file of factories. What is no extension is no factory of the version.
+// clusterKinds reads a file of factories. A row without an extension of the release is left out.
 func (r *reader) clusterKinds(file string, extensions extensionTable) (kinds []ClusterKind) {
 	for _, words := range r.rows(file, 1) {
 		e, ok := extensions.byName[extensionKey{"envoy.clusters", words[0]}]
@@ -67,8 +67,8 @@ func (v *Version) ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
 	return ClusterKind{}
 }
 
-// CustomClusterConfig returns the type by which Envoy looks for the factory of a cluster_type. It
-// is empty where Envoy looks by the name.
+// CustomClusterConfig returns the type by which Envoy finds the factory of a cluster_type; empty if Envoy
+// searches by name.
 func CustomClusterConfig(custom *clusterv3.Cluster_CustomClusterType) protoreflect.FullName {
 	if config := xds.PayloadType(custom.GetTypedConfig()); config != "google.protobuf.Struct" {
 		return config

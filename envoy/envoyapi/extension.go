@@ -11,19 +11,16 @@ import (
 
 // Extension is an extension of a binary.
 type Extension struct {
-	// Category is the kind of place that it fits, such as envoy.filters.http.
+	// Category is the kind of place for the extension, such as envoy.filters.http.
 	Category string
 	Name     string
-	// Config is the type of its configuration; empty where Envoy finds it by its
-	// name only.
+	// Config is the type of the configuration; empty if Envoy finds the extension by name only.
 	Config protoreflect.FullName
-	// Route is the type of an HTTP filter's configuration for a route where that
-	// is another one.
+	// Route is the type of an HTTP filter's configuration for a route, if it differs from Config.
 	Route protoreflect.FullName
 }
 
-// extensionTable is the extensions of a category, and of all by what they are
-// looked for.
+// extensionTable indexes extensions by category, by type and by name.
 type extensionTable struct {
 	byCategory map[string][]Extension
 	byConfig   map[extensionKey]Extension

@@ -15,9 +15,8 @@ import (
 // name, a TypedExtensionConfig or a TransportSocket.
 type ExtensionPoint struct {
 	Field protoreflect.FullName
-	// Category is the category of the extensions that fit. Where it depends on the
-	// message around, it is one of several: see CategoryAt. Of some categories there is no
-	// extension.
+	// Category is the category of the accepted extensions. If the category depends on the message around,
+	// Category is one of several: see CategoryAt. Some categories have no extension.
 	Category string
 	// Also are further categories that fit: Envoy looks there for an extension that is not
 	// in Category.
@@ -83,9 +82,9 @@ func within(n *xds.Node, name protoreflect.FullName) bool {
 	return false
 }
 
-// ExtensionPoints returns the fields of the API that take the configuration of an extension, and
-// that Envoy looks at when it loads a resource. The extensions in a matcher are not among them:
-// they depend on what is matched.
+// ExtensionPoints returns the fields of the API that hold an extension's configuration and that Envoy reads
+// when it loads a resource. Extensions in a matcher are not included, because they depend on the matched
+// input.
 func (v *Version) ExtensionPoints() []ExtensionPoint { return v.tables().points }
 
 // ExtensionPointsOf returns the extension points of a message.

@@ -8,8 +8,8 @@ func (v *Version) IsUnchecked(message protoreflect.FullName) bool {
 	return v.tables().uncheckedMessages[message]
 }
 
-// IsCheckedPolicy reports whether Envoy holds a load balancing policy against the constraints
-// of its API. It does not do so with most.
+// IsCheckedPolicy reports whether Envoy checks a load balancing policy against the constraints of its API.
+// Envoy does not check most policies.
 func (v *Version) IsCheckedPolicy(message protoreflect.FullName) bool {
 	return v.tables().checkedPolicies[message]
 }
@@ -18,8 +18,8 @@ func (v *Version) IsCheckedPolicy(message protoreflect.FullName) bool {
 // work with one.
 func (v *Version) RefusesNaN(field protoreflect.FullName) bool { return v.tables().nanRefused[field] }
 
-// OptionalReferences returns the messages and fields that name something that Envoy can do
-// without: where it does not find that, the owner of the name goes on.
+// OptionalReferences returns the messages and fields with optional references: if Envoy does not find the
+// target, the owner of the reference goes on.
 func (v *Version) OptionalReferences() []protoreflect.FullName {
 	return v.tables().optionalReferences
 }

@@ -24,7 +24,7 @@ func (v *Version) DoesWithoutFile(field protoreflect.FullName) bool {
 	return v.tables().optionalFiles[field]
 }
 
-// fields returns the fields of a file that has one in each line, by their messages.
+// fields reads a file with a field in each line, and returns the fields by their messages.
 func (r *reader) fields(file string) map[protoreflect.FullName][]protoreflect.Name {
 	fields := make(map[protoreflect.FullName][]protoreflect.Name)
 	for _, words := range r.rows(file, 1) {

@@ -11,13 +11,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// What the API was before v3. The descriptors name the v2 message that each message was; of
-// the fields that are gone they keep the names alone.
+// The API before v3. The descriptors name the v2 message of each message, but only the names of removed
+// fields.
 
 //go:embed removed-fields.txt
 var removedFields string
 
-// removed has what took the place of fields that the API had once, by their full names.
+// removed maps the full name of a removed field to its replacement.
 var removed = sync.OnceValue(func() map[string]string {
 	fields := make(map[string]string)
 	for line := range strings.Lines(removedFields) {
@@ -28,13 +28,12 @@ var removed = sync.OnceValue(func() map[string]string {
 	return fields
 })
 
-// Removed returns what to write instead of a field that a message no longer has. It is empty
-// for any other name.
+// Removed returns the replacement of a field that a message no longer has; empty for any other name.
 func Removed(message protoreflect.FullName, field string) string {
 	return removed()[string(message)+"."+field]
 }
 
-// successors are the v3 messages by the v2 messages that they were.
+// successors maps v2 messages to their v3 messages.
 var successors = sync.OnceValue(func() map[protoreflect.FullName]protoreflect.FullName {
 	of := make(map[protoreflect.FullName]protoreflect.FullName)
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {

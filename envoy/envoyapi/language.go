@@ -34,14 +34,13 @@ func (v *Version) EagerGRPCServices() []protoreflect.FullName { return v.tables(
 
 // FormatCommands are the commands of format strings.
 type FormatCommands struct {
-	// BuiltIn has them by name, and for each the words that say what it takes
-	// (format-commands.txt).
+	// BuiltIn maps a command to the words that describe its syntax (format-commands.txt).
 	BuiltIn map[string][]string
-	// Names are those of BuiltIn.
+	// Names are the names in BuiltIn.
 	Names *diag.Candidates
-	// Newer are those that the version does not have yet, with the release that brought each.
+	// Newer maps a command of a later release to the release.
 	Newer map[string]string
-	// Generic are those that generic_proxy brings for its access logs.
+	// Generic are the commands that generic_proxy adds to its access logs.
 	Generic map[string]bool
 }
 
@@ -65,9 +64,9 @@ func (r *reader) formatCommands(builtIn, generic string) FormatCommands {
 type CELFunctions struct {
 	// Global are called as f(x), Receiver as x.f(y), x not counted.
 	Global, Receiver map[string][]int
-	// With enable_string_functions there are these too.
+	// StringGlobal and StringReceiver are the functions that enable_string_functions adds.
 	StringGlobal, StringReceiver map[string][]int
-	// QuotedFields says that a field may stand in backquotes.
+	// QuotedFields reports whether a field may stand in backquotes.
 	QuotedFields bool
 }
 

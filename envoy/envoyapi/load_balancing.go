@@ -20,8 +20,8 @@ const (
 
 const loadBalancingPolicies = "envoy.load_balancing_policies"
 
-// PickPolicy returns the policy that Envoy takes and its type: the first one that it knows. It
-// returns nil where Envoy knows none. Envoy does not look at the others.
+// PickPolicy returns the policy that Envoy picks, the first known one, and its type; nil if Envoy knows none.
+// Envoy ignores the other policies.
 func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolicy_Policy, protoreflect.FullName) {
 	for _, policy := range l.GetPolicies() {
 		name := xds.PayloadType(policy.GetTypedExtensionConfig().GetTypedConfig())
@@ -32,8 +32,8 @@ func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadB
 	return nil, ""
 }
 
-// HasNoPolicy reports whether Envoy finds no policy that it knows. It reports false where a
-// policy is of a type that Envoy does not hold, which is a finding of its own.
+// HasNoPolicy reports whether Envoy knows none of the policies. HasNoPolicy reports false if a policy's type
+// is unknown to Envoy, because another rule reports the type.
 func (v *Version) HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	for _, policy := range l.GetPolicies() {
 		config := policy.GetTypedExtensionConfig()
@@ -46,8 +46,8 @@ func (v *Version) HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	return true
 }
 
-// IsPickedPolicy reports whether Envoy looks at the load balancing policy that n is or
-// stands in: it and those around it must be the ones that are picked.
+// IsPickedPolicy reports whether Envoy reads the load balancing policy that n is or stands in: Envoy must pick
+// this policy and every policy around it.
 func (v *Version) IsPickedPolicy(n *xds.Node) bool {
 	for {
 		policy, at := xds.Enclosing[*clusterv3.LoadBalancingPolicy_Policy](n)

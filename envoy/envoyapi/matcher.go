@@ -32,14 +32,12 @@ func (v *Version) MatcherPlaceOf(field protoreflect.FullName) *MatcherPlace {
 	return v.tables().matchers.places[field]
 }
 
-// PairedMatcher returns the only custom matcher that takes an input. It is empty for an input
-// that is a string.
+// PairedMatcher returns the only custom matcher for an input; empty for a string input.
 func (v *Version) PairedMatcher(input protoreflect.FullName) protoreflect.FullName {
 	return v.tables().matchers.pairs[input]
 }
 
-// PairedInput returns the only input that a custom matcher takes. It is empty for a matcher that
-// takes strings.
+// PairedInput returns the only input for a custom matcher; empty for a matcher of strings.
 func (v *Version) PairedInput(matcher protoreflect.FullName) protoreflect.FullName {
 	for input, with := range v.tables().matchers.pairs {
 		if with == matcher {

@@ -7,10 +7,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// OnMissing is what Envoy does when the target of a reference is missing. It also says when Envoy looks
-// for the target. For Refused and Conditional that is while Envoy loads the resource with the
-// reference: a resource in a bootstrap then finds only what stands in the bootstrap too, whatever CDS
-// and LDS bring later. For BreaksTraffic, Dynamic and Ignored it is when the target is needed.
+// OnMissing is Envoy's reaction to a reference with a missing target, and tells when Envoy looks for the
+// target. For Refused and Conditional, Envoy looks while it loads the resource with the reference: a resource
+// in a bootstrap finds targets in the bootstrap only, whatever CDS and LDS bring later. For BreaksTraffic,
+// Dynamic and Ignored, Envoy looks when it needs the target.
 type OnMissing int
 
 const (

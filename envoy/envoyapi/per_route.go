@@ -33,8 +33,8 @@ func (r *reader) perRouteTypes(file string) map[protoreflect.FullName]protorefle
 	return types
 }
 
-// IsReadAsAnother reports whether the node is a per-route configuration that Envoy
-// unpacks as a message of another type, which is a fault of its own.
+// IsReadAsAnother reports whether the node is a per-route configuration that Envoy unpacks as another type.
+// Such a configuration is a fault of its own.
 func (v *Version) IsReadAsAnother(n *xds.Node) bool {
 	switch n.Field() {
 	case "envoy.config.route.v3.FilterConfig.config",

@@ -50,7 +50,7 @@ func (v *Version) Requires(field protoreflect.FullName) (since string, requires 
 	return v.lacks(newIn().optional[field])
 }
 
-// RequiresIn reports whether that is so of a field of a message.
+// RequiresIn reports whether Requires holds for a field of a message.
 func (v *Version) RequiresIn(message protoreflect.FullName) bool {
 	for field := range newIn().optional {
 		if _, requires := v.Requires(field); requires && field.Parent() == message {

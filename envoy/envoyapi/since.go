@@ -14,15 +14,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// What came with which release, after the oldest that is known. What is not in it, all have.
+// sinceText lists what each release added. Every supported release has what sinceText does not list.
 
 //go:embed since.txt
 var sinceText string
 
-// release is a release of Envoy without its patches: 1040 is 1.40.
+// release is a release of Envoy without its patch number: 1040 is 1.40.
 type release int
 
-// releaseOf returns the release of a version such as 1.40 or 1.40.0; 0 where it is none.
+// releaseOf returns the release of a version such as 1.40 or 1.40.0; 0 for any other text.
 func releaseOf(version string) release {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -43,23 +43,23 @@ type sinceTable struct {
 	extensions map[extensionKey]release
 	// routes has the types that a filter reads for routes, but did not before.
 	routes map[protoreflect.FullName]release
-	// optional has fields that Envoy refused before where they are empty.
+	// optional has fields that Envoy once refused when empty.
 	optional map[protoreflect.FullName]release
-	// constraints has fields that the API had before without the constraint that they have now.
+	// constraints has fields that once lacked their present constraint.
 	constraints map[protoreflect.FullName]release
-	// rows has what changed in the files of a version's folder, by their names.
+	// rows has the changed rows of each file of a release's folder.
 	rows map[string]rowChanges
 }
 
-// rowChanges are the rows of a file that not all versions have.
+// rowChanges are the rows of a file that some releases lack.
 type rowChanges struct {
-	// came has rows by their text, with the release that brought them.
+	// came maps the text of a row to the release that added the row.
 	came map[string]release
-	// left are those that newer releases don't have.
+	// left are the rows that newer releases lack.
 	left []leftRow
 }
 
-// leftRow is a row that a release took away.
+// leftRow is a row that a release removed.
 type leftRow struct {
 	row
 	by release
@@ -118,8 +118,7 @@ func (v *Version) LacksValue(ev protoreflect.EnumValueDescriptor) (since string,
 	return v.Lacks(ev.Parent().FullName().Append(ev.Name()))
 }
 
-// LacksExtension is Lacks for the extension of a category that a configuration is for, which it
-// names.
+// LacksExtension is Lacks for the extension that a configuration configures, and names the extension.
 func (v *Version) LacksExtension(category string, config protoreflect.FullName) (name, since string, lacks bool) {
 	e, _ := Latest.ExtensionOf(category, config)
 	since, lacks = v.lacks(newIn().extensions[extensionKey{category, e.Name}])
@@ -137,16 +136,16 @@ func (v *Version) lacks(by release) (since string, lacks bool) {
 // a value of an enum.
 func (v *Version) HasNewer(message protoreflect.FullName) bool { return v.newer()[message] }
 
-// LacksFields reports whether there are fields that are newer than the version.
+// LacksFields reports whether the API has fields newer than the release.
 func (v *Version) LacksFields() bool { return len(v.newer()) > 0 }
 
-// messagesWithNewer returns the types of messages that can hold what is newer than a release.
+// messagesWithNewer returns the types of messages that can hold fields newer than a release.
 func messagesWithNewer(than release) map[protoreflect.FullName]bool {
 	found := make(map[protoreflect.FullName]bool)
 	enums := make(map[protoreflect.FullName]bool)
 	for name, by := range newIn().api {
 		if by > than {
-			enums[name.Parent()] = true // of fields these are the messages, which are no enums
+			enums[name.Parent()] = true // a field's parent is a message, which does no harm
 		}
 	}
 	if len(enums) == 0 {
@@ -165,8 +164,8 @@ func messagesWithNewer(than release) map[protoreflect.FullName]bool {
 	return found
 }
 
-// Fleet returns a version for Envoys of several: it has what all of them have, and is named as the
-// oldest. Where a row is another one with each, it has that of the oldest. It needs one at least.
+// Fleet returns a version for Envoys of several releases: it has what all of them have, and the name of the
+// oldest. If a row differs between releases, Fleet has the row of the oldest. of must not be empty.
 func Fleet(of []*Version) *Version {
 	fleet := slices.Clone(of)
 	slices.SortFunc(fleet, func(a, b *Version) int { return int(a.release - b.release) })
@@ -193,8 +192,8 @@ func (v *Version) Before(since string) string {
 
 var versionText = regexp.MustCompile(`^(\d+\.\d+)(\.\d+)?$`)
 
-// Named returns the version of a release, given as 1.40 or with a patch, as 1.40.0; nil where that
-// is none that is known. 1.4 is 1.40: to YAML that is the same number.
+// Named returns the version of a release, given as 1.40 or with a patch, as 1.40.0; nil for an unknown
+// release. 1.4 is 1.40, because YAML reads both as the same number.
 func Named(name string) *Version {
 	m := versionText.FindStringSubmatch(name)
 	if m == nil {

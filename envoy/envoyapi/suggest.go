@@ -17,8 +17,8 @@ import (
 
 var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 
-// SuggestType returns help for a type URL that Envoy does not know, and the URL that was likely
-// meant, which is empty where none is near.
+// SuggestType returns help for a type URL that Envoy does not know, and the URL that was likely meant, or ""
+// if no type is similar.
 func (v *Version) SuggestType(url string) (help, meant string) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 	successor, isOld := Successor(name)

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// tables are the files of a version's folder. Each says in its head what its lines are.
+// tables are the files of a release's folder. The head of each file describes its lines.
 type tables struct {
 	absent     map[protoreflect.FullName]bool
 	extensions extensionTable
@@ -90,17 +90,17 @@ func must(t *tables, err error) *tables {
 // reader reads the files of a folder, and keeps the first error.
 type reader struct {
 	folder fs.FS
-	// release leaves out what is newer; newest what it no longer has.
+	// Rows newer than release, and rows that newest lacks, are left out.
 	release, newest release
 	err             error
 }
 
-// row is a line of a file: its words, of which there are as many as were asked for at least.
+// row is a line of a file: its words, at least as many as requested.
 type row []string
 
 func (r row) String() string { return strings.Join(r, " ") }
 
-// rows returns the lines of a file that are no remark, each of at least so many words.
+// rows returns the lines of a file except comments. Each line must have at least a number of words.
 func (r *reader) rows(file string, least int) (rows []row) {
 	text, err := fs.ReadFile(r.folder, file)
 	if err != nil {
@@ -138,8 +138,8 @@ func (c rowChanges) older(oldest, newest release) (rows []row) {
 	return rows
 }
 
-// newer returns the names at the begin of rows that came to a file later, with the release that
-// brought each. What had another row before is not among them.
+// newer returns the first words of rows that a later release added, with the release. newer leaves out a name
+// that had another row before.
 func (r *reader) newer(file string) map[string]string {
 	changes, newer := newIn().rows[file], make(map[string]string)
 	for text, by := range changes.came {
@@ -161,7 +161,7 @@ func (r *reader) set(file string) map[protoreflect.FullName]bool {
 	return set
 }
 
-// list returns the names of a file that has one in each line.
+// list reads a file with a name in each line.
 func list[Name ~string](r *reader, file string) (names []Name) {
 	for _, words := range r.rows(file, 1) {
 		names = append(names, Name(words[0]))
@@ -169,7 +169,7 @@ func list[Name ~string](r *reader, file string) (names []Name) {
 	return names
 }
 
-// flag is a word that may stand in a line, and what it sets.
+// flag is an optional word of a line, with the variable that the word sets.
 type flag struct {
 	word string
 	set  *bool

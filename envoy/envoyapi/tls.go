@@ -7,22 +7,21 @@ import (
 
 // TLSNames are the names that Envoy's TLS library knows.
 type TLSNames struct {
-	// Ciphers are the cipher suites that can be chosen, those of TLS 1.2 and before.
+	// Ciphers are the cipher suites that users can choose: suites of TLS 1.2 and older.
 	Ciphers []CipherSuite
-	// Groups has the names of the key exchange groups, and for each the one that it stands for;
-	// Signatures those of the signature algorithms.
+	// Groups maps a name to its key exchange group, Signatures a name to its signature algorithm.
 	Groups, Signatures map[string]string
-	// Newer are the names that the version does not have yet, with the release that brought each.
+	// Newer maps a name of a later release to the release.
 	Newer map[string]string
 }
 
-// CipherSuite is one of TLS 1.2 and before.
+// CipherSuite is a cipher suite of TLS 1.2 or older.
 type CipherSuite struct {
 	// Name is OpenSSL's, Standard the one of the RFCs.
 	Name, Standard string
-	// Aliases are the names of several suites that stand for this one too.
+	// Aliases are group names that select the suite among several.
 	Aliases []string
-	// Deprecated ones are chosen by their own name, or as 3DES.
+	// Deprecated suites are selected only by their own name or by 3DES.
 	Deprecated bool
 }
 

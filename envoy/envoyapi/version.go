@@ -1,10 +1,10 @@
-// Package envoyapi knows what the binaries of Envoy hold, a Version each: types of messages,
-// extensions and the fields that take them, cluster types, filters that end a chain, the words
-// and functions of its languages. Envoy says all of that itself, and tests ask it again. A
-// Version is handed to those who judge by it.
+// Package envoyapi describes the binaries of Envoy, a Version each: types of messages, extensions and their
+// fields, cluster types, filters that end a chain, the words and functions of Envoy's languages. Every fact
+// comes from Envoy itself, and tests ask Envoy again. Code that judges by a Version takes the Version as an
+// argument.
 //
-// The latest version is a folder of texts here; an older one is a line of older-versions.txt, and
-// has of these texts what was there then, by since.txt. New makes a version of any folder.
+// The latest version is a folder of texts. An older version is a line of older-versions.txt; since.txt tells
+// which parts of the texts it has. New makes a version of any folder.
 package envoyapi
 
 import (
@@ -32,7 +32,7 @@ type Version struct {
 	// fleet has the versions that a Fleet is made of, the oldest first.
 	fleet []*Version
 
-	// registry has the user's own types, too; nil where there are none.
+	// registry has the user's own types; nil without such types.
 	registry *xds.Registry
 
 	tables func() *tables
@@ -40,7 +40,7 @@ type Version struct {
 	newer  func() map[protoreflect.FullName]bool
 }
 
-// Versions are all that are known, the newest first.
+// Versions lists all known versions, the newest first.
 var Versions = append([]*Version{linked("1.40.0", "1.40.0")}, older()...)
 
 // Latest is the version that the Go packages of the API belong to.
@@ -49,7 +49,7 @@ var Latest = Versions[0]
 //go:embed v*/*.txt
 var folders embed.FS
 
-// olderVersions are those that know a part of what the latest does: since.txt says which.
+// olderVersions have a part of the texts of the latest version, by since.txt.
 //
 //go:embed older-versions.txt
 var olderVersions string
@@ -70,9 +70,9 @@ func linked(name, texts string) *Version {
 	return New(name, folder)
 }
 
-// New returns the version that a folder describes, by the same files as v1.40.0 has, less what
-// since.txt says is newer, and with what it says is gone since. The files are read when something is first asked; one that is missing
-// or malformed is a panic then, as folders are part of a program.
+// New returns the version that a folder describes, with the files of v1.40.0's folder. since.txt removes newer
+// rows, and adds rows that left since. New reads the files on the first use. A missing or malformed file is a
+// panic then, because folders are part of a program.
 func New(name string, folder fs.FS) *Version {
 	v := &Version{Name: name, release: releaseOf(name), folder: folder}
 	v.tables = sync.OnceValue(func() *tables { return must(read(folder, v.release, v.release)) })
@@ -81,9 +81,9 @@ func New(name string, folder fs.FS) *Version {
 	return v
 }
 
-// With returns the version of the Envoys that take the user's own types, too; nil, of the version and
-// of the types, means the latest, and none. Where these are taken, nobody knows: they are no finding
-// wherever an extension or an Any may stand.
+// With returns a version that also accepts the user's own types. A nil version means the latest, nil types
+// mean none. The places for own types are unknown, so own types cause no finding at any extension point and in
+// any Any.
 func (v *Version) With(own *xds.Registry) *Version {
 	if own == nil {
 		return v
@@ -98,8 +98,8 @@ func (v *Version) With(own *xds.Registry) *Version {
 // Registry returns the types that an Any may hold for this Envoy.
 func (v *Version) Registry() *xds.Registry { return v.registry }
 
-// Takes reports whether a type is known where any will do: the binary holds it, or it is one of the
-// user's own.
+// Takes reports whether a type is known at a place for any type: the binary holds the type, or the user owns
+// it.
 func (v *Version) Takes(name protoreflect.FullName) bool {
 	return v.Holds(name) || v.registry.Owns(name)
 }

@@ -5,13 +5,13 @@ import (
 	"os"
 )
 
-// Answer is what an Envoy makes of a bootstrap. It takes one where all fields are empty.
+// Answer is an Envoy's reaction to a bootstrap. Envoy accepts the bootstrap if all fields are empty.
 type Answer struct {
-	// Refusal is why it refuses it, in its own words, which may quote the bootstrap.
+	// Refusal is Envoy's reason for a refusal, which may quote the bootstrap.
 	Refusal string
-	// Crash says what it died of.
+	// Crash is the cause of Envoy's death.
 	Crash string
-	// Hang says how long it was waited for, where it came to no end.
+	// Hang is how long Envoy ran without an end.
 	Hang string
 }
 
@@ -29,7 +29,7 @@ func (e Envoy) Ask(ctx context.Context, bootstrap []byte) (Answer, error) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		_, _ = w.Write(bootstrap) // an Envoy that ends before it has read all says why
+		_, _ = w.Write(bootstrap) // an Envoy that ends early prints the reason
 		w.Close()                 // the end of the bootstrap
 	}()
 	// Envoy reads no other file below /dev, and takes a name without a suffix for JSON.

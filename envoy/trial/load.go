@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// longestSocket is what a path of a Unix socket may have on all systems.
+// longestSocket is the length of a Unix socket's path that every system allows.
 const longestSocket = 100
 
-// Throwaway is an Envoy that is started to load a configuration, and for nothing else.
+// Throwaway is an Envoy that starts only to load a configuration.
 type Throwaway struct {
 	// Prepare fills a directory that nobody else may look into, and returns the path of the bootstrap in
 	// it. The directory goes with the Envoy.
@@ -23,9 +23,8 @@ type Throwaway struct {
 	Ask func(ctx context.Context) error
 }
 
-// Load has an Envoy load a bootstrap as it would at work, and returns what it makes of that and what
-// it logs. It is the bootstrap that keeps it from opening ports. An error means that Envoy could not
-// be asked, or that ctx has ended.
+// Load has an Envoy load a bootstrap as at work, and returns Envoy's reaction and its log. The bootstrap must
+// keep Envoy from opening ports. The error is not nil if Envoy could not be asked, or if ctx has ended.
 func (e Envoy) Load(ctx context.Context, t Throwaway) (answer Answer, log string, err error) {
 	dir, err := privateDir()
 	if err != nil {

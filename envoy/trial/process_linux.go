@@ -2,8 +2,8 @@ package trial
 
 import "syscall"
 
-// processAttributes put Envoy into a process group of its own, which an interrupt from the terminal
-// does not reach: it ends with the context. It also dies with this process, however that dies.
+// processAttributes puts Envoy into its own process group, out of reach of an interrupt from the terminal:
+// Envoy ends with the context. Envoy also dies with this process, whatever the cause.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

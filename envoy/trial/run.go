@@ -19,7 +19,7 @@ import (
 type run struct {
 	command, path string
 	output        bounded.Buffer
-	// err is why it is not known to have ended well; late means that its time was over.
+	// err is nil if the run ended well; late means that its time was over.
 	err  error
 	late bool
 }
@@ -43,7 +43,7 @@ func (e Envoy) run(ctx context.Context, arguments []string, files ...*os.File) *
 	cmd.Stdout, cmd.Stderr = &r.output, &r.output
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = goodbye
-	// On Linux a child dies with the thread that started it. This one stays until it has ended.
+	// On Linux, a child dies with the thread that started it. This thread stays until the child has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	r.err = cmd.Start()
@@ -54,7 +54,7 @@ func (e Envoy) run(ctx context.Context, arguments []string, files ...*os.File) *
 		return r
 	}
 	r.err = cmd.Wait()
-	if asked.Err() != nil { // what it has started, as a script does, may not listen to SIGTERM
+	if asked.Err() != nil { // a child, as of a script, may ignore SIGTERM
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	if ctx.Err() == nil && asked.Err() != nil {
@@ -72,7 +72,7 @@ func (r *run) failed(err error) error {
 	return fmt.Errorf("%s: %w%s", r.command, err, words)
 }
 
-// answer returns what the run says about the bootstrap. An error means that it says nothing of it.
+// answer returns the run's verdict on the bootstrap. The error is not nil if the run has no verdict.
 func (r *run) answer(ctx context.Context) (Answer, error) {
 	words := r.output.String()
 	exit, ended := errors.AsType[*exec.ExitError](r.err)
@@ -96,11 +96,11 @@ func (r *run) answer(ctx context.Context) (Answer, error) {
 	return Answer{}, r.failed(r.err)
 }
 
-// killed reports whether an Envoy has died of a signal. A shell that has started it tells so by its
+// killed reports whether a signal killed an Envoy. A shell that started the Envoy reports the signal by its
 // exit status.
 func killed(exit *exec.ExitError) bool { return !exit.Exited() || exit.ExitCode() > 128 }
 
-// lastWords returns what a log says of an assertion that failed.
+// lastWords returns a log's message about a failed assertion.
 func lastWords(log string) string {
 	_, words, ok := strings.Cut(log, "assert failure: ")
 	if !ok {

@@ -38,12 +38,11 @@ const (
 type Envoy struct {
 	// Program is its path, or a name in PATH.
 	Program string
-	// Patience is how long it may take; three minutes where it is zero.
+	// Patience is the time limit; 0 means three minutes.
 	Patience time.Duration
 }
 
-// Find returns the Envoy that a path, or a name in PATH, leads to. An error means that there is no
-// such program.
+// Find returns the Envoy at a path, or of a name in PATH. The error is not nil if no such program exists.
 func Find(name string) (Envoy, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -52,9 +51,9 @@ func Find(name string) (Envoy, error) {
 	return Envoy{Program: path}, nil
 }
 
-// Validate asks Envoy about the bootstrap at a path. The finding, for a file of this name, is that
-// Envoy refuses it. An error means that Envoy could not be asked, or that ctx has ended, with which
-// Envoy ends too.
+// Validate asks Envoy about the bootstrap at a path. If Envoy refuses the bootstrap, the findings have the
+// refusal, with the file's name. The error is not nil if Envoy could not be asked, or if ctx has ended, which
+// ends Envoy too.
 func (e Envoy) Validate(ctx context.Context, path, name string) (diag.List, error) {
 	r := e.validate(ctx, path)
 	switch answer, err := r.answer(ctx); {
