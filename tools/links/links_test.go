@@ -192,3 +192,24 @@ func TestRunbook(t *testing.T) {
 		}
 	}
 }
+
+// TestRunbookReasons: the runbook names each reason for "not in sync" that docs/reference/states.md has.
+func TestRunbookReasons(t *testing.T) {
+	count := regexp.MustCompile(`\d+( of \d+)?`)
+	runbook := count.ReplaceAllString(read(t, "docs/runbook.md"), "N")
+	reasons := make(map[string]bool)
+	for _, m := range regexp.MustCompile("not in sync: ([^`]*)").FindAllStringSubmatch(read(t, "docs/reference/states.md"), -1) {
+		for reason := range strings.SplitSeq(m[1], "; ") {
+			reason, _, _ = strings.Cut(reason, " (") // the number of errors
+			reasons[count.ReplaceAllString(reason, "N")] = true
+		}
+	}
+	if len(reasons) < 10 {
+		t.Errorf("only %d reasons were found in docs/reference/states.md", len(reasons))
+	}
+	for reason := range reasons {
+		if !strings.Contains(runbook, reason) {
+			t.Errorf("docs/runbook.md does not say what to do for %q", reason)
+		}
+	}
+}
