@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// ResponseRejected means that a client rejected a DiscoveryResponse (a NACK). It keeps the resources
-// that it had, and does not get these again before the snapshot changes. It is logged once for a node,
-// a type and a version, be there many clients of that node; and once more where a client has taken
-// another version in between.
+// ResponseRejected means that a client rejected a DiscoveryResponse (a NACK). The client keeps its resources,
+// and the server does not send the rejected resources again before the snapshot changes. The event is logged
+// once for a node, a type and a version, even if many clients have that node; and once more if a client has
+// accepted another version in between.
 //
-// Do: error has the client's reason. Mend the resources in the source tree.
+// Do: error has the client's reason. Correct the resources in the source tree.
 type ResponseRejected struct {
 	Node    string // the id of the client's node
 	Type    string // the resource type
@@ -40,18 +40,19 @@ func (ResponseRetried) kind() Kind {
 	return Kind{"response-retried", slog.LevelWarn, "a client has not fetched the code of a filter yet; the response is sent once more"}
 }
 
-// ClientWithoutVariant means that a client asks for listeners or clusters, the source tree has some, and none
-// of them is for its dynamic parameters. The client keeps what it has: nothing is removed from it. A client
-// that has nothing gets nothing. It is logged once for a node and a type, until a client of that node gets
-// a variant.
+// ClientWithoutVariant means that a client subscribes to listeners or clusters, and that the source tree has
+// some for other dynamic parameters, but none for the client's. The server removes nothing from the client. A
+// client without resources gets nothing. The event is logged once for a node and a type, until a client of
+// that node gets a variant.
 //
-// Do: compare params with the constraints in the source tree: xdspub explain-params --param shows what such a
-// client gets. Mend --node-param, the client's node, or the constraints; or add a variant for the client.
+// Do: compare params with the constraints in the source tree: xdspub explain-params --param shows the
+// resources of such a client. Correct --node-param, the client's node, or the constraints; or add a variant
+// for the client.
 type ClientWithoutVariant struct {
 	Node    string // the id of the client's node
 	Params  string // the dynamic parameters of the client
 	Type    string // the resource type: LDS or CDS
-	Missing string // names of resources that are for other clients
+	Missing string // names of resources for other clients
 	Selects string // how many resources of each type the parameters select
 }
 
@@ -59,8 +60,7 @@ func (ClientWithoutVariant) kind() Kind {
 	return Kind{"client-without-variant", slog.LevelError, "no listener or no cluster is for the parameters of a client; the client keeps what it has"}
 }
 
-// ResourcesTrimmed means that resources are no longer served that the snapshot has not had for one
-// trim delay.
+// ResourcesTrimmed means that the server no longer serves resources that left the snapshot one trim delay ago.
 type ResourcesTrimmed struct {
 	Removed int // how many
 }
@@ -87,19 +87,19 @@ func (ServingPublished) kind() Kind {
 	return Kind{"serving-published", slog.LevelInfo, "serving what is in the output directory, until the source tree can be published"}
 }
 
-// PublishedLeftOut means that a server has started and does not serve some of what is in the output
-// directory, since it can't be read, or has errors. Clients keep what they have of it until the source
-// tree is served.
+// PublishedLeftOut means that a server has started and does not serve a part of the output directory, because
+// the part is unreadable or has errors. Clients keep the resources of this part until the source tree is
+// served.
 //
-// Do: if nobody has edited the published files, look for errors of the disk. The next publish writes
-// the files of the source tree again.
+// Do: if nobody has edited the published files, look for errors of the disk. The next publish writes the files
+// of the source tree again.
 type PublishedLeftOut struct {
 	LeftOut string // all, or some resources by name
 	Error   string // what is wrong with the first
 }
 
 func (PublishedLeftOut) kind() Kind {
-	return Kind{"published-left-out", slog.LevelWarn, "some of what is in the output directory can't be served"}
+	return Kind{"published-left-out", slog.LevelWarn, "a part of the output directory can't be served"}
 }
 
 // SnapshotConfirmed means that the quorum of the clients that a snapshot concerns has acknowledged
@@ -113,11 +113,11 @@ func (SnapshotConfirmed) kind() Kind {
 	return Kind{"snapshot-confirmed", slog.LevelInfo, "the clients confirmed the snapshot"}
 }
 
-// SnapshotUnconfirmed means that the quorum of the clients neither acknowledged a snapshot nor rejected
-// it within --ack-timeout. It stays served.
+// SnapshotUnconfirmed means that the quorum of the clients neither acknowledged nor rejected a snapshot within
+// --ack-timeout. The server continues to serve the snapshot.
 //
-// Do: xdspub status --serve shows which clients are STALE, and of what. An Envoy acknowledges clusters
-// once they are warm.
+// Do: xdspub status --serve shows the clients that are STALE, with the resources. An Envoy acknowledges
+// clusters once they are warm.
 type SnapshotUnconfirmed struct {
 	Clients      int    // how many the snapshot concerns
 	Acknowledged int    // how many have acknowledged it
@@ -128,11 +128,11 @@ func (SnapshotUnconfirmed) kind() Kind {
 	return Kind{"snapshot-unconfirmed", slog.LevelWarn, "the clients did not confirm the snapshot; it stays served"}
 }
 
-// SnapshotRefused means that so many clients rejected a snapshot that the quorum can't be met. The
-// snapshot before is served again, unless this was the first one.
+// SnapshotRefused means that too many clients rejected a snapshot to meet the quorum. The server serves the
+// previous snapshot again, if one exists.
 //
-// Do: the findings after it have the reasons of the clients. Correct the source tree, or mend the
-// cause and send SIGHUP.
+// Do: the findings after the event have the clients' reasons. Correct the source tree, or remove the cause and
+// send SIGHUP.
 type SnapshotRefused struct {
 	Clients   int  // how many the snapshot concerns
 	Rejected  int  // how many have rejected it

@@ -16,11 +16,11 @@ func (StepConfirmed) kind() Kind {
 	return Kind{"step-confirmed", slog.LevelInfo, "Envoy confirmed a step"}
 }
 
-// StepUnconfirmed means that the quorum neither ran the files of a step nor rejected them within
-// --ack-timeout, or that no Envoy answered. The change goes on.
+// StepUnconfirmed means that the quorum neither ran nor rejected the files of a step within --ack-timeout, or
+// that no Envoy answered. The change goes on.
 //
-// Do: the lines around it say which Envoy and which file. If that Envoy runs, look whether
-// --envoy-admin reaches it.
+// Do: the neighbouring lines name the Envoy and the file. If that Envoy runs, check that --envoy-admin reaches
+// it.
 type StepUnconfirmed struct {
 	Step      string // the step
 	Answering int    // how many Envoys answer
@@ -59,21 +59,20 @@ func (StepRetried) kind() Kind {
 	return Kind{"step-retried", slog.LevelWarn, "Envoy has not fetched the code of a filter yet; the step is published once more"}
 }
 
-// FileNotApplied means that an Envoy does not run a published file to which it is subscribed.
-// Within a change it is a warning, which step-refused or step-unconfirmed follows up. At any
-// other time it is an error: the Envoy read the file at its own start, or while no watch was
-// running, and rejected it, or it has not read it.
+// FileNotApplied means that an Envoy subscribes to a published file and does not run it. Within a change, the
+// event is a warning, and step-refused or step-unconfirmed follows. At any other time, the event is an error:
+// the Envoy rejected the file at its start or while no watch was running, or the Envoy has not read the file.
 //
-// Do: mend what error says; Envoy's own log says more. Then send SIGHUP: the file is published
-// once more, and Envoy reads it again.
+// Do: error has the reason; Envoy's own log has more. Remove the cause, then send SIGHUP: the watch publishes
+// the file once more, and Envoy reads the file again.
 type FileNotApplied struct {
 	WithinChange    bool   `event:"-"`
 	Envoy           string // the admin interface
 	File            string // below the output directory
 	State           string // REJECTED, STALE (neither rejected nor applied) or STATS_EXCLUDED, as in xdspub status
 	ExpectedVersion string // of the published file
-	RunningVersion  string // that the Envoy runs; empty where it runs none
-	Error           string `event:"optional"` // the Envoy's reason, where it gives one
+	RunningVersion  string // version of the Envoy's file; empty for none
+	Error           string `event:"optional"` // the Envoy's reason
 }
 
 func (e FileNotApplied) kind() Kind {
@@ -84,9 +83,8 @@ func (e FileNotApplied) kind() Kind {
 	return Kind{"file-not-applied", level, "Envoy does not run a published file"}
 }
 
-// EnvoyInSync means that an Envoy runs all published files to which it is subscribed. It is
-// logged once for each Envoy after the start of a watch, after each start of the Envoy, and
-// after file-not-applied.
+// EnvoyInSync means that an Envoy runs all published files that it subscribes to. The event is logged once for
+// each Envoy after the start of a watch, after each start of the Envoy, and after file-not-applied.
 type EnvoyInSync struct {
 	Envoy string // the admin interface
 	Files int    // to how many files it is subscribed
@@ -106,9 +104,9 @@ func (EnvoyRestarted) kind() Kind {
 	return Kind{"envoy-restarted", slog.LevelInfo, "Envoy was restarted"}
 }
 
-// EnvoyUnknown means that what an admin interface answers does not say what the Envoy runs: it
-// is none of Envoy's, leaves out statistics, or belongs to an Envoy that reads another
-// directory. Each publish fails until that is mended.
+// EnvoyUnknown means that the answer of an admin interface does not tell what the Envoy runs: the answer is
+// not Envoy's, lacks statistics, or belongs to an Envoy that reads another directory. Each publish fails until
+// this is corrected.
 //
 // Do: correct --envoy-admin, or the stats_matcher of that Envoy's bootstrap.
 type EnvoyUnknown struct {
@@ -142,25 +140,25 @@ func (EnvoyReachable) kind() Kind {
 	return Kind{"envoy-reachable", slog.LevelInfo, "Envoy answers again"}
 }
 
-// ClustersWarming means that an Envoy has new clusters that are not warm within --warm-timeout.
-// Requests to them fail until they are.
+// ClustersWarming means that new clusters of an Envoy are not warm within --warm-timeout. Requests to cold
+// clusters fail.
 //
-// Do: look whether their endpoints, names in DNS and health checks are right.
+// Do: check their endpoints, DNS names and health checks.
 type ClustersWarming struct {
 	Envoy    string // the admin interface
 	Clusters []string
 }
 
 func (ClustersWarming) kind() Kind {
-	return Kind{"clusters-warming", slog.LevelWarn, "clusters are not warm yet; requests to them fail until they are"}
+	return Kind{"clusters-warming", slog.LevelWarn, "clusters are not warm yet; requests to cold clusters fail"}
 }
 
 // ReasonMissing means that an Envoy rejected something; neither its admin interface nor --envoy-log
 // gave the reason.
 //
-// Do: mend what error says; Envoy's log has the reason.
+// Do: remove the cause in error; Envoy's log has the reason.
 type ReasonMissing struct {
-	Envoy string `event:"optional"` // the admin interface, where it was that
+	Envoy string `event:"optional"` // the admin interface, if it gave the reason
 	Error error
 }
 

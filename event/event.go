@@ -17,13 +17,13 @@ import (
 	"unicode"
 )
 
-// Event is an event of this package. Its exported fields are the keys of the line, in their
-// order: ExpectedVersion is expected_version. One with the tag `event:"optional"` is left out
-// where it is zero, one with `event:"-"` is no key.
+// Event is an event of this package. Its exported fields are the keys of the line, in order: ExpectedVersion
+// is expected_version. A field with the tag `event:"optional"` is left out if zero. A field with the tag
+// `event:"-"` is no key.
 type Event interface{ kind() Kind }
 
-// Kind is what all lines of an event have in common. A Level that depends on the line stands in
-// the event itself.
+// Kind holds the common parts of all lines of an event. If the Level depends on the line, the event itself has
+// a Level.
 type Kind struct {
 	Name    string // the value of the key event
 	Level   slog.Level
@@ -33,13 +33,13 @@ type Kind struct {
 // Log writes events as lines. nil writes none.
 type Log struct {
 	handler slog.Handler
-	target  string // empty where there is none
+	target  string // empty for none
 }
 
 // New returns a Log whose lines go to a handler.
 func New(h slog.Handler) *Log { return &Log{handler: h} }
 
-// For returns the Log for a target, whose lines have the key target; that for all targets where it is empty.
+// For returns the Log for a target, whose lines have the key target. An empty target stands for all targets.
 func (l *Log) For(target string) *Log {
 	if l == nil {
 		return nil
@@ -69,7 +69,7 @@ func (l *Log) Write(e Event) {
 	_ = l.handler.Handle(ctx, r) // a log that nobody reads ends nothing
 }
 
-// KeyOf returns the key of an event's field; ok is false where it is none.
+// KeyOf returns the key of an event's field; ok is false if the field is no key.
 func KeyOf(f reflect.StructField) (name string, optional, ok bool) {
 	tags := strings.Split(f.Tag.Get("event"), ",")
 	return snake(f.Name), slices.Contains(tags, "optional"), !slices.Contains(tags, "-")

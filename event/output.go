@@ -2,10 +2,10 @@ package event
 
 import "log/slog"
 
-// OutputReplaced means that somebody removed or replaced the output directory. All files are
-// published again.
+// OutputReplaced means that somebody removed or replaced the output directory. The watch publishes all files
+// again.
 //
-// Do: restart the Envoys that read it: they watch the folders that are gone.
+// Do: restart the Envoys that read the directory: they watch folders that no longer exist.
 type OutputReplaced struct {
 	Out string // the output directory, as it was given
 }
@@ -18,22 +18,22 @@ func (OutputReplaced) kind() Kind {
 // A damage that stays, such as a folder in the place of the file, is logged once.
 type PublishedFileUnreadable struct {
 	File  string // below the output directory
-	Error string // what is wrong with it
+	Error string // the fault
 }
 
 func (PublishedFileUnreadable) kind() Kind {
 	return Kind{"published-file-unreadable", slog.LevelWarn, "a published file was changed by hand and can't be read; it is published again"}
 }
 
-// RetiredClusterDamaged means that somebody has edited a cluster that waits for its trim, so
-// that it is invalid. It is removed now.
+// RetiredClusterDamaged means that somebody has edited a cluster that waits for its trim, and made it invalid.
+// The cluster is removed now.
 type RetiredClusterDamaged struct {
 	Cluster string
-	Error   string // what is wrong with it
+	Error   string // the fault
 }
 
 func (RetiredClusterDamaged) kind() Kind {
-	return Kind{"retired-cluster-damaged", slog.LevelWarn, "a cluster that waits for its trim was changed by hand and is invalid; it is removed now"}
+	return Kind{"retired-cluster-damaged", slog.LevelWarn, "a cluster that waits for its trim was changed by hand and is invalid; the cluster is removed now"}
 }
 
 // RetiredFileMissing means that somebody has removed a file of a cluster that waits for its
@@ -47,10 +47,9 @@ func (RetiredFileMissing) kind() Kind {
 	return Kind{"retired-file-missing", slog.LevelWarn, "a file of a cluster that waits for its trim was removed by hand; the cluster is removed now"}
 }
 
-// LeftoverStays means that a file of a killed process can't be removed from .xdspub. It does no
-// harm.
+// LeftoverStays means that a file of a killed process can't be removed from .xdspub. The file does no harm.
 //
-// Do: remove it by hand, or mend what error says.
+// Do: remove the file by hand, or remove the cause in error.
 type LeftoverStays struct {
 	Path  string
 	Error error
@@ -60,7 +59,7 @@ func (LeftoverStays) kind() Kind {
 	return Kind{"leftover-stays", slog.LevelWarn, "a leftover in .xdspub can't be removed and stays"}
 }
 
-// ForeignFolderRemoved means that somebody made a folder in .xdspub, and that it is removed.
+// ForeignFolderRemoved means that somebody made a folder in .xdspub, and that the watch has removed it.
 type ForeignFolderRemoved struct {
 	Path string
 }
@@ -69,10 +68,10 @@ func (ForeignFolderRemoved) kind() Kind {
 	return Kind{"foreign-folder-removed", slog.LevelWarn, "removing a folder in .xdspub that xdspub did not make"}
 }
 
-// RecordIncomplete means that somebody removed or damaged the part of the record that lists the
-// published files. It is written again.
+// RecordIncomplete means that somebody removed or damaged the list of published files in the record. The watch
+// has written the list again.
 //
-// Do: nothing, unless a published file was changed by hand meanwhile: that is not known.
+// Do: nothing, unless somebody changed a published file by hand meanwhile: the watch can't know.
 type RecordIncomplete struct {
 	Out string // the output directory
 }

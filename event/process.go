@@ -2,8 +2,8 @@ package event
 
 import "log/slog"
 
-// Watching means that a watch has begun, or that a source tree is served. It holds the lock of
-// the output directory, where there is one.
+// Watching means that a watch has begun, or that a source tree is served. The process holds the lock of the
+// output directory, if there is one.
 type Watching struct {
 	Source string // the source tree, as it was given
 	Out    string `event:"optional"` // the output directory, without symbolic links
@@ -20,20 +20,20 @@ type Ended struct {
 
 func (Ended) kind() Kind { return Kind{"ended", slog.LevelInfo, "the watch has ended"} }
 
-// TargetRemoved means that the settings have a target no more. What is published for it stays, and nothing keeps it
-// up to date.
+// TargetRemoved means that the settings no longer have a target. The published files of the target stay
+// without updates.
 //
-// Do: remove its folder once no Envoy reads it.
+// Do: remove the folder of the target once no Envoy reads its files.
 type TargetRemoved struct {
-	Published string `event:"optional"` // the id of the snapshot that is published for it
+	Published string `event:"optional"` // the id of the target's published snapshot
 }
 
 func (TargetRemoved) kind() Kind {
 	return Kind{"target-removed", slog.LevelInfo, "the settings have the target no more; what is published for it stays"}
 }
 
-// Interrupted means that a watch has ended within a change: some of its steps are published.
-// Each stop of a change is a configuration that an Envoy can start from.
+// Interrupted means that a watch has ended within a change, after some of its steps. An Envoy can start from
+// the files between any two steps.
 //
 // Do: start the watch again.
 type Interrupted struct {
@@ -44,7 +44,7 @@ func (Interrupted) kind() Kind {
 	return Kind{"interrupted", slog.LevelWarn, "stopped during a change; the next start resumes it"}
 }
 
-// SettingsRead means that the settings file has changed; its settings are in effect.
+// SettingsRead means that the settings file has changed. The new settings are in effect.
 type SettingsRead struct{}
 
 func (SettingsRead) kind() Kind {
@@ -63,10 +63,10 @@ func (SettingIgnored) kind() Kind {
 	return Kind{"setting-ignored", slog.LevelWarn, "a changed setting takes effect at the next start"}
 }
 
-// ControlSocketFailed means that the watch has no control socket: `xdspub status` and
-// `render --retry-held` do not reach it. It publishes all the same.
+// ControlSocketFailed means that the watch has no control socket: `xdspub status` and `render --retry-held` do
+// not reach the watch. Publishing works nevertheless.
 //
-// Do: use SIGHUP in place of --retry-held, or mend what error says.
+// Do: use SIGHUP in place of --retry-held, or remove the cause in error.
 type ControlSocketFailed struct {
 	Error error
 }
@@ -82,9 +82,9 @@ func (ControlSocketOpen) kind() Kind {
 	return Kind{"control-socket-open", slog.LevelInfo, "other commands can reach this watch now"}
 }
 
-// RetryRequested means that another command asked the watch to retry what is held.
+// RetryRequested means that another command asked the watch to retry the held snapshot.
 type RetryRequested struct{}
 
 func (RetryRequested) kind() Kind {
-	return Kind{"retry-requested", slog.LevelInfo, "another command asked to retry what is held"}
+	return Kind{"retry-requested", slog.LevelInfo, "another command asked to retry the held snapshot"}
 }

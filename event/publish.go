@@ -15,8 +15,8 @@ func (StepPublished) kind() Kind {
 	return Kind{"step-published", slog.LevelInfo, "published a step"}
 }
 
-// DriftMended means that somebody had edited, replaced or removed published files by hand; these
-// files are now as the source tree has them. What was edited is lost.
+// DriftMended means that somebody had edited, replaced or removed published files by hand. The watch has
+// restored these files from the source tree; the edits are lost.
 //
 // Do: make the change in the source tree. Find out who writes into the output directory.
 type DriftMended struct {
@@ -25,18 +25,18 @@ type DriftMended struct {
 }
 
 func (DriftMended) kind() Kind {
-	return Kind{"drift-mended", slog.LevelWarn, "published files were changed by hand; they are as the source tree has them again"}
+	return Kind{"drift-mended", slog.LevelWarn, "published files were changed by hand; they are restored from the source tree"}
 }
 
-// Published means that a snapshot is published: all its files are in the output directory. It
-// comes after the last step of a change, and once after the start of a watch.
+// Published means that a snapshot is published: all its files are in the output directory. The event comes
+// after the last step of a change, and once after the start of a watch.
 type Published struct {
 	Snapshot         string // the id of the snapshot
 	Written, Removed int    // how many files
 	Resources        int    // how many resources the snapshot has
-	ResourcesAdded   *int   `event:"optional"` // how many the one before did not have; missing where the watch has not published that
-	ResourcesChanged *int   `event:"optional"` // how many it had otherwise
-	ResourcesRemoved *int   `event:"optional"` // how many only it had
+	ResourcesAdded   *int   `event:"optional"` // resources that the previous snapshot lacked; absent if the watch did not publish it
+	ResourcesChanged *int   `event:"optional"` // resources that differ from the previous snapshot
+	ResourcesRemoved *int   `event:"optional"` // resources that only the previous snapshot had
 	Reason           string // of the reconcile: start, change, rescan, SIGHUP or retry-held
 	Revision         string `event:"optional"` // the git commit of the source tree, with +dirty if the tree differs from that commit
 }
@@ -45,12 +45,11 @@ func (Published) kind() Kind {
 	return Kind{"published", slog.LevelInfo, "published the snapshot"}
 }
 
-// RolledBack means that an Envoy rejected a snapshot; the previous files were restored. The
-// snapshot is held: it is not published again until the source tree changes or somebody asks for a
-// retry.
+// RolledBack means that an Envoy rejected a snapshot; the previous files were restored. The snapshot is held:
+// it is not published again until the source tree changes or somebody asks for a retry.
 //
-// Do: the findings after it have Envoy's reason. Correct the source tree, or mend the cause
-// and send SIGHUP.
+// Do: the findings after the event have Envoy's reason. Correct the source tree, or remove the cause and send
+// SIGHUP.
 type RolledBack struct {
 	Snapshot string // the id of the rejected snapshot
 	Step     string // the step that Envoy rejected
@@ -61,8 +60,8 @@ func (RolledBack) kind() Kind {
 	return Kind{"rolled-back", slog.LevelError, "Envoy rejected the snapshot; rolled back to the one before"}
 }
 
-// RefusedKept means that an Envoy rejected the very first snapshot, or a published snapshot that
-// somebody asked to retry. Its files stay: there are none to restore.
+// RefusedKept means that an Envoy rejected the very first snapshot, or a published snapshot that somebody
+// asked to retry. The files of the snapshot stay, because no previous files exist.
 //
 // Do: as for rolled-back.
 type RefusedKept struct {
@@ -71,13 +70,13 @@ type RefusedKept struct {
 }
 
 func (RefusedKept) kind() Kind {
-	return Kind{"refused-kept", slog.LevelError, "Envoy rejected the snapshot; there is nothing to restore, so its files stay"}
+	return Kind{"refused-kept", slog.LevelError, "Envoy rejected the snapshot; its files stay, because no previous files exist"}
 }
 
-// RollbackFailed means that an Envoy rejected a snapshot; some of the previous files could not be
+// RollbackFailed means that an Envoy rejected a snapshot and that some of the previous files could not be
 // restored. The next reconcile completes the rollback.
 //
-// Do: mend what the event failed after it says, such as a full disk.
+// Do: remove the cause that the following event failed names, such as a full disk.
 type RollbackFailed struct {
 	Snapshot string // the id of the rejected snapshot
 	Step     string // the step that Envoy rejected
@@ -97,10 +96,10 @@ func (RollbackResumed) kind() Kind {
 	return Kind{"rollback-resumed", slog.LevelWarn, "completing the rollback that an earlier process began"}
 }
 
-// RollbackUnconfirmed means that no Envoy confirmed a step of a rollback. Its files are
-// restored all the same.
+// RollbackUnconfirmed means that no Envoy confirmed a step of a rollback. The files of the step are restored
+// nevertheless.
 //
-// Do: `xdspub status` says what each Envoy runs.
+// Do: `xdspub status` shows what each Envoy runs.
 type RollbackUnconfirmed struct {
 	Step  string // the step
 	Error error
@@ -110,17 +109,16 @@ func (RollbackUnconfirmed) kind() Kind {
 	return Kind{"rollback-unconfirmed", slog.LevelError, "no Envoy confirmed a step of the rollback"}
 }
 
-// RollbackKeptEdit means that somebody had edited a published file before a change that Envoy
-// refused. The edit can't be restored, so this file and what was published before it stay as
-// the refused change has them.
+// RollbackKeptEdit means that somebody had edited a published file before a change that Envoy refused. The
+// edit can't be restored, so this file and the files published before it keep the refused change.
 //
-// Do: correct the source tree: the next change publishes all of it.
+// Do: correct the source tree: the next change publishes all files.
 type RollbackKeptEdit struct {
 	File string // below the output directory
 }
 
 func (RollbackKeptEdit) kind() Kind {
-	return Kind{"rollback-kept-edit", slog.LevelWarn, "a file was edited by hand before the change, so neither it nor what was published before it is rolled back"}
+	return Kind{"rollback-kept-edit", slog.LevelWarn, "a file was edited by hand before the change; this file and the files published before it are not rolled back"}
 }
 
 // Held means that the source tree is a snapshot that an Envoy rejected before. It is not
@@ -137,24 +135,24 @@ func (Held) kind() Kind {
 	return Kind{"held", slog.LevelWarn, "the snapshot is held since Envoy rejected it; the last valid one stays published"}
 }
 
-// RefusalEnded means that nothing is held any more: a snapshot is published after Envoy had
-// refused one.
+// RefusalEnded means that a snapshot is published after Envoy had refused one, so no
+// snapshot is held.
 type RefusalEnded struct {
 	Snapshot string // the id of the published snapshot
-	Refused  string // the id of the one that Envoy had rejected
+	Refused  string // the id of the rejected snapshot
 }
 
 func (RefusalEnded) kind() Kind {
 	return Kind{"refusal-ended", slog.LevelInfo, "a snapshot is published again after Envoy rejected one"}
 }
 
-// Trimmed means that clusters and files that nothing can use any more are removed.
+// Trimmed means that unusable clusters and files are removed.
 type Trimmed struct {
 	Written, Removed int // how many files
 }
 
 func (Trimmed) kind() Kind {
-	return Kind{"trimmed", slog.LevelInfo, "removed what nothing uses any more"}
+	return Kind{"trimmed", slog.LevelInfo, "removed unused clusters and files"}
 }
 
 // TrimRefused means that an Envoy rejected the removal of clusters and files. They stay for one

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// CertificatesRead means that the files of --tls-cert, --tls-key or --client-ca have changed.
-// Clients that connect from now on are met with what they hold. Connections that are open stay.
+// CertificatesRead means that the files of --tls-cert, --tls-key or --client-ca have changed, and that new
+// connections use their new content. Open connections stay.
 type CertificatesRead struct {
 	Expires time.Time // when the certificate of the server does
 }
@@ -15,11 +15,11 @@ func (CertificatesRead) kind() Kind {
 	return Kind{"certificates-read", slog.LevelInfo, "the certificates have changed; new connections use them"}
 }
 
-// CertificatesUnreadable means that the files of --tls-cert, --tls-key or --client-ca have
-// changed and can't be read, or don't fit together. What was read before counts until they do. It
-// is logged again when error is another one.
+// CertificatesUnreadable means that the files of --tls-cert, --tls-key or --client-ca have changed and are
+// unreadable or don't fit together. The previous certificates stay in use until the files are good. The event
+// is logged again if error changes.
 //
-// Do: mend what error says.
+// Do: remove the cause in error.
 type CertificatesUnreadable struct {
 	Error error
 }
@@ -28,8 +28,9 @@ func (CertificatesUnreadable) kind() Kind {
 	return Kind{"certificates-unreadable", slog.LevelWarn, "the certificates can't be read; those from before stay in use"}
 }
 
-// CertificateExpiresSoon means that the certificate of --tls-cert, or the last valid one of --client-ca, expires soon: in
-// the last 14 days before its end, or in the last sixth of its validity if that is shorter.
+// CertificateExpiresSoon means that the certificate of --tls-cert, or the last valid certificate of
+// --client-ca, expires soon: in the last 14 days before its end, or in the last sixth of its validity if that
+// is shorter.
 //
 // Do: replace the certificate in the file. The server reads the file again by itself.
 type CertificateExpiresSoon struct {
@@ -41,8 +42,8 @@ func (CertificateExpiresSoon) kind() Kind {
 	return Kind{"certificate-expires-soon", slog.LevelWarn, "a certificate of the server expires soon"}
 }
 
-// CertificateExpired means that the certificate of --tls-cert, or the last valid one of --client-ca, has expired: clients
-// that connect reject the server, or the server rejects them. Connections that are open stay.
+// CertificateExpired means that the certificate of --tls-cert, or the last valid certificate of --client-ca,
+// has expired: new clients reject the server, or the server rejects new clients. Open connections stay.
 //
 // Do: replace the certificate in the file. The server reads the file again by itself.
 type CertificateExpired struct {
@@ -54,11 +55,11 @@ func (CertificateExpired) kind() Kind {
 	return Kind{"certificate-expired", slog.LevelError, "a certificate of the server has expired; clients can't connect by TLS"}
 }
 
-// SocketLost means that somebody has removed the file of a Unix socket that clients connect to, and that the server can't make
-// the file again, such as because another process listens there. Connections that are open stay; no new ones come.
-// The server tries again every 2 seconds.
+// SocketLost means that somebody has removed the Unix socket of the server, and that the server can't create
+// the socket again, for example because another process listens at its path. Open connections stay; no new
+// connections come. The server tries again every 2 seconds.
 //
-// Do: end the other process, or remove what is in the place of the file.
+// Do: end the other process, or remove the file at the path.
 type SocketLost struct {
 	Address string
 	Error   error
@@ -68,19 +69,19 @@ func (SocketLost) kind() Kind {
 	return Kind{"socket-lost", slog.LevelError, "the Unix socket was removed; no client can connect to it"}
 }
 
-// SocketMadeAgain means that somebody has removed the file of a Unix socket that clients connect to, and that the server has
-// made the file again. Connections that are open stay.
+// SocketMadeAgain means that somebody has removed the Unix socket of the server, and that the server has
+// created the socket again. Open connections stay.
 type SocketMadeAgain struct {
 	Address string
 }
 
 func (SocketMadeAgain) kind() Kind {
-	return Kind{"socket-made-again", slog.LevelWarn, "the Unix socket was removed; it is there again"}
+	return Kind{"socket-made-again", slog.LevelWarn, "the Unix socket was removed; the server has created it again"}
 }
 
-// ConnectionsFull means that as many clients are connected as may be. A connection that has not
-// asked for anything gives its place to a new one; if there is none, the new one is closed. It
-// is logged again once a tenth of the connections was free.
+// ConnectionsFull means that the limit of connections is reached. A connection without a request gives way
+// for a new connection; without such a connection, the new connection is closed. The event is logged again
+// after a tenth of the connections was free.
 //
 // Do: look for a client that opens connections without end, or raise --limit connections.
 type ConnectionsFull struct {
@@ -88,21 +89,21 @@ type ConnectionsFull struct {
 }
 
 func (ConnectionsFull) kind() Kind {
-	return Kind{"connections-full", slog.LevelWarn, "all connections are taken; new ones may be closed"}
+	return Kind{"connections-full", slog.LevelWarn, "the limit of connections is reached; new connections may be closed"}
 }
 
-// ClientMemoryFull means that clients hold all the memory that --max-client-memory allows them, or nine tenths of it and one
-// asks for more. What a client asks for beyond that is refused, its connection or its stream ends; other clients
-// keep what they have. It is logged again once a tenth of the memory was free.
+// ClientMemoryFull means that clients hold all the memory of --max-client-memory, or nine tenths of it and a
+// client asks for more. The server refuses the request, and ends the connection or the stream; other clients
+// keep their resources. The event is logged again after a tenth of the memory was free.
 //
-// Do: look for a client that asks for too much (client-refused in the log, xdspub_client_memory_refusals_total in the metrics). If there
-// is none, raise --max-client-memory.
+// Do: look for a client that asks for too much (client-refused in the log, xdspub_client_memory_refusals_total
+// in the metrics). If there is none, raise --max-client-memory.
 type ClientMemoryFull struct {
 	Bytes int64 // how many clients may hold
 }
 
 func (ClientMemoryFull) kind() Kind {
-	return Kind{"client-memory-full", slog.LevelWarn, "clients hold all the memory that they may; more is refused"}
+	return Kind{"client-memory-full", slog.LevelWarn, "clients hold all the memory of --max-client-memory; further requests are refused"}
 }
 
 // ClientRefused means that the server has ended the connection or the stream of a client: its

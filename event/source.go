@@ -7,9 +7,9 @@ import (
 	"xdspub/diag"
 )
 
-// Finding means that something is wrong with the source tree, with a published file, or, for
-// the code refused-by-envoy, with what an Envoy makes of one. The level is its severity, the
-// message says what is wrong. It is logged once, until the findings of the tree are others.
+// Finding means that the source tree or a published file has a fault or, for the code refused-by-envoy, that
+// an Envoy refused a published file. The level is the finding's severity, the message names the fault. Each
+// finding is logged once, until the findings of the tree change.
 //
 // Do: correct the place. `xdspub explain CODE` says more.
 type Finding struct {
@@ -18,7 +18,7 @@ type Finding struct {
 	Code     string     // the code, as xdspub rules lists it
 	Place    string     // FILE, FILE:LINE or FILE:LINE:COLUMN
 	Resource string     `event:"optional"` // the name of the resource
-	Related  []string   `event:"optional"` // other places that matter, each with what is there
+	Related  []string   `event:"optional"` // related places, each with a note
 	Help     string     `event:"optional"` // what would be right
 }
 
@@ -39,10 +39,9 @@ func FindingOf(d diag.Diagnostic) Finding {
 	return f
 }
 
-// FindingsOmitted means that there are more findings than --max-findings.
+// FindingsOmitted means that the tree has more findings than --max-findings.
 //
-// Do: correct those that were logged, or start the watch with --max-findings 0, which logs
-// all.
+// Do: correct the logged findings, or start the watch with --max-findings 0, which logs all.
 type FindingsOmitted struct {
 	Findings int // how many were not logged
 }
@@ -51,10 +50,10 @@ func (FindingsOmitted) kind() Kind {
 	return Kind{"findings-omitted", slog.LevelWarn, "more findings were not logged; --max-findings 0 logs them all"}
 }
 
-// SourceInvalid means that the source tree has errors and is not published. The last valid
-// snapshot stays published.
+// SourceInvalid means that the source tree has errors and is not published. The last valid snapshot stays
+// published.
 //
-// Do: correct what the findings above it say.
+// Do: correct the findings above the event.
 type SourceInvalid struct {
 	Errors, Warnings int    // how many findings the tree has
 	Published        string `event:"optional"` // the id of the published snapshot
@@ -83,11 +82,10 @@ func (Unchanged) kind() Kind {
 	return Kind{"unchanged", slog.LevelInfo, "read the source tree; nothing has changed"}
 }
 
-// Failed means that a reconcile or a trim met an error, such as a full disk or a directory that
-// can't be read. The last valid snapshot stays published. It is logged again when the error
-// is another one.
+// Failed means that a reconcile or a trim met an error, such as a full disk or an unreadable directory. The
+// last valid snapshot stays published. The event is logged again if the error changes.
 //
-// Do: mend what error says. Every change and every rescan tries again.
+// Do: remove the cause in error. Every change and every rescan tries again.
 type Failed struct {
 	Error  error
 	Reason string // of the reconcile: start, change, rescan, SIGHUP, retry-held or trim
@@ -129,10 +127,10 @@ func (GitLockStale) kind() Kind {
 	return Kind{"git-lock-stale", slog.LevelWarn, "a lock of git is old and no longer waited for; remove it if no git command runs"}
 }
 
-// EventsDropped means that the system has dropped events of the source tree. The watch has read
-// the whole tree, so that nothing is missed.
+// EventsDropped means that the system has dropped events of the source tree. The watch has read the whole
+// tree, so that no change is lost.
 //
-// Do: raise the sysctl fs.inotify.max_queued_events if it comes often.
+// Do: raise the sysctl fs.inotify.max_queued_events if the event comes often.
 type EventsDropped struct{}
 
 func (EventsDropped) kind() Kind {
@@ -142,7 +140,7 @@ func (EventsDropped) kind() Kind {
 // WatchPartial means that the system gives no events of a part of the source tree. Each rescan
 // reads that, and tries again.
 //
-// Do: mend what error says.
+// Do: remove the cause in error.
 type WatchPartial struct {
 	Error  error
 	Rescan time.Duration // how often the tree is rescanned

@@ -81,17 +81,20 @@ const intro = `# Logs
 
 <!-- Made by go generate ./tools/logsdoc; a test compares. Edit the comments of package event instead. -->
 
-` + "`watch` and `render`" + ` log to standard error, one line an event, with --log-format json one JSON object.
-After the time, the level and a message for people stands the key ` + "`event`" + `: its values, and
-the keys of each event, do not change from version to version; messages may. Where the source tree is
-published for several [targets](dynamic-parameters.md#targets), the lines about one of them have the key
-` + "`target`" + ` next, with its name. Times are RFC 3339,
-spans of time are written as in "1m30s", counts are numbers. --quiet logs warnings and errors only.
+For people who read the log, or alert on it. After this page you know each event, its keys, and the
+remedy.
 
-An alert on the level ERROR, or on these events, tells that the source tree is not what runs:
-` + "`source-invalid`, `rolled-back`, `refused-kept`, `rollback-failed`, `failed`, `file-not-applied`" + `.
-The events that end this are ` + "`source-valid`, `refusal-ended`, `recovered`, `envoy-in-sync`" + `. A watch
-that is dead or hangs logs nothing: ` + "`xdspub status`" + ` tells of that.
+` + "`watch`, `serve` and `render`" + ` log to standard error, one line an event; with --log-format json, one
+JSON object an event. A line has the time, the level, a message for people, and the key ` + "`event`" + `. The
+values of ` + "`event`" + ` and the keys of each event are stable from version to version; messages may change. If
+the source tree is published for several [targets](dynamic-parameters.md#targets), lines about a target have
+the key ` + "`target`" + ` with its name. Times are RFC 3339, durations have the form "1m30s", counts are numbers.
+--quiet logs warnings and errors only.
+
+Alert on the level ERROR, or on these events, to learn that Envoy does not run the source tree:
+` + "`source-invalid`, `rolled-back`, `refused-kept`, `rollback-failed`, `failed`, `file-not-applied`" + `. These
+events end the alert: ` + "`source-valid`, `refusal-ended`, `recovered`, `envoy-in-sync`" + `. A dead or
+hanging watch logs nothing; ` + "`xdspub status`" + ` reports such a watch.
 
 | event | level | message |
 |---|---|---|
@@ -109,7 +112,7 @@ func (e described) write(b *bytes.Buffer) {
 	for _, k := range e.keys {
 		means := k.means
 		if k.optional {
-			means = strings.TrimPrefix(means+"; left out where there is none", "; ")
+			means = strings.TrimPrefix(means+"; optional", "; ")
 		}
 		fmt.Fprintf(b, "| `%s` | %s |\n", k.name, means)
 	}
