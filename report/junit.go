@@ -77,8 +77,10 @@ func (r *Report) junitSuite(tree Tree) junitSuite {
 		}
 		return c
 	}
-	for _, resource := range tree.Resources {
-		find(junitName(name(resource)))
+	if tree.Resources != nil {
+		for _, resource := range tree.Resources() {
+			find(junitName(name(resource)))
+		}
 	}
 	for _, d := range tree.Findings {
 		d = words(d)

@@ -25,9 +25,10 @@ type Report struct {
 
 // Tree is a judged source tree or bootstrap.
 type Tree struct {
-	Path      string
-	Resources []diag.Resource
-	Findings  diag.List
+	Path     string
+	Findings diag.List
+	// Resources returns what was judged; nil for nothing. Few formats ask.
+	Resources func() []diag.Resource
 	// WarningsAsErrors says that warnings refuse the tree like errors.
 	WarningsAsErrors bool
 }

@@ -79,8 +79,11 @@ func reported(path string, checked *check.Result, warningsAsErrors bool) report.
 	if path == "-" {
 		tree.Path = diag.StandardInput
 	}
-	for _, r := range checked.Snapshot.All() {
-		tree.Resources = append(tree.Resources, diag.Resource{Type: r.Type.URL(), Name: r.Name})
+	tree.Resources = func() (list []diag.Resource) {
+		for _, r := range checked.Snapshot.All() {
+			list = append(list, diag.Resource{Type: r.Type.URL(), Name: r.Name})
+		}
+		return list
 	}
 	return tree
 }

@@ -47,6 +47,7 @@ more about a finding.`,
 }
 
 func validateAction(c *call) error {
+	collectLate()
 	if c.NArg() == 0 || slices.Contains(c.Args().Slice(), "") {
 		return usagef("validate needs a PATH: see %s", helpFor(c.Command.Name))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -116,15 +115,6 @@ func withClocks(all []watch.Options) []watch.Options {
 		all[i].Clock = trim.SystemClock()
 	}
 	return all
-}
-
-// holdLess has the garbage collector let the heap grow by that percentage, not to the double, before
-// it collects: a watch is idle for most of its life, and what it holds counts all the time. A server
-// has more to do. GOGC says otherwise.
-func holdLess(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
 }
 
 // liveSettings are the settings of a running watch. Several goroutines may ask it.

@@ -53,6 +53,7 @@ func (d *decoder) decoded(v value, m proto.Message) {
 		d.file.saysNone = len(m.GetResources()) == 0 && m.GetVersionInfo() != "" // these formats have no empty lists
 		d.each(len(m.GetResources()), func(one *decoder, i int) {
 			one.packed(value{doc: v.doc, path: v.path.Field("resources").Index(i)}, m.GetResources()[i])
+			m.Resources[i] = nil // else all of them are held twice
 		})
 	case *discoveryv3.Resource:
 		d.unwrapped(v, m)

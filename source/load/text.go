@@ -38,7 +38,11 @@ func (d *decoder) textSource() {
 	if m == nil {
 		return
 	}
-	if d.textInto(doc, m) {
+	ok := d.textInto(doc, m)
+	if d.file.findings.Len() == 0 { // mostly nobody asks for places again
+		doc.Forget()
+	}
+	if ok {
 		d.decoded(value{doc: doc}, m)
 	}
 }

@@ -50,6 +50,10 @@ func (d *Document) views() *documentViews {
 	})
 }
 
+// Forget lets go of what was made for places in the document, which takes several times the space of its text. Whoever asks for a
+// place has it made again.
+func (d *Document) Forget() { d.asked.made.Store(nil) }
+
 // YAML returns the root of a YAML document.
 func (d *Document) YAML() *yaml.Node { return d.views().yaml() }
 

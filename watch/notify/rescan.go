@@ -7,8 +7,8 @@ import (
 )
 
 // rescan says when to rescan. A rescan of a large tree takes long, and mostly finds nothing:
-// such rescans take a thousandth of a core at most, as far as that does not put them off for too
-// long. It belongs to the goroutine of Run, but for idle.
+// such rescans take half a thousandth of a core at most, as far as that does not put them off for too
+// long: with the first rescans, which find more, an idle watch takes a thousandth. It belongs to the goroutine of Run, but for idle.
 type rescan struct {
 	every time.Duration // below 0 is never
 	timer *time.Timer
@@ -19,7 +19,7 @@ type rescan struct {
 
 const (
 	// rescanShare is the part of a core that rescans take which find nothing: one in so many.
-	rescanShare = 1000
+	rescanShare = 2000
 	// maxRescan is the longest that their cost puts rescans off.
 	maxRescan = 15 * time.Minute
 )

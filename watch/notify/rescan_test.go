@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestRescanPace: a rescan that finds nothing puts the next one off by a thousand times what it
+// TestRescanPace: a rescan that finds nothing puts the next one off by two thousand times what it
 // has cost, within bounds; one that finds something does not.
 func TestRescanPace(t *testing.T) {
 	for _, c := range []struct {
@@ -19,8 +19,8 @@ func TestRescanPace(t *testing.T) {
 		nothing bool
 		want    time.Duration
 	}{
-		{"little", 30 * time.Second, 20 * time.Millisecond, true, 30 * time.Second},
-		{"more", 30 * time.Second, 100 * time.Millisecond, true, 100 * time.Second},
+		{"little", 30 * time.Second, 10 * time.Millisecond, true, 30 * time.Second},
+		{"more", 30 * time.Second, 100 * time.Millisecond, true, 200 * time.Second},
 		{"very much", 30 * time.Second, time.Minute, true, maxRescan},
 		{"a rescan of its own is rarer", time.Hour, time.Minute, true, time.Hour},
 		{"something was found", 30 * time.Second, time.Minute, false, 30 * time.Second},
