@@ -69,7 +69,9 @@ func hostileReport(t *testing.T) *report.Report {
 	return &report.Report{
 		Version: "v1.2.3", Codes: codes, Root: root, ExitStatus: 1, Findings: hostile,
 		Trees: []report.Tree{
-			{Path: "/repository/envoy", Findings: hostile[2:], Resources: func() []diag.Resource { return []diag.Resource{{Type: clusterOf, Name: "fine"}, {Type: clusterOf, Name: "web"}} }},
+			{Path: "/repository/envoy", Findings: hostile[2:], Resources: func() []diag.Resource {
+				return []diag.Resource{{Type: clusterOf, Name: "fine"}, {Type: clusterOf, Name: "web"}}
+			}},
 			{Path: "/etc/envoy", Findings: hostile[:2]},
 			{Path: "/repository/strict", Findings: hostile[7:8], WarningsAsErrors: true},
 			{Path: "/repository/empty.json"},
