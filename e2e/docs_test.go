@@ -60,6 +60,9 @@ func TestContributing(t *testing.T) {
 			}
 		}
 	}
+	for _, m := range regexp.MustCompile("`(go test [.][^`]+)`").FindAllStringSubmatch(text, -1) {
+		checkTests(t, m[1])
+	}
 	files, err := filepath.Glob(filepath.Join(root, "tools/envoytest/*.go"))
 	if err != nil || files == nil {
 		t.Fatal(err)
