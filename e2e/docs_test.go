@@ -87,7 +87,7 @@ func TestContributing(t *testing.T) {
 // ask go test itself would link each package's tests once more.
 func checkTests(t *testing.T, command string) {
 	t.Helper()
-	m := regexp.MustCompile(`^go test \./(\S+) -run '?([\w|]+)'?( -update)?$`).FindStringSubmatch(command)
+	m := regexp.MustCompile(`^go test \./(\S+) -run '?([\w|]+)(?:/\w+)?'?( -update)?$`).FindStringSubmatch(command)
 	if m == nil {
 		t.Errorf("%s: not a package and tests", command)
 		return
