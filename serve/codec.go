@@ -12,16 +12,16 @@ import (
 	"xdspub/serve/memory"
 )
 
-// codec writes messages as the library does, but for a response whose resources the cache has given
-// as bytes: the library would copy these for each stream, and keep the copy until the client has
-// taken it in. A thousand clients that ask for all clusters at once share them instead. What else a message holds, the account
-// of its stream holds.
+// codec encodes messages as the library does, except for a response whose resources the cache has encoded.
+// The library would copy these bytes for each stream, and keep the copy until the client has read it. codec
+// shares the bytes instead, between a thousand clients that subscribe to all clusters at once. The account of
+// the stream holds the other bytes of a message.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
 
-// Marshal returns the bytes of a message. Those of its unknown fields, which the cache fills, are
-// not copied: nobody may change them.
+// Marshal encodes a message. Marshal doesn't copy the message's unknown fields, into which the cache puts
+// encoded resources. Callers must not change these bytes.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	out, ok := v.(*outgoing)
 	if !ok {

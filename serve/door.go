@@ -13,8 +13,8 @@ import (
 	"xdspub/serve/listen"
 )
 
-// door lets the connections of gRPC clients in. It stands where the library has its credentials,
-// because it learns of each connection there.
+// door admits the connections of gRPC clients. door implements credentials.TransportCredentials, because the
+// library passes each new connection to its credentials.
 type door struct {
 	tls   credentials.TransportCredentials // nil for none
 	judge *admit.Judge
@@ -29,19 +29,19 @@ func newDoor(keys *listen.Keys, judge *admit.Judge) *door {
 	return d
 }
 
-// arrival is what is known of a connection.
+// arrival describes an accepted connection.
 type arrival struct {
 	credentials.CommonAuthInfo
 	client admit.Client
 	conn   net.Conn
-	// transit is what the library reads from; nil for an arrival that came by no door.
+	// transit is the library's end of the connection; nil if the connection bypassed the door.
 	transit *transit
 }
 
-// AuthType names it.
+// AuthType implements credentials.AuthInfo.
 func (arrival) AuthType() string { return "xdspub" }
 
-// ServerHandshake is called for each connection. Those of Unix sockets have no TLS.
+// ServerHandshake is called for each connection. Connections to Unix sockets have no TLS.
 func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	a := arrival{conn: conn, client: admit.Client{Address: conn.RemoteAddr().String(), Loopback: admit.IsLoopback(conn.LocalAddr())}}
 	if conn.LocalAddr().Network() == "unix" {
@@ -53,8 +53,8 @@ func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	}
 	secured, info, err := d.tls.ServerHandshake(conn)
 	if err != nil {
-		conn.Close()                                                   // which gives its turn back
-		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // of who looks whether the port is open
+		conn.Close()                                                   // gives back the connection's turn
+		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // a probe of the port
 			d.judge.Refused(a.client.Address, "handshake", err)
 		}
 		return nil, nil, err
@@ -66,7 +66,7 @@ func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	return d.admit(secured, a)
 }
 
-// admit lets a client in that has shown who it is.
+// admit admits a connection after the handshake.
 func (d *door) admit(conn net.Conn, a arrival) (net.Conn, credentials.AuthInfo, error) {
 	if err := identify(a.conn, a.client); err != nil {
 		d.judge.Refused(a.client.Address, "memory", err)
@@ -76,18 +76,18 @@ func (d *door) admit(conn net.Conn, a arrival) (net.Conn, credentials.AuthInfo, 
 	return a.transit, a, nil
 }
 
-// identify tells whose memory a connection holds. The error means that its client has no memory left.
+// identify charges a connection's memory to its client. The error means that the client has no memory left.
 func identify(conn net.Conn, c admit.Client) error {
 	kind, name := c.Peer()
 	return listen.Identify(conn, kind, name)
 }
 
-// ClientHandshake is for clients.
+// ClientHandshake always fails: door has no client side.
 func (d *door) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("a server's credentials")
 }
 
-// Info says what the connections have.
+// Info returns the security protocol of the connections.
 func (d *door) Info() credentials.ProtocolInfo {
 	if d.tls != nil {
 		return d.tls.Info()
@@ -95,13 +95,13 @@ func (d *door) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "insecure"}
 }
 
-// Clone returns a copy.
+// Clone returns a copy of the door.
 func (d *door) Clone() credentials.TransportCredentials { return &door{d.tls, d.judge} }
 
-// OverrideServerName does nothing: it is for clients.
+// OverrideServerName does nothing; only clients need a server name.
 func (d *door) OverrideServerName(string) error { return nil }
 
-// arrivalOf returns what is known of the connection of a stream.
+// arrivalOf returns the connection of a stream; the zero arrival if the stream has none.
 func arrivalOf(ctx context.Context) arrival {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -33,25 +33,25 @@ import (
 	"xdspub/watch/control"
 )
 
-// Security says who may connect, and as what.
+// Security configures who may connect and what a client may request.
 type Security struct {
-	// TLS are the files of certificates; without a Cert there is no TLS.
+	// TLS are the certificate files. Without TLS.Cert the server speaks plain TCP.
 	TLS listen.Files
 	// Insecure allows plain TCP from other machines.
 	Insecure bool
-	// Group is the name or number of the group that may connect to Unix sockets. Empty means
-	// that of the process.
+	// Group is the name or number of the group that may connect to Unix sockets. Empty means the group of the
+	// process.
 	Group string
-	// Nodes are the nodes that clients may be, by their certificates; empty lets all be any.
+	// Nodes lists the node ids that a client may use, by the client's certificate. Empty permits any node id.
 	Nodes []admit.NodeRule
-	// Params are the dynamic parameters that clients may have, by their certificates; one that none is about may
-	// be any, but gets no secret that is for some clients only.
+	// Params lists the dynamic parameters that a client may send, by the client's certificate. A parameter
+	// without a rule may have any value, but doesn't select secrets with constraints.
 	Params []admit.ParamRule
-	// Status are the names in certificates whose clients may ask what all clients run.
+	// Status lists names in certificates; a client with such a name may request the status of all clients.
 	Status []admit.NamePattern
 }
 
-// front is the side of a Server that clients see: it lets them in, and keeps them within limits.
+// front is the network side of a Server: front admits clients and enforces limits.
 type front struct {
 	grpc     *grpc.Server
 	http     *http.Server
@@ -65,11 +65,11 @@ type front struct {
 	metrics  *metrics
 	sessions *sessions
 	log      *event.Log
-	// watch is what becomes of the source tree; succeeded is when the source tree was last found published,
-	// zero before that.
+	// watch is the state of the source tree. succeeded is the time at which the source tree was last found
+	// published; nil before.
 	watch     atomic.Pointer[control.Watch]
 	succeeded atomic.Pointer[time.Time]
-	// drain ends streams and requests that wait.
+	// drain ends streams and waiting requests.
 	drain context.CancelFunc
 }
 
@@ -82,8 +82,11 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 		Full:         func() { o.Log.Write(event.ClientMemoryFull{Bytes: o.ClientMemory}) },
 		Refused:      func(level string) { f.metrics.refused.WithLabelValues(level).Inc() },
 	})
-	f.judge = admit.New(admit.Options{Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status, Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log})
-	// One processor stays free for the work that is done in no time.
+	f.judge = admit.New(admit.Options{
+		Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status,
+		Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log,
+	})
+	// Leave one processor for short work, which takes no turn.
 	f.turns = turns.New(max(1, runtime.GOMAXPROCS(0)-1))
 	f.gate = listen.NewGate(listen.GateOptions{
 		Connections: limits.Connections, Rate: limits.ConnectionRate, Budget: f.budget, Turns: f.turns,
@@ -100,7 +103,9 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	f.sessions = &sessions{limits: limits, turns: f.turns, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime}
 	f.showWatch(control.Watch{})
 	f.metrics.watch(c, f, f.sessions, f.gate, f.budget, f.keys)
-	f.grpc = grpc.NewServer(append(limits.options(), grpc.Creds(newDoor(f.keys, f.judge)), grpc.ForceServerCodecV2(newCodec()), grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
+	f.grpc = grpc.NewServer(append(limits.options(),
+		grpc.Creds(newDoor(f.keys, f.judge)), grpc.ForceServerCodecV2(newCodec()),
+		grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
 	Register(f.grpc, c)
 	csds.Register(f.grpc, func(ctx context.Context) (csds.Answer, error) {
 		if err := f.judge.Status(arrivalOf(ctx).client); err != nil {
@@ -117,7 +122,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	return f, nil
 }
 
-// tell has the health service say whether clients are served.
+// tell sets the status of all services in the gRPC health service.
 func (f *front) tell(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
 	f.health.SetServingStatus("", status)
 	for service := range f.grpc.GetServiceInfo() {
@@ -125,14 +130,14 @@ func (f *front) tell(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
 	}
 }
 
-// published says that there is something to serve, and how long it took to hand it to the streams.
+// published marks the server ready, and records how long the push to the streams took.
 func (f *front) published(took time.Duration) {
 	f.tell(grpc_health_v1.HealthCheckResponse_SERVING)
 	f.metrics.pushes.Observe(took.Seconds())
 	f.metrics.published.SetToCurrentTime()
 }
 
-// showWatch has all views show what becomes of the source tree.
+// showWatch sets the state of the source tree that status, probes and metrics show.
 func (f *front) showWatch(w control.Watch) {
 	f.watch.Store(&w)
 	if w.Last != nil && w.Last.Outcome == control.Published {
@@ -140,7 +145,7 @@ func (f *front) showWatch(w control.Watch) {
 	}
 }
 
-// itself returns what the server says of itself to who may ask.
+// itself returns the server's own part of a status answer.
 func (f *front) itself() csds.Server {
 	s := csds.Server{Watch: *f.watch.Load()}
 	if f.keys != nil {
@@ -149,7 +154,7 @@ func (f *front) itself() csds.Server {
 	return s
 }
 
-// isReady reports whether the health service says so.
+// isReady reports whether the health service answers SERVING.
 func (f *front) isReady() bool {
 	r, err := f.health.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{})
 	return err == nil && r.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING
@@ -164,8 +169,8 @@ func (f *front) listen(ctx context.Context, address string) (net.Listener, error
 	return listen.Listen(ctx, a, listen.Options{Keys: f.keys, Insecure: f.security.Insecure, Group: f.security.Group, Gate: f.gate, Log: f.log})
 }
 
-// serveHTTP serves HTTP on a listener: with TLS, but for Unix sockets. A client without a
-// certificate gets health and metrics, which tell nothing of resources.
+// serveHTTP serves HTTP on a listener. Listeners speak TLS if the server has a certificate, except Unix
+// sockets. A client without a certificate gets only health and metrics, which reveal no resources.
 func (f *front) serveHTTP(l net.Listener) error {
 	if f.keys != nil && l.Addr().Network() != "unix" {
 		l = tls.NewListener(l, f.keys.Config(true, "h2", "http/1.1"))
@@ -176,8 +181,7 @@ func (f *front) serveHTTP(l net.Listener) error {
 	return nil
 }
 
-// close asks clients to leave (GOAWAY), ends their streams within the drain time, and after that
-// their connections.
+// close sends GOAWAY to clients, ends their streams within the drain time, and then closes their connections.
 func (f *front) close() {
 	f.health.Shutdown()
 	f.drain()
@@ -193,17 +197,17 @@ func (f *front) close() {
 }
 
 const (
-	// lookAgain is how often giveBack looks.
+	// lookAgain is the interval at which giveBack checks the budget.
 	lookAgain = 5 * time.Second
-	// worthwhile is how much memory has to be free to be given back.
+	// worthwhile is the smallest amount of free memory, in bytes, that giveBack returns to the system.
 	worthwhile = 8 << 20
-	// looksAfter is how often memory is given back after a peak: connections end after their bytes are
-	// given back to the budget, and what they held is free only then.
+	// looksAfter is the number of checks after a peak that return memory. Several are needed: a connection
+	// gives its bytes back to the budget before the connection ends and its memory is free.
 	looksAfter = 4
 )
 
-// giveBack gives memory back to the system that clients no longer make the server hold, until ctx ends. By itself the runtime
-// waits for two minutes until it collects garbage if nothing is allocated, and gives memory back slowly.
+// giveBack returns memory to the system after clients have freed it, until ctx ends. The runtime alone waits
+// up to two minutes for the next garbage collection if nothing is allocated, and returns memory slowly.
 func (f *front) giveBack(ctx context.Context) {
 	ticks := time.NewTicker(lookAgain)
 	defer ticks.Stop()
@@ -225,7 +229,7 @@ func (f *front) giveBack(ctx context.Context) {
 	}
 }
 
-// newHTTP returns the server of --http.
+// newHTTP returns the server for --http.
 func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/v3/", discovery)
@@ -235,36 +239,41 @@ func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 		answer(w, f.isReady(), itself.Faults(time.Now()))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{}))
-	// Without TLS too, for those that begin with it: an Envoy by REST speaks what its cluster says.
+	// Accept HTTP/2 without TLS as well: an Envoy uses it for REST if its cluster says so.
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           f.known(mux),
-		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.ConnectionStreams, MaxReceiveBufferPerConnection: 4 * window, MaxReceiveBufferPerStream: window, SendPingTimeout: limits.Ping, PingTimeout: limits.PingAnswer, WriteByteTimeout: limits.Send},
+		Handler:   f.known(mux),
+		Protocols: protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: limits.ConnectionStreams, MaxReceiveBufferPerConnection: 4 * window, MaxReceiveBufferPerStream: window,
+			SendPingTimeout: limits.Ping, PingTimeout: limits.PingAnswer, WriteByteTimeout: limits.Send,
+		},
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ErrorLog:          log.New(io.Discard, "", 0), // what a client does wrong it is told itself
-		ReadHeaderTimeout: limits.Handshake, ReadTimeout: 2 * limits.Handshake, WriteTimeout: limits.Send, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.Header,
+		ErrorLog:          log.New(io.Discard, "", 0), // a client gets the errors about its own requests
+		ReadHeaderTimeout: limits.Handshake, ReadTimeout: 2 * limits.Handshake, WriteTimeout: limits.Send,
+		IdleTimeout: limits.Idle, MaxHeaderBytes: limits.Header,
 	}
 }
 
-// answer answers a probe. The body has a line for each fault: a server that serves the last valid snapshot is
-// ready while the source tree is invalid.
+// answer answers a probe with one line per fault. A server can be ready with faults: the server keeps serving
+// the last valid snapshot while the source tree is invalid.
 func answer(w http.ResponseWriter, ok bool, faults []string) {
 	if !ok {
 		http.Error(w, strings.Join(append([]string{"not ready"}, faults...), "\n"), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = io.WriteString(w, strings.Join(append([]string{"ok"}, faults...), "\n")+"\n") // nobody else cares whether it arrives
+	_, _ = io.WriteString(w, strings.Join(append([]string{"ok"}, faults...), "\n")+"\n") // an error means that the client has left
 }
 
-// connKey is for the connection in the context of a request.
+// connKey is the context key for the connection of a request.
 type connKey struct{}
 
-// known holds memory for a request. If its client may ask for what is served, its connection stays open: without
-// a certificate where clients need one, a client gets health and metrics, and its connection gives way to others.
+// known charges a request's memory to its client. The connection stays open if the client may request
+// resources. If clients need a certificate, a client without a certificate gets only health and metrics, and
+// its connection may be closed in favor of others.
 func (f *front) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := admit.OfHTTP(r)

@@ -11,19 +11,20 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// What the parts of a stream hold, in bytes, beside the bytes that a client sends. e2e.TestAttack shows that it is enough.
+// The memory in bytes that the parts of a stream hold, beside the bytes that a client sends. e2e.TestAttack
+// shows that these figures suffice.
 const (
-	// heldByStream has the goroutines of a stream, and what the libraries know of it.
+	// heldByStream covers the goroutines of a stream and the library's state.
 	heldByStream = 24 << 10
-	// heldByName has the places of a name in the maps of the library and of the cache.
+	// heldByName covers the entries for a name in the maps of the library and of the cache.
 	heldByName = 192
-	// largestCall is what the request of a call without a stream may hold once it is decoded.
+	// largestCall is the largest decoded request of a unary call, in bytes.
 	largestCall = 1 << 20
 	// smallest is the size in bytes of the largest response that no account holds.
 	smallest = 1 << 10
 )
 
-// heldByNames returns what a subscription holds for its names.
+// heldByNames returns the bytes that the names of a subscription hold.
 func heldByNames(names map[string]struct{}) (bytes int) {
 	for name := range names {
 		bytes += heldByName + len(name)
@@ -34,8 +35,8 @@ func heldByNames(names map[string]struct{}) (bytes int) {
 	return bytes
 }
 
-// incoming is a message that a stream receives. Its account holds what the message holds, from before the message is
-// decoded until the next one is received.
+// incoming is a message that a stream receives. The account holds the memory of the message from before its
+// decoding until the stream receives the next message.
 type incoming struct {
 	message any
 	account *memory.Account
@@ -46,7 +47,7 @@ type incoming struct {
 	refused error
 }
 
-// decode takes the memory of a message before it decodes the message.
+// decode takes the memory of a message from the account before it decodes the message.
 func (in *incoming) decode(data []byte) error {
 	defer in.transit.taken(len(data))
 	turn, err := in.turns.Take(in.ctx)
@@ -63,8 +64,8 @@ func (in *incoming) decode(data []byte) error {
 	return proto.Unmarshal(data, m)
 }
 
-// outgoing is a message that a stream sends. The account of the connection holds bytes from before the message is encoded
-// until the library has written it.
+// outgoing is a message that a stream sends. The account of the connection holds its bytes from before the
+// message is encoded until the library has written the message.
 type outgoing struct {
 	own     proto.Message // the message without shared
 	shared  []byte
@@ -73,7 +74,8 @@ type outgoing struct {
 	held    int
 }
 
-// newOutgoing returns a message for a connection with that account, which holds nothing yet.
+// newOutgoing returns a message for a connection with an account. The account holds no bytes of the message
+// yet.
 func newOutgoing(m proto.Message, account *memory.Account) *outgoing {
 	out := &outgoing{account: account}
 	out.own, out.shared = own(m)
@@ -112,10 +114,10 @@ func (out *outgoing) encode() (mem.Buffer, error) {
 	return mem.NewBuffer(buffer, sentBuffers{pool, out.account, out.held}), nil
 }
 
-// heldByRequest is what a request by HTTP holds beside its headers and its body: its goroutine, and what the library knows of it.
+// heldByRequest covers the goroutine of an HTTP request and the library's state, without headers and body.
 const heldByRequest = 16 << 10
 
-// heldByHeaders returns what the headers of a stream or of a request hold.
+// heldByHeaders returns the bytes that the headers of a stream or request hold.
 func heldByHeaders(headers map[string][]string) (bytes int) {
 	for name, values := range headers {
 		bytes += 64 + len(name)

@@ -12,30 +12,30 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Limits bound what clients cost. A field that is zero has the value of DefaultLimits.
+// Limits bound the cost of clients. A zero field means the value in DefaultLimits.
 type Limits struct {
-	// Connections is how many there are at a time, of all addresses, ConnectionRate how many new
-	// ones in a second.
+	// Connections is the largest number of open connections on all addresses, ConnectionRate the largest
+	// number of new connections per second.
 	Connections, ConnectionRate int
-	// Streams is how many there are at a time, ConnectionStreams how many on one connection: a
-	// client that wants more of them opens another connection.
+	// Streams is the largest number of open streams, ConnectionStreams the largest number on one connection.
+	// A client with more streams opens another connection.
 	Streams, ConnectionStreams int
-	// Message is the size of a request in bytes, Header that of its headers.
+	// Message is the largest size of a request in bytes, Header the largest size of its headers.
 	Message, Header int
-	// Names is how many names a stream may ask for, beside as many as there are resources;
-	// NameLength is how long each may be, in bytes.
+	// Names is the largest number of names on a stream, in addition to the number of resources. NameLength is
+	// the largest length of a name in bytes.
 	Names, NameLength int
-	// Handshake is how long a client may take for TLS and the preface of HTTP/2, FirstRequest
-	// until it asks for something on a stream, Send to take in a response.
+	// Handshake bounds the time for TLS and the HTTP/2 preface, FirstRequest the time until the first request
+	// on a stream, and Send the time in which a client must read a response.
 	Handshake, FirstRequest, Send time.Duration
-	// Idle is how long a connection without a stream stays open.
+	// Idle is how long a connection without streams stays open.
 	Idle time.Duration
-	// Ping is after how long a silent client is asked for a sign of life, PingAnswer how long it
-	// has for that. PingGap is how often a client may ask itself.
+	// The server pings a client that was silent for Ping, and closes the connection without an answer within
+	// PingAnswer. PingGap is the shortest interval at which a client may send pings.
 	Ping, PingAnswer, PingGap time.Duration
 }
 
-// DefaultLimits are for ten thousand clients.
+// DefaultLimits fit ten thousand clients.
 var DefaultLimits = Limits{
 	Connections: 10_000, ConnectionRate: 1000,
 	Streams: 20_000, ConnectionStreams: 1000,
@@ -46,15 +46,15 @@ var DefaultLimits = Limits{
 	Ping: 30 * time.Second, PingAnswer: 20 * time.Second, PingGap: 5 * time.Second,
 }
 
-// window is how many bytes of requests a client may send on a stream that the server has not read, the least of gRPC.
+// window is the flow-control window of a stream in bytes, the smallest that gRPC permits.
 const window = 64 << 10
 
-// options returns the limits that the gRPC library keeps.
+// options returns the limits that the gRPC library enforces.
 func (l Limits) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(uint32(l.ConnectionStreams)),
 		grpc.MaxRecvMsgSize(l.Message),
-		// A static window is not made larger for a client that sends fast. What a stream does not read stays below it.
+		// A static window doesn't grow for a fast client, and bounds the unread bytes of each stream.
 		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(16 * window),
 		grpc.MaxHeaderListSize(uint32(l.Header)),
 		grpc.ConnectionTimeout(l.Handshake),
@@ -63,11 +63,11 @@ func (l Limits) options() []grpc.ServerOption {
 	}
 }
 
-// limit is one of Limits, by a name.
+// limit is a field of Limits with its name.
 type limit struct {
 	name  string
-	count *int           // or
-	time  *time.Duration // one of them
+	count *int           // nil if time is set
+	time  *time.Duration // nil if count is set
 }
 
 func (l *Limits) list() []limit {
@@ -82,7 +82,7 @@ func (l *Limits) list() []limit {
 	}
 }
 
-// LimitNames returns the names that Set takes.
+// LimitNames returns the names that Set accepts.
 func LimitNames() (names []string) {
 	for _, limit := range new(Limits).list() {
 		names = append(names, limit.name)
@@ -90,7 +90,7 @@ func LimitNames() (names []string) {
 	return names
 }
 
-// Set sets the limit that is written as NAME=VALUE. A time is written as 30s.
+// Set sets a limit from NAME=VALUE. A duration is written as 30s.
 func (l *Limits) Set(text string) error {
 	name, value, _ := strings.Cut(text, "=")
 	for _, limit := range l.list() {
@@ -115,7 +115,7 @@ func (l *Limits) Set(text string) error {
 	return fmt.Errorf("write NAME=VALUE; the names are %s", strings.Join(LimitNames(), ", "))
 }
 
-// orDefault returns the limits with those that are not given.
+// orDefault returns the limits with zero fields set from DefaultLimits.
 func (l Limits) orDefault() Limits {
 	all := DefaultLimits
 	defaults := all.list()

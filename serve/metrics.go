@@ -11,8 +11,8 @@ import (
 	"xdspub/xds"
 )
 
-// metrics are what a Server counts. Their labels have few values, whatever clients send: types,
-// codes and outcomes, and no nodes.
+// metrics are the Prometheus metrics of a Server. Their labels are types, codes and outcomes, never node ids,
+// so that clients can't multiply the series.
 type metrics struct {
 	registry                      *prometheus.Registry
 	requests, rejected, responses *prometheus.CounterVec // by type
@@ -31,18 +31,28 @@ func newMetrics() *metrics {
 		requests:  byType("xdspub_requests_total", "Discovery requests of clients, acknowledgements among them."),
 		rejected:  byType("xdspub_rejections_total", "Responses that a client rejected (NACK)."),
 		responses: byType("xdspub_responses_total", "Discovery responses that were sent."),
-		ended:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "xdspub_streams_ended_total", Help: "gRPC streams that have ended."}, []string{"code"}),
-		refused:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "xdspub_client_memory_refusals_total", Help: "Times that a client was refused memory, by what had reached its limit: all clients, those without a certificate (anonymous), those with one (known), a client, a connection or a stream."}, []string{"of"}),
-		published: prometheus.NewGauge(prometheus.GaugeOpts{Name: "xdspub_snapshot_time_seconds", Help: "When the snapshot that is served was published, in seconds since 1970."}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "xdspub_streams_ended_total", Help: "gRPC streams that have ended.",
+		}, []string{"code"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "xdspub_client_memory_refusals_total",
+			Help: "Times that a client was refused memory, by what had reached its limit: " +
+				"all clients, those without a certificate (anonymous), those with one (known), a client, a connection or a stream.",
+		}, []string{"of"}),
+		published: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "xdspub_snapshot_time_seconds", Help: "When the snapshot that is served was published, in seconds since 1970.",
+		}),
 		pushes: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "xdspub_publish_seconds", Help: "Time to hand a new snapshot to all streams, and to wait for the answers that --ack-quorum asks for.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+			Name: "xdspub_publish_seconds", Help: "Time to hand a new snapshot to all streams, and to wait for the answers that --ack-quorum asks for.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.rejected, m.responses, m.ended, m.refused, m.published, m.pushes, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.rejected, m.responses, m.ended, m.refused, m.published, m.pushes,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// watch adds what is asked when somebody looks.
+// watch registers the metrics whose values are computed on each scrape.
 func (m *metrics) watch(c *cache.Cache, f *front, s *sessions, gate *listen.Gate, budget *memory.Budget, keys *listen.Keys) {
 	m.registry.MustRegister(gapCollector{c}, sourceCollector{f})
 	gauge := func(name, help string, value func() float64) {
@@ -53,14 +63,17 @@ func (m *metrics) watch(c *cache.Cache, f *front, s *sessions, gate *listen.Gate
 	gauge("xdspub_client_memory_limit_bytes", "The limit of that (--max-client-memory).", func() float64 { return float64(budget.Limit()) })
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
 	if keys != nil {
-		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 { return float64(keys.Certificate().Until.Unix()) })
+		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 {
+			return float64(keys.Certificate().Until.Unix())
+		})
 	}
 }
 
-// gapCollector collects how many clients have a gap.
+// gapCollector collects the number of clients whose parameters select no resource of a type.
 type gapCollector struct{ cache *cache.Cache }
 
-var gapDesc = prometheus.NewDesc("xdspub_clients_without_variant", "Clients whose dynamic parameters select no resource of the type, while other clients get some.", []string{"type"}, nil)
+var gapDesc = prometheus.NewDesc("xdspub_clients_without_variant",
+	"Clients whose dynamic parameters select no resource of the type, while other clients get some.", []string{"type"}, nil)
 
 // Describe describes the series.
 func (gapCollector) Describe(to chan<- *prometheus.Desc) { to <- gapDesc }
@@ -72,14 +85,18 @@ func (g gapCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// sourceCollector collects what becomes of the source tree.
+// sourceCollector collects the state of the source tree.
 type sourceCollector struct{ front *front }
 
 var (
-	validDesc   = prometheus.NewDesc("xdspub_source_valid", "1 if the source tree, as it was read last, is served; 0 if it is invalid, held, or can't be read or served.", nil, nil)
-	errorsDesc  = prometheus.NewDesc("xdspub_source_errors", "Errors for which the source tree is not served.", nil, nil)
-	infoDesc    = prometheus.NewDesc("xdspub_snapshot_info", "1, with the id of the snapshot that is served and the git commit of the source tree, as it was read last.", []string{"snapshot", "revision"}, nil)
-	successDesc = prometheus.NewDesc("xdspub_last_success_time_seconds", "When the source tree was last read and found valid and served, in seconds since 1970.", nil, nil)
+	validDesc = prometheus.NewDesc("xdspub_source_valid",
+		"1 if the source tree, as it was read last, is served; 0 if it is invalid, held, or can't be read or served.", nil, nil)
+	errorsDesc = prometheus.NewDesc("xdspub_source_errors", "Errors for which the source tree is not served.", nil, nil)
+	infoDesc   = prometheus.NewDesc("xdspub_snapshot_info",
+		"1, with the id of the snapshot that is served and the git commit of the source tree, as it was read last.",
+		[]string{"snapshot", "revision"}, nil)
+	successDesc = prometheus.NewDesc("xdspub_last_success_time_seconds",
+		"When the source tree was last read and found valid and served, in seconds since 1970.", nil, nil)
 )
 
 // Describe describes the series.
@@ -111,7 +128,7 @@ func (c sourceCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// asked counts a request.
+// asked counts a request, and a NACK if refused is not nil.
 func (m *metrics) asked(typeURL string, refused *rpcstatus.Status) {
 	m.requests.WithLabelValues(label(typeURL)).Inc()
 	if refused != nil {
@@ -119,7 +136,7 @@ func (m *metrics) asked(typeURL string, refused *rpcstatus.Status) {
 	}
 }
 
-// restMetrics counts what comes by REST.
+// restMetrics counts the requests and responses of the REST endpoint.
 type restMetrics struct{ *metrics }
 
 // Asked counts a request.

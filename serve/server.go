@@ -18,23 +18,24 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Options of a Server.
+// Options configure a Server.
 type Options struct {
 	// GRPC and HTTP are the addresses to listen on, host:port or unix:PATH.
 	GRPC, HTTP []string
-	// Cluster is the name of the static cluster through which clients of a singleton service
-	// reach the server, as their bootstraps have it.
+	// Cluster is the static cluster in the clients' bootstraps through which they reach a singleton service
+	// of the server.
 	Cluster string
-	// Parameters are the dynamic parameters of clients that send none, NodeParameters those by their nodes.
+	// Parameters are the dynamic parameters of clients without any of their own. NodeParameters derive
+	// parameters from a client's node.
 	Parameters     params.Parameters
 	NodeParameters []admit.NodeParameter
-	// Confirm says how clients confirm a Snapshot; nil where nobody waits for their answers.
+	// Confirm says how clients confirm a Snapshot; nil if Publish doesn't wait for clients.
 	Confirm *cache.Confirmation
-	// TrimDelay is how long a resource stays served that a Snapshot no longer has.
+	// TrimDelay is how long the server keeps a resource that the Snapshot has dropped.
 	TrimDelay time.Duration
-	// DrainTime is how long clients may take to leave once the Server ends.
+	// DrainTime is how long clients may take to leave after the Server ends.
 	DrainTime time.Duration
-	// Security says who may connect, Limits what clients may cost.
+	// Security configures who may connect, Limits what clients may cost.
 	Security Security
 	Limits   Limits
 	// ClientMemory is the memory in bytes that clients may make the server hold; 0 means memory.Default.
@@ -58,9 +59,12 @@ type listener struct {
 	serve func(net.Listener) error
 }
 
-// Listen opens the addresses. Call Run, which closes them.
+// Listen opens the addresses. Call Run to serve and to close them.
 func Listen(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{options: o, cache: cache.New(cache.Options{Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters, TrimDelay: o.TrimDelay, Log: o.Log})}
+	s := &Server{options: o, cache: cache.New(cache.Options{
+		Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters,
+		TrimDelay: o.TrimDelay, Log: o.Log,
+	})}
 	var err error
 	if s.front, err = newFront(s.cache, o); err != nil {
 		return nil, err
@@ -89,8 +93,8 @@ func (s *Server) close() {
 	}
 }
 
-// Run answers clients until ctx ends, and then for the DrainTime at most. An error means that an
-// address could not be served any more; then it ends, too.
+// Run answers clients until ctx ends, and then drains them for at most DrainTime. Run also ends, with an
+// error, if an address fails.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -115,8 +119,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunWhile runs the Server until publish ends, whose ctx ends with the Server: who can't be reached
-// has nothing to publish. It returns the errors of both.
+// RunWhile runs the Server until publish returns. The context of publish ends if the Server ends, because a
+// Server without clients has no use for a Snapshot. RunWhile returns the errors of both.
 func (s *Server) RunWhile(ctx context.Context, publish func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -129,16 +133,15 @@ func (s *Server) RunWhile(ctx context.Context, publish func(context.Context) err
 	return errors.Join(err, <-ended)
 }
 
-// Publish makes a Snapshot what is served, and sends each client what has changed for it; the
-// same Snapshot again changes nothing. It returns the error of ctx where that has ended; then all
-// is as before. With Options.Confirm it waits for the clients: a *clients.RefusedError means that
-// they rejected the Snapshot.
+// Publish serves a Snapshot and sends each client the changes. Publish of the served Snapshot changes
+// nothing. If ctx ends first, Publish returns its error and serves what it served before. With
+// Options.Confirm, Publish waits for the clients, and returns a *clients.RefusedError if they rejected the
+// Snapshot.
 func (s *Server) Publish(ctx context.Context, snapshot *xds.Snapshot) error {
 	return s.publish(ctx, snapshot, s.confirmed)
 }
 
-// Restore is Publish of a Snapshot that clients may have from a server before this one: it waits
-// for none of them.
+// Restore publishes a Snapshot that clients may have from an earlier server. Restore waits for no client.
 func (s *Server) Restore(ctx context.Context, snapshot *xds.Snapshot) error {
 	return s.publish(ctx, snapshot, s.cache.Publish)
 }
@@ -152,7 +155,7 @@ func (s *Server) publish(ctx context.Context, snapshot *xds.Snapshot, by func(co
 	return nil
 }
 
-// confirmed publishes a Snapshot, and waits for the clients that Options.Confirm asks.
+// confirmed publishes a Snapshot and waits for the clients that Options.Confirm selects.
 func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 	if s.options.Confirm == nil {
 		return s.cache.Publish(ctx, snapshot)
@@ -164,27 +167,27 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 	return err
 }
 
-// Served returns the Snapshot that a client gets that says nothing of itself: the one that was published
-// last, with the resources that stay until Trim. It is nil before the first Publish.
+// Served returns the published Snapshot for a client without a node, with the retired resources that stay
+// until Trim. Served returns nil before the first Publish.
 func (s *Server) Served() *xds.Snapshot { return s.cache.Served() }
 
-// Transitions returns what clients get, with the resources that stay until Trim, and what they would get
-// of a Snapshot: one of each kind that the variants of resources tell apart. It is empty before the first
-// Publish.
+// Transitions returns the change that a Snapshot means for clients, once for each set of parameters that the
+// variants of resources distinguish. The old side includes the retired resources that stay until Trim.
+// Transitions returns nil before the first Publish.
 func (s *Server) Transitions(to *xds.Snapshot) []variants.Transition { return s.cache.Transitions(to) }
 
-// Retry sends clients once more what they refused.
+// Retry sends clients again the resources that they rejected.
 func (s *Server) Retry(ctx context.Context) error { return s.cache.Retry(ctx) }
 
-// Clients returns who is served.
+// Clients returns the clients of the server.
 func (s *Server) Clients() []clients.Client { return s.cache.Clients() }
 
-// Tell has the Server show what becomes of the source tree, to who asks for its status, to probes and in its
-// metrics. Nobody may change w afterwards.
+// Tell sets the state of the source tree that status answers, probes and metrics show. The caller must not
+// change w afterwards.
 func (s *Server) Tell(w control.Watch) { s.front.showWatch(w) }
 
-// Trim removes resources that no Snapshot has had for the TrimDelay, and returns how many. next is
-// when to call it again; zero where nothing waits.
+// Trim removes the retired resources whose TrimDelay is over, and returns their number. next is the time for
+// the next call; zero if no resource waits.
 func (s *Server) Trim(ctx context.Context, now time.Time) (removed int, next time.Time, err error) {
 	removed, oldest, err := s.cache.Trim(ctx, now.Add(-s.options.TrimDelay))
 	if !oldest.IsZero() {

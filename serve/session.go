@@ -29,14 +29,14 @@ import (
 	"xdspub/xds/params"
 )
 
-// sessions keeps the streams of clients within limits, and ends them.
+// sessions limits the number of streams, and ends them.
 type sessions struct {
 	limits  Limits
 	judge   *admit.Judge
 	metrics *metrics
 	turns   *turns.Turns
 	open    atomic.Int64
-	// draining ends when streams have to, each at a time of its own within drain.
+	// draining ends when streams must end. Each stream ends at a random time within drain.
 	draining context.Context
 	drain    time.Duration
 }
@@ -47,21 +47,21 @@ type session struct {
 	client admit.Client
 	ctx    context.Context
 	end    context.CancelCauseFunc // with the status that the client gets
-	// account is the memory that the stream holds.
+	// account holds the memory of the stream.
 	account *memory.Account
-	// turns are the turns of the processors that the client has.
+	// turns are the client's turns on the processors.
 	turns *turns.Client
 }
 
 type sessionKey struct{}
 
-// sessionOf returns the session of a stream, nil where the stream came by no sessions.
+// sessionOf returns the session of a stream; nil if sessions did not intercept the stream.
 func sessionOf(ctx context.Context) *session {
 	s, _ := ctx.Value(sessionKey{}).(*session)
 	return s
 }
 
-// intercept is the interceptor of all streams.
+// intercept is the gRPC interceptor for streams.
 func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	a := arrivalOf(stream.Context())
 	defer func() { s.leave(err) }()
@@ -80,7 +80,7 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	stop := context.AfterFunc(s.draining, func() {
-		// Not all at a time: they come to another server.
+		// Spread the ends in time, because the clients connect to another server.
 		time.AfterFunc(rand.N(s.drain+1), func() { end(status.Error(codes.Unavailable, "the server ends")) })
 	})
 	defer stop()
@@ -96,7 +96,7 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 	return err
 }
 
-// interceptCall is the interceptor of all calls with one answer, which count as streams.
+// interceptCall is the gRPC interceptor for unary calls. A call counts as a stream.
 func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
 	defer func() { s.leave(err) }()
 	a := arrivalOf(ctx)
@@ -114,7 +114,7 @@ func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServer
 	return out, s.holds(ctx, a.client, out)
 }
 
-// enter counts a stream. leave is for each.
+// enter counts a stream, and fails if too many streams are open. Call leave in both cases.
 func (s *sessions) enter(a arrival) error {
 	if s.open.Add(1) > int64(s.limits.Streams) {
 		err := status.Errorf(codes.ResourceExhausted, "%d streams are open: no more are allowed", s.limits.Streams)
@@ -130,23 +130,23 @@ func (s *sessions) leave(err error) {
 	s.metrics.ended.WithLabelValues(status.Code(err).String()).Inc()
 }
 
-// bounded is a stream whose client has to take in what it is sent.
+// bounded is a stream whose client must read each response in time.
 type bounded struct {
 	grpc.ServerStream
 	*session
 	arrival arrival
 	stuck   *time.Timer // runs since the last response; nil before the first
-	decoded int         // what the last request holds
-	asked   bool        // a request was received
+	decoded int         // memory of the last request
+	asked   bool        // the stream has received a request
 }
 
-// Context ends with the session.
+// Context returns the context of the session.
 func (b *bounded) Context() context.Context { return b.session.ctx }
 
-// RecvMsg receives a message. The library takes an error for the end of the stream; the client is
-// to know that its message was too large, or none.
+// RecvMsg receives a message. The library would report any error as the end of the stream. RecvMsg ends the
+// session with the error instead, so that the client learns that its message was too large or malformed.
 func (b *bounded) RecvMsg(m any) error {
-	b.account.Give(b.decoded) // the library is done with that one
+	b.account.Give(b.decoded) // the library is done with the last request
 	in := incoming{message: m, account: b.account, transit: b.arrival.transit, turns: b.turns, ctx: b.ServerStream.Context()}
 	err := b.ServerStream.RecvMsg(&in)
 	b.decoded = in.held
@@ -164,8 +164,8 @@ func (b *bounded) RecvMsg(m any) error {
 	return err
 }
 
-// dropNode removes the node of a request that is not the first one of its stream. The node of the first one counts, and
-// the library would keep the last one.
+// dropNode removes the node from a request after the first request of its stream. Only the first node counts,
+// but the library would keep the last node in memory.
 func dropNode(m any) {
 	switch q := m.(type) {
 	case *discoveryv3.DiscoveryRequest:
@@ -175,9 +175,9 @@ func dropNode(m any) {
 	}
 }
 
-// SendMsg sends a message. A client that does not read has it kept in memory: the library takes the
-// first one whole, and waits for the client at the next. Such a client may well answer pings, and
-// loses its connection.
+// SendMsg sends a message. If the client does not read the message within Limits.Send, SendMsg closes the
+// connection, even if the client answers pings. The library buffers the whole first message, and waits for
+// the client only at the next message.
 func (b *bounded) SendMsg(m any) error {
 	if b.stuck != nil {
 		b.stuck.Stop()
@@ -200,8 +200,9 @@ func (b *bounded) SendMsg(m any) error {
 	return err
 }
 
-// holds holds the memory of a response. A publish sends to all clients at once: its responses wait for memory for as
-// long as a client may take to take in another one. Any other response is refused: all that wait would be in memory.
+// holds takes the memory of a response. A publish sends to all clients at once, so discovery responses wait
+// for memory, at most as long as a client may take to read a response. Other responses are refused at once,
+// because a waiting response would stay in memory.
 func (s *sessions) holds(ctx context.Context, client admit.Client, out *outgoing) (err error) {
 	if out.size <= smallest {
 		return nil
@@ -221,37 +222,41 @@ func (s *sessions) holds(ctx context.Context, client admit.Client, out *outgoing
 	return err
 }
 
-// done ends what bounded does after a response.
+// done stops the timer of SendMsg.
 func (b *bounded) done() {
 	if b.stuck != nil {
 		b.stuck.Stop()
 	}
 }
 
-// guard stands between the server of the library and the Stream of the cache, and judges what the
-// client asks.
+// guard sits between the library's server and the cache's Stream, and judges the requests of the client.
 type guard struct {
 	*cache.Stream
 	session *session
 	asks    *admit.Stream
-	silent  *time.Timer // ends the session; nil once the client has asked for something
-	// told are the names of incremental requests that the cache keeps until the next response,
-	// by type: the versions that a client says it has, and what it does not ask for any more.
-	told map[string]int
-	// held are the bytes of the names of a type, of those that are told among them, and of the sets of parameters.
-	held     map[string]int
-	heldTold map[string]int
-	heldSets int
-	// toldNonce is the nonce of the response that a client has to accept until the cache forgets heldTold, by type.
-	toldNonce map[string]string
-	// heldNode are the bytes of the node, heldReason those of the reason of a NACK of a type.
+	silent  *time.Timer // ends the session; stopped by the first request
+	// pending counts the names of incremental requests that the cache keeps until the next response, by type:
+	// unsubscribed names and initial resource versions.
+	pending map[string]int
+	// held are the bytes of the names of a type. heldPending is the part of pending names. heldSets are the
+	// bytes of the parameter sets.
+	held        map[string]int
+	heldPending map[string]int
+	heldSets    int
+	// pendingNonce is the nonce of the response whose ACK frees heldPending, by type.
+	pendingNonce map[string]string
+	// heldNode are the bytes of the node, heldReason the bytes of the last NACK's reason, by type.
 	heldNode   int
 	heldReason map[string]int
 }
 
-// guarded returns the guard of a Stream.
+// guarded wraps a Stream in a guard.
 func (s *session) guarded(c *cache.Stream) *guard {
-	g := &guard{Stream: c, session: s, asks: s.of.judge.Stream(s.client), told: make(map[string]int), held: make(map[string]int), heldTold: make(map[string]int), heldReason: make(map[string]int), toldNonce: make(map[string]string)}
+	g := &guard{
+		Stream: c, session: s, asks: s.of.judge.Stream(s.client),
+		pending: make(map[string]int), held: make(map[string]int), heldPending: make(map[string]int),
+		heldReason: make(map[string]int), pendingNonce: make(map[string]string),
+	}
 	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
 		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v", s.of.limits.FirstRequest))
 	})
@@ -275,11 +280,11 @@ func (g *guard) ask(r admit.Request) error {
 	if err := g.asks.Ask(r); err != nil {
 		return err
 	}
-	g.silent.Stop() // it is not
+	g.silent.Stop()
 	return nil
 }
 
-// OnStreamRequest judges a request.
+// OnStreamRequest judges a request and forwards it to the Stream.
 func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error {
 	turn, err := g.session.turns.Take(g.session.ctx)
 	if err != nil {
@@ -296,7 +301,7 @@ func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error
 	return g.remember(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
 }
 
-// OnStreamDeltaRequest judges a request.
+// OnStreamDeltaRequest judges an incremental request and forwards it to the Stream.
 func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequest) error {
 	turn, err := g.session.turns.Take(g.session.ctx)
 	if err != nil {
@@ -312,14 +317,14 @@ func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequ
 	if err := g.Stream.OnStreamDeltaRequest(id, q); err != nil {
 		return err
 	}
-	if nonce := q.GetResponseNonce(); nonce != "" && nonce == g.toldNonce[q.GetTypeUrl()] && q.GetErrorDetail() == nil {
-		g.forgetTold(q.GetTypeUrl())
+	if nonce := q.GetResponseNonce(); nonce != "" && nonce == g.pendingNonce[q.GetTypeUrl()] && q.GetErrorDetail() == nil {
+		g.forgetPending(q.GetTypeUrl())
 	}
 	return g.remember(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
 }
 
-// remember holds the bytes of a request that the library and the cache keep beside its names: the node of the client,
-// and the reason of a NACK.
+// remember charges the parts of a request that the library and the cache keep beside names: the node of the
+// client and the reason of a NACK.
 func (g *guard) remember(typeURL string, node *corev3.Node, refused string) error {
 	size := max(g.heldNode, proto.Size(node))
 	reason := max(g.heldReason[typeURL], min(len(refused), diag.MaxText))
@@ -330,16 +335,16 @@ func (g *guard) remember(typeURL string, node *corev3.Node, refused string) erro
 	return nil
 }
 
-// forgetTold gives back the bytes of the names that a client has told: the client has accepted what the server answered.
-func (g *guard) forgetTold(typeURL string) {
-	told := g.heldTold[typeURL]
-	g.session.account.Give(told)
-	g.held[typeURL] -= told
-	delete(g.heldTold, typeURL)
-	delete(g.toldNonce, typeURL)
+// forgetPending gives back the bytes of pending names, after the client has accepted the response.
+func (g *guard) forgetPending(typeURL string) {
+	pending := g.heldPending[typeURL]
+	g.session.account.Give(pending)
+	g.held[typeURL] -= pending
+	delete(g.heldPending, typeURL)
+	delete(g.pendingNonce, typeURL)
 }
 
-// take makes the stream hold now bytes for something that it held was bytes for.
+// take changes the stream's charge from was to now bytes.
 func (g *guard) take(was, now int) error {
 	err := g.session.account.Set(was, now)
 	if err != nil {
@@ -348,7 +353,7 @@ func (g *guard) take(was, now int) error {
 	return err
 }
 
-// hold holds so many bytes for what the client asks for of a type, and for its sets of parameters.
+// hold sets the charge for the names of a type to bytes, and updates the charge for the parameter sets.
 func (g *guard) hold(typeURL string, bytes int) error {
 	sets := g.Stream.ParameterBytes()
 	if err := g.take(g.held[typeURL]+g.heldSets, bytes+sets); err != nil {
@@ -358,7 +363,7 @@ func (g *guard) hold(typeURL string, bytes int) error {
 	return nil
 }
 
-// CreateWatch bounds how much the client asks for.
+// CreateWatch bounds the names of a subscription.
 func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscription, answers chan cachev3.Response) (func(), error) {
 	turn, err := g.session.turns.Take(g.session.ctx)
 	if err != nil {
@@ -374,40 +379,40 @@ func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscrip
 	return g.Stream.CreateWatch(q, of, answers)
 }
 
-// CreateDeltaWatch bounds how much the client asks for.
+// CreateDeltaWatch bounds the names of an incremental subscription.
 func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev3.Subscription, answers chan cachev3.DeltaResponse) (func(), error) {
 	turn, err := g.session.turns.Take(g.session.ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer turn.Give()
-	g.told[q.GetTypeUrl()] += len(q.GetResourceNamesUnsubscribe()) + len(q.GetInitialResourceVersions())
-	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())+g.told[q.GetTypeUrl()]); err != nil {
+	g.pending[q.GetTypeUrl()] += len(q.GetResourceNamesUnsubscribe()) + len(q.GetInitialResourceVersions())
+	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())+g.pending[q.GetTypeUrl()]); err != nil {
 		return nil, err
 	}
 	if more := len(q.GetResourceNamesSubscribe())+len(q.GetResourceNamesUnsubscribe())+len(q.GetInitialResourceVersions()) > 0; more {
 		for _, name := range q.GetResourceNamesUnsubscribe() {
-			g.heldTold[q.GetTypeUrl()] += heldByName + len(name)
+			g.heldPending[q.GetTypeUrl()] += heldByName + len(name)
 		}
 		for name, version := range q.GetInitialResourceVersions() {
-			g.heldTold[q.GetTypeUrl()] += heldByName + len(name) + len(version)
+			g.heldPending[q.GetTypeUrl()] += heldByName + len(name) + len(version)
 		}
-		if err := g.hold(q.GetTypeUrl(), heldByNames(of.SubscribedResources())+g.heldTold[q.GetTypeUrl()]); err != nil {
+		if err := g.hold(q.GetTypeUrl(), heldByNames(of.SubscribedResources())+g.heldPending[q.GetTypeUrl()]); err != nil {
 			return nil, err
 		}
 	}
 	return g.Stream.CreateDeltaWatch(q, of, answers)
 }
 
-// OnStreamDeltaResponse takes down that a response leaves.
+// OnStreamDeltaResponse records an incremental response.
 func (g *guard) OnStreamDeltaResponse(id int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
-	delete(g.told, q.GetTypeUrl())
-	g.toldNonce[q.GetTypeUrl()] = r.GetNonce()
+	delete(g.pending, q.GetTypeUrl())
+	g.pendingNonce[q.GetTypeUrl()] = r.GetNonce()
 	g.session.of.metrics.responses.WithLabelValues(label(q.GetTypeUrl())).Inc()
 	g.Stream.OnStreamDeltaResponse(id, q, r)
 }
 
-// OnStreamResponse takes down that a response leaves.
+// OnStreamResponse records a response.
 func (g *guard) OnStreamResponse(ctx context.Context, id int64, q *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
 	g.session.of.metrics.responses.WithLabelValues(label(q.GetTypeUrl())).Inc()
 	g.Stream.OnStreamResponse(ctx, id, q, r)

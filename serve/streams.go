@@ -1,4 +1,4 @@
-// Package serve gives Snapshots to clients of the xDS transport protocol.
+// Package serve serves Snapshots to clients of the xDS transport protocol.
 package serve
 
 import (
@@ -26,8 +26,8 @@ import (
 	"xdspub/xds"
 )
 
-// StreamServer hands each stream of a client to a server of go-control-plane with a Stream of the
-// cache behind it.
+// StreamServer passes each stream of a client to a go-control-plane server, with a Stream of the cache behind
+// it.
 type StreamServer struct {
 	cache *cache.Cache
 }
@@ -35,7 +35,7 @@ type StreamServer struct {
 // Streams returns a StreamServer.
 func Streams(c *cache.Cache) StreamServer { return StreamServer{c} }
 
-// Register registers the aggregated discovery service and those of the single types.
+// Register registers the aggregated discovery service and the services of the single types.
 func Register(g *grpc.Server, c *cache.Cache) {
 	s := Streams(c)
 	all := server.NewServerAdvanced(rest.NewServer(nil, nil), s, s)
@@ -52,7 +52,7 @@ func Register(g *grpc.Server, c *cache.Cache) {
 	secretservice.RegisterSecretDiscoveryServiceServer(g, all)
 }
 
-// localityEndpoints is the service of LEDS, which the server of the library lacks.
+// localityEndpoints is the LEDS service, which go-control-plane's server lacks.
 type localityEndpoints struct {
 	endpointservice.UnimplementedLocalityEndpointDiscoveryServiceServer
 	StreamServer
@@ -63,8 +63,9 @@ func (s localityEndpoints) DeltaLocalityEndpoints(client endpointservice.Localit
 	return s.DeltaStreamHandler(client, xds.LocalityEndpoints.URL())
 }
 
-// named are the types of which an empty list of names asks for nothing. Of the others it asks
-// for all: that is how Envoy asks for clusters, listeners, scopes and, at first, virtual hosts.
+// named are the types for which an empty list of names subscribes to nothing. For the other types an empty
+// list subscribes to all resources: Envoy subscribes in this way to clusters, listeners, scoped routes and,
+// at first, virtual hosts.
 var named = config.DeactivateLegacyWildcardForTypes(namedURLs())
 
 func namedURLs() (urls []string) {
@@ -76,8 +77,7 @@ func namedURLs() (urls []string) {
 	return urls
 }
 
-// StreamHandler serves a stream by state of the world. typeURL is empty for the aggregated
-// service.
+// StreamHandler serves a state-of-the-world stream. An empty typeURL means the aggregated service.
 func (s StreamServer) StreamHandler(client stream.Stream, typeURL string) error {
 	c := s.open(client.Context(), typeURL, cache.Aggregated, cache.Singleton)
 	defer c.Close()
@@ -91,7 +91,7 @@ func (s StreamServer) DeltaStreamHandler(client stream.DeltaStream, typeURL stri
 	return delta.NewServer(client.Context(), c, c, named).DeltaStreamHandler(client, typeURL)
 }
 
-// answers are what the server of the library asks.
+// answers is the interface that go-control-plane's servers need.
 type answers interface {
 	cachev3.ConfigWatcher
 	sotw.Callbacks

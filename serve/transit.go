@@ -9,33 +9,34 @@ import (
 	"xdspub/serve/memory"
 )
 
-// transit is a connection of a gRPC client, without TLS. The account of the connection holds the requests that have arrived and that
-// no stream has taken yet: the library keeps up to a whole request for each stream before it decodes the request.
+// transit is the connection of a gRPC client, above TLS. The account holds the request bytes that have
+// arrived and that no stream has received yet: the library buffers up to a whole request per stream before
+// decoding.
 type transit struct {
 	net.Conn
 	client  admit.Client
 	judge   *admit.Judge
 	account *memory.Account
 
-	// The goroutine that reads uses these.
-	preface int     // bytes of the client's preface that are still to come
-	head    [9]byte // of a frame
+	// Used only by the goroutine that reads.
+	preface int     // bytes of the client's preface still to come
+	head    [9]byte // of the current frame
 	known   int     // bytes of head
-	left    int     // bytes of the payload that are still to come
-	data    bool    // the payload is a part of requests
+	left    int     // bytes of the payload still to come
+	data    bool    // the payload is part of a request
 
 	mu            sync.Mutex
-	streams       int // that are open
-	bytes, frames int // that have arrived, and were not taken
+	streams       int // open streams
+	bytes, frames int // arrived and not yet received by a stream
 	held          int // by the account
 }
 
 const (
-	// prefaceLength is the length of the client's preface of HTTP/2.
+	// prefaceLength is the length of the client's HTTP/2 preface.
 	prefaceLength = 24
-	// heldByFrame is what the library holds for a frame, beside its payload.
+	// heldByFrame is the library's memory for a frame, without its payload.
 	heldByFrame = 128
-	// unheld bytes in transit are paid for by what each connection holds anyway.
+	// unheld is the number of bytes in transit that the fixed charge of a connection covers.
 	unheld = 8 << 10
 )
 
@@ -43,19 +44,19 @@ func newTransit(conn net.Conn, account *memory.Account, client admit.Client, jud
 	return &transit{Conn: conn, account: account, client: client, judge: judge, preface: prefaceLength}
 }
 
-// Read reads from the connection.
+// Read reads from the connection, and charges the request bytes that arrive.
 func (c *transit) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if bytes, frames := c.scan(p[:n]); bytes+frames > 0 {
 		if refused := c.arrives(bytes, frames); refused != nil {
 			c.judge.Refused(c.client.Address, "memory", refused)
-			return 0, refused // which ends the connection
+			return 0, refused // ends the connection
 		}
 	}
 	return n, err
 }
 
-// scan returns how many bytes of requests there are in what was read, and how many frames begin there.
+// scan returns the number of request bytes in p and the number of DATA frames that begin in p.
 // https://www.rfc-editor.org/rfc/rfc9113#name-frame-format
 func (c *transit) scan(p []byte) (bytes, frames int) {
 	skipped := min(c.preface, len(p))
@@ -84,7 +85,7 @@ func (c *transit) scan(p []byte) (bytes, frames int) {
 	return bytes, frames
 }
 
-// arrives takes down that parts of requests have arrived.
+// arrives charges request bytes and frames that have arrived.
 func (c *transit) arrives(bytes, frames int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +94,7 @@ func (c *transit) arrives(bytes, frames int) error {
 	return c.hold()
 }
 
-// taken takes down that a stream has taken a request of so many bytes from the library.
+// taken gives back the charge for a request of this size, after a stream has received the request.
 func (c *transit) taken(bytes int) {
 	if c == nil {
 		return
@@ -107,10 +108,11 @@ func (c *transit) taken(bytes int) {
 	if c.bytes -= bytes; c.bytes == 0 {
 		c.frames = 0
 	}
-	_ = c.hold() // which is less
+	_ = c.hold() // can't fail: the charge shrinks
 }
 
-// opens adds n to the number of open streams. Once no stream is open, the library has dropped all that has arrived.
+// opens adds n to the number of open streams. When no stream is open, the library has dropped all received
+// bytes.
 func (c *transit) opens(n int) {
 	if c == nil {
 		return
@@ -123,7 +125,7 @@ func (c *transit) opens(n int) {
 	}
 }
 
-// hold sets what the account holds to what is in transit. The caller holds the lock.
+// hold updates the charge to the bytes in transit. The caller holds mu.
 func (c *transit) hold() error {
 	now := max(0, c.bytes+c.frames*heldByFrame-unheld)
 	err := c.account.Set(c.held, now)

@@ -1,11 +1,11 @@
-// Package admit judges the requests of clients before anything is made of them: who may be which
-// node, who may ask for secrets, and how much a client may ask for.
+// Package admit judges the requests of clients before the server acts on them: which node a client may be,
+// who may request secrets, and how much a client may request.
 //
 //	judge := admit.New(admit.Options{Nodes: rules})
 //	stream := judge.Stream(client)
 //	err := stream.Ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: q.GetResourceNames()})
 //
-// An error has the status of gRPC that the client is to get. It ends the stream.
+// An error carries the gRPC status for the client, and ends the stream.
 package admit
 
 import (
@@ -29,35 +29,36 @@ import (
 	"xdspub/xds/params"
 )
 
-// Options say what clients may do.
+// Options configure what clients may do.
 type Options struct {
-	// Nodes are the nodes that clients with a certificate may be; empty lets all be any. A client
-	// of a Unix socket may be any: the mode of the socket says who may connect.
+	// Nodes lists the node ids that a client may use, by the client's certificate. Empty permits any node id.
+	// A client of a Unix socket may use any node id: the mode of the socket restricts who may connect.
 	Nodes []NodeRule
-	// Default are the dynamic parameters of clients that send none, NodeParameters those by their nodes, and
-	// Params who may have which; one without a rule may be any.
+	// Default are the dynamic parameters of clients without any of their own. NodeParameters derive
+	// parameters from a client's node. Params restricts the parameters of clients; a parameter without a rule
+	// may have any value.
 	Default        params.Parameters
 	NodeParameters []NodeParameter
 	Params         []ParamRule
-	// Status are the names in certificates whose clients may ask what all clients run.
+	// Status lists names in certificates; a client with such a name may request the status of all clients.
 	Status []NamePattern
-	// Names is how many names a stream may ask for, beside as many as there are resources;
-	// 0 means 10,000. NameLength is how long each may be, in bytes; 0 means 4096.
+	// Names is the largest number of names on a stream, in addition to the number of resources; 0 means
+	// 10,000. NameLength is the largest length of a name in bytes; 0 means 4096.
 	Names, NameLength int
-	// Certificates means that a client of TLS needs a certificate for what is served.
+	// Certificates requires a certificate from TLS clients that request resources.
 	Certificates bool
-	// Resources returns how many resources there are; nil means none.
+	// Resources returns the number of served resources; a nil Resources counts as 0.
 	Resources func() int
-	// Log gets the log lines; nil discards them.
+	// Log receives the log lines; nil discards them.
 	Log *event.Log
 }
 
-// Judge judges what clients ask. It may be used from any goroutine.
+// Judge judges requests. Judge is safe for concurrent use.
 type Judge struct {
 	options Options
 
 	mu     sync.Mutex
-	logged map[refusal]time.Time // when a refusal was
+	logged map[refusal]time.Time // time of the last log line
 }
 
 // New returns a Judge.
@@ -74,17 +75,17 @@ func New(o Options) *Judge {
 	return &Judge{options: o, logged: make(map[refusal]time.Time)}
 }
 
-// Client is whoever has connected.
+// Client describes a connected client.
 type Client struct {
-	// Address is from where, empty for a Unix socket.
+	// Address is the client's HOST:PORT; empty for a Unix socket.
 	Address string
-	// Local means that it came by a Unix socket, Loopback that it came to a loopback address. TLS means that it came by TLS, Certificate is
-	// the one that it has shown; nil for none.
+	// Local marks a client of a Unix socket, Loopback a connection to a loopback address, TLS a connection
+	// with TLS. Certificate is the client's certificate; nil if the client presented none.
 	Local, Loopback, TLS bool
 	Certificate          *x509.Certificate
 }
 
-// Peer returns whose memory the connections of the client hold: that of its certificate, or else of its address.
+// Peer returns the name to which the client's memory is charged: its certificate, or else its address.
 func (c Client) Peer() (memory.Kind, string) {
 	switch {
 	case c.Local:
@@ -96,18 +97,18 @@ func (c Client) Peer() (memory.Kind, string) {
 	return memory.Stranger(c.Address)
 }
 
-// Private reports whether nobody else reads what the client is sent.
+// Private reports whether responses to the client are protected from other readers.
 func (c Client) Private() bool { return c.Local || c.TLS }
 
 const (
-	// maxTypes is how many types a stream may ask for that are unknown. A client that is newer
-	// than this program knows some.
+	// maxTypes is the largest number of unknown types on a stream. A client newer than this program may
+	// request types that this program doesn't know.
 	maxTypes = 32
-	// maxNode is how large the node of a client may be without its list of extensions.
+	// maxNode is the largest size of a client's node in bytes, without its list of extensions.
 	maxNode = 64 << 10
 )
 
-// Stream judges the requests of one stream. It is for one goroutine.
+// Stream judges the requests of one stream. Only Secret and SecretOf are safe for concurrent use.
 type Stream struct {
 	judge  *Judge
 	client Client
@@ -115,7 +116,7 @@ type Stream struct {
 	node    *corev3.Node // of the first request; nil before
 	unknown map[string]struct{}
 	names   map[string]int // by type
-	located atomic.Bool    // the client has sent parameters itself
+	located atomic.Bool    // the client has sent resource locators
 }
 
 // Stream returns a Stream of a client.
@@ -123,7 +124,7 @@ func (j *Judge) Stream(c Client) *Stream {
 	return &Stream{judge: j, client: c, unknown: make(map[string]struct{}), names: make(map[string]int)}
 }
 
-// Request is what a client asks for.
+// Request holds the parts of a client's request that Ask judges.
 type Request struct {
 	Node     *corev3.Node
 	TypeURL  string
@@ -131,8 +132,8 @@ type Request struct {
 	Locators []*discoveryv3.ResourceLocator
 }
 
-// Ask judges a request. Of its Node, which must be there the first time only, it removes what
-// nobody here asks for.
+// Ask judges a request. Only the first request of a stream needs a Node. Ask removes the list of extensions
+// from the Node.
 func (s *Stream) Ask(r Request) error {
 	if len(r.Locators) > 0 {
 		s.located.Store(true)
@@ -141,7 +142,7 @@ func (s *Stream) Ask(r Request) error {
 		if err := s.introduce(r.Node); err != nil {
 			return err
 		}
-	} // later ones are the same, or are ignored
+	} // later nodes are ignored
 	if err := s.judgeType(r.TypeURL); err != nil {
 		return err
 	}
@@ -153,12 +154,12 @@ func (s *Stream) Ask(r Request) error {
 	return s.locates(r.Locators)
 }
 
-// introduce judges who the client says it is.
+// introduce judges the node of the first request.
 func (s *Stream) introduce(node *corev3.Node) error {
 	if node == nil {
 		node = &corev3.Node{}
 	}
-	node.Extensions = nil // the half of what an Envoy sends
+	node.Extensions = nil // half the size of an Envoy's request
 	if n := proto.Size(node); n > maxNode {
 		return s.refuse(codes.InvalidArgument, "a node of %d bytes: %d are allowed", n, maxNode)
 	}
@@ -175,7 +176,7 @@ func (s *Stream) introduce(node *corev3.Node) error {
 				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes, which the node says: %d are allowed", len(value), params.MaxText)
 			}
 		}
-		if err := s.may(of); err != nil {
+		if err := s.judgeParameters(of); err != nil {
 			return err
 		}
 	}
@@ -183,7 +184,7 @@ func (s *Stream) introduce(node *corev3.Node) error {
 	return nil
 }
 
-// allows reports whether a client may have a node id.
+// allows reports whether a client may use a node id.
 func (j *Judge) allows(c Client, id string) bool {
 	if len(j.options.Nodes) == 0 || c.Local {
 		return true
@@ -201,8 +202,8 @@ func (j *Judge) allows(c Client, id string) bool {
 	return false
 }
 
-// Status judges whether a client may ask what all clients run. Who has no certificate may do so on
-// this machine, unless clients need one.
+// Status judges a request for the status of all clients. A client without a certificate may request the
+// status from the same machine, unless clients need certificates.
 func (j *Judge) Status(c Client) error {
 	if c.Local || c.Loopback && !j.options.Certificates {
 		return nil
@@ -216,7 +217,8 @@ func (j *Judge) Status(c Client) error {
 			}
 		}
 	}
-	const words = "this client may not ask what clients run: a client of a Unix socket may, one with a certificate of --allow-status, and, without --client-ca, one on the machine of the server"
+	const words = "this client may not ask what clients run: a client of a Unix socket may, one with a certificate of --allow-status, " +
+		"and, without --client-ca, one on the machine of the server"
 	err := status.Error(codes.PermissionDenied, words)
 	j.Refused(c.Address, words, err)
 	return err
@@ -238,8 +240,8 @@ func (s *Stream) judgeType(url string) error {
 	return nil
 }
 
-// Secret judges whether the client may be sent what holds a secret, be it in a resource of
-// another type. It may be called from any goroutine.
+// Secret judges whether the client may receive secrets, including secrets inside resources of other types.
+// Secret is safe for concurrent use.
 func (s *Stream) Secret() error {
 	if s.client.Private() {
 		return nil
@@ -247,7 +249,7 @@ func (s *Stream) Secret() error {
 	return s.refuse(codes.PermissionDenied, "secrets are sent by TLS or a Unix socket only")
 }
 
-// Count judges that the client asks for so many names of a type by now.
+// Count sets the number of names of a type on the stream, and judges the total.
 func (s *Stream) Count(typeURL string, names int) error {
 	s.names[typeURL] = names
 	all := 0
@@ -270,18 +272,18 @@ func (s *Stream) refuse(code codes.Code, format string, args ...any) error {
 	return err
 }
 
-// refusal is a kind of refusal, and whom it met.
+// refusal identifies refusals that are logged together: the client's host and the kind of refusal.
 type refusal struct{ host, kind string }
 
 const (
-	// logAgain is how long ago a refusal was when it is logged again: a client that is refused
-	// comes back, often every second.
+	// logAgain is the interval after which a repeated refusal is logged again. A refused client often retries
+	// every second.
 	logAgain = 10 * time.Minute
-	// maxLogged is how many refusals are remembered for that.
+	// maxLogged is the largest number of refusals in Judge.logged.
 	maxLogged = 1000
 )
 
-// Refused logs that a client was refused, once in a while for each host and kind.
+// Refused logs that a client was refused, at most once per logAgain for each host and kind.
 func (j *Judge) Refused(address, kind string, err error) {
 	host, _, splitErr := net.SplitHostPort(address)
 	if splitErr != nil {
@@ -303,7 +305,7 @@ func (j *Judge) Refused(address, kind string, err error) {
 	}
 }
 
-// IsLoopback reports whether an address of this machine is one that no other machine reaches.
+// IsLoopback reports whether an address is a loopback address.
 func IsLoopback(local net.Addr) bool {
 	a, ok := local.(*net.TCPAddr)
 	return ok && a.IP.IsLoopback()

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// NodeRule lets a client whose certificate has a name have a node id. Both are patterns: one * in
-// each at most. Where both have one, it stands for the same text in both, so that a rule for many
-// nodes lets none of them be another. ** stands for any text.
+// NodeRule permits a node id to clients whose certificate has a name. The node id and the name are patterns
+// with at most one * or ** each. If both patterns have a *, it matches the same text in both, so that one
+// rule for many nodes doesn't let a node pose as another node. ** matches any text.
 type NodeRule struct{ node, san pattern }
 
-// ParseNodeRule reads a NodeRule, written as ID=SAN.
+// ParseNodeRule parses a NodeRule, written as ID=SAN.
 func ParseNodeRule(text string) (NodeRule, error) {
 	node, san, ok := strings.Cut(text, "=")
 	if !ok || node == "" || san == "" {
@@ -29,7 +29,7 @@ func ParseNodeRule(text string) (NodeRule, error) {
 	return r, nil
 }
 
-// allows reports whether a client with a name may have a node id.
+// allows reports whether a client with a name may use a node id.
 func (r NodeRule) allows(id, name string) bool {
 	node, ok := r.node.match(id)
 	if !ok {
@@ -39,11 +39,10 @@ func (r NodeRule) allows(id, name string) bool {
 	return ok && (r.node.wildcard != "*" || r.san.wildcard != "*" || node == san)
 }
 
-// NamePattern stands for names in certificates. It has one * or ** at most, which stand for any
-// text.
+// NamePattern matches names in certificates. A NamePattern has at most one * or **, which matches any text.
 type NamePattern struct{ pattern }
 
-// ParseNamePattern reads a NamePattern.
+// ParseNamePattern parses a NamePattern.
 func ParseNamePattern(text string) (NamePattern, error) {
 	p, ok := parsePattern(text)
 	if !ok || text == "" {
@@ -52,7 +51,7 @@ func ParseNamePattern(text string) (NamePattern, error) {
 	return NamePattern{p}, nil
 }
 
-// pattern is a text with a wildcard, which is *, ** or nothing.
+// pattern is a text with at most one wildcard: *, ** or "".
 type pattern struct{ before, wildcard, after string }
 
 func parsePattern(text string) (pattern, bool) {
@@ -64,7 +63,8 @@ func parsePattern(text string) (pattern, bool) {
 	return pattern{before: text}, true
 }
 
-// match returns what the wildcard stands for in a text, which is not nothing.
+// match reports whether a text matches, and returns the text in place of the wildcard. A wildcard doesn't
+// match the empty text.
 func (p pattern) match(text string) (string, bool) {
 	if p.wildcard == "" {
 		return "", text == p.before
@@ -77,7 +77,7 @@ func (p pattern) match(text string) (string, bool) {
 	return rest, ok && rest != ""
 }
 
-// names returns the subject alternative names of a certificate. Its common name is none.
+// names returns the subject alternative names of a certificate, without its common name.
 func names(c *x509.Certificate) []string {
 	var list []string
 	list = append(list, c.DNSNames...)

@@ -16,15 +16,15 @@ import (
 	"xdspub/xds/params"
 )
 
-// NodeParameter makes a dynamic parameter of something that the node of a client says: so a client that
-// knows nothing of dynamic parameters has some.
+// NodeParameter sets a dynamic parameter from a field of the client's node, for clients that send no dynamic
+// parameters.
 type NodeParameter struct {
 	Key string
-	// field is what it is made of, such as cluster or metadata.env.
+	// field is a field of the node, such as cluster or metadata.env.
 	field string
 }
 
-// nodeFields are those of a node that a NodeParameter may be made of, beside those in its metadata.
+// nodeFields are the fields for a NodeParameter besides metadata.NAME.
 var nodeFields = map[string]func(*corev3.Node) string{
 	"id":                (*corev3.Node).GetId,
 	"cluster":           (*corev3.Node).GetCluster,
@@ -35,7 +35,7 @@ var nodeFields = map[string]func(*corev3.Node) string{
 
 const ofMetadata = "metadata."
 
-// ParseNodeParameter reads a NodeParameter, written as KEY=FIELD.
+// ParseNodeParameter parses a NodeParameter, written as KEY=FIELD.
 func ParseNodeParameter(text string) (NodeParameter, error) {
 	key, field, ok := strings.Cut(text, "=")
 	if !ok || key == "" {
@@ -47,7 +47,7 @@ func ParseNodeParameter(text string) (NodeParameter, error) {
 	return NodeParameter{key, field}, nil
 }
 
-// value returns the value of the parameter; not ok where the node does not say it.
+// value returns the value of the parameter; not ok if the node lacks the field.
 func (p NodeParameter) value(n *corev3.Node) (is string, ok bool) {
 	if get := nodeFields[p.field]; get != nil {
 		is = get(n)
@@ -56,8 +56,8 @@ func (p NodeParameter) value(n *corev3.Node) (is string, ok bool) {
 	return inMetadata(n.GetMetadata(), strings.TrimPrefix(p.field, ofMetadata))
 }
 
-// inMetadata returns a value in a Struct. The names on the way to it are joined by dots, and may have some
-// themselves.
+// inMetadata returns a value in a Struct. Dots join the names of nested Structs; a name itself may contain
+// dots.
 func inMetadata(s *structpb.Struct, path string) (string, bool) {
 	if v := s.GetFields()[path]; v != nil {
 		return scalar(v)
@@ -73,7 +73,7 @@ func inMetadata(s *structpb.Struct, path string) (string, bool) {
 	return "", false
 }
 
-// scalar returns a value as a text; not ok for null, a list or a Struct.
+// scalar returns a value as text; not ok for null, a list or a Struct.
 func scalar(v *structpb.Value) (string, bool) {
 	switch v := v.GetKind().(type) {
 	case *structpb.Value_StringValue:
@@ -86,7 +86,7 @@ func scalar(v *structpb.Value) (string, bool) {
 	return "", false
 }
 
-// Parameters returns the dynamic parameters of a client that sends none, by its node, which may be nil.
+// Parameters returns the dynamic parameters of a client that sends none. The client's node may be nil.
 func (o Options) Parameters(n *corev3.Node) params.Parameters {
 	p := make(params.Parameters)
 	maps.Copy(p, o.Default)
@@ -98,14 +98,14 @@ func (o Options) Parameters(n *corev3.Node) params.Parameters {
 	return p
 }
 
-// ParamRule lets a client whose certificate has a name send a dynamic parameter. The value and the name are
-// patterns, as in a NodeRule.
+// ParamRule permits a value of a dynamic parameter to clients whose certificate has a name. The value and the
+// name are patterns as in a NodeRule.
 type ParamRule struct {
 	Key string
 	NodeRule
 }
 
-// ParseParamRule reads a ParamRule, written as KEY=VALUE=SAN.
+// ParseParamRule parses a ParamRule, written as KEY=VALUE=SAN.
 func ParseParamRule(text string) (ParamRule, error) {
 	key, rule, ok := strings.Cut(text, "=")
 	r, err := ParseNodeRule(rule)
@@ -115,10 +115,10 @@ func ParseParamRule(text string) (ParamRule, error) {
 	return ParamRule{key, r}, nil
 }
 
-// mostParameters bounds those of a locator. It is far above what anybody sends.
+// mostParameters is the largest number of parameters in a resource locator, far above real use.
 const mostParameters = 100
 
-// locates judges the locators of a request, and what they say of the client.
+// locates judges the resource locators of a request.
 func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
 	for _, l := range list {
 		switch most := s.judge.options.NameLength; {
@@ -127,32 +127,34 @@ func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
 		case len(l.GetName()) > most:
 			return s.refuse(codes.InvalidArgument, "a resource name of %d bytes: %d are allowed", len(l.GetName()), most)
 		case len(l.GetDynamicParameters()) > mostParameters:
-			return s.refuse(codes.InvalidArgument, "a resource locator with %d dynamic parameters: %d are allowed", len(l.GetDynamicParameters()), mostParameters)
+			return s.refuse(codes.InvalidArgument, "a resource locator with %d dynamic parameters: %d are allowed",
+				len(l.GetDynamicParameters()), mostParameters)
 		}
 		for key, value := range l.GetDynamicParameters() {
 			if len(key) > params.MaxText || len(value) > params.MaxText {
-				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes: %d are allowed in a key, and in a value", max(len(key), len(value)), params.MaxText)
+				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes: %d are allowed in a key, and in a value",
+					max(len(key), len(value)), params.MaxText)
 			}
 		}
-		if err := s.may(l.GetDynamicParameters()); err != nil {
+		if err := s.judgeParameters(l.GetDynamicParameters()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// may judges the parameters of the client by the rules for them.
-func (s *Stream) may(p params.Parameters) error {
+// judgeParameters judges the parameters of the client by Options.Params.
+func (s *Stream) judgeParameters(p params.Parameters) error {
 	for key, value := range p {
-		if s.judge.rules(key) && !s.client.Local && !s.judge.allowsParam(s.client, key, value) {
+		if s.judge.hasRule(key) && !s.client.Local && !s.judge.allowsParam(s.client, key, value) {
 			return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow it the dynamic parameter %.100q", key+"="+value)
 		}
 	}
 	return nil
 }
 
-// rules reports whether there are rules for a parameter.
-func (j *Judge) rules(key string) bool {
+// hasRule reports whether Options.Params has a rule for a parameter.
+func (j *Judge) hasRule(key string) bool {
 	return slices.ContainsFunc(j.options.Params, func(r ParamRule) bool { return r.Key == key })
 }
 
@@ -165,11 +167,11 @@ func (j *Judge) allowsParam(c Client, key, value string) bool {
 	})
 }
 
-// SecretOf judges whether the client may be sent a resource that holds a secret, by the sets of its parameters:
-// whoever says env=prod must not get the keys of production for that. The resource must be for one of
-// the sets. Each parameter in such a set that the secret is constrained by (xds.Resource.SecretFor) must be
-// allowed by the certificate of the client, or be its node id, which the certificate allows. SecretOf may be
-// called from any goroutine.
+// SecretOf judges whether the client may receive a resource that holds a secret. sets are the parameter sets
+// of the client's subscriptions. A client that claims env=prod must not get production keys for the claim
+// alone. So the resource must match one of the sets, and for each parameter that constrains the secret
+// (xds.Resource.SecretFor), the value must be permitted by the client's certificate, or be the node id, which
+// the certificate permits. SecretOf is safe for concurrent use.
 func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
 	if err := s.Secret(); err != nil || s.client.Local || r.For.None() {
 		return err
@@ -180,14 +182,15 @@ func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
 	}
 	for _, key := range r.SecretFor().Keys() {
 		has := func(p params.Parameters) bool { _, ok := p[key]; return ok }
-		if slices.ContainsFunc(sets, has) && !s.judge.rules(key) && !s.byID(key) {
-			return s.refuse(codes.PermissionDenied, "a %s with a secret is for some clients only, and no certificate shows that the dynamic parameter %.100q of this one is true: see --allow-param", r.Type.Noun, key)
+		if slices.ContainsFunc(sets, has) && !s.judge.hasRule(key) && !s.byID(key) {
+			return s.refuse(codes.PermissionDenied, "a %s with a secret is for some clients only, and no certificate shows "+
+				"that the dynamic parameter %.100q of this one is true: see --allow-param", r.Type.Noun, key)
 		}
 	}
 	return nil
 }
 
-// byID reports whether a parameter is the id of the client's node, which its certificate allows.
+// byID reports whether a parameter is the id of the client's node, which its certificate permits.
 func (s *Stream) byID(key string) bool {
 	return !s.located.Load() && len(s.judge.options.Nodes) > 0 && slices.Contains(s.judge.options.NodeParameters, NodeParameter{key, "id"})
 }

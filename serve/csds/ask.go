@@ -29,13 +29,15 @@ import (
 	"xdspub/xds/clients"
 )
 
-// maxAnswer is beyond what a server says of 10,000 clients, in bytes. maxDecoded is the memory that an answer may take.
+// maxAnswer is the largest answer in bytes, above the answer for 10,000 clients. maxDecoded is the largest
+// memory for a decoded answer, in bytes.
 const (
 	maxAnswer  = 256 << 20
 	maxDecoded = 1 << 30
 )
 
-// boundedCodec refuses a message before it decodes the message, if the decoded message would take more than maxDecoded.
+// boundedCodec rejects a message before decoding if the decoded message would take more than maxDecoded
+// bytes.
 type boundedCodec struct{ encoding.CodecV2 }
 
 func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -48,8 +50,8 @@ func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(buffer.ReadOnlyData(), m)
 }
 
-// Ask asks xdspub serve at an address, HOST:PORT or unix:PATH, for itself and its clients: by TLS with the
-// files, by plain TCP where they are nil.
+// Ask asks an xdspub serve for itself and its clients. The address is HOST:PORT or unix:PATH. Ask uses TLS
+// with the files, or plain TCP if files is nil.
 func Ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 	answer, err := ask(ctx, address, files)
 	if err != nil {
@@ -66,23 +68,24 @@ func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 			return nil, err
 		}
 	}
-	// The library has a time-out of its own, 20s, for a connection, and an error that says less.
+	// The library's own connection timeout is 20s, and its error says less than the error of ctx.
 	patient := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour})
 	ctx, cancel := context.WithCancel(ctx)
 	dial := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return d.dial(ctx) })
 	conn, err := grpc.NewClient("passthrough:///"+address, patient, grpc.WithAuthority("xdspub"), dial,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodecV2(boundedCodec{encoding.GetCodecV2("proto")})))
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodecV2(boundedCodec{encoding.GetCodecV2("proto")})))
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	defer conn.Close()
-	defer cancel() // first: the library would wait 5s for a server that does not read
+	defer cancel() // before conn.Close, which would wait 5s for a server that doesn't read
 	answer, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(ctx, &statusv3.ClientStatusRequest{})
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the server has not answered: %w", ctx.Err())
-	case status.Code(err) == codes.DeadlineExceeded: // which the library may notice first
+	case status.Code(err) == codes.DeadlineExceeded: // the library may report the deadline first
 		return nil, fmt.Errorf("the server has not answered: %w", context.DeadlineExceeded)
 	case err != nil && d.reason() != nil:
 		return nil, d.reason()
@@ -110,17 +113,17 @@ func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 	return says, nil
 }
 
-// dialer connects to a server. TLS is its own: the library makes a text of its errors.
+// dialer connects to a server. dialer does TLS itself, because the library turns TLS errors into text.
 type dialer struct {
 	address string
 	files   *Files
 	tls     *tls.Config // nil for none
 
 	mu  sync.Mutex
-	err error // the first one
+	err error // the first error
 }
 
-// reason returns why there is no connection; nil where there is one.
+// reason returns the first connection error; nil if no attempt failed.
 func (d *dialer) reason() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +139,7 @@ func (d *dialer) failed(err error) error {
 	return err
 }
 
-// dial returns a connection that is closed when ctx ends.
+// dial returns a connection, and closes the connection when ctx ends.
 func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	network, name := "tcp", d.address
 	if path, ok := strings.CutPrefix(d.address, "unix:"); ok {
@@ -158,8 +161,8 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	return secured, nil
 }
 
-// secure makes a connection one of TLS. With TLS 1.3 the server judges the certificate of a client
-// after that is through: it is, once the server says something.
+// secure adds TLS to a connection. With TLS 1.3 the server judges the client's certificate after the
+// handshake. secure waits for the server's first byte, which shows that the server accepts the certificate.
 func (d *dialer) secure(ctx context.Context, plain net.Conn) (net.Conn, error) {
 	secured := tls.Client(plain, d.tls)
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -172,13 +175,13 @@ func (d *dialer) secure(ctx context.Context, plain net.Conn) (net.Conn, error) {
 	return &readConn{secured, reader}, nil
 }
 
-// readConn is a connection of which something was read.
+// readConn is a connection with a reader that may have buffered bytes.
 type readConn struct {
 	net.Conn
 	reader *bufio.Reader
 }
 
-// Read reads what was read, and then the connection.
+// Read reads the buffered bytes, and then the connection.
 func (c *readConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 
 // plainConn is a connection without TLS.
@@ -187,7 +190,8 @@ type plainConn struct {
 	dialer *dialer
 }
 
-// Read reads. A server with TLS ends the connection of a client without it.
+// Read reads from the connection. EOF sets an error that mentions TLS, because a server with TLS closes a
+// connection without TLS.
 func (c *plainConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, io.EOF) {

@@ -1,10 +1,10 @@
-// Package csds is the client status discovery service: what each client of a server runs, and what becomes
-// of the source tree of the server, over gRPC. Ask asks one.
+// Package csds implements Envoy's client status discovery service (CSDS) over gRPC. The service answers with
+// the state of each client of a server and of the server's source tree. Ask is the client.
 //
-//	csds.Register(grpcServer, func(context.Context) (csds.Answer, error) { return csds.Answer{Clients: cache.Clients()}, nil })
+//	csds.Register(grpcServer, source)
 //	answer, err := csds.Ask(ctx, "unix:/run/xds.sock", nil)
 //
-// What a client holds is not in it. Who may ask is the caller's to decide.
+// Answers contain no resources. The Source decides who may ask.
 package csds
 
 import (
@@ -33,37 +33,37 @@ import (
 	"xdspub/xds/clients"
 )
 
-// metadataKey is that of a node's metadata below which the whole Client stands, as a text of JSON:
-// CSDS has no fields for all of it, and a Struct of 10,000 clients would take most of a minute.
+// metadataKey is the key in a node's metadata that holds the whole Client as JSON text. CSDS lacks fields for
+// some of it, and Structs for 10,000 clients would take most of a minute.
 const metadataKey = "xdspub"
 
 type server struct {
 	statusv3.UnimplementedClientStatusDiscoveryServiceServer
 	ask Source
-	// slots are for the requests that are answered at one time.
+	// slots limits the number of requests answered at the same time.
 	slots chan struct{}
 }
 
-// Source returns what is to be said, or why the client of a context may not know of it.
+// Source returns the answer, or an error if the client of the context may not have the answer.
 type Source func(context.Context) (Answer, error)
 
-// Answer is what a server says of itself and of its clients.
+// Answer describes a server and its clients.
 type Answer struct {
 	Server  Server           `json:"server"`
 	Clients []clients.Client `json:"clients"`
 }
 
-// Server is what a server says of itself.
+// Server describes a server.
 type Server struct {
-	// Watch is what becomes of the source tree. Its findings are the first ones.
+	// Watch is the state of the source tree, with at most mostText bytes of findings.
 	Watch control.Watch `json:"watch"`
-	// Certificate is that of the server, and ClientCA the one of --client-ca that is valid for the longest time; zero
-	// if there is none.
+	// Certificate is the validity of the server's certificate. ClientCA is the validity of the longest-lived
+	// certificate of --client-ca. Both are zero if the server has no such certificate.
 	Certificate expiry.Validity `json:"certificate,omitzero"`
 	ClientCA    expiry.Validity `json:"client_ca,omitzero"`
 }
 
-// Faults returns what is wrong with the source tree and with the server at a time, in words for a person.
+// Faults returns the faults of the source tree and of the server at a time, as text for people.
 func (s *Server) Faults(now time.Time) []string {
 	faults := s.Watch.Faults(now)
 	for _, of := range []struct {
@@ -80,14 +80,14 @@ func (s *Server) Faults(now time.Time) []string {
 	return faults
 }
 
-// serverKey is metadataKey for what the server says of itself, as a text of JSON.
+// serverKey is the metadata key that holds the Server as JSON text.
 const serverKey = "xdspub-server"
 
-// mostText bounds the JSON of each list of findings that a server says of itself, in bytes.
+// mostText is the largest JSON of each list of findings in a Server, in bytes.
 const mostText = 256 << 10
 
-// mostAnswers is how many requests are answered at one time; others wait. An answer about 10,000
-// clients has tens of MB.
+// mostAnswers is the number of requests answered at the same time; other requests wait. An answer about
+// 10,000 clients has tens of MB.
 const mostAnswers = 4
 
 // Register registers the service.
@@ -152,7 +152,8 @@ func (s *server) StreamClientStatus(stream grpc.BidiStreamingServer[statusv3.Cli
 	}
 }
 
-// matcherOf returns what reports whether one of some matchers matches a node id. None match all.
+// matcherOf returns a function that reports whether any of the matchers matches a node id. An empty list
+// matches every id.
 func matcherOf(list []*matcherv3.NodeMatcher) (func(id string) bool, error) {
 	var any []func(string) bool
 	for _, m := range list {
@@ -201,8 +202,8 @@ func stringMatcher(m *matcherv3.StringMatcher) (func(string) bool, error) {
 	return nil, status.Errorf(codes.InvalidArgument, "node_id: a matcher of this kind is not supported")
 }
 
-// configOfServer returns what CSDS says of the server: an entry without subscriptions. Who asks for nodes by
-// matchers does not get it.
+// configOfServer returns the entry for the server itself, which has no subscriptions. A request with node
+// matchers doesn't get this entry.
 func configOfServer(s Server) (*statusv3.ClientConfig, error) {
 	if r := s.Watch.Refused; r != nil {
 		bounded := *r
@@ -221,7 +222,7 @@ func configOfServer(s Server) (*statusv3.ClientConfig, error) {
 	}}, nil
 }
 
-// firstOf returns the first findings, whose JSON has up to mostText bytes.
+// firstOf returns the first findings, up to mostText bytes of JSON.
 func firstOf(list diag.List) (first diag.List) {
 	size := 0
 	for _, d := range list {
@@ -234,7 +235,7 @@ func firstOf(list diag.List) (first diag.List) {
 	return first
 }
 
-// configOf returns what CSDS says of a client.
+// configOf returns the entry for a client.
 func configOf(c clients.Client) (*statusv3.ClientConfig, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -250,8 +251,7 @@ func configOf(c clients.Client) (*statusv3.ClientConfig, error) {
 	return config, nil
 }
 
-// configsOf returns an entry without a name for a subscription, and one for each resource that was
-// rejected.
+// configsOf returns an entry without a name for a subscription, and an entry for each rejected resource.
 func configsOf(s clients.Subscription) []*statusv3.ClientConfig_GenericXdsConfig {
 	entry := func(name string) *statusv3.ClientConfig_GenericXdsConfig {
 		return &statusv3.ClientConfig_GenericXdsConfig{
@@ -277,15 +277,17 @@ func configsOf(s clients.Subscription) []*statusv3.ClientConfig_GenericXdsConfig
 	return list
 }
 
-// configStatus and clientStatus are the words of CSDS.
+// configStatus and clientStatus translate a clients.Sync to CSDS.
 var (
 	configStatus = map[clients.Sync]statusv3.ConfigStatus{
 		clients.Synced: statusv3.ConfigStatus_SYNCED, clients.NotSent: statusv3.ConfigStatus_NOT_SENT,
-		clients.NoVariant: statusv3.ConfigStatus_ERROR, clients.Stale: statusv3.ConfigStatus_STALE, clients.Rejected: statusv3.ConfigStatus_ERROR, clients.Retrying: statusv3.ConfigStatus_ERROR,
+		clients.NoVariant: statusv3.ConfigStatus_ERROR, clients.Stale: statusv3.ConfigStatus_STALE,
+		clients.Rejected: statusv3.ConfigStatus_ERROR, clients.Retrying: statusv3.ConfigStatus_ERROR,
 	}
 	clientStatus = map[clients.Sync]adminv3.ClientResourceStatus{
 		clients.Synced: adminv3.ClientResourceStatus_ACKED, clients.NotSent: adminv3.ClientResourceStatus_DOES_NOT_EXIST,
-		clients.NoVariant: adminv3.ClientResourceStatus_DOES_NOT_EXIST, clients.Stale: adminv3.ClientResourceStatus_REQUESTED, clients.Rejected: adminv3.ClientResourceStatus_NACKED, clients.Retrying: adminv3.ClientResourceStatus_NACKED,
+		clients.NoVariant: adminv3.ClientResourceStatus_DOES_NOT_EXIST, clients.Stale: adminv3.ClientResourceStatus_REQUESTED,
+		clients.Rejected: adminv3.ClientResourceStatus_NACKED, clients.Retrying: adminv3.ClientResourceStatus_NACKED,
 	}
 )
 
@@ -298,7 +300,7 @@ func urlOf(api string) string {
 	return ""
 }
 
-// clientOf returns the Client that an answer is about.
+// clientOf returns the Client in an entry.
 func clientOf(config *statusv3.ClientConfig) (c clients.Client, err error) {
 	text := config.GetNode().GetMetadata().GetFields()[metadataKey].GetStringValue()
 	if text == "" {

@@ -11,19 +11,19 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// Files are those of TLS, in PEM, for who asks a server.
+// Files are the PEM files for TLS to a server.
 type Files struct {
-	// CA has the certificates that sign that of the server. Empty means those of the system.
+	// CA is a bundle of certificates that sign the server's certificate. Empty means the system's
+	// certificates.
 	CA string
-	// Cert is the certificate chain of who asks, Key its private key; empty where the server
-	// wants none.
+	// Cert is the client's certificate chain, Key its private key. Both are empty if the server needs no
+	// client certificate.
 	Cert, Key string
-	// ServerName is the name in the certificate of the server. Empty means the host of the
-	// address.
+	// ServerName is the name in the server's certificate. Empty means the host of the address.
 	ServerName string
 }
 
-// maxFile is beyond what a bundle of certificates has.
+// maxFile is the largest size of a file in bytes, above any bundle of certificates.
 const maxFile = 4 << 20
 
 // config reads the files.
@@ -62,7 +62,7 @@ func (f *Files) config(address string) (*tls.Config, error) {
 	return c, nil
 }
 
-// explain returns an error of TLS as one that says what to do.
+// explain adds the remedy to a TLS error.
 func (f *Files) explain(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("no certificate of %s signs that of the server: %w", cmp.Or(f.CA, "the system"), err)

@@ -7,28 +7,32 @@ import (
 	"sync"
 )
 
-// arrivals is a listener with a Gate. It accepts connections at once, and serves them at the rate of the Gate: in the queue
-// of the kernel, the connections of a flood would stand before those of other clients.
+// arrivals is a listener with a Gate. arrivals accepts connections at once, and serves them at the rate of
+// the Gate. Otherwise the connections of a flood would wait in the kernel's queue before the connections of
+// other clients.
 type arrivals struct {
 	net.Listener
 	gate  *Gate
 	start sync.Once
 	some  chan struct{} // has an element if connections may wait
-	fails chan error    // of the listener, for Accept
+	fails chan error    // errors of the listener, for Accept
 	close func()        // closes ended
 	ended chan struct{}
 
 	mu    sync.Mutex
-	order list.List                // of *list.List: connections of one address that wait, the newest last; the next address first
-	of    map[string]*list.Element // of order, by the address
+	order list.List                // of *list.List: the waiting connections of one address, newest last; next address first
+	of    map[string]*list.Element // elements of order by address
 }
 
 func newArrivals(l net.Listener, gate *Gate) *arrivals {
 	ended := make(chan struct{})
-	return &arrivals{Listener: l, gate: gate, some: make(chan struct{}, 1), fails: make(chan error), ended: ended, close: sync.OnceFunc(func() { close(ended) }), of: make(map[string]*list.Element)}
+	return &arrivals{
+		Listener: l, gate: gate, some: make(chan struct{}, 1), fails: make(chan error),
+		ended: ended, close: sync.OnceFunc(func() { close(ended) }), of: make(map[string]*list.Element),
+	}
 }
 
-// Close closes the listener, and the connections that wait.
+// Close closes the listener and the waiting connections.
 func (l *arrivals) Close() error {
 	err := l.Listener.Close()
 	l.close()
@@ -38,7 +42,7 @@ func (l *arrivals) Close() error {
 	return err
 }
 
-// Accept returns the next connection to be served.
+// Accept returns the next connection to serve.
 func (l *arrivals) Accept() (net.Conn, error) {
 	l.start.Do(func() { go l.accept() })
 	for {
@@ -78,7 +82,7 @@ func (l *arrivals) accept() {
 	}
 }
 
-// wait adds a connection, which waits to be served.
+// wait queues a connection until Accept returns it.
 func (l *arrivals) wait(c *gatedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +101,7 @@ func (l *arrivals) wait(c *gatedConn) {
 	l.signal()
 }
 
-// signal says that connections may wait. The caller holds the lock.
+// signal wakes Accept. The caller holds the lock.
 func (l *arrivals) signal() {
 	select {
 	case l.some <- struct{}{}:
@@ -105,7 +109,7 @@ func (l *arrivals) signal() {
 	}
 }
 
-// next returns the newest connection of the next address, nil for none.
+// next dequeues the newest connection of the next address; nil if no connection waits.
 func (l *arrivals) next() *gatedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +126,7 @@ func (l *arrivals) next() *gatedConn {
 	return c
 }
 
-// remove removes a connection. The caller holds the lock.
+// remove removes a connection from the queue. The caller holds the lock.
 func (l *arrivals) remove(c *gatedConn) {
 	peer := l.of[c.peer]
 	if peer.Value.(*list.List).Remove(c.at); peer.Value.(*list.List).Len() == 0 {
@@ -132,7 +136,7 @@ func (l *arrivals) remove(c *gatedConn) {
 	c.at = nil
 }
 
-// gone removes a connection that was closed.
+// gone removes a closed connection from the queue.
 func (l *arrivals) gone(c *gatedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"xdspub/serve/turns"
 )
 
-// Gate lets connections in. Several listeners may have the same Gate.
+// Gate limits connections. Several listeners may share a Gate.
 type Gate struct {
 	options GateOptions
 	rate    *rate.Limiter
@@ -22,24 +22,26 @@ type Gate struct {
 	mu   sync.Mutex
 	most int
 	open int
-	// strangers are those connections that are not Known yet, the oldest first.
+	// strangers are the connections that Known has not been called for, oldest first.
 	strangers list.List
-	full      bool // is logged
+	full      bool // ConnectionsFull was logged
 }
 
-// GateOptions say how many connections a Gate lets in.
+// GateOptions configure a Gate.
 type GateOptions struct {
-	// Connections is the number of connections at a time. A further connection takes the place of the oldest connection that is not
-	// Known, so that a flood keeps nobody out. If all connections are Known, the further connection is closed.
+	// Connections is the largest number of open connections. A further connection replaces the oldest
+	// connection that is not Known, so that a flood keeps no client out. If all connections are Known, the
+	// further connection is closed.
 	Connections int
-	// Rate is the number of new connections that are served in a second. Other connections wait. Addresses take turns, and the newest
-	// connection of an address is served first.
+	// Rate is the number of new connections served per second. Further connections wait. Addresses take
+	// turns, and the newest connection of an address is served first.
 	Rate int
-	// Budget has the memory that connections hold; nil for no bound.
+	// Budget limits the memory of connections; nil sets no limit.
 	Budget *memory.Budget
-	// Turns are the turns of the processors that handshakes take; nil for no bound.
+	// Turns limits the processor time of handshakes; nil sets no limit.
 	Turns *turns.Turns
-	// Refused is told why a connection is closed of a client that holds the most memory.
+	// Refused is called with the reason when the Gate closes a connection of the client that holds the most
+	// memory.
 	Refused func(address string, err error)
 	Log     *event.Log
 }
@@ -49,16 +51,16 @@ func NewGate(o GateOptions) *Gate {
 	return &Gate{options: o, most: o.Connections, rate: rate.NewLimiter(rate.Limit(o.Rate), o.Rate)}
 }
 
-// The bytes that a connection holds. A new connection has a goroutine, and buffers of TLS that grow with what the client
-// sends. A connection that is served has the buffers of HTTP/2 as well. e2e.TestAttack shows that it
-// is enough.
+// The memory of a connection in bytes. A new connection has a goroutine, and TLS buffers that grow with the
+// bytes from the client. A served connection also has HTTP/2 buffers. e2e.TestAttack shows that these figures
+// suffice.
 const (
 	newConnection    = 16 << 10
 	servedConnection = 64 << 10
 )
 
-// Known says that the client of a connection has shown who it is: the connection stays until
-// one of the two ends closes it. A connection that came through no Gate is left as it is.
+// Known marks a connection's client as identified: the Gate no longer closes the connection for another one.
+// Known ignores a connection without a Gate.
 func Known(conn net.Conn) {
 	if c := gatedOf(conn); c != nil {
 		c.gate.mu.Lock()
@@ -67,7 +69,7 @@ func Known(conn net.Conn) {
 	}
 }
 
-// gatedOf returns the connection below TLS, nil for a connection that came through no Gate.
+// gatedOf returns the connection below TLS; nil if the connection has no Gate.
 func gatedOf(conn net.Conn) *gatedConn {
 	for {
 		switch c := conn.(type) {
@@ -81,7 +83,7 @@ func gatedOf(conn net.Conn) *gatedConn {
 	}
 }
 
-// Account returns the memory that a connection holds, nil for a connection that came through no Gate.
+// Account returns the account of a connection; nil if the connection has no Gate.
 func Account(conn net.Conn) *memory.Account {
 	if c := gatedOf(conn); c != nil {
 		return c.account
@@ -89,8 +91,8 @@ func Account(conn net.Conn) *memory.Account {
 	return nil
 }
 
-// Identify says that the handshake of a connection is done, and that its client is the peer of that name. The
-// error is a status of gRPC: the connection is to be closed.
+// Identify ends the handshake of a connection, and charges its memory to the named peer. The error is a gRPC
+// status; the caller must then close the connection.
 func Identify(conn net.Conn, kind memory.Kind, name string) error {
 	c := gatedOf(conn)
 	if c == nil || !c.shaken.CompareAndSwap(false, true) {
@@ -103,8 +105,8 @@ func Identify(conn net.Conn, kind memory.Kind, name string) error {
 	return c.account.Set(newConnection+int(c.read.Load()), servedConnection)
 }
 
-// Written returns how many bytes were written to a connection, those of TLS included. It is 0 for
-// one that came through no Gate.
+// Written returns the number of bytes written to a connection, including TLS; 0 if the connection has no
+// Gate.
 func Written(conn net.Conn) int64 {
 	if c, ok := conn.(*gatedConn); ok {
 		return c.written.Load()
@@ -112,14 +114,14 @@ func Written(conn net.Conn) int64 {
 	return 0
 }
 
-// Open returns how many connections there are.
+// Open returns the number of open connections.
 func (g *Gate) Open() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-// enter returns a connection of a listener as one of the Gate's, nil if there is no place.
+// enter admits a connection of a listener to the Gate; nil if the Gate is full.
 func (g *Gate) enter(conn net.Conn, of *arrivals) *gatedConn {
 	c := &gatedConn{Conn: conn, gate: g, arrivals: of}
 	c.leave = sync.OnceFunc(c.left)
@@ -155,7 +157,7 @@ func (g *Gate) enter(conn net.Conn, of *arrivals) *gatedConn {
 	return c
 }
 
-// peerOf returns who is at the other end of a new connection.
+// peerOf returns the peer of a new connection.
 func peerOf(conn net.Conn) (kind memory.Kind, name string) {
 	if conn.LocalAddr().Network() == "unix" {
 		return memory.Local()
@@ -163,8 +165,9 @@ func peerOf(conn net.Conn) (kind memory.Kind, name string) {
 	return memory.Stranger(conn.RemoteAddr().String())
 }
 
-// oldest takes the oldest connection that is not Known from the strangers, if there is one of a peer that one, and
-// returns nil if there is none. own means that the connections of other peers stay. The caller closes the connection.
+// oldest removes a connection from the strangers and returns it for the caller to close: the oldest
+// connection of the peer, or else the oldest of all peers. With own, oldest returns only connections of the
+// peer. oldest returns nil if no such connection exists.
 func (g *Gate) oldest(peer string, own bool) *gatedConn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,12 +182,12 @@ func (g *Gate) oldest(peer string, own bool) *gatedConn {
 		return nil
 	}
 	c := first.Value.(*gatedConn)
-	g.recognize(c) // nobody else is to close it
+	g.recognize(c) // so that no other caller closes it
 	return c
 }
 
-// take gives a connection a place, if need be that of the oldest stranger, which is to be closed.
-// filled is true where there were free places when it was called last.
+// take gives a connection a place, and returns the oldest stranger to close if its place was needed. filled
+// reports whether the Gate has become full since the last call.
 func (g *Gate) take(c *gatedConn) (oldest *gatedConn, ok, filled bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,7 +207,7 @@ func (g *Gate) take(c *gatedConn) (oldest *gatedConn, ok, filled bool) {
 	return oldest, true, filled
 }
 
-// recognize makes a connection no stranger. The caller holds g.mu.
+// recognize removes a connection from the strangers. The caller holds g.mu.
 func (g *Gate) recognize(c *gatedConn) {
 	if c.place != nil {
 		g.strangers.Remove(c.place)
@@ -212,33 +215,33 @@ func (g *Gate) recognize(c *gatedConn) {
 	}
 }
 
-// gatedConn is a connection that takes one of the places of a Gate.
+// gatedConn is a connection with a place in a Gate.
 type gatedConn struct {
 	net.Conn
 	gate  *Gate
-	place *list.Element // among the strangers; nil once it is known
+	place *list.Element // in strangers; nil once known
 	leave func()
-	// account is the memory that the connection holds, peer the name of its client when it came.
+	// account holds the connection's memory, peer is the client's name before identification.
 	account *memory.Account
 	peer    string
 
-	// arrivals has the connection at a place until it is served.
+	// at is the connection's place in the queue of arrivals; nil once served.
 	arrivals *arrivals
 	at       *list.Element // arrivals.mu protects it
 
 	read, written atomic.Int64
 	shaken        atomic.Bool // the handshake is done
 
-	// A handshake takes turns for what it does between two reads: it has no turn while it waits for its client.
+	// A handshake holds a turn only between two reads, never while it waits for the client.
 	turns *turns.Client
-	turn  atomic.Pointer[turns.Turn] // nil for none
+	turn  atomic.Pointer[turns.Turn] // nil if the connection has no turn
 }
 
-// work takes a turn for what follows a read of the handshake.
+// work takes a turn for the computation after a read of the handshake.
 func (c *gatedConn) work() {
 	c.rest()
-	turn, _ := c.turns.Take(context.Background())     // which does not end
-	if another := c.turn.Swap(turn); another != nil { // of another goroutine
+	turn, _ := c.turns.Take(context.Background())     // the background context never ends
+	if another := c.turn.Swap(turn); another != nil { // taken by another goroutine
 		another.Give()
 	}
 	if c.shaken.Load() { // Identify was called meanwhile.
@@ -246,14 +249,14 @@ func (c *gatedConn) work() {
 	}
 }
 
-// rest gives back the turn that the connection has, if any.
+// rest gives back the connection's turn, if any.
 func (c *gatedConn) rest() {
 	if turn := c.turn.Swap(nil); turn != nil {
 		turn.Give()
 	}
 }
 
-// withoutTurn calls f, which may take long, during the handshake of a connection.
+// withoutTurn calls f without a turn during a handshake, because f may take long.
 func withoutTurn(conn net.Conn, f func()) {
 	c := gatedOf(conn)
 	if c == nil {
@@ -265,7 +268,7 @@ func withoutTurn(conn net.Conn, f func()) {
 	c.work()
 }
 
-// Read reads from the connection. The bytes of a handshake are held until it is done.
+// Read reads from the connection. The account holds the bytes of a handshake until the handshake is done.
 func (c *gatedConn) Read(p []byte) (int, error) {
 	c.rest()
 	n, err := c.Conn.Read(p)
@@ -290,7 +293,7 @@ func (c *gatedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection, and gives back its place.
+// Close closes the connection and gives back its place.
 func (c *gatedConn) Close() error {
 	c.rest()
 	defer c.leave()
@@ -306,8 +309,8 @@ func (c *gatedConn) left() {
 	c.gate.recognize(c)
 }
 
-// Close closes all connections that are not Known, and those that come: they hold up the end of a
-// server.
+// Close closes the connections that are not Known, and refuses new ones, so that they don't delay the
+// shutdown of a server.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	g.most = 0

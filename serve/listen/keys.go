@@ -17,43 +17,42 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// Files are those of TLS, in PEM.
+// Files are the PEM files for TLS.
 type Files struct {
 	// Cert is the certificate chain of the server, Key its private key.
 	Cert, Key string
-	// ClientCA has the certificates that sign those of clients. Empty means that clients need
-	// none.
+	// ClientCA is a bundle of certificates that sign the certificates of clients. Empty means that clients
+	// need no certificate.
 	ClientCA string
 }
 
-// Keys are the certificates of the server and of who signs those of clients, as their files are
-// now.
+// Keys are the current certificates of the server and of the client CA. Keys follows changes of their files.
 type Keys struct {
 	files Files
 	log   *event.Log
 
 	current atomic.Pointer[keys]
 
-	// reading is held by whoever reads the files: a file system that hangs holds up no other.
+	// reading is held while a caller reads the files. Other callers don't wait, even if the file system
+	// hangs.
 	reading sync.Mutex
 	read    time.Time
-	seen    []byte // what was read last, good or bad
+	seen    []byte // last contents of the files, valid or not, or the last error
 }
 
-// keys are what the files say.
+// keys are the parsed files.
 type keys struct {
 	certificate tls.Certificate
-	clients     *x509.CertPool // nil where clients need no certificate
-	// ca is the certificate in clients that is valid for the longest time; nil where clients need none.
+	clients     *x509.CertPool // nil if clients need no certificate
+	// ca is the longest-lived certificate in clients; nil if clients need no certificate.
 	ca *x509.Certificate
 }
 
 const (
-	// readAgain is how old what was read may be when a client connects. Who replaces a
-	// certificate does not wait for longer than that, and reading three small files costs less
-	// than a handshake.
+	// readAgain is the age at which a handshake reads the files again. A replaced certificate is in use
+	// within this time, and reading three small files costs less than a handshake.
 	readAgain = time.Second
-	// maxFile is beyond what a bundle of certificates has.
+	// maxFile is the largest size of a file in bytes, above any bundle of certificates.
 	maxFile = 4 << 20
 )
 
@@ -73,15 +72,18 @@ func OpenKeys(files Files, log *event.Log) (*Keys, error) {
 	return k, nil
 }
 
-// Config returns a configuration of TLS 1.3 that reads the files again when a client connects:
-// what they hold counts, not their times, since a secret of Kubernetes is replaced by a link. Files
-// that don't fit together, as between two writes, leave what was read before. Clients must have a
-// certificate if there is a ClientCA, or, where optional is true, may have one.
+// Config returns a TLS 1.3 configuration that reads the files again during handshakes. Config compares
+// contents, not modification times, because Kubernetes replaces a secret by changing a link. If the files
+// don't match each other, as between two writes, the previous files stay in use. With a ClientCA, clients
+// must present a certificate, unless optional is true.
 func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		now := k.nowBy(func(read func()) { withoutTurn(hello.Conn, read) })
-		// No tickets: a session that goes on is not held against another CA.
-		c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: protocols, Certificates: []tls.Certificate{now.certificate}, SessionTicketsDisabled: true}
+		// Disable tickets: a resumed session would not be checked against a new CA.
+		c := &tls.Config{
+			MinVersion: tls.VersionTLS13, NextProtos: protocols,
+			Certificates: []tls.Certificate{now.certificate}, SessionTicketsDisabled: true,
+		}
 		if now.clients != nil {
 			c.ClientCAs, c.ClientAuth = now.clients, tls.RequireAndVerifyClientCert
 			if optional {
@@ -95,8 +97,8 @@ func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
 // Certificate returns the validity of the server's certificate.
 func (k *Keys) Certificate() expiry.Validity { return validityOf(k.now().certificate.Leaf) }
 
-// ClientCA returns the validity of the certificate of the ClientCA that is valid for the longest time. It is zero if
-// clients need no certificate.
+// ClientCA returns the validity of the longest-lived certificate in the ClientCA; zero if clients need no
+// certificate.
 func (k *Keys) ClientCA() expiry.Validity {
 	if ca := k.now().ca; ca != nil {
 		return validityOf(ca)
@@ -108,10 +110,10 @@ func validityOf(c *x509.Certificate) expiry.Validity {
 	return expiry.Validity{From: c.NotBefore, Until: c.NotAfter}
 }
 
-// watchEvery is how often Watch reads the files at least.
+// watchEvery is the longest interval between two reads of the files by Watch.
 const watchEvery = time.Minute
 
-// Watch logs when a certificate expires soon, and when it has expired, until ctx ends.
+// Watch logs certificates that expire soon or have expired, until ctx ends.
 func (k *Keys) Watch(ctx context.Context) {
 	var certificate, ca lifetime
 	for {
@@ -127,13 +129,13 @@ func (k *Keys) Watch(ctx context.Context) {
 	}
 }
 
-// lifetime is what was logged of a certificate.
+// lifetime remembers the last logged state of a certificate.
 type lifetime struct {
-	until  time.Time // its end
+	until  time.Time // end of the certificate
 	logged expiry.State
 }
 
-// log logs what is new about the certificate of a file, and returns the time until the next news of the same certificate.
+// log logs a change of a certificate's state. log returns the time until the next possible change.
 func (l *lifetime) log(to *event.Log, file string, v expiry.Validity) (quiet time.Duration) {
 	if !v.Until.Equal(l.until) {
 		*l = lifetime{until: v.Until}
@@ -149,15 +151,16 @@ func (l *lifetime) log(to *event.Log, file string, v expiry.Validity) (quiet tim
 		if before != expiry.ExpiresSoon {
 			to.Write(event.CertificateExpiresSoon{File: file, Expires: v.Until})
 		}
-		return v.Until.Sub(now) + time.Nanosecond // a certificate is valid at the time of its end
+		return v.Until.Sub(now) + time.Nanosecond // the certificate is still valid at its end
 	}
 	return v.Soon().Sub(now)
 }
 
-// now returns what the files hold.
+// now returns the current keys.
 func (k *Keys) now() *keys { return k.nowBy(func(read func()) { read() }) }
 
-// nowBy returns what the files hold. Only one caller at a time reads the files: nowBy calls slowly with the function that reads.
+// nowBy returns the current keys, and reads the files if they are due. nowBy calls slowly with the function
+// that reads. Only one caller reads at a time; other callers get the previous keys.
 func (k *Keys) nowBy(slowly func(read func())) *keys {
 	if !k.reading.TryLock() {
 		return k.current.Load()
@@ -241,8 +244,8 @@ func (c contents) parse(f Files) (*keys, error) {
 
 var errCut = errors.New("a certificate has a beginning and no end, as in a file that is written now")
 
-// isCut reports whether the last certificate of a text in PEM has no end, or not all of the line that begins it. The
-// library ignores such a certificate: for a moment, clients of the last CA would be refused.
+// isCut reports whether the last certificate in a PEM text is truncated. The library ignores a truncated
+// certificate, so the clients of that CA would be refused while the file is being written.
 func isCut(text []byte) bool {
 	const begin = "-----BEGIN CERTIFICATE-----"
 	for {
@@ -256,8 +259,8 @@ func isCut(text []byte) bool {
 	return bytes.Contains(text, []byte(begin)) || len(last) > 0 && bytes.HasPrefix([]byte(begin), last)
 }
 
-// certificatesIn returns the certificates of a text in PEM. Other blocks do not count, nor does a certificate that can't be
-// read, as with x509.CertPool.AppendCertsFromPEM.
+// certificatesIn returns the certificates in a PEM text. Like x509.CertPool.AppendCertsFromPEM,
+// certificatesIn ignores other blocks and malformed certificates.
 func certificatesIn(text []byte) (list []*x509.Certificate) {
 	for {
 		var block *pem.Block

@@ -1,12 +1,11 @@
-// Package listen is where clients connect: sockets, their certificates, and how many connections
-// there may be.
+// Package listen opens the sockets for clients, loads TLS certificates and limits the number of connections.
 //
 //	address, err := addr.Parse("unix:/run/xdspub/xds.sock")
 //	…
 //	l, err := listen.Listen(ctx, address, listen.Options{})
 //
-// A connection by a Unix socket or by TLS is private. One by plain TCP is not, and Listen takes
-// only loopback addresses for these unless Options.Insecure says otherwise.
+// Connections through a Unix socket or TLS are private. Listen accepts plain TCP only on loopback addresses,
+// unless Options.Insecure is set.
 package listen
 
 import (
@@ -18,27 +17,27 @@ import (
 	"xdspub/internal/addr"
 )
 
-// Options say how to listen.
+// Options configure Listen.
 type Options struct {
-	// Keys are the certificates of TLS; nil for none. A Unix socket has none: its mode says who
-	// may connect.
+	// Keys are the certificates for TLS; nil means plain TCP. A Unix socket uses no TLS: its mode restricts
+	// who may connect.
 	Keys *Keys
-	// Insecure allows plain TCP from other machines.
+	// Insecure permits plain TCP from other machines.
 	Insecure bool
-	// Group is the name or number of the group that may connect to a Unix socket. Empty means
-	// that of the process.
+	// Group is the name or number of the group that may connect to a Unix socket. Empty means the group of
+	// the process.
 	Group string
-	// Gate lets connections in; nil lets in all.
+	// Gate limits connections; nil sets no limit.
 	Gate *Gate
-	// Log gets the log lines; nil discards them.
+	// Log receives the log lines; nil discards them.
 	Log *event.Log
 }
 
-// Listen listens on an Address. Its connections are plain: Keys.Config is for whoever serves
-// them.
+// Listen listens on an Address. The accepted connections are plain; the caller adds TLS with Keys.Config.
 func Listen(ctx context.Context, a addr.Address, o Options) (net.Listener, error) {
 	if o.Keys == nil && !o.Insecure && !a.Local() {
-		return nil, fmt.Errorf("listen on %s: other machines can connect, and there is no TLS: give --tls-cert and --tls-key, or a loopback address, or a Unix socket; --insecure allows it", a)
+		return nil, fmt.Errorf("listen on %s: other machines can connect, and there is no TLS: give --tls-cert and --tls-key, "+
+			"or a loopback address, or a Unix socket; --insecure allows it", a)
 	}
 	var l net.Listener
 	var err error
@@ -56,7 +55,7 @@ func Listen(ctx context.Context, a addr.Address, o Options) (net.Listener, error
 	return l, nil
 }
 
-// reason is an error without the address, which whoever calls Listen has named.
+// reason returns an error without the address, which the caller adds.
 func reason(err error) error {
 	if op, ok := err.(*net.OpError); ok {
 		return op.Err

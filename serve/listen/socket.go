@@ -19,10 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketMode is that of a Unix socket: connecting needs the right to write.
+// socketMode is the mode of a Unix socket. Connecting needs write permission.
 const socketMode = 0o660
 
-// socket is a Unix socket that removes its file at its end, and makes the file again if somebody removes it.
+// socket is a Unix socket that removes its file when closed, and recreates the file if another process
+// removes it.
 type socket struct {
 	at    addr.Address
 	gid   int // -1 for none
@@ -30,13 +31,13 @@ type socket struct {
 	close context.CancelFunc
 
 	mu     sync.Mutex
-	now    *net.UnixListener // nil at the end
+	now    *net.UnixListener // nil once closed
 	info   fs.FileInfo       // of the file of now
-	absent bool              // the file was somebody else's, or could not be made, when keep looked last
+	absent bool              // at the last look the file was another process's, or could not be created
 }
 
-// listenUnix listens on a Unix socket. It replaces the file of a process that was killed, and
-// nothing else.
+// listenUnix listens on a Unix socket. listenUnix replaces the stale socket of a killed process, and no other
+// file.
 func listenUnix(ctx context.Context, at addr.Address, group string, log *event.Log) (net.Listener, error) {
 	gid, err := groupID(group)
 	if err != nil {
@@ -51,8 +52,8 @@ func listenUnix(ctx context.Context, at addr.Address, group string, log *event.L
 	return s, nil
 }
 
-// bind makes the file and listens. The folder is locked meanwhile, so that of two processes that start at once one
-// finds the other.
+// bind creates the file and listens. bind locks the folder, so that two processes that start at once don't
+// both replace the file.
 func (s *socket) bind(ctx context.Context) (*net.UnixListener, fs.FileInfo, error) {
 	unlock, err := lockFolder(filepath.Dir(s.at.Name))
 	if err != nil {
@@ -67,17 +68,17 @@ func (s *socket) bind(ctx context.Context) (*net.UnixListener, fs.FileInfo, erro
 		return nil, nil, err
 	}
 	l := bound.(*net.UnixListener)
-	l.SetUnlinkOnClose(false) // by then the file may be another's
+	l.SetUnlinkOnClose(false) // the file may be another process's by then
 	info, err := s.open()
 	if err != nil {
 		l.Close()
-		_ = os.Remove(s.at.Name) // the next one does, where this can't
+		_ = os.Remove(s.at.Name) // if Remove fails, the next bind removes the file
 		return nil, nil, err
 	}
 	return l, info, nil
 }
 
-// open gives the file of the socket its group and its mode, so that others may connect.
+// open sets the group and mode of the socket's file, so that other users may connect.
 func (s *socket) open() (fs.FileInfo, error) {
 	if s.gid >= 0 {
 		if err := os.Lchown(s.at.Name, -1, s.gid); err != nil {
@@ -90,11 +91,11 @@ func (s *socket) open() (fs.FileInfo, error) {
 	return os.Lstat(s.at.Name)
 }
 
-// lookAgain is how often keep looks for the file.
+// lookAgain is the interval at which keep checks the file.
 const lookAgain = 2 * time.Second
 
-// keep makes the file again if somebody has removed it, until ctx ends. A file of somebody else stays: keep logs that, and
-// makes the file once the other file is gone.
+// keep recreates the file after another process has removed it, until ctx ends. keep doesn't replace another
+// process's file, but logs it, and recreates the socket when the file is gone.
 func (s *socket) keep(ctx context.Context) {
 	ticks := time.NewTicker(lookAgain)
 	defer ticks.Stop()
@@ -127,7 +128,7 @@ func (s *socket) look(ctx context.Context) {
 		s.now, s.info = l, info
 	}
 	s.mu.Unlock()
-	if old == nil { // it has ended meanwhile
+	if old == nil { // closed meanwhile
 		_ = os.Remove(s.at.Name)
 		old = l
 	} else {
@@ -159,7 +160,7 @@ func (s *socket) Accept() (net.Conn, error) {
 // Addr returns the path of the socket.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: s.at.Name} }
 
-// Close ends the listener, and removes its file unless that is another's by now.
+// Close closes the listener, and removes its file unless another process has replaced the file.
 func (s *socket) Close() error {
 	s.close()
 	s.mu.Lock()
@@ -170,18 +171,18 @@ func (s *socket) Close() error {
 		return net.ErrClosed
 	}
 	if info, err := os.Lstat(s.at.Name); err == nil && os.SameFile(info, was) {
-		_ = os.Remove(s.at.Name) // one that is left says that nobody listens
+		_ = os.Remove(s.at.Name) // a remaining file is harmless: connecting fails, and the next bind removes it
 	}
 	return l.Close()
 }
 
-// closedConfig makes sockets that only the owner may connect to, until they have their group: on
-// Linux a file gets the mode that its socket had before. Elsewhere it is the umask's.
+// closedConfig creates sockets that only the owner may connect to, until open sets the group. On Linux the
+// file gets the mode that the socket has before bind; on other systems the umask decides.
 var closedConfig = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) })
 }}
 
-// removeStale removes a socket on which nobody listens.
+// removeStale removes a socket that no process listens on.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -196,13 +197,13 @@ func removeStale(path string) error {
 	if err == nil {
 		conn.Close()
 	}
-	if !errors.Is(err, syscall.ECONNREFUSED) { // also one that does not answer, whose queue is full
+	if !errors.Is(err, syscall.ECONNREFUSED) { // a listener with a full queue counts as alive
 		return errors.New("another process listens on it")
 	}
 	return os.Remove(path)
 }
 
-// lockFolder waits for its turn in a folder.
+// lockFolder waits up to 5 seconds for the lock of a folder.
 func lockFolder(path string) (unlock func(), err error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -219,7 +220,7 @@ func lockFolder(path string) (unlock func(), err error) {
 	}
 }
 
-// groupID returns the number of a group, -1 for none.
+// groupID returns the number of a group; -1 for "".
 func groupID(group string) (int, error) {
 	if group == "" {
 		return -1, nil

@@ -7,11 +7,11 @@
 //	stream.Close()
 //	connection.Close()
 //
-// An Account holds bytes, and so do the accounts above it: a stream holds bytes of its connection, a connection holds
-// bytes of its peer, a peer holds bytes of the clients of its kind, and these hold bytes of the Budget. Each of them has a limit.
+// Accounts form a tree: the Budget, the two kinds of clients, peers, connections, streams. Bytes of an
+// account count in every account above it, and each account has a limit.
 //
-// If no bytes are left for a peer, the peer of that kind that holds the most loses connections, provided that it holds
-// many times as much. So a few peers can't take the memory of all others.
+// When no bytes are left for a peer, the largest peer of the same kind loses connections, if it holds many
+// times as much. So a few peers can't take the memory of all others.
 package memory
 
 import (
@@ -25,21 +25,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Kind is a kind of clients. Each kind has a share of the Budget.
+// Kind is a kind of client. Each kind has a share of the Budget.
 type Kind int
 
 const (
-	// Anonymous is the kind of a client that has no certificate, or has not shown one yet.
+	// Anonymous clients have presented no certificate, or not yet.
 	Anonymous Kind = iota
-	// Known is the kind of a client that has shown a certificate, or has connected by a Unix socket.
+	// Known clients have presented a certificate, or have connected through a Unix socket.
 	Known
 )
 
-// Local returns the peer of all connections by a Unix socket.
+// Local returns the peer for all connections through Unix sockets.
 func Local() (kind Kind, name string) { return Known, "unix" }
 
-// Stranger returns the peer of connections from an address, HOST:PORT, whose client has shown no certificate. By IPv6 a client has
-// all addresses of a network: the first 64 bits count.
+// Stranger returns the peer for an address HOST:PORT without a certificate. An IPv6 client usually has all
+// addresses of its network, so Stranger keeps only the first 64 bits.
 func Stranger(address string) (kind Kind, name string) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,21 +52,22 @@ func Stranger(address string) (kind Kind, name string) {
 	return Anonymous, host
 }
 
-// Options of a Budget.
+// Options configure a Budget.
 type Options struct {
-	// Certificates means that clients need a certificate for what is served. The share of Anonymous clients is small then.
+	// Certificates means that clients need a certificate for resources. Anonymous clients then get a small
+	// share.
 	Certificates bool
-	// Full is called when a client is refused bytes while nine tenths of the Budget are held. It is called again only after a
-	// tenth of the Budget was free. It may be nil.
+	// Full is called when a client is refused bytes while nine tenths of the Budget are held. Full is called
+	// again only after a tenth of the Budget was free. Full may be nil.
 	Full func()
-	// Refused is called for each refusal, with its Level. It may be nil.
+	// Refused is called for each refusal, with its Level. Refused may be nil.
 	Refused func(level string)
 }
 
-// Budget is the memory for all clients. It may be used from any goroutine.
+// Budget is the memory for all clients. Budget is safe for concurrent use.
 type Budget struct {
 	options Options
-	limit   int64 // as it was given, in bytes
+	limit   int64 // as given to New, in bytes
 
 	mu      sync.Mutex
 	all     Account
@@ -74,46 +75,48 @@ type Budget struct {
 	peers   map[peer]*Account
 	largest [2]largest // of the peers of each kind
 	full    bool
-	peak    int64         // the largest all.held since the last call of Peak
-	freed   chan struct{} // closed once bytes are given back; nil where nobody waits
+	peak    int64         // largest all.held since the last call of Peak
+	freed   chan struct{} // closed when bytes are given back; nil if no caller waits
 }
 
-// peer is one client by its identity: the certificate, or the address.
+// peer identifies a client by its certificate or its address.
 type peer struct {
 	kind Kind
 	name string
 }
 
-// largest is a peer that holds the most, or half of the most.
+// largest is a peer that holds at least half as much as the largest peer.
 type largest struct {
-	peer *Account // nil for none
-	held int64    // the most that the peer has held while it was the largest
+	peer *Account // nil if unknown
+	held int64    // the most that the peer has held since it became the largest
 }
 
-// A garbage collector lets the heap grow by half before it collects (GOGC=50), so that a byte that is held costs one and a half.
+// With GOGC=50 the heap grows by half before a collection, so a held byte costs one and a half bytes of
+// memory.
 const (
 	costs = 3
 	per   = 2
 )
 
-// The limits of accounts, in parts of the Budget.
+// The limits of accounts, as fractions of the Budget.
 const (
 	partOfPeer       = 2
 	partOfConnection = 4
 	partOfStream     = 8
 	partOfAnonymous  = 8
-	// partLate is left for what connections that have given way hold until their goroutines have ended.
+	// partLate is reserved for evicted connections until their goroutines have ended.
 	partLate = 16
 )
 
-// outweighs is how many times as much as another peer a peer holds if its connections give way to those of the other one.
+// outweighs is how many times as much as another peer a peer must hold before it loses connections to that
+// peer.
 const outweighs = 16
 
-// Default is the usual limit of a Budget, in bytes. A server of a few thousand resources with this limit fits a container of
-// 512 MiB.
+// Default is the default limit of a Budget, in bytes. With this limit, a server of a few thousand resources
+// fits a container of 512 MiB.
 const Default = 256 << 20
 
-// New returns a Budget of so many bytes of resident memory.
+// New returns a Budget with a limit in bytes of resident memory.
 func New(limit int64, o Options) *Budget {
 	b := &Budget{options: o, limit: limit, peers: make(map[peer]*Account)}
 	most := limit * per / costs
@@ -130,14 +133,14 @@ func New(limit int64, o Options) *Budget {
 // Limit returns the limit in bytes.
 func (b *Budget) Limit() int64 { return b.limit }
 
-// Held returns how many bytes clients hold, in bytes of resident memory.
+// Held returns the bytes of resident memory that clients hold.
 func (b *Budget) Held() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all.held * costs / per
 }
 
-// Peak returns the most that clients have held since the last call, in bytes of resident memory.
+// Peak returns the largest value of Held since the last call of Peak.
 func (b *Budget) Peak() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,8 +149,8 @@ func (b *Budget) Peak() int64 {
 	return peak * costs / per
 }
 
-// Account is what one client, connection or stream holds. It may be used from any goroutine. A nil Account holds
-// nothing and refuses nothing.
+// Account counts the bytes of a client, connection or stream. Account is safe for concurrent use. A nil
+// Account accepts and ignores everything.
 type Account struct {
 	budget *Budget
 	above  *Account
@@ -157,15 +160,16 @@ type Account struct {
 
 	evict func(*Refusal) // of a connection
 
-	// budget.mu protects these.
+	// budget.mu protects the following fields.
 	held        int64
 	closed      bool
 	identified  bool                  // of a connection
 	connections map[*Account]struct{} // of a peer
 }
 
-// Connect opens the account of a connection. name tells its peer from others. evict closes the connection because the peer
-// gives way to one that holds less; the account is closed by then. evict must not wait for anything. A nil Budget has nil accounts.
+// Connect opens the account of a connection. name identifies its peer within the kind. Connect's Account
+// calls evict, after closing itself, when the peer must lose the connection; evict must close the connection
+// without blocking. Connect on a nil Budget returns nil.
 func (b *Budget) Connect(kind Kind, name string, evict func(*Refusal)) *Account {
 	if b == nil {
 		return nil
@@ -177,7 +181,7 @@ func (b *Budget) Connect(kind Kind, name string, evict func(*Refusal)) *Account 
 	return c
 }
 
-// join makes a connection one of a peer. The caller holds the lock.
+// join adds a connection to a peer. The caller holds the lock.
 func (c *Account) join(p peer) {
 	b := c.budget
 	of := b.peers[p]
@@ -190,7 +194,7 @@ func (c *Account) join(p peer) {
 	c.peer, c.above = p, of
 }
 
-// leave takes a connection from its peer. The caller holds the lock.
+// leave removes a connection from its peer. The caller holds the lock.
 func (c *Account) leave() {
 	of := c.above
 	c.above = nil
@@ -199,8 +203,8 @@ func (c *Account) leave() {
 	}
 }
 
-// Identify moves a connection, with the bytes that it holds, to another peer. It is called once the client has shown who
-// it is. The error is that of Take.
+// Identify moves a connection with its bytes to another peer. Call Identify when the client has presented its
+// identity. Identify returns the errors of Take.
 func (c *Account) Identify(kind Kind, name string) error {
 	if c == nil {
 		return nil
@@ -220,7 +224,7 @@ func (c *Account) Identify(kind Kind, name string) error {
 	return c.Take(int(held))
 }
 
-// Open opens the account of a stream of a connection.
+// Open opens the account of a stream on a connection.
 func (c *Account) Open() *Account {
 	if c == nil {
 		return nil
@@ -230,20 +234,20 @@ func (c *Account) Open() *Account {
 
 var errClosed = status.Error(codes.Unavailable, "the connection is closed")
 
-// Refusal is the error of an account that may not hold more.
+// Refusal is the error of an account at its limit.
 type Refusal struct {
-	// Level is the account whose limit is reached: all, anonymous, known, client, connection or stream.
+	// Level names the account at its limit: all, anonymous, known, client, connection or stream.
 	Level string
 	text  string
 }
 
 func (r *Refusal) Error() string { return r.text }
 
-// GRPCStatus returns the status that the client gets.
+// GRPCStatus returns the status for the client.
 func (r *Refusal) GRPCStatus() *status.Status { return status.New(codes.ResourceExhausted, r.text) }
 
-// Half returns half of the limit of the account, in bytes. A single response counts as that at most, so that a large tree
-// can be sent.
+// Half returns half of the account's limit, in bytes. A single response is charged at most this much, so that
+// a large response can be sent.
 func (a *Account) Half() int {
 	if a == nil {
 		return math.MaxInt
@@ -251,11 +255,11 @@ func (a *Account) Half() int {
 	return int(a.most / 2)
 }
 
-// Take holds more bytes, or returns an error and holds none of them. The error is a *Refusal, or the status of a
-// connection that is closed.
+// Take charges bytes to the account, all or none. The error is a *Refusal, or a status if the connection is
+// closed.
 func (a *Account) Take(bytes int) error { return a.takeOr(bytes, false) }
 
-// takeOr is Take, of a caller that spares memory or does not. A peer that others outweigh spares none.
+// takeOr is Take. With spare it leaves a quarter of the memory to others, unless a peer outweighs this one.
 func (a *Account) takeOr(bytes int, spare bool) error {
 	if a == nil {
 		return nil
@@ -294,7 +298,8 @@ func (a *Account) takeOr(bytes int, spare bool) error {
 	}
 }
 
-// outweighed returns the peer whose connections give way after a refusal, nil if there is none. The caller holds the lock.
+// outweighed returns the peer that must lose connections after a refusal; nil if no peer must. The caller
+// holds the lock.
 func (a *Account) outweighed(bytes int64, refusal *Refusal) *Account {
 	if refusal.Level == "stream" || refusal.Level == "connection" {
 		return nil
@@ -311,7 +316,8 @@ func (a *Account) outweighed(bytes int64, refusal *Refusal) *Account {
 	return heavy
 }
 
-// largestOf returns the peer of a kind that holds the most, or half of the most. There is such a peer. The caller holds the lock.
+// largestOf returns a peer of a kind that holds at least half as much as the largest peer. The kind has a
+// peer. The caller holds the lock.
 func (b *Budget) largestOf(kind Kind) *Account {
 	is := &b.largest[kind]
 	if is.peer == nil || is.peer.held < is.held/2 {
@@ -325,8 +331,9 @@ func (b *Budget) largestOf(kind Kind) *Account {
 	return is.peer
 }
 
-// giveWay closes the account of one connection of a peer, and returns the function that closes the connection. giveWay prefers
-// connections that were not identified, and among them the connection that holds the most. The caller holds the lock.
+// giveWay closes the account of a connection of the peer, and returns the function that closes the
+// connection. giveWay prefers unidentified connections, and among them the connection that holds the most.
+// The caller holds the lock.
 func (a *Account) giveWay() (evict func()) {
 	var first *Account
 	for c := range a.connections {
@@ -334,17 +341,18 @@ func (a *Account) giveWay() (evict func()) {
 			first = c
 		}
 	}
-	refusal := &Refusal{a.level, fmt.Sprintf("no memory is left, and this client holds the most: its connections have %s, this one has %s; raise --max-client-memory of the server (now %.0f MiB)", mib(a.held), mib(first.held), float64(a.budget.limit)/(1<<20))}
+	refusal := &Refusal{a.level, fmt.Sprintf("no memory is left, and this client holds the most: its connections have %s, this one has %s; "+
+		"raise --max-client-memory of the server (now %.0f MiB)", mib(a.held), mib(first.held), float64(a.budget.limit)/(1<<20))}
 	first.close()
 	return func() { first.evict(refusal) }
 }
 
-// take is Take of a caller that holds the lock. spare leaves a quarter of the memory of a client, and of all, to others
-// that take.
+// take is Take for a caller that holds the lock. With spare, take leaves a quarter of the memory of the
+// client and of the accounts above to other callers.
 func (a *Account) take(bytes int64, spare bool) error {
 	for is := a; is != nil; is = is.above {
 		most := is.most
-		if is.level == "client" && is.held > 0 { // so that what many clients hold leaves as much for another one
+		if is.level == "client" && is.held > 0 { // leave as much for others as this client holds
 			most = min(most, is.above.most-is.above.held)
 		}
 		if spare && is.level != "connection" && is.level != "stream" {
@@ -361,10 +369,10 @@ func (a *Account) take(bytes int64, spare bool) error {
 	return nil
 }
 
-// mib writes what an account holds as resident memory.
+// mib formats held bytes as resident memory.
 func mib(held int64) string { return fmt.Sprintf("%.1f MiB", float64(held)*costs/per/(1<<20)) }
 
-// refusal says which limit is reached, and the remedy.
+// refusal returns a message with the limit and the remedy.
 func (a *Account) refusal(bytes int64) string {
 	who := map[string]string{
 		"all":        "all clients together have",
@@ -374,10 +382,11 @@ func (a *Account) refusal(bytes int64) string {
 		"connection": "this connection has",
 		"stream":     "this stream has",
 	}[a.level]
-	return fmt.Sprintf("no memory is left for this: %s %s of %s, and asks for %s; ask for less, or raise --max-client-memory of the server (now %.0f MiB)", who, mib(a.held), mib(a.most), mib(bytes), float64(a.budget.limit)/(1<<20))
+	return fmt.Sprintf("no memory is left for this: %s %s of %s, and asks for %s; ask for less, or raise --max-client-memory of the server (now %.0f MiB)",
+		who, mib(a.held), mib(a.most), mib(bytes), float64(a.budget.limit)/(1<<20))
 }
 
-// add changes what the account and those above it hold. The caller holds the lock.
+// add changes the bytes of the account and of the accounts above. The caller holds the lock.
 func (a *Account) add(bytes int64) {
 	b := a.budget
 	for is := a; is != nil && !is.closed; is = is.above {
@@ -401,7 +410,7 @@ func (a *Account) add(bytes int64) {
 	}
 }
 
-// Wait is Take that waits for bytes until done is closed. It leaves some memory to those who do not wait.
+// Wait is Take, but waits for free bytes until done is closed. Wait leaves some memory to callers of Take.
 func (a *Account) Wait(done <-chan struct{}, bytes int) error {
 	if a == nil {
 		return nil
@@ -426,7 +435,7 @@ func (a *Account) Wait(done <-chan struct{}, bytes int) error {
 	}
 }
 
-// Give gives bytes back that Take has taken.
+// Give gives back bytes from Take.
 func (a *Account) Give(bytes int) {
 	if a == nil {
 		return
@@ -436,7 +445,7 @@ func (a *Account) Give(bytes int) {
 	a.add(-min(int64(bytes), a.held))
 }
 
-// Set makes the account hold now bytes for something that it held was bytes for. It is Take or Give of the difference.
+// Set changes a charge from was to now bytes, by Take or Give of the difference.
 func (a *Account) Set(was, now int) error {
 	if now > was {
 		return a.Take(now - was)
@@ -445,7 +454,7 @@ func (a *Account) Set(was, now int) error {
 	return nil
 }
 
-// Close gives back all that the account holds. Calls after the first one do nothing.
+// Close gives back all bytes of the account. Further calls do nothing.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -455,7 +464,7 @@ func (a *Account) Close() {
 	a.close()
 }
 
-// close is Close of a caller that holds the lock.
+// close is Close for a caller that holds the lock.
 func (a *Account) close() {
 	if a.closed {
 		return

@@ -5,18 +5,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// The bytes that the parts of a decoded message hold at most.
+// Upper bounds for the memory of the parts of a decoded message, in bytes.
 const (
 	heldByField  = 16
 	heldByString = 48
 	heldBySub    = 256
-	// deepest is the depth down to which decoded looks at messages in messages. Below that depth, decoded counts each byte as a
+	// deepest is the depth of nested messages that decoded parses. Below it, decoded counts each byte as a
 	// message.
 	deepest = 50
 )
 
-// Decoded returns the number of bytes that a message of a type holds at most once the message is decoded, its wire format
-// included. A message of 4 MB can have two million messages in it.
+// Decoded returns an upper bound in bytes for the memory of a decoded message of a type, including its wire
+// format. A message of 4 MB can contain two million messages.
 func Decoded(data []byte, of protoreflect.MessageDescriptor) int { return decoded(data, of, 0) }
 
 func decoded(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes int) {
@@ -27,7 +27,7 @@ func decoded(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes i
 	for len(data) > 0 {
 		number, typ, n := protowire.ConsumeField(data)
 		if n < 0 {
-			return bytes // it does not decode
+			return bytes // malformed
 		}
 		field := data[:n]
 		data = data[n:]

@@ -12,38 +12,38 @@ import (
 	"xdspub/xds"
 )
 
-// content is what clients get at one time. It does not change.
+// content is an immutable Snapshot with the responses made from it.
 type content struct {
 	*xds.Snapshot
-	// whole are the responses with all resources of a type.
+	// whole holds the response with all resources of a type.
 	whole map[*xds.Type]func() ([]byte, error)
-	// secret are those of all resources of a type that hold a secret.
+	// secret holds the resources of a type that hold a secret.
 	secret map[*xds.Type]func() []*xds.Resource
 }
 
-// next returns the content after c, which is nil before the first.
+// next returns the content for a Snapshot, and reuses the responses of c. c may be nil.
 func (c *content) next(s *xds.Snapshot) *content {
 	n := &content{Snapshot: s, whole: make(map[*xds.Type]func() ([]byte, error)), secret: make(map[*xds.Type]func() []*xds.Resource)}
 	for _, t := range types {
-		// For whom they are may be another thing, with the same content.
+		// Constraints may differ even if the resources are equal.
 		n.secret[t] = sync.OnceValue(func() []*xds.Resource { return withSecret(n.Of(t)) })
 		if c != nil && c.Version(t) == s.Version(t) {
 			n.whole[t] = c.whole[t]
 			continue
 		}
-		resources, version := s.Of(t), s.Version(t) // later contents share the response: it must not refer to n
+		resources, version := s.Of(t), s.Version(t) // later contents share the response, so it must not refer to n
 		n.whole[t] = sync.OnceValues(func() ([]byte, error) { return response(t, version, resources) })
 	}
 	return n
 }
 
-// selected is what a request asks for.
+// selected is the answer to a request.
 type selected struct {
-	// version is "" where there is nothing to say: of most types, clients are not told that
-	// there is nothing by a name.
+	// version is "" if the request needs no answer: for most types, a missing resource is not reported to
+	// clients.
 	version string
 	body    func() ([]byte, error)
-	// secret are those of the resources that hold a secret.
+	// secret returns the selected resources that hold a secret.
 	secret func() []*xds.Resource
 }
 
@@ -56,8 +56,8 @@ func withSecret(list []*xds.Resource) (secret []*xds.Resource) {
 	return secret
 }
 
-// selected returns what a request asks for. The version is that of these resources alone, so that
-// no other one wakes the client.
+// selected returns the answer to a request. Its version covers only the requested resources, so that changes
+// of other resources don't wake the client.
 func (c *content) selected(q *request) selected {
 	if q.All {
 		return selected{c.Version(q.Type), c.whole[q.Type], c.secret[q.Type]}
@@ -81,7 +81,7 @@ func (c *content) selected(q *request) selected {
 	}
 }
 
-// response writes a DiscoveryResponse.
+// response encodes a DiscoveryResponse as JSON.
 func response(of *xds.Type, version string, resources []*xds.Resource) ([]byte, error) {
 	list := make([][]byte, 0, len(resources))
 	for _, r := range resources {
@@ -98,18 +98,18 @@ func response(of *xds.Type, version string, resources []*xds.Resource) ([]byte, 
 	return b.Bytes(), nil
 }
 
-// textKey is the key under which a resource keeps its JSON.
+// textKey is the key under which a resource caches its JSON.
 type textKey struct{}
 
-// textOf returns a resource as it stands in a response.
+// textOf returns the cached JSON of a resource.
 func textOf(r *xds.Resource) ([]byte, error) {
 	return r.Kept(textKey{}, func() any {
 		return sync.OnceValues(func() ([]byte, error) { return encode(r) })
 	}).(func() ([]byte, error))()
 }
 
-// encode writes a resource as JSON. The names of fields are those of Envoy's documentation. The
-// spaces that protojson writes differ from build to build on purpose.
+// encode encodes a resource as JSON, with the field names of Envoy's documentation. encode compacts the JSON,
+// because protojson varies its spaces from build to build.
 func encode(r *xds.Resource) ([]byte, error) {
 	body, err := r.Canonical()
 	if err != nil {

@@ -28,23 +28,24 @@ import (
 
 const mediaType = "application/json"
 
-// largest is the size of the largest request: that of a gRPC message. One of Envoy has 77 kB, all of
-// it but a little the names of its extensions.
+// largest is the largest size of a request in bytes, as for gRPC. An Envoy sends 77 kB, mostly names of
+// extensions.
 const largest = 4 << 20
 
-// request is a DiscoveryRequest, as far as anything depends on it.
+// request is a parsed DiscoveryRequest.
 type request struct {
-	cache.Question // its Names are sorted, each once
+	cache.Question // Names are sorted and unique
 	account        *memory.Account
 }
 
-// read reads a request; status is that of the error.
+// read reads a request. status is the HTTP status if err is not nil.
 func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, status int, err error) {
 	if r.Method != http.MethodPost {
 		return nil, http.StatusMethodNotAllowed, errors.New("a discovery request is a POST")
 	}
 	if is, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || is != mediaType {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("a discovery request is JSON: Content-Type must be %s, not %q", mediaType, r.Header.Get("Content-Type"))
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("a discovery request is JSON: Content-Type must be %s, not %q",
+			mediaType, r.Header.Get("Content-Type"))
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %q is not supported", coding)
@@ -66,7 +67,7 @@ func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, sta
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
 		q.Address = "unix:" + local.String()
 	} else {
-		q.Address = host // each request may come by another connection
+		q.Address = host // without the port, because each request may use another connection
 	}
 	q.finish(host)
 	return q, 0, nil
@@ -76,14 +77,15 @@ func newRequest(of *xds.Type) *request {
 	return &request{Question: cache.Question{Type: of, Node: &corev3.Node{}}}
 }
 
-// held is a body whose bytes an account holds, as far as it was read. What follows a read has a turn, until the next one.
+// held is a request body. Its account holds the bytes read so far. Between two reads the request holds a
+// turn.
 type held struct {
 	io.Reader
 	account *memory.Account
 	bytes   int
 	turns   *turns.Client
 	ctx     context.Context // of the request
-	turn    *turns.Turn     // nil for none
+	turn    *turns.Turn     // nil if the request has no turn
 }
 
 func (h *held) Read(p []byte) (int, error) {
@@ -106,22 +108,23 @@ func (h *held) rest() {
 	h.turn = nil
 }
 
-// done gives back the bytes of the body: it is read.
+// done gives back the turn and the bytes of the body.
 func (h *held) done() {
 	h.rest()
 	h.account.Give(h.bytes)
 }
 
-// heldByName is what a request holds for a name, beside its text.
+// heldByName is the memory for a name in a request, in bytes, beside its text.
 const heldByName = 64
 
-// largestMessage bounds the JSON of a message in a request: decoded, a message holds many times as much.
+// largestMessage is the largest JSON of a message in a request, in bytes. A decoded message takes many times
+// as much memory.
 const largestMessage = 64 << 10
 
-// parse reads the JSON of a DiscoveryRequest, without what nothing depends on: protojson would make
-// messages of hundreds of extensions, for each request.
+// parse parses the JSON of a DiscoveryRequest and skips unused fields. protojson would decode hundreds of
+// extensions for each request.
 func (q *request) parse(body io.Reader) error {
-	d := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true)) // else it keeps all names
+	d := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true)) // checking for duplicates would keep all names
 	err := members(d, func(name string) (err error) {
 		switch name {
 		case "version_info", "versionInfo":
@@ -142,7 +145,7 @@ func (q *request) parse(body io.Reader) error {
 			err = q.readNode(d)
 		case "error_detail", "errorDetail":
 			err = q.readError(d)
-		default: // also what later versions of Envoy may send
+		default: // including fields of later Envoys
 			err = d.SkipValue()
 		}
 		return err
@@ -203,7 +206,7 @@ func (q *request) readNode(d *jsontext.Decoder) error {
 	})
 }
 
-// message reads a message.
+// message decodes a message from JSON.
 func message(d *jsontext.Decoder, m proto.Message) error {
 	value, err := d.ReadValue()
 	if err != nil {
@@ -215,7 +218,7 @@ func message(d *jsontext.Decoder, m proto.Message) error {
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
 }
 
-// readBuild reads the version of an Envoy. What is wrong there is none.
+// readBuild reads the version of an Envoy. readBuild ignores malformed versions.
 func (q *request) readBuild(d *jsontext.Decoder) error {
 	value, err := d.ReadValue()
 	if err != nil {
@@ -242,7 +245,7 @@ func (q *request) readError(d *jsontext.Decoder) error {
 	})
 }
 
-// members calls f for each member of an object, to read its value. null has none.
+// members calls f for each member of an object; f must read the value. null has no members.
 func members(d *jsontext.Decoder, f func(name string) error) error {
 	if open, err := enter(d, '{'); !open {
 		return err
@@ -260,7 +263,7 @@ func members(d *jsontext.Decoder, f func(name string) error) error {
 	return err
 }
 
-// enter reads the begin of an object or of a list. open is false where there is null instead.
+// enter reads the start of an object or a list. open is false for null.
 func enter(d *jsontext.Decoder, kind jsontext.Kind) (open bool, err error) {
 	switch t, err := d.ReadToken(); {
 	case err != nil:
@@ -273,7 +276,7 @@ func enter(d *jsontext.Decoder, kind jsontext.Kind) (open bool, err error) {
 	return true, nil
 }
 
-// text reads a string; null is "".
+// text reads a string; null reads as "".
 func text(d *jsontext.Decoder) (string, error) {
 	switch t, err := d.ReadToken(); {
 	case err != nil:
@@ -287,7 +290,7 @@ func text(d *jsontext.Decoder) (string, error) {
 	}
 }
 
-// finish completes a request that was read, of a client at a host.
+// finish completes a request from a client at a host.
 func (q *request) finish(host string) {
 	for i, name := range q.Names {
 		q.Names[i] = xdstp.Canonical(name)
@@ -305,11 +308,11 @@ func (q *request) finish(host string) {
 	q.Key = xds.Version(question)
 }
 
-// patience is how long a request waits for a change. Envoy says when it gives up: a tenth of that is
-// for the way.
+// patience returns how long a request may wait for a change. Envoy sends its own timeout; patience keeps a
+// tenth of it for the network.
 func (q *request) patience(h http.Header, most time.Duration) time.Duration {
 	ms, err := strconv.ParseUint(h.Get("X-Envoy-Expected-Rq-Timeout-Ms"), 10, 32)
-	if err != nil || ms == 0 { // says nothing, or waits for ever
+	if err != nil || ms == 0 { // no timeout, or an infinite one
 		return most
 	}
 	return min(time.Duration(ms)*time.Millisecond*9/10, most)

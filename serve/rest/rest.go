@@ -1,11 +1,10 @@
-// Package rest answers clients of the xDS transport protocol that poll by REST: a POST of a
-// DiscoveryRequest as JSON gets a DiscoveryResponse as JSON.
+// Package rest answers REST clients of the xDS transport protocol: a POST of a DiscoveryRequest as JSON gets
+// a DiscoveryResponse as JSON.
 //
 //	http.Handle("/v3/", rest.New(cache, rest.Options{}))
 //
-// A client that has the version of what it asks for waits until that changes, or as long as it has
-// patience, and gets 304 Not Modified then. Envoy says how long it waits; so that it never gives
-// up first, it gets its 304 a little before.
+// If a client already has the current version, its request waits for a change, and gets 304 Not Modified
+// after a timeout. Envoy sends its own timeout with each request; the answer comes a little earlier.
 package rest
 
 import (
@@ -25,8 +24,8 @@ import (
 	"xdspub/xds/params"
 )
 
-// types are what is served, by the path of a request. Envoy gets virtual hosts by incremental
-// variants only.
+// types are the served types by request path. Virtual hosts are missing: Envoy requests them only over
+// incremental xDS.
 var types = typesByPath()
 
 func typesByPath() map[string]*xds.Type {
@@ -39,28 +38,28 @@ func typesByPath() map[string]*xds.Type {
 	return byPath
 }
 
-// Options of a Handler.
+// Options configure a Handler.
 type Options struct {
-	// Wait is the longest time that a request waits for a change; 0 means 30 seconds. One whose
-	// client has less patience waits less.
+	// Wait is the longest time that a request waits for a change; 0 means 30 seconds. The client's own
+	// timeout may be shorter.
 	Wait time.Duration
-	// Judge judges the requests, with what Client tells of who sends one; a Judge of nil allows
-	// all, and needs no Client.
+	// Judge judges the requests of the clients that Client returns. A nil Judge permits all requests, and
+	// needs no Client.
 	Judge  *admit.Judge
 	Client func(*http.Request) admit.Client
-	// Counter counts; nil counts nothing.
+	// Counter counts requests and responses; nil counts nothing.
 	Counter Counter
 }
 
 // Counter counts requests, by type.
 type Counter interface {
-	// Asked counts a request, Answered a response, Rejected one that the client rejects.
+	// Asked counts a request, Answered a response, Rejected a NACK.
 	Asked(*xds.Type)
 	Answered(*xds.Type)
 	Rejected(*xds.Type)
 }
 
-// none counts nothing.
+// none is a Counter that does nothing.
 type none struct{}
 
 func (none) Asked(*xds.Type)    {}
@@ -78,11 +77,11 @@ type Handler struct {
 	end     sync.Once
 
 	mu sync.Mutex
-	// now is made of what was read last, by the class of clients that it is for.
+	// now caches the last content of each class of clients.
 	now map[any]*content
 }
 
-// New returns a Handler of what a Cache serves.
+// New returns a Handler for the resources of a Cache.
 func New(c *cache.Cache, o Options) *Handler {
 	if o.Wait == 0 {
 		o.Wait = 30 * time.Second
@@ -96,15 +95,16 @@ func New(c *cache.Cache, o Options) *Handler {
 	}
 }
 
-// EndWaits answers all requests that wait, and from now on each at once: a server that shuts down
-// calls it.
+// EndWaits answers all waiting requests, and from then on each request at once. Call EndWaits when the server
+// shuts down.
 func (h *Handler) EndWaits() { h.end.Do(func() { close(h.ended) }) }
 
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	of := types[r.URL.Path]
 	if of == nil {
-		http.Error(w, "no discovery service has this path; the paths are /v3/discovery:clusters, endpoints, listeners, routes, scoped-routes, secrets, runtime and extension_configs", http.StatusNotFound)
+		http.Error(w, "no discovery service has this path; the paths are /v3/discovery:"+
+			"clusters, endpoints, listeners, routes, scoped-routes, secrets, runtime and extension_configs", http.StatusNotFound)
 		return
 	}
 	q, code, err := read(w, r, of)
@@ -135,7 +135,7 @@ func (h *Handler) refused(r *http.Request, err error) {
 	}
 }
 
-// admit judges a request. asks judges whether its client may be sent a secret; nil where it may.
+// admit judges a request. asks judges later whether the client may receive secrets; nil without a Judge.
 func (h *Handler) admit(r *http.Request, q *request) (asks *admit.Stream, err error) {
 	if h.options.Judge == nil {
 		return nil, nil
@@ -148,7 +148,7 @@ func (h *Handler) admit(r *http.Request, q *request) (asks *admit.Stream, err er
 	return asks, err
 }
 
-// Refuse answers a request with an error that is a status of gRPC.
+// Refuse answers a request with the message of a gRPC status.
 func Refuse(w http.ResponseWriter, err error) {
 	is, code := status.Convert(err), http.StatusBadRequest
 	_, noMemory := errors.AsType[*memory.Refusal](err)
@@ -164,9 +164,9 @@ func Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, is.Message(), code)
 }
 
-// answer answers a request once there is something to say, or its client has no more patience.
+// answer answers a request when its resources have changed, or with 304 after the request's patience.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, client *admit.Stream) {
-	// The server may have deadlines of its own, which do not know of waits.
+	// The server's own deadlines are too short for requests that wait.
 	deadlines := http.NewResponseController(w)
 	_ = deadlines.SetReadDeadline(time.Time{})
 	_ = deadlines.SetWriteDeadline(time.Now().Add(h.options.Wait + slowest))
@@ -214,11 +214,11 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 	w.WriteHeader(http.StatusNotModified)
 }
 
-// mostContents bounds what is kept for classes of clients that are there no more.
+// mostContents bounds now, which may hold contents for classes without clients.
 const mostContents = 2 * cache.MostClasses
 
-// read returns what a client gets now, nil before the first Publish, and a channel that is closed
-// once others of its type are there.
+// read returns the content for a client, nil before the first Publish, and a channel that is closed when
+// resources of the type change.
 func (h *Handler) read(p *cache.Poll) (*content, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -237,14 +237,14 @@ func (h *Handler) read(p *cache.Poll) (*content, <-chan struct{}) {
 	return h.now[class], changed
 }
 
-// count counts a response that the client rejects, if it does.
+// count counts a NACK.
 func (h *Handler) count(q *request, rejected bool) {
 	if rejected {
 		h.options.Counter.Rejected(q.Type)
 	}
 }
 
-// send sends a DiscoveryResponse, and reports whether it did.
+// send sends a DiscoveryResponse, and reports whether the client got it.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, s selected, poll *cache.Poll, client *admit.Stream) bool {
 	if client != nil {
 		for _, secret := range s.secret() {
@@ -259,7 +259,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, s selected, poll 
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return false
 	}
-	if !poll.All { // else all who ask share the body
+	if !poll.All { // responses with all resources share one body
 		if err := memory.Of(r.Context()).Take(len(body)); err != nil {
 			h.refused(r, err)
 			Refuse(w, err)

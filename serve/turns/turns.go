@@ -6,11 +6,12 @@
 //	… // a few milliseconds of work for the client
 //	turn.Give()
 //
-// Go runs goroutines one after the other: work for a client that has a thousand of them delays the work for all others.
-// Whoever works for a client takes a turn first. The number of turns at a time is fixed, and the next turn goes to the client that
-// has used the processors the least. Work that has a turn must wait for nothing: not for a client, and not for another turn.
+// Go schedules goroutines without regard to clients: a client with a thousand busy goroutines delays all
+// others. So work for a client takes a turn first. The number of simultaneous turns is fixed, and the next
+// turn goes to the client that has used the least processor time. Work with a turn must not block, neither on
+// a client nor on another turn.
 //
-// The order is that of start-time fair queueing (Goyal, Vin and Cheng, 1996).
+// The order is start-time fair queueing (Goyal, Vin and Cheng, 1996).
 package turns
 
 import (
@@ -22,22 +23,22 @@ import (
 	"time"
 )
 
-// Turns are the turns of all clients. Turns may be used from any goroutine.
+// Turns are the turns of all clients. Turns is safe for concurrent use.
 type Turns struct {
 	most int
 
 	mu      sync.Mutex
 	taken   int
-	clients map[string]*state // by the client's name
+	clients map[string]*state // by name
 	forget  int               // the number of clients at which next forgets clients
 	waiting queue
-	// now is the virtual time. It is the time that the client of the last turn had used before the turn.
+	// now is the virtual time: the time that the client of the last turn had used before the turn.
 	now time.Duration
 	// arrivals counts the clients that began to wait.
 	arrivals int
 }
 
-// New returns Turns, so many at a time.
+// New returns Turns with a number of simultaneous turns.
 func New(most int) *Turns { return &Turns{most: most, clients: make(map[string]*state)} }
 
 // state is the state of a client.
@@ -49,7 +50,7 @@ type state struct {
 	place   int // in the queue
 }
 
-// Client is one client, by a name. The nil Client never waits.
+// Client is a client of Turns. A nil Client never waits.
 type Client struct {
 	of   *Turns
 	name string
@@ -60,25 +61,25 @@ func (t *Turns) Client(name string) *Client { return &Client{t, name} }
 
 type contextKey struct{}
 
-// With returns a context that has a client.
+// With returns a context with a client.
 func With(ctx context.Context, c *Client) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
 }
 
-// Of returns the client of a context, nil for none.
+// Of returns the client of a context; nil if the context has none.
 func Of(ctx context.Context) *Client {
 	c, _ := ctx.Value(contextKey{}).(*Client)
 	return c
 }
 
-// Turn is a turn of a client. The nil Turn is one of the nil Client.
+// Turn is a turn of a client. A nil Client's Turn is nil.
 type Turn struct {
 	of    *Turns
 	state *state
 	began time.Time
 }
 
-// Take waits for a turn. The error is the cause for which ctx has ended: there is nothing left to work for.
+// Take waits for a turn. If ctx ends first, Take returns its cause.
 func (c *Client) Take(ctx context.Context) (*Turn, error) {
 	if c == nil {
 		return nil, nil
@@ -114,7 +115,7 @@ func (c *Client) Take(ctx context.Context) (*Turn, error) {
 	}
 }
 
-// leave has a client wait no more for a turn, which may have come.
+// leave stops a client's wait for a turn. If the turn has already come, leave passes it on.
 func (t *Turns) leave(s *state, comes chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +130,7 @@ func (t *Turns) leave(s *state, comes chan struct{}) {
 	}
 }
 
-// Give gives the turn to the next client. It must be called once.
+// Give ends the turn. Call Give exactly once.
 func (turn *Turn) Give() {
 	if turn == nil {
 		return
@@ -145,14 +146,14 @@ func (turn *Turn) Give() {
 	t.pass()
 }
 
-// pass passes a turn on that was given back. The caller holds the lock.
+// pass passes a returned turn to the next client. The caller holds the lock.
 func (t *Turns) pass() {
 	if len(t.waiting) > 0 {
 		t.next()
 		return
 	}
 	if t.taken--; t.taken == 0 {
-		clear(t.clients) // Nobody waits, so that no client comes before another.
+		clear(t.clients) // without waiting clients the order is irrelevant
 	}
 }
 
@@ -176,7 +177,7 @@ func (t *Turns) next() {
 	}
 }
 
-// queue is a heap of clients that wait.
+// queue is a heap of waiting clients.
 type queue []*state
 
 func (q queue) Len() int { return len(q) }
@@ -189,14 +190,14 @@ func (q queue) Swap(i, j int) {
 	q[i].place, q[j].place = i, j
 }
 
-// Push adds a client.
+// Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	s := x.(*state)
 	s.place = len(*q)
 	*q = append(*q, s)
 }
 
-// Pop takes the last client.
+// Pop implements heap.Interface.
 func (q *queue) Pop() any {
 	last := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]
