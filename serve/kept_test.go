@@ -29,8 +29,8 @@ import (
 // openTypes are types that a client may ask for without TLS.
 var openTypes = []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration, xds.ScopedRoutes, xds.Runtime, xds.ExtensionConfig}
 
-// TestRequestsAreNotKept has streams send large requests of all kinds and stay open. What a request has beside names and
-// parameters must become garbage: no account holds it.
+// TestRequestsAreNotKept has streams send large requests of all kinds and stay open. What a request has beside
+// names and parameters must become garbage: no account holds it.
 func TestRequestsAreNotKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("megabytes, one request after the other: nothing for the race detector")
@@ -235,8 +235,8 @@ func (s *running) metric(name string) (value float64) {
 	return value
 }
 
-// TestMemoryIsGivenBack has clients connect, ask, poll and leave in all ways, most of them in the middle of something. In
-// the end clients hold no more memory than before.
+// TestMemoryIsGivenBack has clients connect, ask, poll and leave in all ways, most of them in the middle of
+// something. In the end clients hold no more memory than before.
 func TestMemoryIsGivenBack(t *testing.T) {
 	s := run(t, serve.Options{ClientMemory: 64 << 20})
 	s.publish(`[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s, metadata: {filter_metadata: {a: {b: "` + strings.Repeat("x", 1<<20) + `"}}}}]`)

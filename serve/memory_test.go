@@ -70,8 +70,8 @@ func TestOldResourcesGo(t *testing.T) {
 			}
 		})
 	}
-	// objects returns the number of live objects, once most snapshots are garbage. Each stream keeps the resources of its
-	// first eight responses for 30 seconds.
+	// objects returns the number of live objects, once most snapshots are garbage. Each stream keeps the
+	// resources of its first eight responses for 30 seconds.
 	objects := func() (n uint64) {
 		envoytest.Eventually(t, patience, "most snapshots are gone", func() (bool, string) {
 			runtime.GC()
@@ -242,7 +242,8 @@ func (s *running) pollAll(ctx context.Context) error {
 	}
 }
 
-// TestLargeResponse: a response that is larger than what a connection may hold is sent to all clients, one after the other.
+// TestLargeResponse: a response that is larger than what a connection may hold is sent to all clients, one after
+// the other.
 func TestLargeResponse(t *testing.T) {
 	s := run(t, serve.Options{ClientMemory: 8 << 20})
 	s.publish(`[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s, metadata: {filter_metadata: {a: {b: "` + strings.Repeat("x", 3<<20) + `"}}}}]`)

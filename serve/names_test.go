@@ -158,8 +158,9 @@ func spellings(id string) (list []string) {
 	return list
 }
 
-// TestManySpellings has a client ask for a cluster, and for one that does not exist, in a hundred spellings each, by name and
-// by locators with two sets of parameters. The client gets one answer for each, and an edit of the cluster once.
+// TestManySpellings has a client ask for a cluster, and for one that does not exist, in a hundred spellings
+// each, by name and by locators with two sets of parameters. The client gets one answer for each, and an edit of
+// the cluster once.
 func TestManySpellings(t *testing.T) {
 	const cluster = `[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: "xdstp://a/envoy.config.cluster.v3.Cluster/all/web?a=1&b=2", connect_timeout: %ds}]`
 	names := append(spellings("web"), spellings("api")...)

@@ -12,34 +12,35 @@ import (
 	"xdspub/render/planner"
 )
 
-// Objection returns the finding that other targets have, with Options.AllOrNothing, while this one is not
-// published: the findings make the source tree invalid for it, so that plan is nil, or its Envoys have
-// rejected the snapshot before. It is nil where nothing keeps the others from being published.
+// Objection returns the finding for the other targets if this target can't be published, with
+// Options.AllOrNothing. A target objects if its source tree is invalid (plan is nil), or if its Envoys have
+// rejected the snapshot before. Objection returns nil if the target can be published.
 func (c *Controller) Objection(checked *check.Result, plan *planner.Plan) *diag.Diagnostic {
 	var d diag.Diagnostic
 	switch {
 	case plan == nil:
 		d = check.OtherTarget(c.options.Target, checked.Summary.String(), checked.Diagnostics)
 	case plan.Held != nil:
-		d = check.OtherTarget(c.options.Target, fmt.Sprintf("Envoy rejected its snapshot %s at %s", plan.ID, plan.Held.Time.Format(time.RFC3339)), plan.Held.Findings)
+		message := fmt.Sprintf("Envoy rejected its snapshot %s at %s", plan.ID, plan.Held.Time.Format(time.RFC3339))
+		d = check.OtherTarget(c.options.Target, message, plan.Held.Findings)
 	default:
 		return nil
 	}
 	return &d
 }
 
-// agreement is what the targets of one look at the source tree say to their plans, where all of them are
-// published or none.
+// agreement collects the objections of all targets to one look at the source tree, if the targets are
+// published together or not at all.
 type agreement struct {
 	decided chan struct{}
 
 	mu       sync.Mutex
-	silent   map[publisherKey]bool // who has said nothing yet
-	refused  *diag.Diagnostic      // why none is published; nil where nobody objects
+	silent   map[publisherKey]bool // targets without an answer yet
+	refused  *diag.Diagnostic      // the first objection; nil if no target objects
 	outdated bool
 }
 
-// errOutdated means that there is a newer look than the one that was to be agreed on.
+// errOutdated means that a newer look has replaced the look of an agreement.
 var errOutdated = errors.New("the source tree was looked at again")
 
 func newAgreement(all []Options) *agreement {
@@ -50,7 +51,7 @@ func newAgreement(all []Options) *agreement {
 	return a
 }
 
-// say takes up the objection of a target, nil for none. Only the first word of a target counts.
+// say records the answer of a target: its objection, or nil. Only the first answer of a target counts.
 func (a *agreement) say(k publisherKey, objection *diag.Diagnostic) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +67,7 @@ func (a *agreement) say(k publisherKey, objection *diag.Diagnostic) {
 	}
 }
 
-// outdate ends the wait of all, where nothing is decided yet.
+// outdate ends all waits with errOutdated, unless the agreement is already decided.
 func (a *agreement) outdate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,8 +86,8 @@ func (a *agreement) isDecided() bool {
 	}
 }
 
-// wait returns the objection of another target, nil for none, once all have said something. The error is
-// errOutdated, or that of ctx.
+// wait waits for the answers of all targets. wait returns the objection of another target, or nil. The error
+// is errOutdated, or the error of ctx.
 func (a *agreement) wait(ctx context.Context) (*diag.Diagnostic, error) {
 	select {
 	case <-a.decided:
@@ -99,8 +100,8 @@ func (a *agreement) wait(ctx context.Context) (*diag.Diagnostic, error) {
 	return a.refused, nil
 }
 
-// agree returns the plan once no target objects to what a look found; nil where one does. The findings then have its
-// objection.
+// agree returns the plan when all targets agree to a look. If another target objects, agree adds its
+// objection to the findings and returns nil.
 func (w *watching) agree(ctx context.Context, found *look, checked *check.Result, plan *planner.Plan) (*planner.Plan, error) {
 	if found.agreement == nil {
 		return plan, nil

@@ -10,22 +10,22 @@ import (
 	"xdspub/xds"
 )
 
-// changeLog logs what a Watch does. It logs a state once, and again only after it changed.
+// changeLog logs the progress of a Watch. changeLog logs a state once, and again only after a change.
 type changeLog struct {
 	log  *event.Log
 	most int // findings at a time; 0 for all
-	// alone says that the watch has no targets: it ends with what keeps it from beginning.
+	// alone means that the watch has no targets: an error at the start ends the watch.
 	alone bool
 
 	findings  diag.List     // of the source tree
 	failed    string        // the error of the last reconcile that could not run
 	published string        // the id of the published snapshot
-	served    string        // the id of what the Server gets of it
-	refused   string        // the id of the snapshot that Envoy refused; empty once another one is published
-	snapshot  *xds.Snapshot // the one that this watch published last; nil where it has not
+	served    string        // the id of the snapshot that the Server serves
+	refused   string        // the id of the snapshot that Envoy refused; empty after the next publish
+	snapshot  *xds.Snapshot // the last snapshot that this watch published; nil before the first
 }
 
-// forget makes findings and errors be logged once more.
+// forget makes changeLog log findings and errors once more.
 func (l *changeLog) forget() { l.findings, l.failed = nil, "" }
 
 // checked logs the findings of a source tree.
@@ -44,7 +44,7 @@ func (l *changeLog) checked(c *check.Result, invalid bool) {
 	}
 }
 
-// outcome logs the outcome of a reconcile of a snapshot, but for Invalid: checked logs that.
+// outcome logs the outcome of a reconcile, except Invalid, which checked logs.
 func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
 	switch o.Verdict {
 	case Published:
@@ -61,15 +61,15 @@ func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
 	}
 }
 
-// publishedNow logs that a snapshot is published. One that was published before is worth a line
-// where somebody asked.
+// publishedNow logs that a snapshot is published. If the snapshot was published before, publishedNow logs it
+// only on SIGHUP or retry-held.
 func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 	written, removed := Files(o.Moved)
 	switch {
 	case written+removed > 0 || l.published != o.Snapshot || l.snapshot == nil || l.served != o.Served:
 		e := event.Published{Snapshot: o.Snapshot, Written: written, Removed: removed, Resources: o.Summary.Resources, Reason: reason, Revision: o.Revision}
 		if l.snapshot != nil {
-			if d := s.Diff(l.snapshot); !d.Empty() || l.served == o.Served { // else what other clients get has changed
+			if d := s.Diff(l.snapshot); !d.Empty() || l.served == o.Served { // else only other variants changed
 				e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
 			}
 		}
@@ -83,7 +83,7 @@ func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 	l.published, l.served, l.refused, l.snapshot = o.Snapshot, o.Served, "", s
 }
 
-// refusal logs that Envoy refused a snapshot, and what is published now.
+// refusal logs that Envoy refused a snapshot, and which snapshot is published now.
 func (l *changeLog) refusal(o Outcome) {
 	switch {
 	case !o.Restored:
@@ -91,17 +91,17 @@ func (l *changeLog) refusal(o Outcome) {
 	case o.kept():
 		l.log.Write(event.RefusedKept{Snapshot: o.Snapshot, Step: o.Refusal.Step})
 		l.published = o.Snapshot
-		return // it is not held
+		return // the snapshot is not held
 	default:
 		l.log.Write(event.RolledBack{Snapshot: o.Snapshot, Step: o.Refusal.Step, Restored: l.published})
 	}
 	l.refused = o.Snapshot
 }
 
-// failure logs why a reconcile could not run.
+// failure logs the error that prevented a reconcile, or the recovery from it.
 func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 	switch {
-	case l.alone && reason == starting && isUsage(err): // with which the watch ends
+	case l.alone && reason == starting && isUsage(err): // the watch ends with this error
 	case err == nil && l.failed != "":
 		l.failed = ""
 		l.log.Write(event.Recovered{Reason: reason})

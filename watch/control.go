@@ -12,10 +12,13 @@ import (
 	"xdspub/watch/control"
 )
 
-// announce sets the state that the control socket shows first.
+// announce sets the first state for the control socket.
 func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
-	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(), Snapshot: w.publishedID(), Serves: w.options.Server != nil}
+	w.shown = control.Watch{
+		PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(),
+		Snapshot: w.publishedID(), Serves: w.options.Server != nil,
+	}
 	if w.shown.Serves {
 		w.control.TellClients(w.options.Server.Clients)
 	}
@@ -31,7 +34,7 @@ func (w *watching) show() {
 	}
 }
 
-// publishing shows which snapshot the reconcile under way is about to publish.
+// publishing shows the snapshot that the running reconcile is about to publish.
 func (w *watching) publishing(snapshot string) {
 	if w.shown.Running == nil || snapshot == w.shown.Snapshot {
 		return
@@ -42,7 +45,7 @@ func (w *watching) publishing(snapshot string) {
 	w.show()
 }
 
-// retries shows that Envoys refuse a step that they are offered again; nil for no more.
+// retries shows that Envoys refuse a step and get it again; nil ends that state.
 func (w *watching) retries(refused *publish.RefusedError) {
 	words := ""
 	if refused != nil {
@@ -57,7 +60,7 @@ func (w *watching) retries(refused *publish.RefusedError) {
 	w.show()
 }
 
-// envoys returns the admin interfaces of the Envoys that are asked, as another process reaches them.
+// envoys returns the admin addresses of the Envoys, with absolute socket paths for use by other processes.
 func (w *watching) envoys() []string {
 	if w.options.Envoys == nil {
 		return nil
@@ -73,8 +76,8 @@ func (w *watching) envoys() []string {
 	return list
 }
 
-// listen opens the control socket in the output directory. A watch runs without it where
-// that fails.
+// listen opens the control socket in the output directory. If that fails, the watch runs without a control
+// socket.
 func (w *watching) listen() {
 	if !w.writes() {
 		return
@@ -91,7 +94,7 @@ func (w *watching) listen() {
 	w.unheard = problem
 }
 
-// serve carries out a request of the control socket.
+// serve executes a request from the control socket.
 func (w *watching) serve(ctx context.Context, r *control.Request) {
 	if r.Gone() {
 		return
@@ -116,7 +119,7 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 	r.Answer(result)
 }
 
-// publishState sets the state that the control socket shows after a reconcile or a trim.
+// publishState sets the state for the control socket after a reconcile or a trim.
 func (w *watching) publishState(ctx context.Context, done control.Reconcile, result control.Result, err error) {
 	switch result.Outcome {
 	case control.Published:
@@ -126,7 +129,10 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		if r := w.shown.Refused; r != nil && r.Snapshot == result.Snapshot {
 			since = r.Since
 		}
-		w.shown.Refused = &control.Refusal{Since: since, Snapshot: result.Snapshot, Message: result.Message, Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning), Findings: result.Findings}
+		w.shown.Refused = &control.Refusal{
+			Since: since, Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings,
+			Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning),
+		}
 	}
 	if done.Reason != trimming {
 		last := done // clients may read Running

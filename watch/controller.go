@@ -1,8 +1,7 @@
-// Package watch publishes a source tree, once or whenever it changes. It decides what to
-// do with each snapshot: it leaves an invalid one, holds one that Envoy has refused before,
-// and publishes any other. It also retries held snapshots on request, recovers the change of
-// a killed process, and trims what nothing uses any more. It knows no flags and prints
-// nothing.
+// Package watch publishes a source tree, once or after each change. Package watch decides what happens to
+// each snapshot: an invalid snapshot is not published, a snapshot that Envoy refused before is held, and any
+// other snapshot is published. Package watch also retries held snapshots on request, completes the change of
+// a killed process, and trims unused files. Package watch knows no flags and prints nothing.
 //
 //	o := watch.Options{Options: pipeline.Options{Source: check.Options{Path: "config"}, Out: "out"}}
 //	checked, err := watch.Tree([]watch.Options{o}).Check(ctx)
@@ -14,7 +13,7 @@
 //	outcome, err := c.Publish(ctx, checked, plan)
 //	next, err := c.Trim(ctx)
 //
-// Watch does this in a loop.
+// Watch runs these steps in a loop.
 package watch
 
 import (
@@ -34,79 +33,77 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Options of a Controller: those of the stages, and its own. With a Server, Out may be empty:
-// then nothing is written.
+// Options configure a Controller. With a Server, Out may be empty; then the Controller writes no files.
 type Options struct {
 	pipeline.Options
-	// Server serves what is published over the network; nil where nothing is served.
+	// Server serves the published snapshots over the network; nil without a server.
 	Server Server
-	// ByNode means that the Server's clients have dynamic parameters by their nodes.
+	// ByNode means that the Server derives dynamic parameters from the nodes of its clients.
 	ByNode bool
-	// Group is the name or number of the group that may read secret files; empty for the
-	// group of the output directory.
+	// Group is the name or number of the group that may read secret files; empty means the group of the
+	// output directory.
 	Group string
 	// WarningsAsErrors makes a source tree with warnings invalid.
 	WarningsAsErrors bool
-	// Target is the name of the target that this is for; empty where the source tree has none.
+	// Target is the name of the target; empty if the source tree has no targets.
 	Target string
-	// AllOrNothing means that no target is published while there is an Objection of one.
+	// AllOrNothing means that no target is published while any target has an Objection.
 	AllOrNothing bool
 }
 
 // Server serves snapshots to clients of the xDS transport protocol.
 type Server interface {
-	// Publish makes a snapshot what is served; the same one again changes nothing. A
-	// *clients.RefusedError means that clients rejected it, any other error that the snapshot
-	// before is served.
+	// Publish serves a snapshot. Publish of the served snapshot changes nothing. A *clients.RefusedError
+	// means that clients rejected the snapshot; after any other error the Server serves the snapshot before.
 	Publish(ctx context.Context, s *xds.Snapshot) error
-	// Restore makes a snapshot what is served that clients may have from a process before this one.
-	// It waits for no client.
+	// Restore serves a snapshot that clients may have from an earlier process. Restore waits for no client.
 	Restore(ctx context.Context, s *xds.Snapshot) error
-	// Served returns what a client gets that says nothing of itself: the snapshot that was published
-	// last, with what stays until its Trim. It is nil before the first Publish.
+	// Served returns the published snapshot for a client without a node, with the retired resources that stay
+	// until Trim. Served returns nil before the first Publish.
 	Served() *xds.Snapshot
-	// Transitions returns what clients get, with what stays until its Trim, and what they would get of a
-	// snapshot: one of each kind of client that the variants of resources tell apart. It is empty before
-	// the first Publish.
+	// Transitions returns the change that a snapshot means for clients, once for each set of parameters that
+	// the variants of resources distinguish. The old side includes the retired resources that stay until
+	// Trim. Transitions returns nil before the first Publish.
 	Transitions(s *xds.Snapshot) []variants.Transition
-	// Retry sends clients once more what they rejected.
+	// Retry sends clients again the resources that they rejected.
 	Retry(ctx context.Context) error
-	// Clients returns who is served.
+	// Clients returns the clients of the Server.
 	Clients() []clients.Client
-	// Tell has the Server show the state of the watch to those who ask. Nobody may change w afterwards.
+	// Tell sets the state of the watch that the Server shows. The caller must not change w afterwards.
 	Tell(w control.Watch)
-	// Trim removes what was replaced long ago, and returns how many resources. next is when to
-	// call it again; zero where nothing waits.
+	// Trim removes retired resources after their delay, and returns their number. next is the time for the
+	// next call; zero if no resource waits.
 	Trim(ctx context.Context, now time.Time) (removed int, next time.Time, err error)
 }
 
-// Controller publishes one source tree into one output directory, or to a Server, or both. Not
+// Controller publishes one source tree into an output directory, to a Server, or both. Controller is not safe
 // for concurrent use.
 type Controller struct {
 	options  Options
 	log      *event.Log
 	pipeline *pipeline.Pipeline
-	// given is the output directory of the Options of New. A link on its path may change:
-	// options.Out is where it led when dir was opened.
+	// given is Options.Out as passed to New. options.Out is the directory that the path led to when dir was
+	// opened; symbolic links may change afterwards.
 	given string
-	dir   *publish.Dir // nil while it is not open
-	retry bool         // the next Prepare retries what is held
-	// accepted was published last, be it by a process before this one, and served is what the Server got of that;
-	// refused is why clients of the Server have rejected another one, which is held. nil for none.
+	dir   *publish.Dir // nil while closed
+	retry bool         // the next Prepare releases held snapshots
+	// accepted is the last published snapshot, possibly of an earlier process. served is the last snapshot
+	// for the Server. refused is why clients of the Server rejected a snapshot, which is held. Each is nil if
+	// absent.
 	accepted, served *xds.Snapshot
 	refused          *publish.Refusal
-	// apart means that the tree of the last Plan has variants for clients of the Server, or that the output directory has
-	// secrets for some of them only, or that nobody knows.
+	// apart means that the last planned tree has variants for clients of the Server, that the output
+	// directory has secrets with constraints, or that neither is known.
 	apart  bool
 	judged judged
 }
 
-// New returns a Controller. It changes nothing on disk.
+// New returns a Controller. New doesn't touch the disk.
 func New(o Options) *Controller {
 	return &Controller{options: o, log: o.Log, pipeline: pipeline.New(o.Options), given: o.Out}
 }
 
-// Configure replaces the options, but for Out, Server, Clock and Retried.
+// Configure replaces the options, except Out, Server, Clock and Retried.
 func (c *Controller) Configure(o Options) {
 	o.Out, o.Server, o.Clock, o.Retried = c.options.Out, c.options.Server, c.options.Clock, c.options.Retried
 	c.options, c.pipeline, c.judged = o, pipeline.New(o.Options), judged{}
@@ -115,14 +112,13 @@ func (c *Controller) Configure(o Options) {
 	}
 }
 
-// Trust makes the Controller believe, until Trust(false), that nobody else changes the open
-// output directory. It then does not read again what it knows.
+// Trust makes the Controller assume, until Trust(false), that no other process changes the open output
+// directory. The Controller then skips reading known files again.
 func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 
-// Plan plans the publish of a checked source tree, and adds findings to it. It changes nothing
-// on disk, and the output directory need not be open. The plan is nil where the findings
-// make the source tree invalid. A *published.UsageError means that the output directory does
-// not allow the options.
+// Plan plans the publish of a checked source tree, and adds findings to it. Plan changes nothing on disk, and
+// works without an open output directory. The plan is nil if the findings make the source tree invalid. A
+// *published.UsageError means that the options don't suit the output directory.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
 	c.apart = c.tellsApart(checked)
 	switch {
@@ -139,8 +135,8 @@ func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.
 	return plan, nil
 }
 
-// toServe returns what the Server gets of a checked source tree: all variants of its resources, unless the
-// tree is for clients of one kind.
+// toServe returns the snapshot for the Server: all variants of the resources, or the plain snapshot if
+// Source.Client is set.
 func (c *Controller) toServe(checked *check.Result) *xds.Snapshot {
 	if c.options.Source.Client != nil {
 		return checked.Snapshot
@@ -148,7 +144,7 @@ func (c *Controller) toServe(checked *check.Result) *xds.Snapshot {
 	return checked.Variants.All()
 }
 
-// servedID identifies what the Server gets, with the constraints of variants.
+// servedID returns the id of the snapshot for the Server, including the constraints of variants.
 func (c *Controller) servedID(checked *check.Result) string {
 	if c.options.Server == nil || c.options.Source.Client != nil {
 		return checked.Snapshot.ID()
@@ -156,7 +152,7 @@ func (c *Controller) servedID(checked *check.Result) string {
 	return checked.Variants.ID()
 }
 
-// planID is the id of the snapshot on record: that of the files, where there are any.
+// planID returns the id of the snapshot for the record: the id of the files, if the Controller writes files.
 func (c *Controller) planID(checked *check.Result) string {
 	if c.writes() {
 		return checked.Snapshot.ID()
@@ -165,7 +161,7 @@ func (c *Controller) planID(checked *check.Result) string {
 }
 
 func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *planner.Plan, findings diag.List, err error) {
-	if c.SnapshotID() == "" && c.options.Server != nil { // what runs is in no file
+	if c.SnapshotID() == "" && c.options.Server != nil { // no file records what clients run
 		if findings, err = c.transitions(c.toServe(checked)); err != nil {
 			return nil, nil, err
 		}
@@ -178,9 +174,9 @@ func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *
 	return plan, append(findings, more...), err
 }
 
-// Open locks the output directory, and makes it where there is none. From then on the
-// Controller uses the directory that the path leads to now. A *publish.LockedError means
-// that another process publishes there.
+// Open locks the output directory, and creates it if missing. The Controller then uses the directory at the
+// end of the path's links, even if a link changes. A *publish.LockedError means that another process
+// publishes there.
 func (c *Controller) Open() error {
 	if !c.writes() {
 		return nil
@@ -197,10 +193,10 @@ func (c *Controller) Open() error {
 	return nil
 }
 
-// writes reports whether there is an output directory.
+// writes reports whether the Controller has an output directory.
 func (c *Controller) writes() bool { return c.given != "" }
 
-// IsOpen reports whether the output directory is open, be it lost or not.
+// IsOpen reports whether the output directory is open, even if lost.
 func (c *Controller) IsOpen() bool { return c.dir != nil || !c.writes() }
 
 // Lost reports whether the open output directory was removed or replaced.
@@ -217,9 +213,8 @@ func (c *Controller) Close() {
 // RetryHeld makes the next Prepare release the held snapshots.
 func (c *Controller) RetryHeld() { c.retry = true }
 
-// Prepare makes the open output directory ready for Plan: it completes the rollback of a
-// process before this one, corrects the times on record, and releases the held snapshots
-// after RetryHeld.
+// Prepare makes the open output directory ready for Plan: Prepare completes the rollback of an earlier
+// process, corrects the recorded times, and releases the held snapshots after RetryHeld.
 func (c *Controller) Prepare(ctx context.Context) error {
 	if c.writes() {
 		if err := c.pipeline.Recover(ctx, c.dir); err != nil {
@@ -246,11 +241,11 @@ func (c *Controller) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Publish carries out the plan for a checked source tree; a nil plan is that of an invalid
-// one. An error means that it stopped: each published file is whole, and the next plan
-// starts from there. With the Verdict RefusedByEnvoy it means that the rollback is not
-// complete. It is publish.ErrLost where the output directory was removed or replaced: then
-// all files have to be published again. The Server gets what is in the output directory.
+// Publish executes the plan for a checked source tree. A nil plan means an invalid source tree. After an
+// error each published file is whole, and the next plan continues from there. An error with the Verdict
+// RefusedByEnvoy means that the rollback is incomplete. publish.ErrLost means that the output directory was
+// removed or replaced, so that all files must be published again. After the files, Publish passes the
+// snapshot to the Server.
 func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *planner.Plan) (Outcome, error) {
 	switch {
 	case plan == nil:
@@ -288,8 +283,9 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	return o, nil
 }
 
-// takenBack holds a snapshot, by the id of what they got of it, that clients of the Server rejected, and
-// restores the output directory. The first snapshot stays, as it does where an Envoy that reads files rejects it.
+// takenBack holds a snapshot that clients of the Server rejected, and restores the output directory. id
+// identifies the snapshot for the Server. A rejected first snapshot stays published, as with an Envoy that
+// reads files.
 func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedError, id string, o Outcome) (Outcome, error) {
 	o.Refusal = &publish.Refusal{Snapshot: o.Snapshot, Time: now(), Step: "clients", Findings: refused.Findings}
 	o.Findings, o.TakenBack, o.Restored = refused.Findings, refused.TakenBack, true
@@ -309,19 +305,19 @@ func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedErro
 	return o, err
 }
 
-// write publishes into the output directory, where there is one.
+// write publishes into the output directory, if the Controller has one.
 func (c *Controller) write(ctx context.Context, plan *planner.Plan) (pipeline.Result, error) {
 	if !c.writes() {
 		return pipeline.Result{}, nil
 	}
 	result, err := c.pipeline.Publish(ctx, c.dir, plan)
 	if err == nil && c.dir.Lost() {
-		err = publish.ErrLost // the files are not at the path that Envoy reads
+		err = publish.ErrLost // Envoy's path no longer leads to the files
 	}
 	return result, err
 }
 
-// keepRevision records the git commit of the source tree, whose snapshot is published.
+// keepRevision records the git commit of the source tree for a published snapshot.
 func (c *Controller) keepRevision(ctx context.Context, snapshot string) error {
 	if !c.writes() {
 		return nil
@@ -329,14 +325,14 @@ func (c *Controller) keepRevision(ctx context.Context, snapshot string) error {
 	return c.pipeline.KeepRevision(ctx, c.dir, snapshot)
 }
 
-// Settled reports whether the open output directory is as the last Plan and Publish left it, and
-// nothing in it is due. The same snapshot would then give a plan that moves nothing.
+// Settled reports whether the open output directory is unchanged since the last Plan and Publish, and no trim
+// is due. The plan for the same snapshot would then move no file.
 func (c *Controller) Settled() bool {
 	return !c.writes() || c.pipeline.Settled(c.dir, time.Now())
 }
 
-// Trim removes what nothing can use any more from the output directory, and from what is served.
-// next is when to call it again; zero where nothing waits.
+// Trim removes unused files from the output directory and unused resources from the Server. next is the time
+// for the next call; zero if nothing waits.
 func (c *Controller) Trim(ctx context.Context) (trimmed Trimmed, next time.Time, err error) {
 	now := time.Now()
 	if c.writes() {
@@ -355,15 +351,15 @@ func (c *Controller) Trim(ctx context.Context) (trimmed Trimmed, next time.Time,
 	return trimmed, next, err
 }
 
-// Trimmed is what a Trim has removed.
+// Trimmed is the result of a Trim.
 type Trimmed struct {
-	// Files are those that it wrote and removed.
+	// Files lists the files that Trim wrote and removed.
 	Files publish.Result
-	// Resources is how many are no longer served.
+	// Resources is the number of resources that the Server no longer serves.
 	Resources int
 }
 
-// moves is how often something moved in the output directory.
+// moves returns the number of moves in the output directory.
 func (c *Controller) moves() int {
 	if c.dir == nil {
 		return 0
@@ -371,15 +367,14 @@ func (c *Controller) moves() int {
 	return c.dir.Moves()
 }
 
-// SnapshotID returns the id of the snapshot on record in the output directory; empty where there is
-// none.
+// SnapshotID returns the id of the recorded snapshot in the output directory; empty without a record.
 func (c *Controller) SnapshotID() string {
 	if c.dir == nil {
 		return ""
 	}
 	m, err := c.dir.Reader().Manifest()
 	if err != nil {
-		return "" // Prepare or Plan says why
+		return "" // Prepare or Plan reports the error
 	}
 	return m.Snapshot
 }

@@ -11,10 +11,9 @@ import (
 	"xdspub/render/confirm"
 )
 
-// envoyLog logs when an Envoy does not run what is published, and when it does again. An Envoy
-// that runs all files goes on with that until a file moves or another process starts, and one
-// that does not as well: what each runs, which costs it time in proportion to its clusters,
-// is asked only then. In between it is asked which process it is.
+// envoyLog logs when an Envoy stops running the published files, and when it runs them again. Asking an Envoy
+// for its versions takes time in proportion to its clusters. So envoyLog asks only after a file has moved or
+// the Envoy has restarted; in between envoyLog asks only for the process.
 type envoyLog struct {
 	log    *event.Log
 	answer chan []envoy.Heartbeat // of the question under way
@@ -23,25 +22,29 @@ type envoyLog struct {
 	known  map[string]*envoyState // by URL
 }
 
-// envoyState is what is known of one Envoy.
+// envoyState is the last known state of an Envoy.
 type envoyState struct {
-	process envoy.Heartbeat // that was asked what it runs; the zero value where none was
-	moves   int             // of the Dir, then
-	said    string          // what was logged; "" for nothing
-	pending string          // what it had not applied yet at the last look, and not refused
+	process envoy.Heartbeat // process at the last full question; zero before
+	moves   int             // moves of the Dir at the last full question
+	said    string          // the logged state; "" for none
+	pending string          // files not applied and not refused at the last look
 }
 
-// inSync is what was logged of an Envoy that runs all files.
+// inSync is the value of said for an Envoy that runs all files.
 const inSync = "in sync"
 
 func newEnvoyLog(log *event.Log, every time.Duration) envoyLog {
-	return envoyLog{log: log, answer: make(chan []envoy.Heartbeat, 1), timer: time.NewTimer(0), every: cmp.Or(every, 30*time.Second), known: make(map[string]*envoyState)}
+	return envoyLog{
+		log: log, answer: make(chan []envoy.Heartbeat, 1), timer: time.NewTimer(0),
+		every: cmp.Or(every, 30*time.Second), known: make(map[string]*envoyState),
+	}
 }
 
 // soon brings the next question forward.
 func (l *envoyLog) soon() { l.timer.Reset(0) }
 
-// forget makes the states be logged once more. The processes stay known: a restart still shows.
+// forget makes envoyLog log all states once more. The processes stay known, so that restarts are still
+// noticed.
 func (l *envoyLog) forget() {
 	for _, s := range l.known {
 		s.said, s.moves = "", -1
@@ -49,11 +52,11 @@ func (l *envoyLog) forget() {
 	l.soon()
 }
 
-// ask begins the question which processes the Envoys are. It does not wait for one that hangs.
+// ask asks the Envoys for their processes in the background, because an Envoy may hang.
 func (w *watching) ask(ctx context.Context) {
 	fleet := w.options.Envoys
 	if fleet == nil {
-		w.envoyLog.timer.Reset(w.envoyLog.every) // the settings may name some
+		w.envoyLog.timer.Reset(w.envoyLog.every) // a change of the settings may add Envoys
 		return
 	}
 	w.asking.Go(func() {
@@ -64,8 +67,8 @@ func (w *watching) ask(ctx context.Context) {
 	})
 }
 
-// answered takes up the answers to ask, and asks what the Envoys run where that is not known.
-// Where what is published can't be read, the next reconcile says so.
+// answered handles the answers to ask, and asks the Envoys for their versions if these are unknown. If the
+// published files can't be read, the next reconcile reports the error.
 func (w *watching) answered(ctx context.Context, beats []envoy.Heartbeat) {
 	defer w.envoyLog.timer.Reset(w.envoyLog.every)
 	if !w.IsOpen() || w.Lost() {
@@ -90,7 +93,7 @@ func (w *watching) answered(ctx context.Context, beats []envoy.Heartbeat) {
 	}
 }
 
-// heard takes up an answer, and reports whether it is not known what this Envoy runs.
+// heard handles an answer, and reports whether the versions of this Envoy are unknown.
 func (l *envoyLog) heard(b envoy.Heartbeat, moves int) bool {
 	s := l.known[b.URL]
 	if s == nil {
@@ -98,7 +101,7 @@ func (l *envoyLog) heard(b envoy.Heartbeat, moves int) bool {
 		l.known[b.URL] = s
 	}
 	switch {
-	case envoy.Unreachable(b.Err): // which the Fleet logs
+	case envoy.Unreachable(b.Err): // the Fleet logs unreachable Envoys
 		return false
 	case b.Err != nil:
 		l.say(s, b.Err.Error(), event.EnvoyUnknown{Envoy: b.URL, Error: b.Err})
@@ -110,8 +113,8 @@ func (l *envoyLog) heard(b envoy.Heartbeat, moves int) bool {
 	return s.process.URL == "" || s.moves != moves
 }
 
-// runs takes up what an Envoy runs. What it has neither refused nor applied is looked at twice:
-// it may be about to.
+// runs handles the versions of an Envoy. A file that is neither refused nor applied gets a second look,
+// because the Envoy may be about to apply it.
 func (l *envoyLog) runs(r confirm.Running, process envoy.Heartbeat, moves int) {
 	s := l.known[r.URL]
 	text := fmt.Sprint(r.NotApplied)
@@ -144,7 +147,7 @@ func allRefused(r confirm.Running) bool {
 	return true
 }
 
-// say logs a state of an Envoy, unless it was logged last.
+// say logs a state of an Envoy, unless the same state was logged last.
 func (l *envoyLog) say(s *envoyState, text string, events ...event.Event) {
 	if s.said == text {
 		return
@@ -155,8 +158,8 @@ func (l *envoyLog) say(s *envoyState, text string, events ...event.Event) {
 	}
 }
 
-// moved takes up that files have moved since the Dir had made so many moves. An Envoy that ran
-// all files before and has acknowledged each step runs all of them now; the others are asked.
+// moved handles moved files. before and now are the counts of moves. An Envoy that was in sync and has
+// acknowledged each step stays in sync; moved asks the other Envoys.
 func (l *envoyLog) moved(answers []envoy.Outcome, before, now int) {
 	if before == now {
 		return
@@ -170,7 +173,7 @@ func (l *envoyLog) moved(answers []envoy.Outcome, before, now int) {
 	}
 }
 
-// acknowledged reports whether an Envoy has acknowledged all steps that it was asked about.
+// acknowledged reports whether an Envoy has acknowledged each of its steps.
 func acknowledged(answers []envoy.Outcome, url string) bool {
 	for _, o := range answers {
 		for _, e := range o.Envoys {

@@ -18,11 +18,10 @@ type Verdict string
 const (
 	// Published: the snapshot is published.
 	Published Verdict = "published"
-	// Invalid: findings forbid to publish the source tree. The snapshot before stays
-	// published.
+	// Invalid: errors in the source tree prevent a publish. The snapshot before stays published.
 	Invalid Verdict = "invalid"
-	// Held: Envoy refused the snapshot before, and it is not published again. The snapshot
-	// before stays published.
+	// Held: Envoy refused this snapshot before; watch does not publish the snapshot again. The snapshot before stays
+	// published.
 	Held Verdict = "held"
 	// RefusedByEnvoy: Envoy refused the snapshot now.
 	RefusedByEnvoy Verdict = "rejected"
@@ -33,31 +32,30 @@ type Outcome struct {
 	Verdict Verdict
 	// Snapshot is the id of the snapshot; empty for Invalid.
 	Snapshot string
-	// Served is the id of what the Server gets, for Published. With variants that is more than what the
-	// files have.
+	// Served is the id of the snapshot for the Server, if Published. The Server gets all variants, the files one set.
 	Served string
 	// Summary counts the resources and findings of the source tree.
 	Summary diag.Summary
-	// Findings are those of the source tree for Published and Invalid, and those of Envoy
-	// for Held and RefusedByEnvoy.
+	// Findings are the findings of the source tree for Published and Invalid, and Envoy's findings for Held
+	// and RefusedByEnvoy.
 	Findings diag.List
-	// Refusal is the one on record, for Held and RefusedByEnvoy.
+	// Refusal is the recorded refusal, for Held and RefusedByEnvoy.
 	Refusal *publish.Refusal
-	// Moved lists the files that were written and removed.
+	// Moved lists the written and removed files.
 	Moved publish.Result
-	// Revision is the git commit of the source tree, empty if there is none or nothing was published.
+	// Revision is the git commit of the source tree; empty without git, or if nothing was published.
 	Revision string
-	// Answers are the answers of the Envoys to the steps; none where no Envoy is asked.
+	// Answers are the answers of the Envoys to the steps; empty if no Envoy is asked.
 	Answers []envoy.Outcome
-	// Restored means, for RefusedByEnvoy, that the rollback is complete, or that there was
-	// no snapshot to roll back to.
+	// Restored means, for RefusedByEnvoy, that the rollback is complete or unnecessary: a first snapshot has
+	// no predecessor.
 	Restored bool
-	// TakenBack means that clients of the Server have rejected the snapshot, and that it serves the
-	// one before again.
+	// TakenBack means that clients of the Server rejected the snapshot, and that the Server serves the
+	// snapshot before again.
 	TakenBack bool
 }
 
-// kept reports whether a refused snapshot stays published, since nothing was published before it.
+// kept reports whether a refused snapshot stays published because it has no predecessor.
 func (o Outcome) kept() bool { return !o.TakenBack && len(o.Moved.Undone) == 0 }
 
 func outcomeOf(v Verdict, checked *check.Result, plan *planner.Plan, result pipeline.Result) Outcome {
@@ -87,7 +85,8 @@ func (o Outcome) Message() string {
 		written, removed := Files(o.Moved)
 		return fmt.Sprintf("snapshot %s: %s written, %d removed%s", o.Snapshot, diag.Count(written, "file"), removed, o.confirmed())
 	case Held:
-		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more", o.Snapshot, o.Refusal.Time.Format(time.RFC3339))
+		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more",
+			o.Snapshot, o.Refusal.Time.Format(time.RFC3339))
 	case RefusedByEnvoy:
 		return fmt.Sprintf("snapshot %s: Envoy rejected it in step %q: %s", o.Snapshot, o.Refusal.Step, o.AfterRefusal())
 	default:
@@ -98,7 +97,7 @@ func (o Outcome) Message() string {
 // InvalidMessage returns the message of an invalid source tree.
 func InvalidMessage(s diag.Summary) string { return s.String() + ": nothing was published" }
 
-// AfterRefusal returns, in words, what is published after the Verdict RefusedByEnvoy.
+// AfterRefusal returns text about the published snapshot after RefusedByEnvoy.
 func (o Outcome) AfterRefusal() string {
 	switch {
 	case !o.Restored:
@@ -109,7 +108,7 @@ func (o Outcome) AfterRefusal() string {
 	return "the snapshot before is published again"
 }
 
-// confirmed returns, in words, the worst answer of the Envoys.
+// confirmed returns text about the worst answer of the Envoys.
 func (o Outcome) confirmed() string {
 	if len(o.Answers) == 0 {
 		return ""

@@ -16,24 +16,24 @@ import (
 	"xdspub/xds"
 )
 
-// pass is one attempt of a reconcile.
+// pass is one attempt at a reconcile.
 type pass struct {
 	reason  string
 	found   *look
 	checked *check.Result
-	whole   bool     // a look since the last pass was at the whole tree
-	idle    idlePass // recorded at the end if no file has moved
+	whole   bool     // the whole tree was read since the last pass
+	idle    idlePass // kept at the end if no file has moved
 }
 
-// idlePass records a pass that planned all files and moved none.
+// idlePass describes a pass that planned all files and moved none.
 type idlePass struct {
 	snapshot *xds.Snapshot
-	findings diag.List // by Check
+	findings diag.List // from Check
 	moves    int       // of the Dir
 }
 
-// attempts is how often a reconcile starts again because the output directory was removed or
-// replaced meanwhile.
+// attempts is the number of times that a reconcile starts if the output directory is removed or replaced
+// meanwhile.
 const attempts = 3
 
 // reconcile reads the tree and publishes it. The Outcome is the zero value if reconcile ends before Publish.
@@ -48,11 +48,12 @@ func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error)
 		}
 		n.wanted = w.source.want(n.reason)
 	}
-	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
+	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w",
+		w.given, attempts, err)
 }
 
-// reconcileOnce runs one pass. The error is ErrLost if somebody has removed or replaced the output directory:
-// the plan was for other files.
+// reconcileOnce runs one pass. ErrLost means that the output directory was removed or replaced, so that the
+// plan no longer fits.
 func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err error) {
 	before := w.seen
 	w.seen = 0
@@ -71,7 +72,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 	if err == nil {
 		w.seen = found.n
 	}
-	if found.agreement != nil { // an error is no objection
+	if found.agreement != nil { // an error is not an objection
 		found.agreement.say(w.key(), nil)
 	}
 	return o, err
@@ -79,7 +80,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 
 func (w *watching) key() publisherKey { return publisherKey{w.target, w.given} }
 
-// take applies the options of a look, and returns its result for the target; nil if the target is gone.
+// take applies the options of a look, and returns the target's result; nil if the target is gone.
 func (w *watching) take(found *look) *check.Result {
 	o, ok := found.options(w.key())
 	if !ok {
@@ -94,8 +95,8 @@ func (w *watching) take(found *look) *check.Result {
 	return found.result.For(w.target).Copy()
 }
 
-// pass carries out a pass. A pass after a look at the whole tree reads the whole output directory,
-// even if the reason is an edit: a rescan may come in a burst of events.
+// pass executes a pass. After a look at the whole tree, the pass also reads the whole output directory, even
+// if the reason is a change: a rescan may be part of a burst of events.
 func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	w.Trust(!p.whole && w.state.trusted())
 	if err := w.ready(ctx); err != nil {
@@ -115,7 +116,7 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	if err == nil {
 		plan, err = w.agree(ctx, p.found, p.checked, plan)
 	}
-	if ctx.Err() != nil { // nothing has moved
+	if ctx.Err() != nil { // no file has moved
 		return Outcome{}, nil
 	}
 	if err != nil {
@@ -124,8 +125,8 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	return w.publish(ctx, p, plan)
 }
 
-// isIdle compares the source tree, its findings and the output directory with the idlePass. A trim that is
-// not due yet changes nothing: it has a timer.
+// isIdle reports whether the source tree, its findings and the output directory are unchanged since the
+// idlePass. A pending trim doesn't matter, because trims have their own timer.
 func (w *watching) isIdle(checked *check.Result) bool {
 	return w.state.hasIdlePass() && checked.Variants.All() == w.idlePass.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idlePass.findings) &&
 		w.moves() == w.idlePass.moves && w.Settled()
@@ -144,7 +145,7 @@ func (w *watching) rest(ctx context.Context, p *pass) (Outcome, error) {
 	return Outcome{Verdict: Published, Snapshot: snapshot, Summary: p.checked.Summary, Findings: p.checked.Diagnostics}, nil
 }
 
-// publish publishes the plan of a pass, and trims.
+// publish executes the plan of a pass, and trims.
 func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
 	w.changeLog.checked(p.checked, p.checked.Invalid(w.options.WarningsAsErrors))
 	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(p.checked.Diagnostics)
@@ -173,7 +174,7 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	return o, err
 }
 
-// giveBack returns unused memory to the system after passes that have planned.
+// giveBack returns unused memory to the system after passes that made plans.
 func (w *watching) giveBack() {
 	if w.garbage && w.source.compress() {
 		w.garbage = false

@@ -12,20 +12,19 @@ import (
 	"xdspub/xds/bind"
 )
 
-// recorded returns what is in the output directory where the Server serves nothing yet: clients may
-// have it from a process before this one. Resources with errors are left out, as far as next does not
-// replace them; what differs from next only in what the files have inlined is as in next, and as clients
-// had it. It is nil where there is nothing to restore. If the directory has secrets for some clients only,
-// clients are told apart from then on, as they are by a tree with variants.
+// recorded returns the snapshot in the output directory if the Server serves nothing yet, because clients may
+// have it from an earlier process. recorded omits resources with errors, unless next replaces them. Values
+// that the files have inlined are as in next. If the directory has secrets with constraints, recorded sets
+// apart, as a tree with variants does. recorded returns nil if the Server needs no restored snapshot.
 func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snapshot {
 	if c.options.Server == nil || c.options.Server.Served() != nil || c.dir == nil {
 		return nil
 	}
 	m, err := c.dir.Reader().Manifest()
 	if err != nil || m.Snapshot == "" || m.Snapshot == next.ID() && len(m.Retired) == 0 {
-		return nil // the plan says what is wrong with the record
+		return nil // Plan reports a damaged record
 	}
-	c.apart = c.apart || m.RestrictedSecrets // no file says which clients
+	c.apart = c.apart || m.RestrictedSecrets // the files don't name the clients
 	s, err := c.pipeline.Published()
 	if err != nil {
 		c.log.Write(event.PublishedLeftOut{LeftOut: "all", Error: err.Error()})
@@ -41,10 +40,10 @@ func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snap
 	return bind.Restore(ctx, s, next)
 }
 
-// mostLeftOut is how many resources a line of the log lists.
+// mostLeftOut is the number of resources in a log line.
 const mostLeftOut = 5
 
-// resourcesOf returns the resources that findings are about, each once.
+// resourcesOf returns the resources of findings, sorted and unique.
 func resourcesOf(list diag.List) []string {
 	var all []string
 	for _, d := range list {
@@ -54,16 +53,16 @@ func resourcesOf(list diag.List) []string {
 	return slices.Compact(all)
 }
 
-// tellsApart reports whether clients of the Server may get other variants than the output directory has,
-// or nobody knows.
+// tellsApart reports whether clients of the Server may get other variants than the output directory has.
+// tellsApart also returns true if the variants are unknown.
 func (c *Controller) tellsApart(checked *check.Result) bool {
 	return c.options.Server != nil && c.options.Source.Client == nil && (checked.ClientsUnknown || checked.Variants.Varies())
 }
 
-// withRetired returns a Snapshot with variants and, of what was recorded, what it no longer has. The output
-// directory does not say which variants clients had, so they get those of the Snapshot. Listeners
-// are left out: they go at once, and some clients may never have had them. So are secrets, since nobody
-// knows which clients they were for.
+// withRetired returns a Snapshot of s with the recorded resources that s no longer has. For other resources the
+// variants of s apply, because the output directory doesn't record which variants clients had. withRetired omits
+// listeners, which retire at once and which some clients may never have had. withRetired also omits secrets,
+// because their constraints are unknown.
 func withRetired(s, recorded *xds.Snapshot) *xds.Snapshot {
 	all := s.All()
 	for _, r := range recorded.All() {
@@ -74,8 +73,9 @@ func withRetired(s, recorded *xds.Snapshot) *xds.Snapshot {
 	return xds.NewSnapshot(all)
 }
 
-// restore has the Server serve s, which is what was recorded, or follows from that. What comes next is then a
-// change of it: what that no longer has stays until its trim, and a listener may take an address of another one.
+// restore makes the Server serve s, which is or derives from the recorded snapshot. The next snapshot then
+// counts as a change of s: retired resources stay until their trim, and a listener may take over the address
+// of another one.
 func (c *Controller) restore(ctx context.Context, recorded, s *xds.Snapshot) error {
 	if err := c.options.Server.Restore(ctx, s); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (c *Controller) restore(ctx context.Context, recorded, s *xds.Snapshot) err
 	return nil
 }
 
-// serveAfter has the Server serve a snapshot, after what was recorded.
+// serveAfter makes the Server serve a snapshot, after restoring the recorded one.
 func (c *Controller) serveAfter(ctx context.Context, before, s *xds.Snapshot) error {
 	if before != nil {
 		first := before

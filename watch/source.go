@@ -19,27 +19,26 @@ import (
 	"xdspub/watch/notify"
 )
 
-// Watch publishes the source tree whenever it changes, until ctx ends: then it returns nil. all are the
-// Options for each of its targets, or the only ones. The targets do not wait for each other: each is published on a
-// goroutine of its own, and a look at the tree is for all of them. Watch logs the findings of the tree
-// and the errors of a reconcile, and the last valid output stays published. An error means that the watch
-// could not begin for any target.
+// Watch publishes the source tree after each change, until ctx ends; then Watch returns nil. all holds the
+// Options of each target, or a single Options without targets. Each target is published on its own goroutine,
+// and waits for no other target; all targets share each look at the tree. Watch logs findings and the errors
+// of reconciles, and the last valid output stays published. An error means that no target could start.
 func Watch(ctx context.Context, all []Options, o WatchOptions) error {
 	return newSource(all, o).run(ctx)
 }
 
-// source is a source tree that is watched for all its targets.
+// source is the watched source tree for all targets.
 type source struct {
 	options WatchOptions
 	watcher *notify.Watcher
-	outs    atomic.Pointer[[]string] // the output directories, absolute, for the watcher
+	outs    atomic.Pointer[[]string] // absolute output directories, for the watcher
 
-	looking chan struct{} // is full while somebody looks, whom the following belongs to
-	all     []Options     // of the targets, as the settings say now
+	looking chan struct{} // full while a goroutine looks; it protects the following fields
+	all     []Options     // of the targets, by the current settings
 	tree    *check.Tree
-	unread  notify.Changes // of the source tree, since it was read
-	inlined []string       // files that go into resources
-	said    diag.List      // the findings that all targets have, as logged last
+	unread  notify.Changes // changes of the source tree since the last read
+	inlined []string       // files that resources inline
+	said    diag.List      // the last logged findings that all targets share
 	looks   uint64
 
 	last atomic.Pointer[look]
@@ -47,38 +46,38 @@ type source struct {
 	running sync.WaitGroup // the publishers
 	end     context.CancelFunc
 	mu      sync.Mutex
-	wanted  uint64 // counts what says to look again
-	whole   bool   // at the whole tree
-	again   bool   // and to log all findings
-	// publishers are those of the targets that there are.
+	wanted  uint64 // counts the requests for a look
+	whole   bool   // the next look is at the whole tree
+	again   bool   // the next look logs all findings
+	// publishers holds the publishers of the current targets.
 	publishers map[publisherKey]*watching
-	opened     map[string]string // where output directories led when they were opened, by their paths
-	notBegun   []error           // of the first publishers
-	first      int               // how many these were
+	opened     map[string]string // real paths of the opened output directories, by given path
+	notBegun   []error           // errors of the first publishers
+	first      int               // number of the first publishers
 	idle       idleLook
 }
 
-// publisherKey tells apart who publishes: a target whose output moves has another one.
+// publisherKey identifies a publisher. A target whose output moves gets another publisher.
 type publisherKey struct{ target, out string }
 
 func (o Options) key() publisherKey { return publisherKey{o.Target, o.Out} }
 
-// look is what one look at the source tree found. It does not change.
+// look is the immutable result of one look at the source tree.
 type look struct {
 	n      uint64 // numbers looks, from 1
-	wanted uint64 // how often looks were wanted, when it began
-	whole  uint64 // the last look that was at the whole tree
-	read   uint64 // the last look that met new settings
+	wanted uint64 // source.wanted at the start of this look
+	whole  uint64 // number of the last look at the whole tree
+	read   uint64 // number of the last look that read new settings
 	all    []Options
 	result *check.Result
 	err    error
-	// revision waits for the git commit of the tree as it was read; nil after an error.
+	// revision waits for the git commit of the tree as read; nil after an error.
 	revision func() string
-	// agreement is what the targets say to it; nil where each is published by itself.
+	// agreement collects the answers of the targets; nil without AllOrNothing.
 	agreement *agreement
 }
 
-// options returns those of a publisher. It is not ok where the settings have that target no more.
+// options returns the options of a publisher; not ok if the settings no longer have its target.
 func (l *look) options(k publisherKey) (Options, bool) {
 	i := slices.IndexFunc(l.all, func(o Options) bool { return o.key() == k })
 	if i < 0 {
@@ -87,25 +86,28 @@ func (l *look) options(k publisherKey) (Options, bool) {
 	return l.all[i], true
 }
 
-// idleLook counts the publishers for which nothing has changed at a look.
+// idleLook counts the publishers that a look left idle.
 type idleLook struct {
 	n     uint64
 	count int
 }
 
-// news has a publisher look again.
+// news makes a publisher look again.
 type news struct {
 	reason string
-	wanted uint64 // the least that the look has to have
+	wanted uint64 // the smallest sufficient look.wanted
 }
 
 func newSource(all []Options, o WatchOptions) *source {
-	s := &source{options: o, tree: Tree(all), looking: make(chan struct{}, 1), publishers: make(map[publisherKey]*watching), opened: make(map[string]string), end: func() {}}
+	s := &source{
+		options: o, tree: Tree(all), looking: make(chan struct{}, 1),
+		publishers: make(map[publisherKey]*watching), opened: make(map[string]string), end: func() {},
+	}
 	s.configure(all)
 	return s
 }
 
-// configure takes up the options of the targets.
+// configure replaces the options of the targets.
 func (s *source) configure(all []Options) {
 	for i := range all {
 		all[i].Revision = s.revision
@@ -114,7 +116,7 @@ func (s *source) configure(all []Options) {
 	s.ignoreOuts()
 }
 
-// revision returns the git commit of the source tree as it was read last: one look asks git once, for all
+// revision returns the git commit of the source tree at the last look. Each look asks git once, for all
 // targets.
 func (s *source) revision(context.Context) string {
 	if last := s.last.Load(); last != nil && last.revision != nil {
@@ -148,8 +150,8 @@ func (s *source) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// adopt has a publisher for each target, and ends those whose target is gone. first says that these are
-// the first ones.
+// adopt starts a publisher for each new target, and ends the publishers of removed targets. first marks the
+// first publishers of the watch.
 func (s *source) adopt(ctx context.Context, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +173,8 @@ func (s *source) adopt(ctx context.Context, first bool) {
 	s.publishers = is
 }
 
-// cannotBegin takes up that one of the first publishers could not begin. Where none could, the watch ends.
+// cannotBegin records that one of the first publishers could not start. If none could, cannotBegin ends the
+// watch.
 func (s *source) cannotBegin(target string, err error) {
 	if target != "" {
 		err = fmt.Errorf("target %s: %w", target, err)
@@ -184,14 +187,14 @@ func (s *source) cannotBegin(target string, err error) {
 	}
 }
 
-// failed reports whether no publisher could begin.
+// failed reports whether none of the first publishers could start.
 func (s *source) failed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.first > 0 && len(s.notBegun) >= s.first
 }
 
-// tellAll has all publishers look again when something says so, until ctx ends.
+// tellAll makes all publishers look again after a signal of the watcher or SIGHUP, until ctx ends.
 func (s *source) tellAll(ctx context.Context) {
 	for {
 		select {
@@ -217,8 +220,8 @@ func (s *source) tell(reason string) {
 	}
 }
 
-// want asks for a look that begins from here on, and for what is no event at the whole tree. Who starts is content
-// with a look that others have wanted.
+// want requests a look that starts from now on. Except for a change, the look is at the whole tree. A
+// starting publisher accepts a look that another publisher has already requested.
 func (s *source) want(reason string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +233,7 @@ func (s *source) want(reason string) uint64 {
 	return s.wanted
 }
 
-// begin takes what is wanted.
+// begin takes the requests for a look.
 func (s *source) begin() (wanted uint64, whole, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,8 +242,8 @@ func (s *source) begin() (wanted uint64, whole, again bool) {
 	return wanted, whole, again
 }
 
-// look returns the last look at the source tree if it is as new as wanted, else it looks again, for w
-// and for all others. An error is that of the look, or that ctx has ended.
+// look returns the last look at the source tree if it is as new as wanted. Otherwise look looks again, on
+// behalf of w and all other publishers. The error is the error of the look or of ctx.
 func (s *source) look(ctx context.Context, w *watching, wanted uint64) (*look, error) {
 	select {
 	case s.looking <- struct{}{}:
@@ -253,7 +256,7 @@ func (s *source) look(ctx context.Context, w *watching, wanted uint64) (*look, e
 		return last, last.err
 	}
 	next, again := s.lookAgain(ctx, last)
-	if ctx.Err() != nil { // while it waited for git, or read
+	if ctx.Err() != nil { // while waiting for git, or reading
 		return nil, ctx.Err()
 	}
 	if next.err == nil {
@@ -277,9 +280,9 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 		next.whole, next.read = last.whole, last.read
 	}
 	var whole bool
-	next.wanted, whole, again = s.begin() // before the tree is read: what is wanted from here on is wanted anew
+	next.wanted, whole, again = s.begin() // before reading the tree: later requests need another look
 	s.watcher.Read(ctx, func(c notify.Changes) {
-		// What somebody asks for comes before the events of what was done just before it.
+		// A request includes the events of changes just before the request.
 		s.unread = s.unread.And(c).And(notify.Changes{All: whole})
 		if s.unread.All {
 			next.whole = next.n
@@ -292,8 +295,8 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 	return next, again
 }
 
-// tellOthers has those look for whom a look found something else than the last one, and all of them where
-// they have to agree.
+// tellOthers makes the publishers look for which the look differs from the last one. With AllOrNothing,
+// tellOthers makes all publishers look.
 func (s *source) tellOthers(by *watching, last, next *look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,7 +316,7 @@ func (l *look) sameFor(target string, last *look) bool {
 	return was.Snapshot == is.Snapshot && reflect.DeepEqual(was.Diagnostics, is.Diagnostics)
 }
 
-// sayShared logs the findings that all targets have. Each target logs its own.
+// sayShared logs the findings that all targets share. Each target logs its own findings.
 func (s *source) sayShared(r *check.Result, again bool) {
 	if again || !reflect.DeepEqual(r.Shared, s.said) {
 		s.said = r.Shared
@@ -321,8 +324,8 @@ func (s *source) sayShared(r *check.Result, again bool) {
 	}
 }
 
-// check reads the settings and the source tree. Wrong settings stop only the publish, as a
-// wrong resource does.
+// check reads the settings and the source tree. Invalid settings stop only the publish, like an invalid
+// resource.
 func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 	if err := s.reload(ctx, of); err != nil {
 		return nil, err
@@ -331,7 +334,7 @@ func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 		return nil, err
 	}
 	s.tree.KeepApart(s.outputs()...)
-	// What reads aside may go on once ctx has ended: it touches nothing of s.
+	// The reader may outlive ctx, so it must not use s.
 	t, changes := s.tree, s.unread
 	checked, err := readAside(ctx, func(ctx context.Context) (*check.Result, error) {
 		if changes.All {
@@ -347,7 +350,7 @@ func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 	return checked, s.watcher.Also(s.extraFiles()...)
 }
 
-// reload reads the settings again. The publishers take them up with the look.
+// reload reads the settings again. The publishers apply them with the look.
 func (s *source) reload(ctx context.Context, of *look) error {
 	if s.options.Reload == nil {
 		return nil
@@ -381,7 +384,7 @@ func (s *source) extraFiles() []string {
 	return files
 }
 
-// outputs returns the output directories, those that are open as they were opened.
+// outputs returns the output directories, with real paths for open directories.
 func (s *source) outputs() (outs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -395,20 +398,20 @@ func (s *source) outputs() (outs []string) {
 	return outs
 }
 
-// isOpen takes up where an output directory is.
+// isOpen records the real path of an output directory.
 func (s *source) isOpen(given, out string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened[given] = out
 }
 
-// ignored excludes the output directories, which change with each reconcile: a link in the tree may lead
-// there, and a source that is one file may be in the same folder.
+// ignored reports whether a path is inside an output directory. Output directories change with each
+// reconcile. A link in the tree may lead to one, and a single-file source may be in the same folder.
 func (s *source) ignored(path string) bool {
 	return slices.ContainsFunc(*s.outs.Load(), func(out string) bool { return fspath.Within(path, out) })
 }
 
-// ignoreOuts has the watcher ignore the output directories that there are now.
+// ignoreOuts makes the watcher ignore the current output directories.
 func (s *source) ignoreOuts() {
 	var outs []string
 	for _, out := range s.outputs() {
@@ -423,8 +426,8 @@ func (s *source) ignoreOuts() {
 	s.outs.Store(&outs)
 }
 
-// foundNothing takes up that nothing has changed for a publisher at a look after a rescan. Where that is so for all,
-// the next rescan may come later.
+// foundNothing records that a look after a rescan left a publisher idle. If the look left all publishers
+// idle, the next rescan may come later.
 func (s *source) foundNothing(l *look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -436,7 +439,8 @@ func (s *source) foundNothing(l *look) {
 	}
 }
 
-// compress has the tree held in less space. It reports whether it is: nobody waits for who looks.
+// compress compresses the tree in memory. It does nothing and returns false while a goroutine looks at the
+// tree.
 func (s *source) compress() bool {
 	select {
 	case s.looking <- struct{}{}:

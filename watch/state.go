@@ -1,6 +1,6 @@
 package watch
 
-// state says what a watch knows of its output directory.
+// state describes the output directory, as far as a watch knows.
 type state int
 
 const (
@@ -22,20 +22,20 @@ const (
 type input int
 
 const (
-	retryAsked    input = iota // somebody asks for what is held: the next pass has to plan
-	reconfigured               // the options are new
+	retryAsked    input = iota // a request to retry held snapshots: the next pass must plan
+	reconfigured               // the options have changed
 	planAll                    // a pass plans all files anew
 	planEdit                   // a pass plans an edit
-	planObjected               // a plan is dropped: another target objects
+	planObjected               // another target objects to a plan
 	planPublished              // a plan is published
-	planRefused                // Envoy refuses a plan, or has refused the same snapshot before
+	planRefused                // Envoy refuses a plan, or the snapshot is held
 	movedNothing               // a plan of all files is published, and no file has moved
 	failed                     // a pass or a trim ends with an error
 	targetRemoved              // the settings lose the target
 	inputs
 )
 
-// transitions has the next state, by the state and the input.
+// transitions maps a state and an input to the next state.
 var transitions = [states][inputs]state{
 	unknown: {
 		retryAsked: unknown, reconfigured: unknown, planAll: unknown, planEdit: unknown, planObjected: unknown,
@@ -62,14 +62,14 @@ var transitions = [states][inputs]state{
 // on changes the state.
 func (w *watching) on(i input) { w.state = transitions[w.state][i] }
 
-// retryHeld makes the next pass retry what is held.
+// retryHeld makes the next pass retry held snapshots.
 func (w *watching) retryHeld() {
 	w.RetryHeld()
 	w.on(retryAsked)
 }
 
-// trusted reports whether a pass for an edit need not read the output directory.
+// trusted reports whether a pass for an edit may skip reading the output directory.
 func (s state) trusted() bool { return s == settled || s == idle }
 
-// hasIdlePass reports whether no input has outdated the idlePass.
+// hasIdlePass reports whether the idlePass is still valid.
 func (s state) hasIdlePass() bool { return s == idle || s == doubtful }

@@ -7,15 +7,15 @@ import (
 	"xdspub/xds/variants"
 )
 
-// judged is a snapshot that the transition rules have judged.
+// judged is a snapshot with the verdict of the transition rules.
 type judged struct {
 	snapshot *xds.Snapshot // nil for none
-	// still means that they find nothing on the way from the snapshot to itself.
+	// still means that the rules find nothing in the transition from the snapshot to itself.
 	still bool
 }
 
-// transitions judges the way from what the Server serves to a snapshot. An edit of what the rules do
-// not go by costs nothing.
+// transitions runs the transition rules on the change from the served snapshot to s. An edit that can't
+// affect the rules costs nothing.
 func (c *Controller) transitions(s *xds.Snapshot) (diag.List, error) {
 	rules := c.options.Source.Rules
 	if !rules.ForEnvoys() {
@@ -41,8 +41,8 @@ func (c *Controller) transitions(s *xds.Snapshot) (diag.List, error) {
 	return transitionFindings(&found, of), nil
 }
 
-// transitionFindings returns what the transition rules find for some clients, each finding once. One that
-// not all clients have says for whom it is.
+// transitionFindings returns each finding of the transition rules once. If a finding doesn't concern all
+// clients, its message names the parameters of the clients.
 func transitionFindings(found *diag.Owned, of []variants.Transition) (list diag.List) {
 	for _, f := range found.List() {
 		if len(f.Owners) < len(of) {

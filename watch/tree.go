@@ -2,8 +2,8 @@ package watch
 
 import "xdspub/check"
 
-// Tree returns the source tree that is published with these Options, one for each target, or the only
-// ones: of those the first say how it is read. It is checked for all of them at once.
+// Tree returns the source tree of all targets, or of the single Options without targets. The first Options
+// decide how the tree is read. The tree is checked for all targets at once.
 func Tree(all []Options) *check.Tree {
 	of := all[0].Source
 	var outs []string

@@ -17,58 +17,56 @@ import (
 
 // WatchOptions are the options of Watch.
 type WatchOptions struct {
-	// Watch says when Watch reads the source tree. It sets Ignore, Skip, Files and Log
-	// itself.
+	// Watch configures when Watch reads the source tree. Watch itself sets Ignore, Skip, Files and Log.
 	Watch notify.Options
-	// Log is for what concerns all targets.
+	// Log receives the log lines that concern all targets.
 	Log *event.Log
-	// Settings is a file that counts as part of the source; it may be missing.
+	// Settings is the path of a settings file that belongs to the source; the file may be missing.
 	Settings string
-	// Reload reads the Settings again, before each reading of the source tree; nil where
-	// there are none. changed reports whether the Options differ from those before. It is called
-	// by one goroutine at a time.
+	// Reload reads the Settings again, before each read of the source tree; nil without settings. changed
+	// reports whether the Options have changed. Calls don't overlap.
 	Reload func() (all []Options, changed bool, err error)
-	// Hangup delivers SIGHUP: Watch then logs its state once more, and retries what is held.
+	// Hangup delivers SIGHUP: Watch then logs its state again, and retries held snapshots.
 	Hangup <-chan os.Signal
-	// Conflict returns, in words, how this watch of a source tree differs from the one that a
-	// request describes; empty where it does not. nil takes every request. Several goroutines call it.
+	// Conflict returns text about how this watch differs from the watch that a request describes; empty if
+	// they match. A nil Conflict accepts every request. Conflict must be safe for concurrent use.
 	Conflict func(source string, r control.RetryHeld) string
-	// RetryHeld makes the first reconcile retry what is held.
+	// RetryHeld makes the first reconcile retry held snapshots.
 	RetryHeld bool
-	// MaxFindings is how many findings are logged at a time; 0 stands for all.
+	// MaxFindings is the number of findings logged at a time; 0 means all.
 	MaxFindings int
 }
 
-// watching publishes for one target in a running Watch.
+// watching is the publisher of one target in a running Watch.
 type watching struct {
 	*Controller
 	source    *source
 	target    string
-	first     bool      // the watch began with it
-	news      chan news // by tell alone
+	first     bool      // started together with the watch
+	news      chan news // only tell sends
 	changeLog changeLog
 	envoyLog  envoyLog
-	asking    sync.WaitGroup // the questions to Envoys that no turn waits for
+	asking    sync.WaitGroup // background questions to Envoys
 
 	state      state
 	idlePass   idlePass // in the states idle and doubtful
 	seen       uint64   // number of the look of the last pass; 0 if that pass failed
-	configured uint64   // look.read, as of the Options
-	garbage    bool     // passes have planned since giveBack
+	configured uint64   // look.read of the current Options
+	garbage    bool     // passes have made plans since giveBack
 	nextTrim   time.Time
 
 	control *control.Server
-	shown   control.Watch // the state that it shows
-	unheard string        // why there is no control socket, as logged last
+	shown   control.Watch // the state on the control socket
+	unheard string        // the last logged error of the control socket
 }
 
-// The reasons of reconciles beside those of a watcher.
+// The reasons for reconciles, besides the reasons of a watcher.
 const (
 	starting = "start"
 	hangup   = "SIGHUP"
 	retrying = "retry-held"
-	trimming = "trim"    // no reconcile
-	removed  = "removed" // likewise: the target is gone
+	trimming = "trim"    // not a reconcile
+	removed  = "removed" // not a reconcile: the target is gone
 )
 
 func newWatching(s *source, o Options) *watching {
@@ -81,7 +79,7 @@ func newWatching(s *source, o Options) *watching {
 	return w
 }
 
-// tell has w look again. The source alone calls it, with its lock.
+// tell makes w look again. Only the source calls tell, and holds its lock.
 func (w *watching) tell(n news) {
 	select {
 	case was := <-w.news:
@@ -91,8 +89,8 @@ func (w *watching) tell(n news) {
 	w.news <- n
 }
 
-// and joins later news to news that nobody has heeded. The later news may want an older look: tellOthers
-// tells of a look that is done.
+// and merges later news into news that w has not handled. The later news may want an older look, because
+// tellOthers reports a look that is already done.
 func (n news) and(later news) news {
 	if n.urgency() >= later.urgency() {
 		later.reason = n.reason
@@ -101,7 +99,7 @@ func (n news) and(later news) news {
 	return later
 }
 
-// urgency ranks reasons: and keeps the most urgent one.
+// urgency ranks reasons; and keeps the more urgent reason.
 func (n news) urgency() int {
 	switch n.reason {
 	case removed:
@@ -115,14 +113,14 @@ func (n news) urgency() int {
 
 // run publishes until ctx ends or the target is gone.
 func (w *watching) run(ctx context.Context) {
-	defer w.source.tell(string(notify.Change)) // somebody may wait for the directory
+	defer w.source.tell(string(notify.Change)) // another publisher may wait for the directory
 	defer w.Close()
 	defer w.control.Close()
 	defer w.asking.Wait()
-	if err := w.begin(ctx); err != nil && w.first { // a later one tries again with the next look, and no other ends for it
+	if err := w.begin(ctx); err != nil && w.first { // a later publisher retries with the next look
 		w.source.cannotBegin(w.target, err)
 	}
-	w.giveBack() // to read and publish all leaves more garbage than a watch holds
+	w.giveBack() // the first pass leaves more garbage than later ones
 	for ctx.Err() == nil && w.state != gone {
 		w.next(ctx)
 	}
@@ -135,8 +133,8 @@ func (w *watching) run(ctx context.Context) {
 	}
 }
 
-// begin publishes for the first time. An error means that this is not possible now, nor later if nobody does
-// something about it.
+// begin publishes for the first time. An error means that publishing can't succeed without a change by the
+// user.
 func (w *watching) begin(ctx context.Context) error {
 	opened := w.open()
 	if !w.changeLog.alone {
@@ -172,9 +170,9 @@ func (w *watching) open() error {
 	return nil
 }
 
-// serveRecorded has the Server serve what is in the output directory, where this watch could not
-// publish at its start. Where clients differ, they keep what they have: the output directory has what some of
-// them get.
+// serveRecorded makes the Server serve the snapshot in the output directory, if the first publish has failed.
+// If clients get different variants, serveRecorded does nothing and clients keep their resources, because the
+// output directory has only some of the variants.
 func (w *watching) serveRecorded(ctx context.Context) error {
 	if w.apart || w.options.ByNode {
 		return nil
@@ -187,7 +185,7 @@ func (w *watching) serveRecorded(ctx context.Context) error {
 	return w.restore(ctx, s, s)
 }
 
-// next waits for the next reason to reconcile or trim, and does that.
+// next waits for the next event, and handles it.
 func (w *watching) next(ctx context.Context) {
 	trim, stop := w.trimTimer()
 	defer stop()
@@ -213,7 +211,7 @@ func (w *watching) next(ctx context.Context) {
 	}
 }
 
-// heed does what news say.
+// heed handles news.
 func (w *watching) heed(ctx context.Context, n news) {
 	last := w.source.last.Load()
 	switch {
@@ -223,9 +221,9 @@ func (w *watching) heed(ctx context.Context, n news) {
 		w.on(targetRemoved)
 		return
 	case n.reason == string(notify.Change) && last != nil && last.n == w.seen && last.wanted >= n.wanted:
-		return // it was looked at for another target, and is published
+		return // already published after a look for another target
 	case n.reason == hangup:
-		w.changeLog.forget() // asked for: say all again
+		w.changeLog.forget() // SIGHUP logs everything again
 		w.envoyLog.forget()
 		w.retryHeld()
 	}
@@ -246,12 +244,12 @@ func isUsage(err error) bool {
 	return ok
 }
 
-// ready opens the output directory where it is not open, and makes it ready for Plan.
+// ready opens the output directory if necessary, and prepares it for Plan.
 func (w *watching) ready(ctx context.Context) error {
 	if w.Lost() {
 		w.log.Write(event.OutputReplaced{Out: w.given})
 		w.Close()
-		w.control.Unbind() // nothing is published there any more
+		w.control.Unbind() // no longer the output directory
 		w.changeLog.published, w.changeLog.refused, w.changeLog.snapshot = "", "", nil
 	}
 	if !w.IsOpen() {
@@ -264,7 +262,7 @@ func (w *watching) ready(ctx context.Context) error {
 	return w.Prepare(ctx)
 }
 
-// trim trims the output directory, and stores when to trim again.
+// trim trims the output directory, and sets the time of the next trim.
 func (w *watching) trim(ctx context.Context) error {
 	w.nextTrim = time.Time{}
 	if !w.IsOpen() || w.Lost() {
@@ -274,7 +272,7 @@ func (w *watching) trim(ctx context.Context) error {
 	trimmed, next, err := w.Trim(ctx)
 	w.nextTrim = next
 	if written, removed := Files(trimmed.Files); written+removed == 0 {
-		w.envoyLog.moved(nil, before, w.moves()) // records at most
+		w.envoyLog.moved(nil, before, w.moves()) // only records have moved
 	} else {
 		w.log.Write(event.Trimmed{Written: written, Removed: removed})
 	}
@@ -284,8 +282,8 @@ func (w *watching) trim(ctx context.Context) error {
 	return err
 }
 
-// readAside calls read, and does not wait for its end once ctx has ended: a network file
-// system can block a reader for ever. The watch ends then, and so does the process.
+// readAside calls read in the background and returns when ctx ends, even if read hangs in a network file
+// system. The watch and the process end afterwards.
 func readAside[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -304,8 +302,7 @@ func readAside[T any](ctx context.Context, read func(context.Context) (T, error)
 	}
 }
 
-// turn runs one reconcile or one trim, and shows its outcome in the log and on the control
-// socket.
+// turn runs one reconcile or one trim, and reports the outcome in the log and on the control socket.
 func (w *watching) turn(ctx context.Context, reason string) (result control.Result, err error) {
 	n := news{reason: reason}
 	if reason != trimming {
@@ -314,7 +311,7 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 	return w.turnSince(ctx, n)
 }
 
-// turnSince is turn for what is known to some of the looks at the source tree.
+// turnSince is turn for news that an earlier look may already cover.
 func (w *watching) turnSince(ctx context.Context, n news) (result control.Result, err error) {
 	reason := n.reason
 	running := control.Reconcile{Reason: reason, Began: now()}
@@ -342,10 +339,10 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 	return result, err
 }
 
-// now returns the time in the form of records.
+// now returns the current time as records store it.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// resultOf returns an Outcome as the control socket shows it.
+// resultOf converts an Outcome for the control socket.
 func resultOf(o Outcome) control.Result {
 	if o.Verdict == "" {
 		return control.Result{}
@@ -357,5 +354,5 @@ func resultOf(o Outcome) control.Result {
 	return r
 }
 
-// publishedID returns the id of the published snapshot, be it of a watch before this one.
+// publishedID returns the id of the published snapshot, possibly of an earlier watch.
 func (w *watching) publishedID() string { return cmp.Or(w.changeLog.published, w.SnapshotID()) }

@@ -118,8 +118,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestSocketIsMadeAgain: a socket whose file somebody removes is there again, with its mode, and what was connected stays. A
-// file of somebody else is left, and told once.
+// TestSocketIsMadeAgain: a socket whose file somebody removes is there again, with its mode, and what was
+// connected stays. A file of somebody else is left, and told once.
 func TestSocketIsMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -305,8 +305,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateRate: more connections than there may be in a second wait. Addresses take turns, and the newest connection of an
-// address comes first.
+// TestGateRate: more connections than there may be in a second wait. Addresses take turns, and the newest
+// connection of an address comes first.
 func TestGateRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		come := make(come, 100)
@@ -381,8 +381,8 @@ func (nopConn) LocalAddr() net.Addr    { return &net.TCPAddr{} }
 func (c nopConn) RemoteAddr() net.Addr { return c.from }
 func (nopConn) Close() error           { return nil }
 
-// TestHandshakesTakeTurns: a handshake has a turn while it works, and none while it waits for its client, once it is over, or
-// while certificates are read.
+// TestHandshakesTakeTurns: a handshake has a turn while it works, and none while it waits for its client, once
+// it is over, or while certificates are read.
 func TestHandshakesTakeTurns(t *testing.T) {
 	dir := t.TempDir()
 	ca := certs.NewAuthority(t)

@@ -119,7 +119,8 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
-// TestStranger: an address is a client. A network of IPv6 is one, too, since each client has as many addresses as it likes.
+// TestStranger: an address is a client. A network of IPv6 is one, too, since each client has as many addresses
+// as it likes.
 func TestStranger(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "::ffff:192.0.2.1", "[2001:db8::1:2:3:4]:80": "2001:db8::/64", "[2001:db8:0:0:ffff::]:80": "2001:db8::/64",
@@ -131,7 +132,8 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestIdentify: once a client has shown who it is, it holds bytes of the share of its kind, and gives those of the other back.
+// TestIdentify: once a client has shown who it is, it holds bytes of the share of its kind, and gives those of
+// the other back.
 func TestIdentify(t *testing.T) {
 	b := New(3<<20, Options{Certificates: true})
 	c := b.Connect(Anonymous, "1.2.3.4", nil)

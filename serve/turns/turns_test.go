@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// work has n goroutines work for a client, each for d at a time, until the end is closed. used returns for how long they have worked.
+// work has n goroutines work for a client, each for d at a time, until the end is closed. used returns for how
+// long they have worked.
 func work(c *Client, n int, d time.Duration, end <-chan struct{}, running *sync.WaitGroup) (used func() time.Duration) {
 	var turns atomic.Int64
 	for range n {
@@ -32,8 +33,8 @@ func work(c *Client, n int, d time.Duration, end <-chan struct{}, running *sync.
 	return func() time.Duration { return time.Duration(turns.Load()) * d }
 }
 
-// TestFair: clients that always have work get the same time, however many goroutines they have, and however long their turns
-// are. A client with little work waits for the turns that others have, and for no more.
+// TestFair: clients that always have work get the same time, however many goroutines they have, and however long
+// their turns are. A client with little work waits for the turns that others have, and for no more.
 func TestFair(t *testing.T) {
 	for _, most := range []int{1, 3} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// shorten returns the name of a socket by way of the descriptor of its folder, which
-// must stay open for as long as the name is used.
+// shorten returns a socket name that goes through the descriptor of the socket's folder. The descriptor stays
+// open until done is called.
 func shorten(path string) (name string, done func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {

@@ -4,7 +4,7 @@ package control
 
 import "fmt"
 
-// shorten has no way on a system whose folders can't be reached by descriptor.
+// shorten always fails: this system can't reach a folder by its descriptor.
 func shorten(path string) (name string, done func(), err error) {
 	return "", nil, fmt.Errorf("the path has %d bytes, and this system allows %d for a socket", len(path), maxPath)
 }

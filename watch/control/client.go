@@ -18,47 +18,45 @@ import (
 	"xdspub/xds/clients"
 )
 
-// maxAnswer is beyond what a watch has to say of 10,000 clients.
+// maxAnswer is the largest answer in bytes, above the list of 10,000 clients.
 const maxAnswer = 256 << 20
 
-// listPatience is how long a watch may take to list its clients: 10,000 of them take seconds.
+// listPatience is how long a watch may take to list its clients: 10,000 clients take seconds.
 const listPatience = 30 * time.Second
 
-// Ask returns the state of the watch that publishes into the directory out. The error is
-// ErrNoWatch if there is none; an *EndedError, which is one, if the last watch has ended by itself;
-// ErrDied, which is one, if the last watch was killed; ErrSilent if the watch does not answer within 5 s.
+// Ask returns the state of the watch that publishes into the directory out. The error wraps ErrNoWatch if no
+// watch runs: an *EndedError if the last watch ended by itself, ErrDied if the last watch was killed. The
+// error is ErrSilent if the watch does not answer within 5 s.
 func Ask(ctx context.Context, out string) (Watch, error) {
 	var w Watch
 	err := exchangeWithin(ctx, patience, out, request{http.MethodGet, watchPath, nil}, &w)
 	return w, err
 }
 
-// Clients returns the clients of the watch that publishes into the directory out, none where it
-// serves none. The errors are those of Ask, which comes first: it finds out whether the watch answers
-// at all.
+// Clients returns the clients of the watch that publishes into the directory out; empty if the watch serves
+// no clients. The errors are the errors of Ask. Call Ask first to find out quickly whether the watch answers.
 func Clients(ctx context.Context, out string) ([]clients.Client, error) {
 	list := []clients.Client{}
 	err := exchangeWithin(ctx, listPatience, out, request{http.MethodGet, clientsPath, nil}, &list)
 	return list, err
 }
 
-// Retry asks the watch that publishes into the directory out to publish once more what Envoy
-// refused, and waits for the Result or the end of ctx. Call Ask first: it finds out in time
-// whether the watch answers at all. The error is a *ConflictError where the watch is not the one
-// that r describes.
+// Retry asks the watch that publishes into the directory out to publish held snapshots once more. Retry waits
+// for the Result or the end of ctx. Call Ask first to find out quickly whether the watch answers. The error
+// is a *ConflictError if the watch doesn't match r.
 func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
 	var result Result
 	err := exchange(ctx, out, request{http.MethodPost, retryPath, r}, &result)
 	return result, err
 }
 
-// request is what a watch is asked.
+// request is an HTTP request to a watch.
 type request struct {
 	method, path string
-	body         any // nil for none
+	body         any // nil for no body
 }
 
-// exchangeWithin is an exchange that may take so long.
+// exchangeWithin is exchange with a timeout.
 func exchangeWithin(ctx context.Context, most time.Duration, out string, r request, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -69,17 +67,17 @@ func exchangeWithin(ctx context.Context, most time.Duration, out string, r reque
 	return err
 }
 
-// mostCuts is how often a request is sent again whose connection the watch has ended without an
-// answer. A watch with many clients does so with one that is slow, as on a machine that is busy.
+// mostCuts is the number of times that a request is sent again after the watch closed the connection without
+// an answer. A busy watch closes the connections of slow clients.
 const mostCuts = 5
 
-// exchange sends a request, and reads the answer whole. Its errors name the socket.
+// exchange sends a request and reads the whole answer. Errors name the socket.
 func exchange(ctx context.Context, out string, r request, into any) error {
 	err := r.send(ctx, Path(out), into)
 	for cuts := 0; cuts < mostCuts && isCut(err) && ctx.Err() == nil; cuts++ {
 		again := r.send(ctx, Path(out), into)
 		if isNone(again) || errors.Is(again, syscall.ECONNREFUSED) {
-			break // so that was the end of the watch
+			break // the watch has ended
 		}
 		err = again
 	}
@@ -110,19 +108,19 @@ func noWatch(out string) error {
 	return ErrNoWatch
 }
 
-// isNone reports whether an error says that there is no socket.
+// isNone reports whether an error means that the socket doesn't exist.
 func isNone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// isCut reports whether an error says that the other end has ended the connection.
+// isCut reports whether an error means that the watch has closed the connection.
 func isCut(err error) bool {
 	for _, cut := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, cut) {
 			return true
 		}
 	}
-	// The library has no name for the end of a connection to which nothing was written.
+	// The library has no error value for a connection that closed before the first write.
 	return err != nil && err.Error() == "http: server closed idle connection"
 }
 
@@ -147,7 +145,7 @@ func (r request) send(ctx context.Context, socket string, into any) error {
 	}
 	response, err := client.Do(sent)
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err // the made URL says nothing
+		return wrapped.Err // the URL of a socket says nothing
 	}
 	if err != nil {
 		return err
@@ -175,7 +173,7 @@ func dial(ctx context.Context, socket string) (net.Conn, error) {
 	defer done()
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", name)
 	if wrapped, ok := errors.AsType[*net.OpError](err); ok {
-		return nil, wrapped.Err // what else it says is the name, which may be a made one
+		return nil, wrapped.Err // without the name, which address may have shortened
 	}
 	return conn, err
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// grace is how long a client has a connection to itself. Who asks at once has been heard
-// by then.
+// grace is how long a client keeps a connection in any case. A client that sends its request at once has been
+// read by then.
 const grace = 100 * time.Millisecond
 
-// connections accepts no more connections at a time than it has slots. Where all are taken
-// those that have had their grace make room, unless they wait for the watch: so an honest
-// client waits no longer than others' grace, however many hang before it.
+// connections limits the number of open connections to its slots. If all slots are taken, connections older
+// than grace are closed, unless they wait for the watch. So a proper client waits at most for the grace of
+// other clients, however many of them hang.
 type connections struct {
 	net.Listener
 	slots chan struct{}
 
 	mu   sync.Mutex
-	open map[*connection]bool // whether it waits for the watch
+	open map[*connection]bool // value: the connection waits for the watch
 }
 
 func newConnections(l net.Listener, slots chan struct{}) *connections {
@@ -47,7 +47,7 @@ func (l *connections) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// makeRoom closes the connections that have had their grace.
+// makeRoom closes the connections whose grace is over.
 func (l *connections) makeRoom() {
 	l.mu.Lock()
 	var old []*connection
@@ -70,8 +70,8 @@ type connection struct {
 	free  func()
 }
 
-// wait says whether the connection waits for the watch. It returns false where the connection has
-// made room for others.
+// wait sets whether the connection waits for the watch. wait returns false if the connection was closed to
+// make room.
 func (c *connection) wait(waits bool) bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

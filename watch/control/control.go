@@ -1,27 +1,25 @@
-// Package control is the control socket of a running watch: a Unix socket in its output
-// directory that answers HTTP with JSON.
+// Package control implements the control socket of a running watch: a Unix socket in the output directory
+// that speaks HTTP with JSON.
 //
 //	GET  /v1/watch       the state of the watch: a Watch
-//	GET  /v1/clients     whom it serves over the network: a list of clients.Client
-//	POST /v1/retry-held  publish once more what Envoy refused: a Result, after the publish
+//	GET  /v1/clients     the clients of the watch: a list of clients.Client
+//	POST /v1/retry-held  publish held snapshots once more: a Result, after the publish
 //
-// The Server does nothing by itself. It hands a request over, and the watch carries it
-// out in its own loop, between two reconciles:
+// The Server only passes requests on. The watch executes them in its own loop, between two reconciles:
 //
-//	server := control.New(log)
+//	server := control.New()
 //	defer server.Close()
-//	err := server.Bind(dir.Path()) // again before each reconcile: it costs a stat
+//	err := server.Bind(dir.Path()) // again before each reconcile, for the price of a stat
 //	…
 //	case request := <-server.Requests():
 //		request.Answer(result)
 //
-// The socket is for the user that the watch runs as, and for root: it has the mode
-// 0600 in a folder of 0700, and a client that can connect may send any request. A client
-// that hangs, floods the socket or speaks no HTTP loses its connection, and does not
-// disturb the watch.
+// Only the watch's user and root can use the socket: its mode is 0600, in a folder of mode 0700. A client
+// that can connect may send any request. A client that hangs, floods the socket or speaks another protocol
+// loses its connection, and doesn't disturb the watch.
 //
-// The caller of Bind must hold the lock of the directory: a socket that is already there
-// is then one of a killed watch, and Bind replaces it.
+// The caller of Bind must hold the lock of the directory. An existing socket then belongs to a killed watch,
+// and Bind replaces it.
 package control
 
 import (
@@ -34,10 +32,10 @@ import (
 )
 
 const (
-	folder   = ".xdspub" // of all that is not for Envoy
+	folder   = ".xdspub" // for files that Envoy doesn't read
 	socket   = "control.sock"
-	unlisted = socket + ".new" // until it can be connected to
-	ended    = socket + ".end" // the socket of a watch that has ended; it takes no connections
+	unlisted = socket + ".new" // name until the socket accepts connections
+	ended    = socket + ".end" // the socket of a watch that has ended; it accepts no connections
 
 	watchPath   = "/v1/watch"
 	clientsPath = "/v1/clients"
@@ -50,11 +48,11 @@ func Path(out string) string { return filepath.Join(out, folder, socket) }
 // ErrNoWatch means that no process listens on the socket.
 var ErrNoWatch = errors.New("no watch is running")
 
-// ErrDied is an ErrNoWatch: there is the socket of a watch that was killed, or whose machine was.
+// ErrDied wraps ErrNoWatch. The socket belongs to a watch that was killed, or whose machine went down.
 var ErrDied = fmt.Errorf("%w: the last one was killed", ErrNoWatch)
 
-// EndedError is an ErrNoWatch: the last watch has ended by itself, as SIGTERM makes it, and nobody
-// has published since.
+// EndedError wraps ErrNoWatch. The last watch ended by itself, for example after SIGTERM, and nothing was
+// published since.
 type EndedError struct{ Time time.Time }
 
 func (e *EndedError) Error() string {
@@ -64,69 +62,68 @@ func (e *EndedError) Error() string {
 // Unwrap returns ErrNoWatch.
 func (e *EndedError) Unwrap() error { return ErrNoWatch }
 
-// ErrSilent means that a watch listens on the socket, and does not answer in time.
+// ErrSilent means that a watch listens on the socket and does not answer in time.
 var ErrSilent = errors.New("no answer")
 
-// ConflictError means that the running watch is not the one that the request describes.
+// ConflictError means that the running watch doesn't match the request.
 type ConflictError struct{ Reason string }
 
 func (e *ConflictError) Error() string { return e.Reason }
 
-// Watch is the state of a running watch, but for what is on disk, such as the manifest.
+// Watch is the state of a running watch, without files on disk such as the manifest.
 type Watch struct {
 	PID    int    `json:"pid"`
-	Source string `json:"source"` // the source tree, an absolute path
-	// Revision is the git commit of the source tree when it was read last, with "+dirty" if the tree
-	// differed from that commit; empty if there is none.
+	Source string `json:"source"` // absolute path of the source tree
+	// Revision is the git commit of the source tree at the last read, with "+dirty" if the tree differed from
+	// the commit; empty without git.
 	Revision string `json:"revision,omitempty"`
 	Out      string `json:"out"` // without symbolic links
-	// Envoys are the admin interfaces that the watch asks, as --envoy-admin names them; a path of a Unix
-	// socket is absolute.
+	// Envoys are the admin addresses that the watch asks, in the syntax of --envoy-admin with absolute socket
+	// paths.
 	Envoys []string  `json:"envoys,omitempty"`
 	Since  time.Time `json:"since"`
-	// Serves means that it serves clients over the network, too.
+	// Serves means that the watch also serves clients over the network.
 	Serves bool `json:"serves"`
-	// Snapshot is the id of the published snapshot, empty where there is none. SnapshotSince is when this
-	// watch found it published or published it.
+	// Snapshot is the id of the published snapshot; empty if no snapshot is published. SnapshotSince is when
+	// this watch found or published the snapshot.
 	Snapshot      string    `json:"snapshot"`
 	SnapshotSince time.Time `json:"snapshot_since,omitzero"`
-	// Refused says why the source tree, as it is now, is not published; nil where it is
-	// published.
+	// Refused is why the current source tree is not published; nil if published.
 	Refused *Refusal `json:"refused,omitempty"`
-	// Certificates are those of the source tree, as it was judged last.
+	// Certificates are findings about certificates in the source tree, from the last check.
 	Certificates Certificates `json:"certificates,omitzero"`
-	// Failed is the error of the last reconcile or trim, where it could not run.
+	// Failed is the error of the last reconcile or trim; empty after success.
 	Failed string `json:"failed,omitempty"`
-	// Last is the last reconcile that has ended, and Running the one that is under way.
+	// Last is the last finished reconcile, Running the current one.
 	Last    *Reconcile `json:"last,omitempty"`
 	Running *Reconcile `json:"running,omitempty"`
-	// NextTrim is the time of the next trim; zero where nothing waits for one.
+	// NextTrim is the time of the next trim; zero if no trim is due.
 	NextTrim time.Time `json:"next_trim,omitzero"`
 }
 
-// Reconcile is one reading of the source tree, and the publish that follows from it.
+// Reconcile is one read of the source tree with the publish that follows.
 type Reconcile struct {
 	// Reason is start, change, rescan, SIGHUP or retry-held; in Running also trim.
 	Reason string    `json:"reason"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Snapshot is the id of the snapshot that Running is about to publish; empty if that is not known yet,
-	// or is published already.
+	// Snapshot is the id of the snapshot that Running is about to publish; empty if unknown or already
+	// published.
 	Snapshot string `json:"snapshot,omitempty"`
-	// Retrying is why Envoys refuse a step that they are offered again; empty if there is no such step.
+	// Retrying is why Envoys refuse a step and get it again; empty if they refuse no step.
 	Retrying string `json:"retrying,omitempty"`
-	// Outcome is empty while the reconcile is under way.
+	// Outcome is empty until the reconcile ends.
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
 // Refusal is a refusal of the source tree, by validation or by Envoy.
 type Refusal struct {
 	Since time.Time `json:"since"`
-	// Snapshot is the id of the held snapshot, which Envoy refused. It is empty where
-	// validation refused the source tree.
+	// Snapshot is the id of the held snapshot, which Envoy refused; empty if validation refused the source
+	// tree.
 	Snapshot string `json:"snapshot,omitempty"`
 	Message  string `json:"message"`
-	// Errors and Warnings count the findings, of which Findings may be the first ones only.
+	// Errors and Warnings count all findings; Findings may hold only the first.
 	Errors   int       `json:"errors"`
 	Warnings int       `json:"warnings"`
 	Findings diag.List `json:"findings,omitempty"`
@@ -134,18 +131,19 @@ type Refusal struct {
 
 // Certificates are findings about the dates of certificates.
 type Certificates struct {
-	// OutOfDate is about certificates that peers reject now: they have expired, or are not valid yet.
+	// OutOfDate is about certificates that peers reject now, because they have expired or are not valid yet.
 	OutOfDate diag.List `json:"out_of_date,omitempty"`
 	// ExpireSoon is about certificates that expire soon.
 	ExpireSoon diag.List `json:"expire_soon,omitempty"`
 }
 
-// Fault says how many certificates are out of date: "2 certificates are out of date". It is empty if none is.
+// Fault returns the number of certificates out of date, as in "2 certificates are out of date"; empty for 0.
 func (c Certificates) Fault() string {
 	return count(len(c.OutOfDate), "is out of date", "are out of date")
 }
 
-// Notice says how many certificates expire soon: "1 certificate expires soon". It is empty if none does.
+// Notice returns the number of certificates that expire soon, as in "1 certificate expires soon"; empty for
+// 0.
 func (c Certificates) Notice() string { return count(len(c.ExpireSoon), "expires soon", "expire soon") }
 
 func count(n int, one, more string) string {
@@ -164,36 +162,37 @@ type Outcome string
 const (
 	// Published means that the source tree is published.
 	Published Outcome = "published"
-	// Refused means that validation or Envoy refused it: the snapshot before stays published.
+	// Refused means that validation or Envoy refused the source tree. The snapshot before stays published.
 	Refused Outcome = "refused"
-	// Failed means that the reconcile met an error.
+	// Failed means that the reconcile ended with an error.
 	Failed Outcome = "failed"
 )
 
 // Result is the answer to a request.
 type Result struct {
 	Outcome Outcome `json:"outcome"`
-	// Snapshot is the id of the snapshot that was published, or that Envoy refused.
+	// Snapshot is the id of the snapshot that was published or refused.
 	Snapshot string `json:"snapshot,omitempty"`
-	// Message says in one sentence what happened.
+	// Message describes the result in one sentence.
 	Message  string    `json:"message"`
 	Findings diag.List `json:"findings,omitempty"`
 }
 
-// RetryHeld is a request to publish once more what Envoy refused. Its fields describe the watch
-// that it is for: another watch answers with a conflict, and does nothing.
+// RetryHeld is a request to publish held snapshots once more. Its fields describe the intended watch. A watch
+// that doesn't match answers with a conflict and does nothing.
 type RetryHeld struct {
-	// Source is the source tree, an absolute path; empty for any.
+	// Source is the absolute path of the source tree; empty for any.
 	Source string `json:"source,omitempty"`
-	// Flags are values of the flags that must be those of the watch, by name.
+	// Flags are values that flags of the watch must have, by flag name.
 	Flags map[string][]string `json:"flags,omitempty"`
 }
 
-// wedged is how long a reconcile may take until the watch counts as one that hangs.
+// wedged is the duration after which a reconcile counts as a hang.
 const wedged = time.Minute
 
-// Faults returns what is wrong with the source tree or the watch at a time, in words for a person: "the source
-// tree is invalid (2 errors)". It returns nothing if the source tree is published and its certificates are valid.
+// Faults returns the faults of the source tree and the watch at a time, as text for people such as "the
+// source tree is invalid (2 errors)". Faults returns nil if the source tree is published and its certificates
+// are valid.
 func (w *Watch) Faults(now time.Time) (faults []string) {
 	if w.Snapshot == "" {
 		faults = append(faults, "nothing is published")
@@ -221,5 +220,5 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	return faults
 }
 
-// Count counts the findings: "2 errors, 1 warning".
+// Count returns the number of findings as text: "2 errors, 1 warning".
 func (r *Refusal) Count() string { return diag.CountFindings(r.Errors, r.Warnings) }

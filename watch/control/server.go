@@ -18,31 +18,30 @@ import (
 )
 
 const (
-	// patience is how long a client may take to say what it wants, and to take in
-	// what it is told.
+	// patience is how long a client may take to send a request, and to read the answer.
 	patience = 5 * time.Second
-	// maxConnections is how many clients are listened to at a time.
+	// maxConnections is the largest number of open connections.
 	maxConnections = 64
-	// maxWaiting is how many requests wait for the watch. Each is a reconcile.
+	// maxWaiting is the largest number of requests that wait for the watch. Each request is a reconcile.
 	maxWaiting = 8
-	// maxRequest is beyond what a request has to say.
+	// maxRequest is the largest body of a request in bytes.
 	maxRequest = 64 << 10
-	// maxHeader as well.
+	// maxHeader is the largest header of a request in bytes.
 	maxHeader = 16 << 10
 )
 
-// Server answers on the socket of an output directory. Bind and Close are for one
-// goroutine, all else for any.
+// Server answers on the socket of an output directory. Bind, Unbind and Close must be called by one
+// goroutine; the other methods are safe for concurrent use.
 type Server struct {
 	http     http.Server
 	slots    chan struct{}
 	requests chan *Request
 	watch    atomic.Pointer[Watch]
-	clients  func() []clients.Client // nil where none are served
+	clients  func() []clients.Client // nil if the watch serves no clients
 	closed   chan struct{}
 
-	bound   *bound         // nil while there is no socket
-	serving sync.WaitGroup // one for each socket that there was
+	bound   *bound         // nil without a socket
+	serving sync.WaitGroup // one goroutine per socket
 }
 
 // New returns a Server that does not listen yet.
@@ -58,16 +57,16 @@ func New() *Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connectionKey{}, c)
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // what a client does wrong it is told itself
+		ErrorLog: log.New(io.Discard, "", 0), // a client gets the errors about its own requests
 	}
 	s.http.SetKeepAlivesEnabled(false) // a slot is for one request
 	return s
 }
 
-// Bind makes the socket of the directory out, which the caller has locked. It does nothing while
-// the socket that it made last is still there.
+// Bind creates the socket in the directory out, which the caller has locked. Bind does nothing if the last
+// socket still exists.
 func (s *Server) Bind(out string) error {
-	if s.bound != nil && s.bound.stands(out) {
+	if s.bound != nil && s.bound.isCurrent(out) {
 		return nil
 	}
 	s.Unbind()
@@ -78,7 +77,7 @@ func (s *Server) Bind(out string) error {
 	s.bound = b
 	s.serving.Go(func() {
 		defer close(b.ended)
-		_ = s.http.Serve(newConnections(b.UnixListener, s.slots)) // why it ended the next Bind finds out
+		_ = s.http.Serve(newConnections(b.UnixListener, s.slots)) // the next Bind reports the error
 	})
 	return nil
 }
@@ -93,32 +92,32 @@ func (s *Server) unbind(keep bool) {
 	}
 }
 
-// Close tells everyone who waits that the watch has ended. Ask returns an *EndedError from then on, until
-// the next Bind or Forget.
+// Close answers all waiting requests with an error, because the watch has ended. Afterwards Ask returns an
+// *EndedError, until the next Bind or Forget.
 func (s *Server) Close() {
 	s.unbind(true)
 	close(s.closed)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if s.http.Shutdown(ctx) != nil { // a client that hangs is not waited for
+	if s.http.Shutdown(ctx) != nil { // don't wait for clients that hang
 		s.http.Close()
 	}
 	s.serving.Wait()
 }
 
-// connectionKey is for the connection in the context of a request.
+// connectionKey is the context key for the connection of a request.
 type connectionKey struct{}
 
-// TellClients says how to list the clients that are served. Call it before Bind.
+// TellClients sets the function that lists the clients. Call TellClients before Bind.
 func (s *Server) TellClients(list func() []clients.Client) { s.clients = list }
 
-// Tell replaces the state that clients get. Nobody may change w afterwards.
+// Tell replaces the state that clients get. The caller must not change w afterwards.
 func (s *Server) Tell(w Watch) { s.watch.Store(&w) }
 
-// Requests returns the channel of the requests. Each request must be answered.
+// Requests returns the channel of requests. The receiver must answer each request.
 func (s *Server) Requests() <-chan *Request { return s.requests }
 
-// Request is a request of a client that waits for its Result.
+// Request is a request whose client waits for a Result.
 type Request struct {
 	RetryHeld
 	ctx    context.Context // of the connection
@@ -126,13 +125,13 @@ type Request struct {
 	reason chan string
 }
 
-// Gone reports whether nobody waits for the answer any more.
+// Gone reports whether the client has left.
 func (r *Request) Gone() bool { return r.ctx.Err() != nil }
 
 // Answer sends the Result to the client.
 func (r *Request) Answer(result Result) { r.result <- result }
 
-// Conflict answers that the watch is not the one that the request describes.
+// Conflict answers that the watch doesn't match the request.
 func (r *Request) Conflict(reason string) { r.reason <- reason }
 
 func (s *Server) getWatch(w http.ResponseWriter, _ *http.Request) { write(w, s.watch.Load()) }
@@ -153,7 +152,7 @@ func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 	}
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
 		if !c.wait(true) {
-			panic(http.ErrAbortHandler) // no answer, so that the client asks again
+			panic(http.ErrAbortHandler) // without an answer the client asks again
 		}
 		defer c.wait(false)
 	}
@@ -171,7 +170,7 @@ func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 	case <-request.ctx.Done():
 	case <-s.closed:
 		select {
-		case result := <-request.result: // the last thing that the watch did
+		case result := <-request.result: // the watch has answered just before its end
 			write(w, result)
 		default:
 			refuse(w, http.StatusServiceUnavailable, "the watch has ended")
@@ -179,8 +178,8 @@ func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read takes the body of a request, which may be empty. From its end on the client
-// may wait for as long as it likes: ReadTimeout ends with it.
+// read reads the body of a request, which may be empty. ReadTimeout ends with the body, so that the client
+// may then wait without limit.
 func read(w http.ResponseWriter, r *http.Request, into any) error {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -188,7 +187,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 	}
 	if len(data) > 0 {
 		decoder := json.NewDecoder(bytes.NewReader(data))
-		// What is not understood might be a condition.
+		// An unknown field might be a condition.
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(into); err != nil {
 			return err
@@ -200,7 +199,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-// write answers with JSON. A client that does not take it in loses its connection.
+// write answers with JSON. A client that doesn't read the answer in time loses its connection.
 func write(w http.ResponseWriter, answer any) {
 	data, err := json.MarshalIndent(answer, "", "  ")
 	if err != nil {
@@ -220,7 +219,7 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 	}
 }
 
-// limit gives the client its time to read. It fails where the connection is gone.
+// limit sets the deadline for writing the answer. limit fails if the connection is closed.
 func limit(w http.ResponseWriter) error {
 	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
 }

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// bound is a socket that stands in an output directory.
+// bound is a socket in an output directory.
 type bound struct {
 	*net.UnixListener
 	path string
-	root *os.Root    // of the folder that it was made in, whatever became of its path
+	root *os.Root    // the socket's folder, even if its path has changed
 	info os.FileInfo // of the socket
-	// ended is closed when nobody accepts its connections any more.
+	// ended is closed when the Server no longer accepts connections.
 	ended chan struct{}
 }
 
-// bind makes the socket of the directory out. It gets its name when it has its
-// mode and takes connections, and takes the place of what was left there.
+// bind creates the socket in the directory out. The socket gets its final name only when its mode is set and
+// it accepts connections, and then replaces an old socket.
 func bind(out string) (*bound, error) {
 	b := &bound{path: Path(out), ended: make(chan struct{})}
 	var err error
@@ -36,8 +36,8 @@ func bind(out string) (*bound, error) {
 	return b, nil
 }
 
-// Forget removes what the last watch has left in the directory out: its socket. The caller has
-// locked the directory, so no watch is running.
+// Forget removes the socket of the last watch from the directory out. The caller has locked the directory, so
+// no watch is running.
 func Forget(out string) error {
 	root, err := openFolder(filepath.Dir(Path(out)))
 	if err != nil {
@@ -46,7 +46,7 @@ func Forget(out string) error {
 	defer root.Close()
 	for _, name := range []string{socket, ended} {
 		if info, err := root.Lstat(name); err != nil || info.Mode().Type() != fs.ModeSocket {
-			continue // none, or nothing of ours
+			continue // no file, or not a socket
 		}
 		if err := root.Remove(name); err != nil {
 			return fmt.Errorf("control socket %s: %w", Path(out), err)
@@ -55,8 +55,8 @@ func Forget(out string) error {
 	return nil
 }
 
-// endOf returns when the last watch of the directory out ended by itself; ok is false if none has left
-// its socket.
+// endOf returns when the last watch of the directory out ended by itself; ok is false if no such watch has
+// left its socket.
 func endOf(out string) (at time.Time, ok bool, err error) {
 	info, err := os.Lstat(filepath.Join(filepath.Dir(Path(out)), ended))
 	switch {
@@ -68,8 +68,7 @@ func endOf(out string) (at time.Time, ok bool, err error) {
 	return info.ModTime(), info.Mode().Type() == fs.ModeSocket, nil
 }
 
-// openFolder opens a folder that is no link: in an output directory nothing is
-// followed.
+// openFolder opens a folder, and fails for a symbolic link: links in an output directory are never followed.
 func openFolder(path string) (*os.Root, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -101,11 +100,11 @@ func (b *bound) listen() error {
 	}
 	if b.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"}); err != nil {
 		if wrapped, ok := errors.AsType[*net.OpError](err); ok {
-			err = wrapped.Err // what else it says is the name, which may be a made one
+			err = wrapped.Err // without the name, which address may have shortened
 		}
 		return err
 	}
-	b.SetUnlinkOnClose(false) // it gets another name
+	b.SetUnlinkOnClose(false) // the socket is renamed
 	err = b.root.Chmod(unlisted, 0o600)
 	if err == nil {
 		b.info, err = b.root.Lstat(unlisted)
@@ -114,20 +113,20 @@ func (b *bound) listen() error {
 		err = b.root.Rename(unlisted, socket)
 	}
 	if err == nil {
-		_ = b.root.Remove(ended) // nobody looks at one that is left while there is a socket
+		_ = b.root.Remove(ended) // clients ignore the old file while a socket exists
 	}
 	if err != nil {
 		b.UnixListener.Close()
-		_ = b.root.Remove(unlisted) // the next one does, where this can't
+		_ = b.root.Remove(unlisted) // if Remove fails, the next bind removes the file
 	}
 	return err
 }
 
-// stands reports whether the socket is the one that a client of the directory out
-// would meet, and would be heard by.
-func (b *bound) stands(out string) bool {
+// isCurrent reports whether a client of the directory out would reach this socket, and whether the Server
+// accepts its connections.
+func (b *bound) isCurrent(out string) bool {
 	select {
-	case <-b.ended: // out of memory, say
+	case <-b.ended: // for example, out of memory
 		return false
 	default:
 	}
@@ -135,15 +134,15 @@ func (b *bound) stands(out string) bool {
 	return err == nil && os.SameFile(info, b.info)
 }
 
-// close removes the socket, unless it is another's by now, and takes no further connections. With
-// keep the socket gets the name and the time that tell of the end of the watch: a rename needs no space
-// on a full disk.
+// close closes the socket and removes its file, unless another process has replaced the file. With keep,
+// close renames the file instead and sets its time, which records the end of the watch. A rename works on a
+// full disk.
 func (b *bound) close(keep bool) {
 	if info, err := b.root.Lstat(socket); err == nil && os.SameFile(info, b.info) {
 		if now := time.Now(); keep && b.root.Rename(socket, ended) == nil {
 			_ = b.root.Chtimes(ended, now, now)
 		} else {
-			_ = b.root.Remove(socket) // one that is left says that nobody listens
+			_ = b.root.Remove(socket) // a remaining file is harmless: connecting fails
 		}
 	}
 	b.UnixListener.Close()

@@ -16,10 +16,10 @@ import (
 // Result is the result of a Publish.
 type Result struct {
 	publish.Result
-	// Outcomes are the answers of the Envoys to the steps, in their order. A step that no
-	// Envoy is subscribed to has none.
+	// Outcomes are the answers of the Envoys, in the order of the steps. A step without subscribed Envoys has
+	// no outcome.
 	Outcomes []envoy.Outcome
-	// Revision is the git commit of the source tree, empty if there is none.
+	// Revision is the git commit of the source tree; empty without git.
 	Revision string
 }
 
@@ -28,8 +28,8 @@ func (p *Pipeline) KeepRevision(ctx context.Context, d *publish.Dir, snapshot st
 	return d.SetRevision(snapshot, p.revision(ctx))
 }
 
-// Recover completes the rollback that a killed writer began. Call it before Plan, since it
-// may change the published files.
+// Recover completes the rollback that a killed writer began. Call Recover before Plan, because Recover may
+// change the published files.
 func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 	c := p.envoys.Change(nil, publish.Refusal{})
 	if err := c.Recovers(); err != nil {
@@ -39,8 +39,8 @@ func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 	return err
 }
 
-// Retry releases the held snapshots, and makes the next Publish move each published file that
-// an Envoy does not run: Envoy reads a file again only when it moves.
+// Retry releases the held snapshots. The next Publish then moves again each published file that an Envoy
+// doesn't run, because Envoy reads a file only after a move.
 func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	if err := d.Release(); err != nil {
 		return err
@@ -52,14 +52,14 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	return err
 }
 
-// Running asks each Envoy what it runs of the published files (confirm.Envoys.Running).
+// Running asks each Envoy which published files it runs (confirm.Envoys.Running).
 func (p *Pipeline) Running(ctx context.Context) ([]confirm.Running, error) {
 	return p.envoys.Running(ctx)
 }
 
-// Settled reports whether the output directory is as the last Plan and Publish left it, no
-// path subscription on record has drained since, and no time on record is in the future: somebody has set the clock back.
-// Plan would then return the same plan, and a trim would be due at the same time.
+// Settled reports whether the output directory is unchanged since the last Plan and Publish. It also requires
+// that no recorded path subscription has drained since, and that no recorded time is in the future, as after
+// setting the clock back. A Settled directory needs no new plan.
 func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
 	if p.republish != nil || !d.AsLeft() {
 		return false
@@ -70,9 +70,8 @@ func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
 	}) && !slices.ContainsFunc(m.Retired, func(g publish.Retired) bool { return g.Since.After(now) })
 }
 
-// Publish carries a plan out. An error means that it stopped: each published file is whole,
-// and the next plan starts from there. A *publish.RefusedError alone means that Envoy
-// refused it, and that the rollback is complete.
+// Publish executes a plan. After an error each published file is whole, and the next plan continues from
+// there. If the error is a *publish.RefusedError itself, Envoy refused the plan and the rollback is complete.
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Plan) (Result, error) {
 	c := p.envoys.Change(plan.Snapshot, publish.Refusal{Snapshot: plan.ID, Delivery: plan.Delivery})
 	change := plan.Change
@@ -80,8 +79,8 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Pl
 	p.republish = nil
 	var commit string
 	var asking sync.WaitGroup
-	// Git may be slow, and no file waits for it. It is asked at once: the tree may be that of
-	// another commit by the time that all Envoys have answered.
+	// Git may be slow, so files don't wait for it. Ask at once, because the tree may be at another commit
+	// when all Envoys have answered.
 	asking.Go(func() { commit = p.revision(ctx) })
 	if plan.Replaces {
 		change.Manifest.Revision = ""

@@ -1,6 +1,6 @@
-// Package pipeline runs the stages from a checked source tree to one output directory: plan,
-// publish, confirm, trim. Its caller checks the tree (check.Tree), decides when to run which stage, and handles
-// flags, events and signals.
+// Package pipeline runs the stages between a checked source tree and one output directory: plan, publish,
+// confirm, trim. Its caller checks the tree (check.Tree), decides when to run each stage, and handles flags,
+// events and signals.
 package pipeline
 
 import (
@@ -21,48 +21,47 @@ import (
 	"xdspub/xds"
 )
 
-// Options of a Pipeline.
+// Options configure a Pipeline.
 type Options struct {
-	// Source is the source tree, and how it is judged.
+	// Source is the source tree with the options of its check.
 	Source check.Options
 
-	// Revision returns the git commit of the source tree as it was read; nil asks git.
+	// Revision returns the git commit of the source tree at the last read; nil means revision.Of.
 	Revision func(context.Context) string
 
 	// Out is the output directory.
 	Out string
-	// EnvoyPath is Out as Envoy sees it; empty means Out made absolute.
+	// EnvoyPath is the path of Out for Envoy; empty means the absolute path of Out.
 	EnvoyPath string
-	// Format of the published files; nil means JSON.
+	// Format is the format of the published files; nil means JSON.
 	Format *render.Format
-	// Endpoints says where endpoint assignments are published; empty means
-	// planner.EndpointsAuto.
+	// Endpoints says where endpoint assignments are published; empty means planner.EndpointsAuto.
 	Endpoints planner.EndpointsMode
-	// InotifyBudget is how many path subscriptions Envoy can hold that wait for events.
+	// InotifyBudget is the number of path subscriptions with file events that Envoy can hold.
 	InotifyBudget int
-	// PollInterval is how often Envoy reads each file, where it does not wait for events (render.Target).
+	// PollInterval is how often Envoy reads each file if Envoy polls instead of waiting for file events
+	// (render.Target).
 	PollInterval time.Duration
-	// StepGap is the wait between two steps of a plan that both moved files.
+	// StepGap is the pause between two steps that both moved files.
 	StepGap time.Duration
-	// TrimDelay is how long a retired cluster stays, for connections on a draining
-	// listener.
+	// TrimDelay is how long a retired cluster stays, for connections on draining listeners.
 	TrimDelay time.Duration
-	// Clock notices when somebody sets the clock; nil for a short run.
+	// Clock detects changes of the system's clock; nil for a short run.
 	Clock *trim.Clock
-	// Envoys confirm each step; nil where none is asked.
+	// Envoys confirm each step; nil if no Envoy is asked.
 	Envoys *envoy.Fleet
-	// Confirm makes what confirms each step in place of Envoys, where Envoys is nil. of has
-	// the ids that its refusals go on record with. nil where nothing does.
+	// Confirm returns the confirmer of each step if Envoys is nil. of has the ids to record with a refusal. A
+	// nil Confirm confirms nothing.
 	Confirm func(of publish.Refusal) publish.Confirmer
-	// Retried is called when Envoys refuse a step that they are offered again, and with nil when they no longer
-	// refuse the step; nil is not called.
+	// Retried is called when Envoys refuse a step and get it again, and with nil when they no longer refuse
+	// the step. Retried may be nil.
 	Retried func(*publish.RefusedError)
-	// Log gets the log lines; nil discards them.
+	// Log receives the log lines; nil discards them.
 	Log *event.Log
 }
 
-// Pipeline turns one source tree into one output directory, again and again.
-// Not for concurrent use.
+// Pipeline publishes one source tree into one output directory, repeatedly. Pipeline is not safe for
+// concurrent use.
 type Pipeline struct {
 	revision  func(context.Context) string
 	stepGap   time.Duration
@@ -72,7 +71,7 @@ type Pipeline struct {
 	planner *planner.Planner
 	envoys  *confirm.Envoys
 	trimmer *trim.Trimmer
-	// republish are published files that the next Publish moves once more.
+	// republish lists published files that the next Publish moves again.
 	republish []string
 }
 
@@ -89,35 +88,35 @@ func New(o Options) *Pipeline {
 		Source: o.Source.Path, Envoy: o.Source.Envoy, Disable: o.Source.Lenient(),
 		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, PollInterval: o.PollInterval, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
 	})
-	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Reasons: check.New(o.Source).Reasons(), Retried: o.Retried, Log: o.Log})
+	p.envoys = confirm.New(p.out, confirm.Options{
+		Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Reasons: check.New(o.Source).Reasons(), Retried: o.Retried, Log: o.Log,
+	})
 	p.trimmer = trim.New(p.out, p.envoys, p.planner.Renderer(), trim.Options{Delay: o.TrimDelay, StepGap: o.StepGap, Clock: o.Clock, Log: o.Log})
 	return p
 }
 
-// Opened makes the Pipeline read the output directory through d: by what d knows of it, and at
-// the place where d opened it, since a link on the given path may be turned later. It ends the
-// trust in what was there before.
+// Opened makes the Pipeline read the output directory through d: from d's cache, and at the place that d has
+// opened even if a link in the path changes. Opened ends Trust.
 func (p *Pipeline) Opened(d *publish.Dir) { p.out.Opened(d) }
 
-// Trust makes the Pipeline believe, until Trust(false), that the plan before was published whole
-// and that nobody else has changed the output directory since (publish.Reader.Trust).
+// Trust makes the Pipeline assume, until Trust(false), that the last plan was published whole and that no
+// other process has changed the output directory since (publish.Reader.Trust).
 func (p *Pipeline) Trust(trust bool) { p.out.Trust(trust) }
 
-// Plan plans the steps from what is published to an accepted Snapshot (planner.Planner.Plan).
+// Plan plans the steps from the published files to an accepted Snapshot (planner.Planner.Plan).
 func (p *Pipeline) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*planner.Plan, diag.List, error) {
 	return p.planner.Plan(ctx, s, now)
 }
 
-// Published returns what is in the output directory, as the Snapshot of a source tree
+// Published returns the Snapshot in the output directory, in the form of a source tree
 // (published.Reader.Snapshot).
 func (p *Pipeline) Published() (*xds.Snapshot, error) { return p.out.Snapshot() }
 
-// KeepTime moves the times on record by as much as the clock was set forward
-// (trim.Trimmer.KeepTime). Call it after Recover and before Plan; Trim begins with it.
+// KeepTime shifts the recorded times if the clock was set forward (trim.Trimmer.KeepTime). Call KeepTime
+// after Recover and before Plan; Trim calls it itself.
 func (p *Pipeline) KeepTime(d *publish.Dir) error { return p.trimmer.KeepTime(d) }
 
-// Trim removes what nothing can use any more. next is when to call it again; zero where nothing
-// waits (trim.Trimmer.Trim).
+// Trim removes unused files. next is the time for the next call; zero if nothing waits (trim.Trimmer.Trim).
 func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (result publish.Result, next time.Time, err error) {
 	return p.trimmer.Trim(ctx, d, now)
 }

@@ -12,9 +12,9 @@ import (
 	"xdspub/xds"
 )
 
-// subscriptions returns those to the published files, and for each published file without
-// one a subscription without statistics. differ are the files that differ from the record;
-// missing are further files that have a subscription and do not exist.
+// subscriptions returns the subscriptions to the published files. A published file without a subscription
+// gets an entry without statistics. differ lists the files that differ from the record. missing lists files
+// that have a subscription and do not exist.
 func (m *diskState) subscriptions(differ []string) (list []envoy.Subscription, missing []string, err error) {
 	st, err := m.out.State()
 	if err != nil {
@@ -34,15 +34,17 @@ func (m *diskState) subscriptions(differ []string) (list []envoy.Subscription, m
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	if m.intent == nil { // else the change may remove some
+	if m.intent == nil { // else the running change may remove files
 		maps.Copy(files, changed)
 	}
 	for _, g := range m.manifest.Retired {
-		delete(files, g.File) // draining listeners may still be subscribed to it
+		delete(files, g.File) // draining listeners may still have a subscription
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if t := typeOf(name); t != nil {
-			list = append(list, envoy.Subscription{File: name, API: t.API, Version: m.version(name, changed[name]), Entrypoints: m.entrypoints(t), Unmoved: true})
+			list = append(list, envoy.Subscription{
+				File: name, API: t.API, Version: m.version(name, changed[name]), Entrypoints: m.entrypoints(t), Unmoved: true,
+			})
 		}
 	}
 	return list, missing, nil
@@ -56,8 +58,8 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// version returns the version_info of a published file. While a change is under way, the
-// record does not have the files that it has moved.
+// version returns the version_info of a published file. During a change the record lacks the moved files, so
+// version reads the file itself.
 func (m *diskState) version(name string, differs bool) string {
 	if was, ok := m.manifest.Files.Get(name); ok && (!differs || m.intent == nil) {
 		return was.Version
@@ -65,7 +67,7 @@ func (m *diskState) version(name string, differs bool) string {
 	return m.out.VersionInfo(name)
 }
 
-// typeOf returns the type of the resources in a published file.
+// typeOf returns the type of the resources in a published file; nil for unknown paths.
 func typeOf(name string) *xds.Type {
 	api, _, _ := strings.Cut(name, "/")
 	i := slices.IndexFunc(xds.Types, func(t *xds.Type) bool { return strings.ToLower(t.API) == api })
@@ -75,8 +77,8 @@ func typeOf(name string) *xds.Type {
 	return xds.Types[i]
 }
 
-// entrypoints returns the files of which an Envoy must read one to be subscribed to files of
-// a type. The bootstrap decides about runtime layers.
+// entrypoints returns the files from which an Envoy can learn about files of a type. Runtime layers come from
+// the bootstrap instead.
 func (m *diskState) entrypoints(t *xds.Type) []string {
 	all := xds.Entrypoints
 	if t != nil {
@@ -122,7 +124,7 @@ func reportOf(l envoy.DetailedProbe, drifted map[string]bool) (EnvoyReport, erro
 	for i, s := range l.States {
 		has[s.File] = has[s.File] || len(s.StatPrefixes) > 0
 		if drifted[s.File] {
-			l.States[i].State = envoy.Pending // whatever it runs is not what is out
+			l.States[i].State = envoy.Pending // the Envoy can't run the edited file's version
 		}
 	}
 	for _, s := range l.States {
@@ -140,7 +142,10 @@ func reportOf(l envoy.DetailedProbe, drifted map[string]bool) (EnvoyReport, erro
 }
 
 func rowOf(s envoy.Status, drifted bool) Row {
-	row := Row{Sync: Stale, API: s.API, Name: s.Name, File: s.File, Version: s.Version, Runs: s.Runs, Stats: s.StatPrefix, Refusals: s.Refusals, Reasons: []string{}}
+	row := Row{
+		Sync: Stale, API: s.API, Name: s.Name, File: s.File, Version: s.Version,
+		Runs: s.Runs, Stats: s.StatPrefix, Refusals: s.Refusals, Reasons: []string{},
+	}
 	switch {
 	case drifted:
 		row.Sync = Drifted

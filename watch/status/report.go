@@ -8,33 +8,31 @@ import (
 	"xdspub/render/publish"
 )
 
-// Report is the status of an output directory. As JSON it has every key, and all times in UTC.
+// Report is the status of an output directory. Its JSON has every key, and all times in UTC.
 type Report struct {
-	// InSync means that a snapshot is published, that each Envoy runs it, that no change was
-	// interrupted, no file was edited or is missing as far as that can be told of all, and no
-	// snapshot is held.
+	// InSync means that a snapshot is published and each Envoy runs it. No change is under way or
+	// interrupted, no file is known to be edited or missing, and no snapshot is held.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
-	// Published is the published snapshot; nil where none was ever published whole.
+	// Published is the published snapshot; nil before the first complete publish.
 	Published *Publication `json:"published"`
-	// Change is the change that is under way or was interrupted; nil where there is none.
+	// Change is the change under way or interrupted; nil without one.
 	Change *Change `json:"change"`
-	// Drifted are the published files that were edited, replaced or removed by hand. It is
-	// empty while there is a Change.
+	// Drifted lists the published files that were edited, replaced or removed by hand; empty during a Change.
 	Drifted []string `json:"drifted"`
-	// Incomplete means that somebody has removed or damaged the part of the record that lists most
-	// of the published files: which of them were edited by hand can't be told.
+	// Incomplete means that the part of the record with most published files was removed or damaged. Drifted
+	// then can't list all edited files.
 	Incomplete bool `json:"incomplete"`
-	// Missing are further files that published clusters and listeners name and that do not
-	// exist: an Envoy that starts refuses the resources that name them.
+	// Missing lists files that published clusters and listeners refer to and that do not exist. A starting
+	// Envoy refuses the resources with these references.
 	Missing []string `json:"missing"`
 	// Envoys are in the order of Options.Admins.
 	Envoys []EnvoyReport `json:"envoys"`
-	// Retired are the clusters and files that wait for their trim.
+	// Retired lists the clusters and files that wait for their trim.
 	Retired []publish.Retired `json:"going"`
-	// Held are the snapshots that Envoy refused and that are not published again.
+	// Held lists the snapshots that Envoy refused; they are not published again.
 	Held []publish.Refusal `json:"held"`
-	// LastRefusal is the last refusal; its snapshot may be held no longer.
+	// LastRefusal is the last refusal. Its snapshot may no longer be held.
 	LastRefusal *publish.Refusal `json:"last_refusal"`
 
 	dates diag.List // findings about the dates of certificates in the published files
@@ -44,22 +42,22 @@ type Report struct {
 type Publication struct {
 	Snapshot  string    `json:"snapshot"`
 	Time      time.Time `json:"time"`
-	Revision  string    `json:"revision"` // the git commit, "" where there is none
+	Revision  string    `json:"revision"` // git commit; "" without git
 	Format    string    `json:"format"`
 	EnvoyPath string    `json:"envoy_path"`
-	// Resources counts those of the source tree by type, as in "CDS".
+	// Resources counts the resources of the source tree by API, such as "CDS".
 	Resources map[string]int `json:"resources"`
 }
 
-// Change is a change from one snapshot to another. From is "" for the first, and equals To
-// for a trim.
+// Change is a change from one snapshot to another. From is "" for the first publish, and equals To for a
+// trim.
 type Change struct {
 	From      string            `json:"from"`
 	To        string            `json:"to"`
 	Direction publish.Direction `json:"direction"`
 	Started   time.Time         `json:"begun"`
 	Attempt   int               `json:"attempt"`
-	// Refusal is the reason of a rollback.
+	// Refusal is the reason for a rollback.
 	Refusal *publish.Refusal `json:"refusal"`
 }
 
@@ -67,17 +65,17 @@ type Change struct {
 type EnvoyReport struct {
 	URL    string `json:"url"`
 	InSync bool   `json:"in_sync"`
-	// Error is why the Envoy gave no answer; all below is empty then.
+	// Error is why the Envoy gave no answer; the later fields are then empty.
 	Error string `json:"error"`
-	Down  bool   `json:"down"`  // nothing answers there, rather than too late
+	Down  bool   `json:"down"`  // nothing listens at the address
 	State string `json:"state"` // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 
 	DrainingListeners    int `json:"draining_listeners"`
 	DrainingFilterChains int `json:"draining_filter_chains"`
 	WarmingListeners     int `json:"warming_listeners"`
-	// WarmingClusters are names: requests to a new one get 503 until it is warm.
+	// WarmingClusters are cluster names. Requests to a new cluster get 503 until it is warm.
 	WarmingClusters []string `json:"warming_clusters"`
-	// Subscriptions are sorted by file; two clusters may share one file.
+	// Subscriptions are sorted by file. Two clusters may share a file.
 	Subscriptions []Row `json:"subscriptions"`
 }
 
@@ -85,40 +83,40 @@ type EnvoyReport struct {
 type Sync string
 
 const (
-	// Rejected: the Envoy runs another version, and has refused one since its start; for
-	// LDS also: it refused a listener when it last read the file.
+	// Rejected: the Envoy runs another version, and has refused a version since its start. For LDS also: the
+	// Envoy refused a listener at its last read of the file.
 	Rejected Sync = "REJECTED"
-	// Stale: the Envoy runs another version and has refused none.
+	// Stale: the Envoy runs another version, and has refused no version.
 	Stale Sync = "STALE"
-	// Drifted: the file was edited since it was published, whatever the Envoy runs.
+	// Drifted: the file was edited after its publish. The version in the Envoy doesn't matter.
 	Drifted Sync = "DRIFTED"
-	// NotSent: this Envoy is not subscribed to the file. That is no fault.
+	// NotSent: the Envoy has no subscription to the file. This is not a fault.
 	NotSent Sync = "NOT SENT"
 	// Synced: the Envoy runs the published version.
 	Synced Sync = "SYNCED"
 )
 
-// Syncs lists all values of Sync, the worst first.
+// Syncs lists all values of Sync, worst first.
 var Syncs = [...]Sync{Rejected, Stale, Drifted, NotSent, Synced}
 
 // Row is the state of one published file in one Envoy.
 type Row struct {
 	Sync Sync   `json:"sync"`
 	API  string `json:"api"`
-	// Name is that of the resource; "" where the file holds all resources of its type, and
-	// where nothing is subscribed to it.
+	// Name is the name of the resource; "" for a file with all resources of a type, and for a file without
+	// subscriptions.
 	Name    string `json:"name"`
 	File    string `json:"file"`
 	Version string `json:"version"` // of the published file
 	Runs    string `json:"runs"`    // the version that Envoy runs
 	// Stats is the stat prefix of the subscription.
 	Stats    string `json:"stats"`
-	Refusals uint64 `json:"refusals"` // since its start
-	// Reasons are those that Envoy gives for refusals.
+	Refusals uint64 `json:"refusals"` // since the Envoy's start
+	// Reasons are Envoy's reasons for refusals.
 	Reasons []string `json:"reasons"`
 }
 
-// setInSync sets InSync.
+// setInSync computes InSync.
 func (r *Report) setInSync() {
 	r.InSync = r.Published != nil && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
@@ -128,7 +126,7 @@ func (r *Report) setInSync() {
 	}
 }
 
-// Count returns how many subscriptions have the state s.
+// Count returns the number of subscriptions in a state.
 func (e *EnvoyReport) Count(s Sync) int {
 	n := 0
 	for _, row := range e.Subscriptions {

@@ -1,4 +1,4 @@
-// Package status reports what is published, and what Envoys run of it.
+// Package status reports the published snapshot, and whether Envoys run it.
 //
 //	report, err := status.Of(ctx, status.Options{Out: "out", Admins: admins})
 package status
@@ -21,31 +21,31 @@ import (
 	"xdspub/xds"
 )
 
-// Options says which status to report.
+// Options configure a Report.
 type Options struct {
 	// Out is the output directory.
 	Out string
-	// MayBeMissing means that nothing is published where there is no output directory yet. Otherwise that is an error.
+	// MayBeMissing permits a missing output directory, which then counts as empty. Otherwise it is an error.
 	MayBeMissing bool
-	// Admins are the Envoys to ask. Without any, the status is that of the directory alone.
+	// Admins are the Envoys to ask. Without Admins, the Report covers only the directory.
 	Admins []*envoy.Admin
-	// Disable holds the codes of validation rules that do not run.
+	// Disable lists the codes of disabled validation rules.
 	Disable []string
 
-	dates func(context.Context, *xds.Snapshot) diag.List // of certificates; nil if nobody asks for them
-	// Registry has the types that may be in the files; nil for those of the API.
+	dates func(context.Context, *xds.Snapshot) diag.List // finds certificates out of date; nil to skip the check
+	// Registry has additional message types for the files; nil means only Envoy's API.
 	Registry *xds.Registry
 }
 
-// tries bounds how often Of starts again because files moved meanwhile.
+// tries is the number of times that Of starts if files move meanwhile.
 const tries = 5
 
-// Of reports what is published, and what Envoys run of it. It takes no lock and changes
-// nothing, so it can run beside a writer and after a killed one.
+// Of reports the published snapshot, and whether Envoys run it. Of takes no lock and changes nothing, so it works
+// beside a running writer and after a killed one.
 //
-// It returns an error where the directory can't be read, a record is damaged, or an admin
-// interface is not an Envoy's, excludes statistics or belongs to an Envoy that reads another
-// directory. An Envoy that is down or does not answer in time is no error: the Report says so.
+// Of returns an error if the directory can't be read or a record is damaged. Of also returns an error if an
+// admin interface does not belong to an Envoy, excludes statistics, or belongs to an Envoy with another
+// directory. An Envoy that is down or doesn't answer in time is part of the Report, not an error.
 func Of(ctx context.Context, o Options) (*Report, error) {
 	before, err := readDiskState(o)
 	if err != nil {
@@ -63,7 +63,7 @@ func Of(ctx context.Context, o Options) (*Report, error) {
 		moved := before.moved(after)
 		switch {
 		case n < tries && (len(moved) > 0 || !before.sameRecords(after)):
-			before = after // the Envoys may have been asked about files of two times
+			before = after // the answers of the Envoys may be about both states
 		case wrong != nil:
 			return nil, wrong
 		default:
@@ -74,9 +74,9 @@ func Of(ctx context.Context, o Options) (*Report, error) {
 	}
 }
 
-// diskState is the records and the list of files of an output directory at one time.
+// diskState holds the records and the files of an output directory at one time.
 type diskState struct {
-	out      *published.Reader // with the options of the record; nil where there is no record
+	out      *published.Reader // with the recorded options; nil without a record
 	manifest publish.Manifest
 	intent   *publish.Intent
 	refused  publish.Refused
@@ -117,7 +117,7 @@ func readDiskState(o Options) (*diskState, error) {
 	return m, err
 }
 
-// moved returns the files that differ in another state, or are in only one of the two.
+// moved returns the files that differ between two states.
 func (m *diskState) moved(after *diskState) map[string]bool {
 	moved := make(map[string]bool)
 	for name, was := range m.files {
@@ -137,7 +137,7 @@ func (m *diskState) sameRecords(after *diskState) bool {
 	return reflect.DeepEqual(m.manifest, after.manifest) && reflect.DeepEqual(m.intent, after.intent) && reflect.DeepEqual(m.refused, after.refused)
 }
 
-// report returns the status of this state.
+// report returns the Report for this state.
 func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 	r := m.records(o.Out)
 	if m.out == nil {
@@ -169,9 +169,12 @@ func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 	return r, err
 }
 
-// records returns the part of the Report that the records hold.
+// records returns a Report with the parts that the records hold.
 func (m *diskState) records(out string) *Report {
-	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
+	r := &Report{
+		Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
+		Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last),
+	}
 	if m.manifest.Snapshot != "" {
 		r.Published = &Publication{
 			Snapshot: m.manifest.Snapshot, Time: m.manifest.Published, Revision: m.manifest.Revision,
@@ -192,8 +195,7 @@ func (m *diskState) records(out string) *Report {
 	return r
 }
 
-// withFindings returns r with an empty list of findings in place of nil, which would be null in
-// JSON.
+// withFindings returns a copy of r whose nil Findings are empty, because nil would be null in JSON.
 func withFindings(r *publish.Refusal) *publish.Refusal {
 	if r == nil {
 		return nil
@@ -203,8 +205,8 @@ func withFindings(r *publish.Refusal) *publish.Refusal {
 	return &with
 }
 
-// downgradeMoved makes REJECTED files STALE if they moved meanwhile: the file that an Envoy
-// has refused need not be the one that is published now.
+// downgradeMoved changes REJECTED to STALE for files that moved meanwhile: the Envoy may have refused the
+// file before.
 func (r *Report) downgradeMoved(moved map[string]bool) {
 	r.Missing = slices.DeleteFunc(r.Missing, func(name string) bool { return moved[name] })
 	for _, e := range r.Envoys {

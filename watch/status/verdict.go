@@ -10,7 +10,7 @@ import (
 	"xdspub/xds/clients"
 )
 
-// Verdict says in a line whether all is in sync, and what is not.
+// Verdict returns the verdict in one line: in sync, or the list of faults.
 func (s *Status) Verdict() string {
 	if !s.InSync {
 		return "not in sync: " + strings.Join(s.faults(), "; ")
@@ -28,7 +28,7 @@ func (s *Status) Verdict() string {
 	return strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": ")
 }
 
-// faults returns what is not in sync, in words.
+// faults returns the faults as text.
 func (s *Status) faults() []string {
 	var all faults
 	s.faultsOfFiles(&all)
@@ -42,7 +42,7 @@ func (s *Status) faults() []string {
 	return all
 }
 
-// faults are sentences.
+// faults is a list of sentences.
 type faults []string
 
 func (f *faults) add(is bool, format string, args ...any) {
@@ -104,7 +104,7 @@ func (s *Status) faultsOfEnvoys(all *faults) {
 	add(behind, "is not in sync", "are not in sync")
 }
 
-// watchFaults are the states of a watch that publishes no change of its source tree.
+// watchFaults maps the states of a watch that doesn't publish changes to text.
 var watchFaults = map[WatchState]string{
 	WatchEnded:   "no watch is running",
 	WatchKilled:  "the watch was killed",
@@ -112,7 +112,7 @@ var watchFaults = map[WatchState]string{
 	WatchUnknown: "the watch can't be asked",
 }
 
-// Unpublished says why the source tree, which is valid, is not published.
+// Unpublished returns why a valid source tree is not published.
 func (s *Status) Unpublished() string {
 	fault, faulty := watchFaults[s.WatchState]
 	switch {
@@ -132,7 +132,7 @@ func (s *Status) Unpublished() string {
 	return fmt.Sprintf("publish it with xdspub render --out %s %s", s.PublishedTo(), s.Source.Path)
 }
 
-// Retrying says why Envoys reject a step that they are offered again.
+// Retrying returns why Envoys reject a step and get it again; empty if they reject no step.
 func (s *Status) Retrying() string {
 	if s.Watch == nil || s.Watch.Running == nil {
 		return ""

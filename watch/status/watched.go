@@ -14,29 +14,29 @@ import (
 	"xdspub/xds/clients"
 )
 
-// Status is a Report with what a watch and a source tree say.
+// Status is a Report together with the state of a watch and of a source tree.
 type Status struct {
 	*Report
-	// Watch is nil where none runs, or can't be asked.
+	// Watch is the state of the running watch; nil if no watch runs or the watch can't be asked.
 	Watch      *control.Watch `json:"watch"`
 	WatchState WatchState     `json:"watch_state"`
-	// WatchError is why a watch can't be asked; empty for WatchRunning and WatchNone.
+	// WatchError is why the watch can't be asked; empty for WatchRunning and WatchNone.
 	WatchError string `json:"watch_error"`
-	// Certificates are those that the running watch has judged. If none runs, they are those of SRC if that is published, or
-	// those in the published files.
+	// Certificates come from the running watch. Without a watch, they come from the source tree if it is
+	// published, and otherwise from the published files.
 	Certificates control.Certificates `json:"certificates"`
-	// Clients are those of a running serve; nil where none runs, or it could not be asked.
+	// Clients are the clients of a running serve; nil if no serve runs or it can't be asked.
 	Clients []clients.Client `json:"clients"`
-	// Source is the source tree; nil where none was given.
+	// Source is the state of the source tree; nil if no source tree was given.
 	Source *SourceStatus `json:"source"`
 
-	// RenderOptions are --out and --target of a render for a target; empty where there are none.
+	// RenderOptions are the --out and --target of a render for a target; empty without targets.
 	RenderOptions string `json:"-"`
 
 	inSyncButForDates bool // InSync if no certificate is out of date
 }
 
-// PublishedTo returns what --out of a render is that publishes into the output directory.
+// PublishedTo returns the --out of a render into the output directory.
 func (s *Status) PublishedTo() string { return cmp.Or(s.RenderOptions, s.Out) }
 
 // WatchState says whether a watch publishes into an output directory.
@@ -45,38 +45,38 @@ type WatchState string
 const (
 	// WatchRunning: a watch answers.
 	WatchRunning WatchState = "running"
-	// WatchNone: no watch has left a trace since the last render.
+	// WatchNone: no watch has run since the last render.
 	WatchNone WatchState = "none"
-	// WatchEnded: the last watch ended by itself, as SIGTERM makes it.
+	// WatchEnded: the last watch ended by itself, for example after SIGTERM.
 	WatchEnded WatchState = "ended"
-	// WatchKilled: the last watch was killed, or its machine was.
+	// WatchKilled: the last watch was killed, or its machine went down.
 	WatchKilled WatchState = "killed"
-	// WatchSilent: a watch is there, and does not answer in time.
+	// WatchSilent: a watch runs and does not answer in time.
 	WatchSilent WatchState = "silent"
 	// WatchUnknown: the watch can't be asked.
 	WatchUnknown WatchState = "unknown"
 )
 
-// SourceStatus is a source tree beside what is published.
+// SourceStatus compares a source tree with the published snapshot.
 type SourceStatus struct {
 	Path string `json:"path"`
-	// Revision is the git commit of the tree, with "+dirty" if the tree differs from that commit; empty if
-	// there is none.
+	// Revision is the git commit of the tree, with "+dirty" if the tree differs from the commit; empty
+	// without git.
 	Revision string `json:"revision"`
-	// Snapshot is the id of its snapshot; empty where it is invalid.
+	// Snapshot is the id of the tree's snapshot; empty for an invalid tree.
 	Snapshot string `json:"snapshot"`
-	// Published means that this is the published snapshot.
+	// Published means that the tree's snapshot is published.
 	Published bool      `json:"published"`
 	Errors    int       `json:"errors"`
 	Warnings  int       `json:"warnings"`
 	Findings  diag.List `json:"findings"`
 }
 
-// maxAsks is how often Ask asks again because the watch has published meanwhile.
+// maxAsks is the number of times that Ask asks if the watch publishes meanwhile.
 const maxAsks = 5
 
-// Ask asks what there is about an output directory. If o names no Envoys, it asks those that the running
-// watch knows.
+// Ask returns the Status of an output directory. If o names no Envoys, Ask uses the Envoys of the running
+// watch.
 func Ask(ctx context.Context, o Options) (*Status, error) {
 	report := &Status{}
 	for asks, asked := 1, ""; ; asks, asked = asks+1, report.Watch.Snapshot {
@@ -106,7 +106,7 @@ func Ask(ctx context.Context, o Options) (*Status, error) {
 	}
 }
 
-// Replaced reports whether another snapshot is published than the one that the running watch has published last.
+// Replaced reports whether the published snapshot differs from the last publish of the running watch.
 func (s *Status) Replaced() bool {
 	w := s.Watch
 	return w != nil && w.Running == nil && s.Published != nil && w.Snapshot != "" && w.Snapshot != s.Published.Snapshot
@@ -140,8 +140,8 @@ func (s *Status) ask(ctx context.Context, out string) {
 	s.WatchError = err.Error()
 }
 
-// watched reports whether the watch does what it is for. None has to run in a directory that render has
-// published last.
+// watched reports whether the watch publishes and its clients are in sync. A directory published by render
+// needs no watch.
 func (s *Status) watched() bool {
 	w := s.Watch
 	if w == nil {
@@ -164,7 +164,7 @@ func (s *Status) Compare(ctx context.Context, path string, checked *check.Result
 	s.judgeDates()
 }
 
-// judgeDates sets Certificates, and InSync by it.
+// judgeDates sets Certificates, and InSync accordingly.
 func (s *Status) judgeDates() {
 	c := &s.Certificates
 	switch {
@@ -178,10 +178,11 @@ func (s *Status) judgeDates() {
 	s.InSync = s.inSyncButForDates && len(c.OutOfDate) == 0
 }
 
-// SaysInvalid reports whether the source tree of the running watch was checked for the report, and is invalid.
+// SaysInvalid reports whether the source tree of the running watch was checked for this Status and is
+// invalid.
 func (s *Status) SaysInvalid() bool { return s.watchesSource() && s.Source.Snapshot == "" }
 
-// watchesSource reports whether the running watch publishes the source tree of the report.
+// watchesSource reports whether the running watch publishes the source tree of this Status.
 func (s *Status) watchesSource() bool {
 	return s.Watch != nil && s.Source != nil && fspath.Resolve(s.Watch.Source) == fspath.Resolve(s.Source.Path)
 }
