@@ -15,6 +15,7 @@ func Example() {
 	defer stream.Close()
 	fmt.Println(stream.Take(1 << 20))
 	fmt.Println(stream.Take(2 << 20))
-	// Output: <nil> no memory is left for this: this stream has 1.5 MiB of 3.0 MiB, and asks for 3.0 MiB; ask
-	// for less, or raise --max-client-memory of the server (now 24 MiB)
+	// Output:
+	// <nil>
+	// no memory is left for this: this stream has 1.5 MiB of 3.0 MiB, and asks for 3.0 MiB; ask for less, or raise --max-client-memory of the server (now 24 MiB)
 }

@@ -40,6 +40,7 @@ func Example() {
 	}
 	fmt.Println(r.Status)
 	fmt.Println(string(body))
-	// Output: 200 OK
+	// Output:
+	// 200 OK
 	// {"version_info":"vff86a09b855218ae","type_url":"type.googleapis.com/envoy.config.cluster.v3.Cluster","resources":[{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"web"}]}
 }
