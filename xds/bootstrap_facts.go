@@ -21,7 +21,7 @@ type BootstrapSocket struct {
 	Socket
 	// Admin means that it is the socket of the admin interface, else of a static listener.
 	Admin bool
-	// Listener is the name of the static listener, empty where it has none.
+	// Listener is the name of the static listener, empty if it has no name.
 	Listener string
 }
 
@@ -35,7 +35,7 @@ func BootstrapFactsOf(b *bootstrapv3.Bootstrap) BootstrapFacts {
 		cdsFile: PathOf(b.GetDynamicResources().GetCdsConfig()),
 	}
 	has := func(t *Type, name string) {
-		if name != "" { // nothing can ask for it, nor be taken for it
+		if name != "" { // a resource without a name has no references
 			k.keys[Key{t, name}] = true
 		}
 	}
@@ -65,7 +65,7 @@ func BootstrapFactsOf(b *bootstrapv3.Bootstrap) BootstrapFacts {
 	return k
 }
 
-// Has reports whether the bootstrap holds that resource.
+// Has reports whether the bootstrap holds a resource.
 func (k BootstrapFacts) Has(t *Type, name string) bool { return k.keys[Key{t, name}] }
 
 // Sockets returns the sockets of the bootstrap's listeners and of its admin interface.

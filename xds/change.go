@@ -14,16 +14,15 @@ import (
 type Change struct {
 	// Removed are resources of the Snapshot before.
 	Removed []*Resource
-	// Added are resources of the new Snapshot. They stand in this order behind the resources of
-	// their Key that stay.
+	// Added are resources of the new Snapshot. They stand in this order behind the unchanged resources of
+	// their Key.
 	Added []*Resource
 }
 
 // Empty reports whether the Change has no resources.
 func (c Change) Empty() bool { return len(c.Removed)+len(c.Added) == 0 }
 
-// Apply returns the Snapshot that s becomes by a Change. It shares with s what does not change,
-// and leaves s as it is.
+// Apply returns the Snapshot after a Change. The result shares unchanged parts with s, and s stays unchanged.
 func (s *Snapshot) Apply(c Change) *Snapshot {
 	next := &Snapshot{byType: maps.Clone(s.byType), from: s.mark, change: c}
 	removed, added := byType(c.Removed), byType(c.Added)
@@ -41,8 +40,8 @@ func (s *Snapshot) Apply(c Change) *Snapshot {
 	return next.sealed()
 }
 
-// Since returns the Change by which Apply made s of old. It is known only where old is that
-// Snapshot, or s itself.
+// Since returns the Change by which Apply made s of old. known is false unless old is that Snapshot, or s
+// itself.
 func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
 	switch {
 	case old == s:
@@ -53,8 +52,8 @@ func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
 	return Change{}, false
 }
 
-// Edited is one resource that has changed, before and after, with one Key. Was is nil for a
-// resource that was added, Is for one that was removed.
+// Edited is a changed resource before and after the change, with the same Key. Was is nil for an added
+// resource, Is for a removed one.
 type Edited struct{ Was, Is *Resource }
 
 // Key returns the Key of the resource.
@@ -78,7 +77,7 @@ func ChangeOf(edits []Edited) (c Change) {
 	return c
 }
 
-// Same reports whether Was and Is are both there and have the same content.
+// Same reports whether Was and Is are both set and equal in content.
 func (e Edited) Same() bool { return e.Was != nil && e.Is != nil && e.Is.Same(e.Was) }
 
 // ChangesSince returns the Change of Since as one Edited a Key, in the order of Types, then by
@@ -109,9 +108,9 @@ func (s *Snapshot) ChangesSince(old *Snapshot) (changes []Edited, ok bool) {
 	return changes, true
 }
 
-// EditsSince returns the Change of Since where each resource in it replaces one of the same Key.
-// ok is false where Since does not know the Change, where a resource was added or removed, and
-// where several resources have one of its Keys.
+// EditsSince returns the Change of Since if each resource in it replaces a resource of the same Key. ok is
+// false if Since does not know the Change, if a resource was added or removed, or if several resources have
+// one of its Keys.
 func (s *Snapshot) EditsSince(old *Snapshot) (edits []Edited, ok bool) {
 	c, known := s.Since(old)
 	if !known || len(c.Added) != len(c.Removed) {

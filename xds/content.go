@@ -20,7 +20,7 @@ type content struct {
 // holder holds the content of a resource, or decodes it again.
 type holder struct {
 	held atomic.Pointer[content] // nil once the resource is unloaded
-	// lent is what was held or decoded last, until the garbage collector takes it.
+	// lent is the content held or decoded last, until the garbage collector takes it.
 	lent atomic.Pointer[weak.Pointer[content]]
 }
 
@@ -56,11 +56,10 @@ func (r *Resource) decode() proto.Message {
 	panic(fmt.Sprintf("decode %v, which Canonical encoded: %v", r.Key, err))
 }
 
-// Unload lets go of the decoded message and of the Facts, which take ten times the space of the
-// canonical form. Whoever asks for them gets them decoded anew: so it is for a resource of which
-// nothing is asked until it changes, or another one does. A resource whose canonical form does not
-// say all that its message says stays as it is, and so do listeners, which are few: each edit of
-// one is compared with all of them.
+// Unload drops the decoded message and the Facts, which take ten times the space of the canonical form. The
+// next use decodes them again, so Unload is for a resource that nobody reads until an edit. A resource whose
+// canonical form loses a part of its message stays loaded. Listeners stay loaded, too: they are few, and an
+// edit of one is compared with all.
 func (r *Resource) Unload() {
 	c := r.holder.held.Load()
 	if c == nil || r.Type == nil || r.Type == Listener {

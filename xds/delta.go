@@ -15,9 +15,9 @@ type Delta struct {
 // Empty reports whether the two Snapshots hold the same.
 func (d Delta) Empty() bool { return len(d.Added)+len(d.Changed)+len(d.Removed) == 0 }
 
-// Diff returns the Delta from old, which may be nil, to s. Of resources that share a Key the
-// first one counts. A resource has changed where its content has: its place in the source, and
-// the format there, are no part of that. Where Apply made s of old it costs what the Change does.
+// Diff returns the Delta from old, which may be nil, to s. Of resources that share a Key, the first one
+// counts. A changed place or format in the source is no change of a resource. If Apply made s of old, Diff
+// costs as much as the Change.
 func (s *Snapshot) Diff(old *Snapshot) Delta {
 	if old == nil {
 		old = NewSnapshot(nil)
@@ -60,8 +60,7 @@ func deltaOf(changes []Edited) (d Delta) {
 	return d
 }
 
-// firsts are the resources of a type without those that another of their Key stands
-// before.
+// firsts returns the first resource of each Key of a type.
 func (s *Snapshot) firsts(t *Type) []*Resource {
 	list := s.byType[t]
 	same := func(a, b *Resource) bool { return a.Name == b.Name }
@@ -73,8 +72,7 @@ func (s *Snapshot) firsts(t *Type) []*Resource {
 	return list
 }
 
-// Same reports whether two resources of one Key have the same content, and their wrappers say the
-// same.
+// Same reports whether two resources of a Key have the same content, and equal wrappers.
 func (r *Resource) Same(other *Resource) bool {
 	if r == other {
 		return true

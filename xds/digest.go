@@ -81,8 +81,8 @@ func (ds digests) after(c Change) digests {
 // version is the digest of a type as a version_info.
 func (ds digests) version(t *Type) string { return "v" + hex.EncodeToString(ds[t].bytes()[:8]) }
 
-// id returns a hash of all digests. A type that is newer than the format of ids counts only if it has resources: ids of
-// other Snapshots stay as they were.
+// id returns a hash of all digests. A type that is newer than the format of ids counts only if it has
+// resources, so that ids of other Snapshots stay the same.
 func (ds digests) id() string {
 	var parts [][]byte
 	for _, t := range Types {

@@ -8,17 +8,17 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Facts are the facts of a resource that several stages need. One walk finds them all; their
-// Nodes are in the order of that walk.
+// Facts are the facts of a resource that several stages need. One walk finds all of them; their Nodes are in
+// the order of the walk.
 type Facts struct {
-	// Subscriptions are the messages that ask a config source for resources.
+	// Subscriptions are the messages that subscribe to resources at a config source.
 	Subscriptions []Subscription
-	// ConfigSources are all config sources in the resource, also those of no Subscription.
+	// ConfigSources are all config sources in the resource, with or without a Subscription.
 	ConfigSources []*Node
 	// FileData are the data sources that name a file, or a directory to watch.
 	FileData []*Node
-	// Singletons are the places that ask for what the whole Envoy shares, but for metadata,
-	// which Envoy does not look at. SingletonsErr says why one of them can't be compared.
+	// Singletons are the uses of objects that the whole Envoy shares, except in metadata, which Envoy ignores.
+	// SingletonsErr is the reason if a use can't be compared.
 	Singletons    []SingletonUse
 	SingletonsErr error
 	// HoldsSecret means that the resource may hold secret content in any field, such as a key
@@ -29,12 +29,11 @@ type Facts struct {
 	fieldHoldsSecret bool
 	// credentials are the values of headers that let somebody in, by the path of the header.
 	credentials map[string]string
-	// holdsAny means that there is an Any, otherURL that one has a type URL that Marshal
-	// writes in another way.
+	// holdsAny means that the resource has an Any, otherURL that an Any has a type URL that Marshal rewrites.
 	holdsAny, otherURL bool
 }
 
-// nothing are the Facts of most resources of some types, such as endpoint assignments. They share it.
+// nothing are the shared Facts of most resources of some types, such as endpoint assignments.
 var nothing = &Facts{}
 
 // shared returns nothing if the Facts say nothing.
@@ -111,7 +110,7 @@ func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 	w := walker{registry: r.Registry, visit: func(n *Node) bool { visited = append(visited, n); return edit(n) }, pack: true}
 	changed = w.walk(&Node{Message: c.message})
 	r.Packed = true
-	if w.restructured { // the nodes stand in what is no longer there
+	if w.restructured { // the old nodes belong to replaced messages
 		c.facts.Store(nil)
 		return changed
 	}

@@ -28,13 +28,13 @@ type Reference struct {
 	// Field is the string, list of strings or map (by its keys) that names.
 	Field protoreflect.FullName
 	Kind  Kind
-	// Target is the type of what is named, nil where that is no resource type.
+	// Target is the type of the target, nil if the target is no resource.
 	Target *Type
-	// Names says in words what is named.
+	// Names describes the target in words.
 	Names string
 }
 
-// Use is one name in one message that refers to something, by a field of the catalogue.
+// Use is a name in a message that refers to a target, by a field of the catalogue.
 type Use struct {
 	*Reference
 	Name string
@@ -56,7 +56,7 @@ func (u Use) Path() Path {
 	return p
 }
 
-// Refers reports whether messages of that name can have Uses.
+// Refers reports whether a message type can have Uses.
 func Refers(message protoreflect.FullName) bool { return len(referencesByMessage()[message]) > 0 }
 
 // Uses returns the references that stand directly in the node's message, empty

@@ -30,9 +30,9 @@ type Registry struct {
 // maxFiles bounds the files of a FileDescriptorSet: what they import is looked up for each.
 const maxFiles = 5000
 
-// NewRegistry returns the types of a FileDescriptorSet beside those of the API. A file that the API has
-// too, by its path, is that of the API. It is an error where such a file, or a name, means something
-// else than in the API, and where the set lacks a file that it imports.
+// NewRegistry returns the types of a FileDescriptorSet beside the API's types. If the API has a file of the
+// same path, the API's file counts. NewRegistry returns an error if such a file, or a name, has another
+// meaning in the API, or if the set lacks an imported file.
 func NewRegistry(set *descriptorpb.FileDescriptorSet) (*Registry, error) {
 	if len(set.GetFile()) > maxFiles {
 		return nil, fmt.Errorf("it has more than %d files", maxFiles)
@@ -56,13 +56,13 @@ func NewRegistry(set *descriptorpb.FileDescriptorSet) (*Registry, error) {
 	return g, nil
 }
 
-// registryBuilder makes descriptors of files, those that others import first.
+// registryBuilder makes descriptors of files, imported files first.
 type registryBuilder struct {
 	given map[string]*descriptorpb.FileDescriptorProto // that the API does not have
 	own   *protoregistry.Files
 }
 
-// give takes a file, once. Of one that the API has, it checks that it means the same.
+// give takes a file, once. If the API has the file, give checks that both files have the same meaning.
 func (b *registryBuilder) give(f *descriptorpb.FileDescriptorProto) error {
 	if known, err := protoregistry.GlobalFiles.FindFileByPath(f.GetName()); err == nil {
 		return fits(protodesc.ToFileDescriptorProto(known), f)
@@ -76,7 +76,7 @@ func (b *registryBuilder) give(f *descriptorpb.FileDescriptorProto) error {
 	return nil
 }
 
-// add makes the descriptor of a file and of all that it imports. importers are the files that led to it.
+// add makes the descriptor of a file and of its imports. importers are the files on the way to it.
 func (b *registryBuilder) add(path string, importers []string) error {
 	if _, err := b.FindFileByPath(path); err == nil {
 		return nil
@@ -105,7 +105,7 @@ func (b *registryBuilder) add(path string, importers []string) error {
 	return withoutPrefix(b.own.RegisterFile(fd))
 }
 
-// maxImports bounds how long a chain of files is that import each other.
+// maxImports is the largest length of a chain of imports.
 const maxImports = 200
 
 // withoutPrefix is an error of the library as a part of a sentence. The space in it differs from build
@@ -117,7 +117,7 @@ func withoutPrefix(err error) error {
 	return errors.New(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: "))
 }
 
-// builtIn returns the first name that a file declares and the API has, empty where there is none.
+// builtIn returns the first name that both a file and the API declare; empty for none.
 func builtIn(fd protoreflect.FileDescriptor) protoreflect.FullName {
 	var names []protoreflect.FullName
 	for i := range fd.Messages().Len() {
@@ -176,7 +176,7 @@ func (g *Registry) Owns(name protoreflect.FullName) bool {
 	return err == nil
 }
 
-// Knows reports whether there is the message that a type URL names.
+// Knows reports whether the message of a type URL exists.
 func (g *Registry) Knows(url string) bool {
 	_, err := g.FindMessageByName(NameInURL(url))
 	return err == nil
@@ -218,7 +218,7 @@ func (g *Registry) FindExtensionByNumber(message protoreflect.FullName, n protor
 	return xt, err
 }
 
-// New returns an empty message of a type: its generated Go type, where there is one.
+// New returns an empty message of a type: its generated Go type, if one exists.
 func New(md protoreflect.MessageDescriptor) proto.Message {
 	if mt, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName()); err == nil {
 		return mt.New().Interface()

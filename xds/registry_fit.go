@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// fits returns an error where a file of the user means something else than the one that the API has at
-// its path. It may be of another version, which has fields more or less: then the API's counts.
+// fits returns an error if a file of the user and the API's file at its path have different meanings. The
+// user's file may belong to another version, with other fields; the API's file counts then.
 func fits(known, given *descriptorpb.FileDescriptorProto) error {
 	scope := given.GetPackage()
 	if known.GetPackage() != scope {
@@ -28,8 +28,8 @@ func fits(known, given *descriptorpb.FileDescriptorProto) error {
 	return nil
 }
 
-// messagesFit returns the full name of what two lists of messages have with two meanings; empty where
-// there is nothing.
+// messagesFit returns the full name of a declaration with two meanings in two lists of messages; empty for
+// none.
 func messagesFit(scope string, known, given []*descriptorpb.DescriptorProto) string {
 	by := declared(known)
 	for _, is := range given {
@@ -68,7 +68,7 @@ func enumsFit(scope string, known, given []*descriptorpb.EnumDescriptorProto) st
 	return ""
 }
 
-// fieldsFit is messagesFit for fields: those of one number are to be the same on the wire and by name.
+// fieldsFit is messagesFit for fields: fields of the same number must be equal on the wire and by name.
 func fieldsFit(scope string, known, given []*descriptorpb.FieldDescriptorProto) string {
 	by := declared(known)
 	numbers := make(map[int32]*descriptorpb.FieldDescriptorProto, len(known))

@@ -29,40 +29,40 @@ func (k Key) String() string {
 
 // Origin finds where a field of a resource stands in the source.
 type Origin interface {
-	// Range is where the value at path stands, or its key where the value stands on the
-	// lines below; where the source has no such field, it is the nearest field around it.
+	// Range returns the range of the value at path, or of its key if the value stands on the lines below. If
+	// the source has no such field, Range returns the nearest field around it.
 	Range(path Path) diag.Range
-	// Constraints is where its own wrapper says which clients the resource is for, or else a settings
-	// file around it does.
+	// Constraints returns the place of the resource's constraints in its own wrapper or, if own is false, in a
+	// settings file around it.
 	Constraints(own bool) diag.Range
-	// Correct returns the edit that writes the right word at path. It is not ok where the
-	// source has not the wrong word there, and once only.
+	// Correct returns the edit that writes the right word at path. ok is false unless the source has the wrong
+	// word there exactly once.
 	Correct(path Path, c diag.Correction) (edit diag.Edit, ok bool)
-	// Shows reports whether the line of the value at path can hold no secret, though the resource
-	// holds one.
+	// Shows reports whether the line of the value at path can't hold a secret, although the resource holds
+	// one.
 	Shows(path Path) bool
 }
 
-// Resource is one xDS resource. It must not be changed once it is in a Snapshot.
+// Resource is an xDS resource. A Resource in a Snapshot must not be changed.
 type Resource struct {
 	Key
 	Origin Origin
-	// Meta is the Resource wrapper around it in the source, without the resource: its name,
-	// aliases, TTL, cache control and metadata. It is nil where there is none. Files carry the
-	// content without it.
+	// Meta is the Resource wrapper around the resource in the source, without the resource: its name, aliases,
+	// TTL, cache control and metadata. Meta is nil without a wrapper. Files carry the content without the
+	// wrapper.
 	Meta *discoveryv3.Resource
-	// Lost is what the source says of it and the message lacks; mostly nil.
+	// Lost lists the parts of the source that the message lacks; mostly nil.
 	Lost Lost
-	// Unset are the fields that the source sets to what they are without it, so that the message does
-	// not have them, as far as the Envoy lacks them that is to take the resource; mostly nil.
+	// Unset lists the fields that the source sets to their default, so that the message lacks them, if the
+	// Envoy that gets the resource does not know the field; mostly nil.
 	Unset []Unset
-	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap:
-	// an Envoy can get several resources of one Key.
+	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap: an Envoy can get
+	// several resources of a Key.
 	DeliveredBy string
-	// Registry has the types that its Anys may hold; nil for those of the API.
+	// Registry has the types that the Anys may hold; nil for the API's types.
 	Registry *Registry
-	// For says which clients the resource is for: one of several variants of its Key. Mostly it is
-	// for all. A composed resource is for the clients that all its parts are for (Compose).
+	// For selects the clients of the resource, if it is one of several variants of its Key. Most resources are
+	// for all clients. A composed resource is for the clients that all its parts are for (Compose).
 	For params.Constraints
 	// Packed means that all payloads in the message are in the form of Marshal, as protojson
 	// packs them.
@@ -83,9 +83,9 @@ type kept struct {
 	next       *kept
 }
 
-// Kept returns the value that the resource keeps under a key. If there is none, Kept calls build and keeps its
-// result. The value lives as long as the resource does. Two goroutines may both call build; both
-// get the same value. The type of the key belongs to the package that calls Kept.
+// Kept returns the value that the resource caches under a key. Without a value, Kept calls build and caches
+// the result as long as the resource lives. Two goroutines may both call build; both get the same value. The
+// type of the key belongs to the package that calls Kept.
 func (r *Resource) Kept(key any, build func() any) any {
 	first := r.kept.Load()
 	if value, ok := first.under(key); ok {
@@ -111,7 +111,7 @@ func (k *kept) under(key any) (value any, ok bool) {
 	return nil, false
 }
 
-// Unset is a field that the source has, and the message does not.
+// Unset is a field of the source that the message lacks.
 type Unset struct {
 	Path  Path
 	Field protoreflect.FullName
@@ -120,9 +120,8 @@ type Unset struct {
 // StaticResources is the DeliveredBy of the static resources of a bootstrap.
 const StaticResources = "static_resources"
 
-// NewResource returns a Resource of a message whose type is in the table of types; it is an error
-// where it is not. name is the name that a Resource wrapper gives; where it is empty the
-// message's own name counts.
+// NewResource returns a Resource of a message, or an error if the table of types lacks the message's type.
+// name is the name in a Resource wrapper; an empty name means the message's own name.
 func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 	r := m.ProtoReflect()
 	t := TypeOf(r.Descriptor().FullName())
@@ -197,8 +196,8 @@ func (r *Resource) HeldIn(data []byte) {
 	}
 }
 
-// Version returns the hash of the resource's canonical form, and of what its wrapper says where
-// there is one, which delta xDS calls its version. It is empty where there is no canonical form.
+// Version returns the hash of the resource's canonical form and of its wrapper, if any. Delta xDS sends this
+// hash as the version. Version is empty if the resource has no canonical form.
 func (r *Resource) Version() string {
 	b, err := r.Canonical()
 	if err != nil {
@@ -221,7 +220,7 @@ func (r *Resource) wrapperSays() []byte {
 	m.Name, m.ResourceName, m.Version = "", nil, ""
 	b, err := Marshal(m)
 	if err != nil {
-		return nil // what has no canonical form has no version
+		return nil // without a canonical form, no version exists
 	}
 	return b
 }
@@ -230,7 +229,7 @@ func (r *Resource) wrapperSays() []byte {
 // resources of any subscription.
 func (r *Resource) OfBootstrap() bool { return r.Type == Bootstrap || r.DeliveredBy == StaticResources }
 
-// Refusal returns, in words, what Envoy does when it does not accept the resource.
+// Refusal describes, in words, Envoy's reaction to a resource that it does not accept.
 func (r *Resource) Refusal() string {
 	if r.OfBootstrap() {
 		return "Envoy does not start"
@@ -267,8 +266,7 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 // nothing.
 func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.inBrief()&holdsSecrets != 0 }
 
-// ConstraintsAt returns where it is said which clients the resource is for: where it stands itself, if that
-// is nowhere.
+// ConstraintsAt returns the place of the resource's constraints, or the place of the resource if it has none.
 func (r *Resource) ConstraintsAt() diag.Range {
 	own := r.HasOwnConstraints()
 	switch {

@@ -6,9 +6,9 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// Respell gives xdstp names in the node's message their canonical spelling: the name of a resource,
-// if the node is one, and those by which it refers to others. Envoy asks by that spelling, and
-// compares the names in what it gets as text. It reports whether one was spelled otherwise.
+// Respell gives the xdstp names in the node's message their canonical spelling: the name of the resource, if
+// the node is one, and the names of references. Envoy subscribes by the canonical spelling, and compares names
+// as text. changed reports whether a name had another spelling.
 func (n *Node) Respell() (changed bool) {
 	r := n.Message.ProtoReflect()
 	if t := TypeOf(n.Name()); n.Parent == nil && t != nil && t.Name != "" && t != VirtualHost {
@@ -46,8 +46,8 @@ func respell(m protoreflect.Message, fd protoreflect.FieldDescriptor) (changed b
 	return changed
 }
 
-// Respelled tells a resource, whose message has its names respelled and which is in no Snapshot yet,
-// that it has its name in the canonical spelling.
+// Respelled sets the resource's name to the canonical spelling, after Respell. The resource must not be in a
+// Snapshot yet.
 func (r *Resource) Respelled() {
 	if r.Type != VirtualHost { // which is named by two names
 		r.Name = xdstp.Canonical(r.Name)

@@ -5,7 +5,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// SecretKind returns the field of a secret that is set; empty where none is.
+// SecretKind returns the field of a secret that is set; empty for none.
 func SecretKind(s *tlsv3.Secret) protoreflect.Name {
 	m := s.ProtoReflect()
 	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); fd != nil {

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// holdsSecret reports whether the node's message carries secret content itself: a sensitive field
-// is set. A DataSource that only names a file or variable is no
-// secret content. Of a payload that can't be read nobody knows what it holds.
+// holdsSecret reports whether the node's message itself carries secret content: a sensitive field is set. A
+// DataSource that names a file or a variable is no secret content. A payload that can't be read may hold
+// anything, so it counts.
 func holdsSecret(n *Node) bool {
 	return n.Err != nil || slices.ContainsFunc(n.shape.sensitive, func(fd protoreflect.FieldDescriptor) bool {
 		r := n.Message.ProtoReflect()
@@ -24,8 +24,8 @@ func holdsSecret(n *Node) bool {
 	})
 }
 
-// OfSecret reports whether the node is a field of a certificate, a key or another secret, or of what
-// these are verified by: a file that it names is one that only some machines have.
+// OfSecret reports whether the node is a field of a certificate, a key or another secret, or of the settings
+// that verify them: a file that such a field names exists on some machines only.
 func (n *Node) OfSecret() bool {
 	return n.Parent != nil && (strings.HasPrefix(string(n.Parent.Name()), "envoy.extensions.transport_sockets.tls.") ||
 		slices.ContainsFunc(n.Parent.shape.sensitive, func(fd protoreflect.FieldDescriptor) bool { return fd.FullName() == n.Field() }))
@@ -105,10 +105,10 @@ func sensitiveFields(md protoreflect.MessageDescriptor) (fields []protoreflect.F
 	return fields
 }
 
-// SensitiveFieldName reports whether any message of the API has a sensitive field
-// of that name, in its proto or JSON form. It is for text that could not be
-// decoded, where no descriptor is at hand. A sensitive Any is called typed_config
-// like every other Any: for it the field around its message counts.
+// SensitiveFieldName reports whether any message of the API has a sensitive field of a name, in its proto or
+// JSON form. SensitiveFieldName is for text that could not be decoded, so that no descriptor is known. A
+// sensitive Any is called typed_config like every other Any; for such an Any, the field around its message
+// counts.
 func SensitiveFieldName(name string) bool { return sensitiveNames()[name] }
 
 var sensitiveNames = sync.OnceValue(func() map[string]bool {

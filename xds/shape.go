@@ -49,8 +49,8 @@ func (s *Search) shapeOf(md protoreflect.MessageDescriptor) *shape {
 	return known.(*shape)
 }
 
-// shapeIn returns the shape of the node's message. The root of a walk may have none yet: it is
-// walked whole.
+// shapeIn returns the shape of the node's message. The root of a walk may have no shape yet, and is walked
+// whole.
 func (n *Node) shapeIn() *shape {
 	if n.shape == nil {
 		n.shape = all.shapeOf(n.Message.ProtoReflect().Descriptor())
@@ -58,7 +58,7 @@ func (n *Node) shapeIn() *shape {
 	return n.shape.made(n.Message)
 }
 
-// made is the shape with all that is in it. m is one of its messages.
+// made returns the shape with its slots. m is a message of the shape's type.
 func (s *shape) made(m proto.Message) *shape {
 	s.once.Do(func() {
 		layout := layoutOf(m)
@@ -145,7 +145,7 @@ func (s *shape) each(m proto.Message, f func(s *slot, m proto.Message, index int
 	}
 }
 
-// reflected is each for a slot that protoreflect has to be asked for, such as a map.
+// reflected is each for a slot that needs protoreflect, such as a map.
 func (s *slot) reflected(m protoreflect.Message, f func(s *slot, m proto.Message, index int, key protoreflect.MapKey)) {
 	switch {
 	case !m.Has(s.fd):

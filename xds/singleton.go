@@ -16,7 +16,7 @@ import (
 // Singleton names an object that a whole Envoy shares. Its first user sets its settings: while
 // the object exists, Envoy refuses a user with other settings.
 type Singleton struct {
-	// Noun is its kind, in words, and Name its name among those of its kind.
+	// Noun is the kind in words, Name the name among singletons of the kind.
 	Noun, Name string
 }
 
@@ -25,11 +25,11 @@ func (s Singleton) String() string { return fmt.Sprintf("%s %q", s.Noun, s.Name)
 // SingletonUse is a field that uses a Singleton, with the settings that it asks for.
 type SingletonUse struct {
 	Singleton
-	// Path is that of the name, also where it is not set.
+	// Path is the path of the name, set or not.
 	Path Path
-	// Settings are equal where Envoy compares them as equal.
+	// Settings are equal texts if Envoy compares the settings as equal.
 	Settings string
-	// Tolerated means that Envoy silently ignores other settings here.
+	// Tolerated means that Envoy silently ignores different settings here.
 	Tolerated bool
 }
 
@@ -56,7 +56,7 @@ func (n *Node) Singletons() ([]SingletonUse, error) {
 		return n.singleton(Singleton{"file manager", m.GetId()}, "", m)
 	case *cachev3.FileSystemHttpCacheConfig:
 		c := proto.CloneOf(m)
-		c.CachePath = strings.TrimSuffix(c.GetCachePath(), "/") // Envoy adds one where there is none
+		c.CachePath = strings.TrimSuffix(c.GetCachePath(), "/") // Envoy adds a missing slash
 		return n.singleton(Singleton{"HTTP cache", c.GetCachePath()}, "cache_path", c)
 	case *cachev2v3.FileSystemHttpCacheV2Config:
 		c := proto.CloneOf(m)

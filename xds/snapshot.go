@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Snapshot is a set of resources of all types, read at one time. It never changes, and may
-// be read from any goroutine.
+// Snapshot is a set of resources of all types, read at one time. A Snapshot is immutable, and safe for
+// concurrent use.
 type Snapshot struct {
 	byType map[*Type][]*Resource // by name, those of one name in the order of the source
 	// byPath is, in a Snapshot from a bootstrap, the resource of each file that holds one.
@@ -15,13 +15,13 @@ type Snapshot struct {
 
 	digests func() digests
 
-	// What Apply was given, and for which Snapshot: a mark, so that this one does not keep
-	// that one.
+	// change made this Snapshot from the Snapshot with the mark from. A mark does not keep its Snapshot in
+	// memory.
 	mark, from *mark
 	change     Change
 }
 
-// mark stands for a Snapshot. It takes space, so that each has an address of its own.
+// mark stands for a Snapshot. Its byte gives each mark an address of its own.
 type mark struct{ _ byte }
 
 // subscribed is what one file holds for a kind of subscription.
@@ -30,8 +30,8 @@ type subscribed struct {
 	path string
 }
 
-// NewSnapshot returns a Snapshot of resources in any order. It keeps all resources of one Key, in
-// the order of the source, so that a rule can report them.
+// NewSnapshot returns a Snapshot of resources in any order. The Snapshot keeps all resources of a Key, in the
+// order of the source, so that a rule can report duplicates.
 func NewSnapshot(resources []*Resource) *Snapshot {
 	s := &Snapshot{byType: make(map[*Type][]*Resource)}
 	for _, r := range resources {
@@ -45,7 +45,7 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 	return s.sealed()
 }
 
-// sealed is s once its resources are in it.
+// sealed returns s after its resources are added.
 func (s *Snapshot) sealed() *Snapshot {
 	s.mark = new(mark)
 	if s.digests == nil {
@@ -56,9 +56,9 @@ func (s *Snapshot) sealed() *Snapshot {
 
 func byName(a, b *Resource) int { return strings.Compare(a.Name, b.Name) }
 
-// NewFromBootstrap returns a Snapshot of the resources that one Envoy gets by its bootstrap: its
-// static resources, and those of the files that it subscribes to, each with its DeliveredBy. In
-// this Snapshot only the file that a config source names answers it.
+// NewFromBootstrap returns a Snapshot of the resources that an Envoy gets by its bootstrap: its static
+// resources, and the resources of the files that it subscribes to, each with its DeliveredBy. In this
+// Snapshot, only the file that a config source names answers a subscription.
 func NewFromBootstrap(resources []*Resource) *Snapshot {
 	s := NewSnapshot(resources)
 	s.byPath = make(map[subscribed]*Resource)
@@ -114,8 +114,7 @@ func sameName(list []*Resource, name string) (n int) {
 	return n
 }
 
-// ID returns the hash of all resources. It does not depend on their files and formats, nor on
-// how they are delivered.
+// ID returns the hash of all resources. ID depends neither on files and formats nor on the transport.
 func (s *Snapshot) ID() string { return s.digests().id() }
 
 // Version returns the hash of the resources of type t.

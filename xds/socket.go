@@ -27,13 +27,13 @@ func (s Socket) String() string {
 	}
 }
 
-// Key returns a text that two sockets share only where they are the same.
+// Key returns a text that is equal for equal sockets only.
 func (s Socket) Key() string {
 	return fmt.Sprintf("%d %s %q %q", s.protocol, s.address, s.namespace, s.pipe)
 }
 
-// SocketOf returns the socket of an address. An address with port 0 has none: it stands for
-// another free port each time.
+// SocketOf returns the socket of an address. ok is false for port 0, which stands for another free port each
+// time.
 func SocketOf(a *corev3.Address) (Socket, bool) {
 	if pipe := a.GetPipe(); pipe != nil {
 		return Socket{pipe: pipe.GetPath()}, pipe.GetPath() != ""

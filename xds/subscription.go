@@ -17,14 +17,14 @@ type Subscription struct {
 	// Node is the message that asks.
 	Node   *Node
 	Target *Type
-	// Name is the resource asked for. It is empty where all of Target are: scoped
-	// routes, and the route configurations that scopes name. For virtual hosts it
-	// is the route configuration whose hosts are asked for.
+	// Name is the name of the resource. An empty Name asks for all resources of Target: scoped routes, and the
+	// route configurations that scopes name. A subscription to virtual hosts names the route configuration of
+	// the hosts.
 	Name string
-	// NamePath is where the name stands, SourcePath where the config source
-	// stands or would stand, both below the walked message.
+	// NamePath is the path of the name, SourcePath the path of the present or absent config source, both below
+	// the walked message.
 	NamePath, SourcePath Path
-	// Source is nil where none is given.
+	// Source is nil if the message has no config source.
 	Source *corev3.ConfigSource
 	// Set replaces the config source in the node's message.
 	Set func(*corev3.ConfigSource)
@@ -36,7 +36,7 @@ type Subscriber struct {
 	Resource *Resource
 }
 
-// Subscribing are the messages that have a Subscription.
+// Subscribing lists the messages that have a Subscription.
 var Subscribing = []protoreflect.FullName{
 	"envoy.config.cluster.v3.Cluster",
 	"envoy.config.core.v3.ExtensionConfigSource",
@@ -138,10 +138,10 @@ func (n *Node) endpoints(m *clusterv3.Cluster) (Subscription, bool) {
 	return s, true
 }
 
-// Serves reports whether this Snapshot answers a subscription: its config source says ads or
-// self, or it has none and the type allows that. EDS always allows it; SDS does where the
-// Snapshot has the secret, which is else a static one of the bootstrap. Other config sources ask
-// somebody else.
+// Serves reports whether this Snapshot answers a subscription: the config source says ads or self, or is
+// absent and the type allows that. EDS always allows an absent config source. SDS allows it if the Snapshot
+// has the secret; otherwise the secret is static in the bootstrap. Any other config source asks another
+// server.
 func (s *Snapshot) Serves(sub Subscription) bool {
 	if s.FromBootstrap() {
 		return false
@@ -155,8 +155,8 @@ func (s *Snapshot) Serves(sub Subscription) bool {
 	return sub.Target == Endpoints || sub.Target == Secret && s.Lookup(Secret, sub.Name) != nil
 }
 
-// Answer returns the resource that a subscription for one resource gets from this Snapshot; nil
-// where the Snapshot does not have it.
+// Answer returns the resource that answers a subscription to one resource from this Snapshot; nil if the
+// Snapshot lacks the resource.
 func (s *Snapshot) Answer(sub Subscription) *Resource {
 	switch {
 	case s.FromBootstrap():
@@ -167,8 +167,7 @@ func (s *Snapshot) Answer(sub Subscription) *Resource {
 	return nil
 }
 
-// PathOf returns the path of the file that a config source names. It is empty for a config source
-// of another kind.
+// PathOf returns the path of the file that a config source names; empty for a config source of another kind.
 func PathOf(source *corev3.ConfigSource) string {
 	if path := source.GetPath(); path != "" {
 		return path

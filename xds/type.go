@@ -20,27 +20,26 @@ type Type struct {
 	API string
 	// Message is the full name of the resource's protobuf message.
 	Message protoreflect.FullName
-	// Noun is what people call one such resource.
+	// Noun names a resource of the type in messages.
 	Noun string
 	// Name is the field that holds the resource's name, "" if only the wrapper of a resource names it.
 	Name protoreflect.Name
-	// Asked says what one subscription asks for.
+	// Asked tells what one subscription asks for.
 	Asked Asking
-	// Group returns, by the name of a resource, the name of the group that it is in. It is nil for types that
-	// are not asked for InGroups.
+	// Group returns the name of a resource's group. Group is nil unless clients ask for the type InGroups.
 	Group func(name string) string
 	// Wildcard means that an empty list of names asks for all resources of the type.
 	Wildcard bool
 	// Turn is the place of the type in the order of make before break, in which a server sends changes.
 	// https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
 	Turn int
-	// Entrypoints are the types whose files Envoy must read before it asks for resources of this one. The list
-	// is empty if the bootstrap alone asks for them.
+	// Entrypoints are the types whose files Envoy must read before it subscribes to resources of this type;
+	// empty if only the bootstrap subscribes.
 	Entrypoints []*Type
-	// Upstream means that the type is the one of clusters, or that Envoy acknowledges clusters only when it has
-	// what they ask for of the type.
+	// Upstream means that the type is Cluster, or that Envoy acknowledges clusters only with their resources
+	// of the type.
 	Upstream bool
-	// Warms means that Envoy acknowledges listeners only when it has what they ask for of the type.
+	// Warms means that Envoy acknowledges listeners only with their resources of the type.
 	Warms bool
 	// Routes means that resources of the type lead requests to clusters, and that draining listeners follow them.
 	Routes bool
@@ -69,8 +68,9 @@ const (
 	// AsWhole is all resources. A file, and a response by state of the world, has all of them, and
 	// removes what it lacks.
 	AsWhole
-	// InGroups is a changing part of all resources, or one of these. No file can have it, and Envoy asks for
-	// it by the incremental variant only. The wrapper of such a resource names it.
+	// InGroups asks for a group of resources, or for one of its resources, and the group may change. No file
+	// can carry such resources, and Envoy asks for them by the incremental variant only. The wrapper of such a
+	// resource holds its name.
 	InGroups
 )
 
@@ -146,11 +146,12 @@ var (
 	}
 )
 
-// Entrypoints are the types of which an Envoy's bootstrap asks for all resources. These ask for all others.
+// Entrypoints are the types of which a bootstrap subscribes to all resources. Their resources subscribe to all
+// others.
 var Entrypoints = []*Type{Cluster, Listener}
 
-// Bootstrap is the Type of an Envoy's bootstrap. It is no resource type, and no Snapshot holds
-// one; rules check it like a resource.
+// Bootstrap is the Type of an Envoy's bootstrap. A bootstrap is no resource, and no Snapshot holds one; rules
+// check a bootstrap like a resource.
 var Bootstrap = &Type{API: "bootstrap", Message: "envoy.config.bootstrap.v3.Bootstrap", Noun: "bootstrap"}
 
 // Types is the table; a type stands before the types whose resources name it.

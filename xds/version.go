@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Marshal returns the canonical form of a message: the binary form that equal messages share.
-// Fields stand in order, maps are sorted, and the payload of every Any is in canonical form too,
-// where it had the bytes that its source format gave it.
+// Marshal returns the canonical form of a message: the binary form that equal messages share. Fields are in
+// order, maps are sorted, and the payload of every Any is in canonical form too, whatever its bytes in the
+// source.
 func Marshal(m proto.Message) ([]byte, error) {
 	var api *Registry
 	return api.Marshal(m)
@@ -20,14 +20,14 @@ func Marshal(m proto.Message) ([]byte, error) {
 func (g *Registry) Marshal(m proto.Message) ([]byte, error) {
 	if Contains(m, isAny) {
 		m = proto.Clone(m)
-		// A TypedStruct stays one: what it stands for is another message on the wire.
+		// A TypedStruct stays a TypedStruct: its message would differ on the wire.
 		w := walker{registry: g, visit: func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() }, shallow: true}
 		w.walk(&Node{Message: m})
 	}
 	return marshalPacked(m)
 }
 
-// marshalPacked is Marshal where all payloads are in its form already.
+// marshalPacked is Marshal for a message whose payloads are in canonical form already.
 func marshalPacked(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }

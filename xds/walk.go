@@ -19,12 +19,11 @@ import (
 
 // Node is one message of a Walk.
 type Node struct {
-	// Message is the message itself, as its generated Go type.
+	// Message is the message, as its generated Go type.
 	Message proto.Message
-	// Parent is the message around it, nil for the root. Around a payload stands
-	// its Any.
+	// Parent is the message around the node's message, nil for the root. The parent of a payload is its Any.
 	Parent *Node
-	// Err says why the payload of this Any or TypedStruct can't be walked.
+	// Err is the reason if the payload of this Any or TypedStruct can't be walked.
 	Err error
 
 	field protoreflect.FieldDescriptor // in Parent; nil for the root and for payloads
@@ -136,9 +135,8 @@ func (n *Node) standsForMessage() bool {
 	return ok
 }
 
-// OptionsType returns the URL of the type that the key of a cluster's protocol options stands
-// for. Envoy reads the struct there as that type, whatever type the struct names. It is empty for
-// all other nodes.
+// OptionsType returns the URL of the type for the key of a cluster's protocol options. Envoy reads a struct
+// under the key as that type, whatever type the struct names. OptionsType is empty for other nodes.
 func (n *Node) OptionsType() string {
 	if n.Parent == nil || n.Parent.field == nil || n.Parent.field.FullName() != protocolOptions {
 		return ""
@@ -151,8 +149,8 @@ func (n *Node) OptionsType() string {
 
 const protocolOptions = "envoy.config.cluster.v3.Cluster.typed_extension_protocol_options"
 
-// ProtocolOptions are the keys of a cluster's protocol options, and the messages that the API
-// has for them. A version of Envoy takes those that are names of its extensions.
+// ProtocolOptions maps the keys of a cluster's protocol options to the API's messages. A release of Envoy
+// accepts the keys that name its extensions.
 var ProtocolOptions = map[string]protoreflect.FullName{
 	"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions": "envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
 	"envoy.extensions.upstreams.http.v3.HttpProtocolOptions":                              "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -190,8 +188,7 @@ func (s *Search) Walk(m proto.Message, visit func(*Node)) {
 	w.walk(&Node{Message: m, shape: s.shapeOf(m.ProtoReflect().Descriptor())})
 }
 
-// reaches reports whether md is wanted, or a message in it may be. seen are those that
-// are looked at already.
+// reaches reports whether md is wanted, or a message inside it may be. seen are the types visited so far.
 func (s *Search) reaches(md protoreflect.MessageDescriptor, seen map[protoreflect.MessageDescriptor]bool) bool {
 	switch md.FullName() {
 	case "google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct":
@@ -324,8 +321,8 @@ func hasOtherURL(a *anypb.Any) bool {
 	return url[:strings.LastIndexByte(url, '/')+1] != URLPrefix
 }
 
-// Unpack returns the message of the API that an Any holds, or that the TypedStruct in it stands
-// for; nil where it can't be read.
+// Unpack returns the message of the API in an Any, or the message that the TypedStruct in it stands for; nil
+// if it can't be read.
 func Unpack(a *anypb.Any) proto.Message { return unpack(a, "") }
 
 // UnpackOptions is Unpack for a cluster's protocol options under a key.
@@ -333,7 +330,7 @@ func UnpackOptions(options map[string]*anypb.Any, key string) proto.Message {
 	return unpack(options[key], URLPrefix+string(ProtocolOptions[key]))
 }
 
-// unpack is Unpack where a struct is read as a message of that type, if one is given.
+// unpack is Unpack; if url is given, a struct is read as a message of that type.
 func unpack(a *anypb.Any, url string) proto.Message {
 	m, err := a.UnmarshalNew()
 	if url, value, ok := structFor(m, url); ok {
@@ -346,8 +343,8 @@ func unpack(a *anypb.Any, url string) proto.Message {
 	return m
 }
 
-// structFor returns the struct that stands for a message, and the type of that: of options, if
-// it is given, or the one that a TypedStruct names. It is false for all other messages.
+// structFor returns the struct that stands for a message, and the URL of its type: options, if given, or the
+// type that a TypedStruct names. ok is false for other messages.
 func structFor(m proto.Message, options string) (url string, value *structpb.Struct, ok bool) {
 	switch s := m.(type) {
 	case *xdstypev3.TypedStruct:

@@ -1,12 +1,11 @@
-// Package bind makes the resources that a client gets by one medium out of a Snapshot. A config
-// source that says "from this snapshot" (ads, self) becomes the config source of the medium. A
-// resource that the medium can't carry by itself is inlined into those that ask for it. All else
-// stays as it is.
+// Package bind turns a Snapshot into the resources for one medium. A config source that says "from this
+// snapshot" (ads, self) becomes the config source of the medium. A resource that the medium can't carry by
+// itself is inlined into the resources that ask for it. Everything else stays unchanged.
 //
 //	var binder bind.Binder
 //	bound := binder.Bind(ctx, snapshot, medium)
 //
-// The package knows neither how resources are written nor where to.
+// Package bind knows neither the encoding nor the place of the resources.
 package bind
 
 import (
@@ -26,14 +25,14 @@ import (
 // Medium is a way by which resources reach a client. Values are compared by ==: equal ones bind
 // alike.
 type Medium interface {
-	// Source is the config source by which the client gets what a subscription to the
-	// Snapshot asks for; nil leaves the one that is there.
+	// Source returns the config source by which the client gets the resource of a subscription to the
+	// Snapshot; nil keeps the present one.
 	Source(xds.Subscription) *corev3.ConfigSource
-	// Inline is what goes into the resources that ask for it.
+	// Inline selects the resources to inline.
 	Inline() Inline
 }
 
-// Inline selects the resources that Bind inlines into those that refer to them.
+// Inline selects the resources that Bind inlines into the resources that refer to them.
 type Inline struct {
 	// Endpoints puts endpoint assignments into their clusters.
 	Endpoints bool
@@ -47,8 +46,8 @@ type Inline struct {
 	Groups bool
 }
 
-// Binder binds Snapshots. It keeps the bound resources: where nothing has changed for one, the
-// next Snapshot has the same value. Not for concurrent use.
+// Binder binds Snapshots, and caches the bound resources: a resource without a change has the same value in
+// the next Snapshot. Not for concurrent use.
 type Binder struct {
 	medium Medium
 	known  map[*xds.Resource]*bound
@@ -58,7 +57,7 @@ type Binder struct {
 	users map[xds.Key][]*xds.Resource
 }
 
-// bound is a resource as the client is to see it, and what else that depends on.
+// bound is a resource as the client sees it, with its dependencies.
 type bound struct {
 	resource     *xds.Resource
 	dependencies []dependency
@@ -67,7 +66,7 @@ type bound struct {
 
 // dependency is what a resource takes from others of the Snapshot, or would take.
 type dependency struct {
-	// Key is theirs, or that of their group.
+	// Key is the key of the resources, or of their group.
 	xds.Key
 	resources []*xds.Resource
 }
@@ -76,15 +75,15 @@ type dependency struct {
 func (b *bound) holdsFor(p *pass, r *xds.Resource) bool {
 	return b.scopes == p.inlinesScope(r) && !slices.ContainsFunc(b.dependencies, func(d dependency) bool {
 		is := p.answers(d.Key)
-		if d.Type == xds.Secret { // whose content stays where it is
+		if d.Type == xds.Secret { // a secret's content stays in the secret
 			return len(is) != len(d.resources)
 		}
 		return !slices.Equal(is, d.resources)
 	})
 }
 
-// Bind returns the bound resources of s for a medium, and unloads those of s. It leaves out
-// resources that are only inlined into others. It returns nil where ctx has ended.
+// Bind returns the bound resources of s for a medium, and unloads the resources of s. Resources that are
+// inlined everywhere are left out. Bind returns nil if ctx has ended.
 func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snapshot {
 	if b.medium != m {
 		b.medium, b.known = m, nil
@@ -107,7 +106,7 @@ func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snaps
 		}
 		known[r] = out
 		resources = append(resources, out.resource)
-		// At once, so that there are never two messages of each.
+		// Unload at once, so that two messages of a resource never exist.
 		r.Unload()
 		out.resource.Unload()
 	}
@@ -196,7 +195,7 @@ func (p *pass) inlinesScope(r *xds.Resource) bool {
 	return p.inlinesScopes() && len(scopesOf(r)) > 0
 }
 
-// scopesOf returns the scope that a resource is, or those that a listener lists.
+// scopesOf returns the scope in a resource, or the scopes that a listener lists.
 func scopesOf(r *xds.Resource) (scopes []*routev3.ScopedRouteConfiguration) {
 	if r.Type == xds.ScopedRoutes {
 		return []*routev3.ScopedRouteConfiguration{r.Message().(*routev3.ScopedRouteConfiguration)}
@@ -212,14 +211,14 @@ func scopesOf(r *xds.Resource) (scopes []*routev3.ScopedRouteConfiguration) {
 	return scopes
 }
 
-// inlinesScopes reports whether scopes get their route configurations from this snapshot: some
-// listener says so, or none says otherwise. Where no listener asks for scopes, one that was
-// dropped may still drain, and read them.
+// inlinesScopes reports whether scopes get their route configurations from this snapshot: a listener says so,
+// or none says otherwise. Without a listener that asks for scopes, a removed listener may still drain, and
+// read them.
 func (p *pass) inlinesScopes() bool {
 	return p.inline.ScopeRoutes && (p.scopesHere > 0 || p.scopesElsewhere == 0)
 }
 
-// isInside reports whether a resource is carried inside others only.
+// isInside reports whether a resource is carried only inside other resources.
 func (p *pass) isInside(r *xds.Resource) bool {
 	return r.Type.Asked == xds.InGroups && p.inline.Groups || r.Type == xds.Endpoints && p.inlined[r.Name] > 0
 }
@@ -230,8 +229,8 @@ func isForScopes(sub xds.Subscription) bool {
 	return is
 }
 
-// bindAgain is bind for a resource that was bound before, unless was is nil: where it comes to
-// the same, it is the same one.
+// bindAgain is bind for a resource that may have been bound before: if the result is equal, bindAgain returns
+// was's.
 func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
 	out := p.bind(r)
 	if was != nil && was.resource.Same(out.resource) && was.resource.ForSame(out.resource) {
@@ -240,7 +239,7 @@ func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
 	return out
 }
 
-// bind binds one resource. It is the same one where nothing has to change.
+// bind binds a resource, and returns the resource itself if nothing has to change.
 func (p *pass) bind(r *xds.Resource) *bound {
 	out := &bound{resource: r, dependencies: p.dependencies(nil, r), scopes: p.inlinesScope(r)}
 	needed := out.scopes || slices.ContainsFunc(r.Facts().Subscriptions, p.snapshot.Serves)
@@ -256,7 +255,7 @@ func (p *pass) bind(r *xds.Resource) *bound {
 func (p *pass) dependencies(list []dependency, r *xds.Resource) []dependency {
 	for _, sub := range r.Facts().Subscriptions {
 		switch sub.Target {
-		case xds.Secret: // Snapshot.Serves looks whether it is there
+		case xds.Secret: // Snapshot.Serves looks for the secret
 			if sub.Source.GetConfigSourceSpecifier() == nil {
 				list = p.depends(list, sub.Target, sub.Name)
 			}

@@ -7,9 +7,9 @@ import (
 	"xdspub/xds"
 )
 
-// Edit binds s, which differs only by changes from the Snapshot that was bound last. It returns
-// the bound resources that changed: those of changes, and those that they are inlined into. ok is
-// false where the Snapshot of before is not known, and Bind is needed.
+// Edit binds s, which differs by changes from the Snapshot bound last. Edit returns the changed bound
+// resources: the resources of changes, and the resources that they are inlined into. ok is false if the
+// previous Snapshot is unknown; Bind is needed then.
 func (b *Binder) Edit(s *xds.Snapshot, changes []xds.Edited) (changed []xds.Edited, ok bool) {
 	p := b.pass
 	if p == nil {
@@ -93,7 +93,7 @@ func (b *Binder) reachedBy(changes []xds.Edited) (reached []*xds.Resource) {
 	return reached
 }
 
-// edit binds one resource, and returns what is bound for it, before and now.
+// edit binds a resource, and returns its old and its new bound resource.
 func (b *Binder) edit(e xds.Edited) (is xds.Edited) {
 	p, was := b.pass, b.known[e.Was]
 	if was != nil {

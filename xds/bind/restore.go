@@ -11,10 +11,10 @@ import (
 	"xdspub/xds"
 )
 
-// Restore returns a Snapshot that was read back from files with the resources of a source tree in the
-// place of those that these were, but for what the files have inlined: with a cluster whose endpoints
-// are inside it, the one that asks for them, and they beside it. What the source tree has otherwise
-// stays as it was read. It returns nil where ctx has ended.
+// Restore returns a Snapshot that was read back from files, with the source tree's resources in place of the
+// bound ones, so far as both are equal. A cluster with inlined endpoints becomes a cluster that asks for them,
+// with the assignment beside it. A resource that differs from the source tree stays as read. Restore returns
+// nil if ctx has ended.
 func Restore(ctx context.Context, files, source *xds.Snapshot) *xds.Snapshot {
 	was := bindAs(ctx, files, form{})
 	few := bindAs(ctx, source, form{Inline{ScopeRoutes: true, Groups: true}})
@@ -50,7 +50,7 @@ func (p *pass) inside(r *xds.Resource) (list []*xds.Resource) {
 	return list
 }
 
-// sameIn reports whether two Snapshots have a resource, and it is the same.
+// sameIn reports whether two Snapshots have an equal resource of a key.
 func sameIn(a, b *xds.Snapshot, k xds.Key) bool {
 	is, was := a.Lookup(k.Type, k.Name), b.Lookup(k.Type, k.Name)
 	return is != nil && was != nil && is.Same(was)
@@ -75,5 +75,5 @@ func (form) Source(sub xds.Subscription) *corev3.ConfigSource {
 	return source
 }
 
-// Inline is what is compared as if it were inlined.
+// Inline selects the resources that are compared in inlined form.
 func (f form) Inline() Inline { return f.inline }

@@ -1,5 +1,5 @@
-// Package clients is what a server knows of its clients: who they are, what each asks for, and
-// which of it each runs. The server makes these values, and whoever shows them reads them.
+// Package clients describes the clients of a server: who they are, their subscriptions, and the versions that
+// they run. The server makes these values, and views read them.
 //
 //	for _, c := range cache.Clients() {
 //		fmt.Println(c.Node, c.InSync())
@@ -14,7 +14,7 @@ import (
 	"xdspub/diag"
 )
 
-// Client is a client that is connected, or was. It has one address: an Envoy that asks singleton
+// Client is a connected or disconnected client. A Client has one address: an Envoy that asks several singleton
 // services over one connection is one Client.
 type Client struct {
 	// Node is the id of the client's node, Cluster its cluster.
@@ -22,20 +22,20 @@ type Client struct {
 	Cluster string `json:"cluster"`
 	// UserAgent is the program, and its version: "envoy 1.40.0".
 	UserAgent string `json:"user_agent"`
-	// Address is that of the client, or the Unix socket that it came by.
+	// Address is the client's address, or the server's Unix socket.
 	Address string `json:"address"`
 	// Kind is the variant of the protocol: ads, delta-ads, grpc, delta-grpc or rest.
 	Kind string `json:"kind"`
-	// Parameters are its dynamic parameters: those that it sends with names, or those of its node.
+	// Parameters are the client's dynamic parameters, sent with names or derived from its node.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Since      time.Time         `json:"since"`
-	// Gone is when the connection ended; zero while it is there.
+	// Gone is the end of the connection; zero while it is open.
 	Gone time.Time `json:"gone,omitzero"`
 	// Subscriptions are in the order in which a change is sent.
 	Subscriptions []Subscription `json:"subscriptions"`
 }
 
-// InSync reports whether the client runs all that it asks for, as far as that exists.
+// InSync reports whether the client runs all existing resources of its subscriptions.
 func (c *Client) InSync() bool {
 	return !slices.ContainsFunc(c.Subscriptions, func(s Subscription) bool { return s.Sync != Synced && s.Sync != NotSent })
 }
@@ -87,19 +87,19 @@ func count(list []Client) (connected, behind int) {
 type Sync string
 
 const (
-	// Rejected: the last answer of the client was a NACK. It runs what it had before.
+	// Rejected: the client's last answer was a NACK. The client runs its previous resources.
 	Rejected Sync = "REJECTED"
-	// Retrying: the last answer of the client was a NACK, since it has not fetched the code of a filter yet. It
-	// runs what it had before, and is sent the same once more.
+	// Retrying: the client's last answer was a NACK, because the client has not fetched the code of a filter
+	// yet. The client runs its previous resources, and gets the same response again.
 	Retrying Sync = "RETRYING"
-	// NoVariant: the source tree has resources of the type that the client asks for, and none of them is for
-	// its dynamic parameters. It keeps what it has.
+	// NoVariant: the source tree has resources for the subscription, but none for the client's dynamic
+	// parameters. The client keeps its resources.
 	NoVariant Sync = "NO VARIANT"
-	// Stale: the client has not acknowledged yet what it was sent, or is to be sent.
+	// Stale: a response has not been sent, or has no acknowledgement yet.
 	Stale Sync = "STALE"
-	// NotSent: nothing of what the client asks for exists. That is no fault.
+	// NotSent: no resource of the subscription exists, which is no fault.
 	NotSent Sync = "NOT SENT"
-	// Synced: the client has acknowledged all that it asks for.
+	// Synced: the client has acknowledged every resource of the subscription.
 	Synced Sync = "SYNCED"
 )
 
@@ -109,19 +109,19 @@ var Syncs = [...]Sync{Rejected, Retrying, NoVariant, Stale, NotSent, Synced}
 // MostNames is how many names a Subscription lists.
 const MostNames = 20
 
-// Subscription is what a client asks for of one type, and what became of it.
+// Subscription is a client's subscription to a type, with its state.
 type Subscription struct {
 	Sync Sync   `json:"sync"`
 	API  string `json:"api"` // such as CDS
-	// All means that the client asks for all resources of the type. Names are the first of those
-	// that it asks for by name, sorted, and Asked is how many these are.
+	// All means that the client asks for all resources of the type. Names are the first names that the client
+	// asks for, sorted; Asked counts all of them.
 	All   bool     `json:"all"`
 	Names []string `json:"names"`
 	Asked int      `json:"asked"`
 	// Missing are the first of the resources that are for other clients, sorted, if the state is NoVariant.
 	Missing []string `json:"missing,omitempty"`
-	// Version is that of what is served. Acknowledged is the version of the last response that
-	// the client has taken, Sent that of the last response.
+	// Version is the served version, Acknowledged the version of the last response that the client accepted,
+	// Sent the version of the last response.
 	Version      string `json:"version"`
 	Acknowledged string `json:"acknowledged"`
 	Sent         string `json:"sent"`
@@ -129,7 +129,7 @@ type Subscription struct {
 	Since time.Time `json:"since"`
 	// Rejections counts the NACKs of this node, of whichever client.
 	Rejections uint64 `json:"rejections"`
-	// Refusal is the last answer, where that was a NACK.
+	// Refusal is the last answer, if the client refused the response.
 	Refusal *Refusal `json:"refusal"`
 }
 
@@ -138,7 +138,8 @@ type Refusal struct {
 	Version string    `json:"version"` // of the response
 	Time    time.Time `json:"time"`
 	Message string    `json:"message"` // the client's
-	// Findings are at the resources that the client names, or else at those that were new to it.
+	// Findings are about the resources that the client names or, without names, about the new resources of the
+	// response.
 	Findings diag.List `json:"findings"`
 }
 

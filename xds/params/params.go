@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// Parameters are what a client says of itself, by key. A key that is not there is absent, which is
-// another thing than an empty value.
+// Parameters are the dynamic parameters of a client, by key. An absent key differs from an empty value.
 type Parameters map[string]string
 
 // String returns them as env=prod, region=eu, in the order of their keys.
@@ -29,11 +28,11 @@ func (p Parameters) String() string {
 	return strings.Join(list, ", ")
 }
 
-// Constraints say which Parameters a variant is for. They are canonical: equal ones are written in
-// one way. The zero value has no constraint, and is for all. Constraints don't change.
-type Constraints struct{ *term } // nil where there is none: most resources have none, and there are many
+// Constraints select the Parameters of a variant's clients. Constraints are canonical: equal ones have the
+// same form. The zero value has no constraint, and selects all clients. Constraints are immutable.
+type Constraints struct{ *term } // nil for none, as most of the many resources have
 
-// term is an operator, and what it joins.
+// term is an operator with its operands.
 type term struct {
 	op   op
 	key  string
@@ -62,15 +61,15 @@ const (
 	or
 )
 
-// Value is the constraint that a key has a value.
+// Value constrains a key to a value.
 func Value(key, value string) Constraints {
 	return sealed(term{op: equals, key: key, is: value})
 }
 
-// Exists is the constraint that a key is there, with whatever value.
+// Exists demands a key with any value.
 func Exists(key string) Constraints { return sealed(term{op: exists, key: key}) }
 
-// Not is met where c is not.
+// Not matches if c does not match.
 func Not(c Constraints) Constraints {
 	switch c.kind() {
 	case all:
@@ -83,14 +82,14 @@ func Not(c Constraints) Constraints {
 	return sealed(term{op: not, of: []Constraints{c}})
 }
 
-// And is met where all of the list are: always, where the list is empty.
+// And matches if every element of list matches; an empty list always matches.
 func And(list ...Constraints) Constraints { return joined(and, all, never, list) }
 
-// Or is met where one of the list is: never, where the list is empty.
+// Or matches if an element of list matches; an empty list never matches.
 func Or(list ...Constraints) Constraints { return joined(or, never, all, list) }
 
-// joined joins constraints by an operator: without counts for nothing in it, and decides is the
-// one that the whole is, where it is in it.
+// joined joins constraints by an operator. An operand without has no effect. An operand decides is the whole
+// result.
 func joined(by, without, decides op, list []Constraints) Constraints {
 	var of []Constraints
 	for _, c := range list {
@@ -125,14 +124,14 @@ func sealed(t term) Constraints {
 	return c
 }
 
-// None reports whether there is no constraint.
+// None reports whether c has no constraint.
 func (c Constraints) None() bool { return c.term == nil }
 
-// Equal reports whether the canonical forms are the same.
+// Equal reports whether c and other have the same canonical form.
 func (c Constraints) Equal(other Constraints) bool { return c.String() == other.String() }
 
-// Matches reports whether p meets c. Keys of p that c does not name count for nothing (TP2,
-// "Unconstrained Parameters").
+// Matches reports whether p meets c. Keys of p that c does not name have no effect (TP2, "Unconstrained
+// Parameters").
 func (c Constraints) Matches(p Parameters) bool {
 	switch c.kind() {
 	case all:
@@ -214,7 +213,7 @@ func (c Constraints) inner(within op) string {
 	return c.text
 }
 
-// Word returns a key or a value as it is where it can't be taken for anything else, else in quotes.
+// Word returns a key or a value, in quotes unless the text is unmistakable without them.
 func Word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+*", r)

@@ -59,7 +59,7 @@ func checkText(noun, text string) error {
 	return nil
 }
 
-// Check returns an error where c, which was joined of others, has more parts than one message may have.
+// Check returns an error if c, joined of other constraints, has more parts than a message may have.
 func (c Constraints) Check() error {
 	parts := 0
 	c.each(func(Constraints) { parts++ })
@@ -136,7 +136,7 @@ func field(path, name string) string {
 	return path + "." + name
 }
 
-// Proto returns c as it is sent to clients; nil where there is no constraint.
+// Proto returns c in the form of the protocol; nil without a constraint.
 func (c Constraints) Proto() *discoveryv3.DynamicParameterConstraints {
 	m := &discoveryv3.DynamicParameterConstraints{}
 	switch c.kind() {

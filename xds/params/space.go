@@ -19,12 +19,12 @@ const (
 	maxBranches = 1 << 23 // of all nodes: a key may have many values
 )
 
-// Space is all Parameters that some Constraints tell apart: each of their keys has one of the
-// values that they name, or any other, or is absent. Not for concurrent use.
+// Space is the set of all Parameters that some Constraints distinguish: each key has a named value, or any
+// other value, or is absent. Not for concurrent use.
 //
-// It is a decision diagram (Bryant 1986) with a branch for each value in place of two: sets that
-// are equal are one node, so that a Set is empty or not without a search. A node has only the values
-// that lead elsewhere than any other value does, so that one of 1,000 values costs no more than one of two.
+// A Space is a decision diagram (Bryant 1986) with a branch for each value. Equal sets are the same node, so
+// that a Set is empty or not without a search. A node lists only the values that lead elsewhere than other
+// values, so that a key with 1,000 values costs no more than a key with two.
 type Space struct {
 	keys   []string
 	values [][]string // of each key, sorted
@@ -38,7 +38,7 @@ type Space struct {
 // Set is a set of Parameters in a Space. Equal sets are ==.
 type Set int32
 
-// None is the empty set, and All has all Parameters.
+// None is the empty set, All the set of all Parameters.
 const (
 	None Set = iota
 	All
@@ -47,7 +47,7 @@ const (
 // node is a Set that depends on a key.
 type node struct {
 	key    int
-	values []branch // those that lead elsewhere than other does, in the order of the Space's values
+	values []branch // values that lead elsewhere than other, in the order of the Space's values
 	other  Set      // for any other value
 	absent Set      // where the key is absent
 }
@@ -122,7 +122,7 @@ func (s *Space) Of(c Constraints) Set {
 // And returns what is in both sets.
 func (s *Space) And(a, b Set) Set { return s.apply(and, min(a, b), max(a, b)) }
 
-// Or returns what is in one of the sets.
+// Or returns the union of the sets.
 func (s *Space) Or(sets ...Set) Set {
 	switch n := len(sets); n {
 	case 0:
@@ -139,7 +139,7 @@ func (s *Space) Or(sets ...Set) Set {
 // Minus returns what is in a and not in b.
 func (s *Space) Minus(a, b Set) Set { return s.apply(not, a, b) }
 
-// simple is an answer that needs no look at what the sets are.
+// simple returns an answer that follows from the operands' identity alone.
 func simple(by op, a, b Set) (is Set, ok bool) {
 	switch {
 	case by == and && (a == None || b == All || a == b), by == or && (b == None || a == All || a == b), by == not && b == None:
@@ -234,8 +234,8 @@ func (s *Space) node(n node) Set {
 	return is
 }
 
-// Example returns Parameters of a set, with as few keys as any in it has; false where it is empty. Where
-// a key may have any other value than those in use, it has one that is not.
+// Example returns Parameters of a set with the fewest keys; ok is false for an empty set. If a key may have an
+// unnamed value, the example has a value that no constraint names.
 func (s *Space) Example(a Set) (Parameters, bool) {
 	if a == None || s.full {
 		return nil, false
@@ -260,7 +260,7 @@ func (s *Space) Example(a Set) (Parameters, bool) {
 // noExample is more than any example costs.
 const noExample = 1 << 40
 
-// What a key adds to the cost of an example. Where it is absent it adds nothing.
+// The cost of a key in an example. An absent key costs nothing.
 const (
 	costOfValue = 2
 	costOfOther = 3 // a value that is not in use is a worse example
@@ -291,8 +291,8 @@ func (s *Space) cheapest(n node, costs map[Set]int) (value int, to Set) {
 	return value, to
 }
 
-// firstOther returns the first value in use that leads where any other value does; the number of values where
-// there is none.
+// firstOther returns the first value that leads where unnamed values lead, or the number of values if none
+// does.
 func (s *Space) firstOther(n node) int {
 	for i, b := range n.values {
 		if int(b.value) != i {
@@ -336,7 +336,7 @@ func unused(values []string) string {
 	}
 }
 
-// Has reports whether Parameters are in a set.
+// Has reports whether a set contains Parameters.
 func (s *Space) Has(a Set, p Parameters) bool {
 	for a > All {
 		a = s.next(s.nodes[a], p)
@@ -358,8 +358,8 @@ func (s *Space) next(n node, p Parameters) Set {
 	return n.other
 }
 
-// Counts returns those of the Parameters p, which are in a set, that make them be in it: the keys with
-// their values, and, sorted, the keys that count by being absent.
+// Counts returns the part of p, an element of the set, that makes p an element: the keys with their values,
+// and, sorted, the keys whose absence matters.
 func (s *Space) Counts(a Set, p Parameters) (sent Parameters, absent []string) {
 	sent = make(Parameters)
 	for a > All {

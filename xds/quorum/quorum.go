@@ -1,5 +1,4 @@
-// Package quorum says how many of those that answer must acknowledge: Envoys that read files, or
-// clients that are served.
+// Package quorum tells how many of the answering Envoys or clients must acknowledge.
 package quorum
 
 import (
@@ -7,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Quorum is how many of those that answer must acknowledge. The zero value is all of them.
+// Quorum is the number of answering Envoys or clients that must acknowledge. The zero value means all.
 type Quorum struct {
 	n int // 0 is all
 }
@@ -41,7 +40,7 @@ func (q Quorum) String() string {
 // Within reports whether that many can meet the quorum.
 func (q Quorum) Within(most int) bool { return q.n <= most }
 
-// Of returns how many it is of those that answer.
+// Of returns the number for a number of answers.
 func (q Quorum) Of(answering int) int {
 	if q.n == 0 {
 		return answering

@@ -10,16 +10,16 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// Client is what a client says of itself when it asks for resources.
+// Client is the identity of a client for the choice of variants.
 type Client struct {
 	Parameters params.Parameters `json:"parameters"`
-	// Authorities has what it says where it asks for names of an xdstp authority, by authority. For those
-	// that it does not have, and for other names, it says Parameters (TP2, Specifying Dynamic Parameters:
-	// "The client's configuration should allow setting the dynamic parameters to use for each authority").
+	// Authorities has the Parameters for names of an xdstp authority, by authority. An absent authority, and
+	// other names, use Parameters (TP2, Specifying Dynamic Parameters: "The client's configuration should
+	// allow setting the dynamic parameters to use for each authority").
 	Authorities map[string]params.Parameters `json:"authorities,omitempty"`
 }
 
-// Of returns what a client says when it asks for a resource.
+// Of returns the client's parameters for a resource.
 func (c Client) Of(k xds.Key) params.Parameters {
 	if len(c.Authorities) == 0 {
 		return c.Parameters

@@ -46,7 +46,7 @@ func (c *Cover) Gets(list ...*xds.Resource) params.Set {
 	return c.Or(sets...)
 }
 
-// Alike returns the clients that are in exactly those sets of a list that have p.
+// Alike returns the clients that are in the same sets of a list as p.
 func (c *Cover) Alike(p params.Parameters, sets []params.Set) params.Set {
 	alike := params.All
 	for _, set := range sets {

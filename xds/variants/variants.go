@@ -1,13 +1,13 @@
-// Package variants is about resources of which a client gets one of several variants, by its dynamic
-// parameters (xRFC TP2).
+// Package variants chooses, by a client's dynamic parameters (xRFC TP2), one of several variants of a
+// resource.
 //
-// What one client gets is a plain Snapshot. So whoever judges, binds or serves a Snapshot knows
+// The resources of one client are a plain Snapshot, so that code that judges, binds or serves a Snapshot knows
 // nothing of variants:
 //
 //	tree := variants.Of(snapshot)            // all variants of all resources
 //	one := tree.For(variants.Client{Parameters: params.Parameters{"env": "prod"}})
 //	two := one.Then(tree, variants.Client{Parameters: params.Parameters{"env": "test"}})
-//	two.Snapshot.Since(one.Snapshot)         // knows what differs between them
+//	two.Snapshot.Since(one.Snapshot)         // knows the difference
 package variants
 
 import (
@@ -21,7 +21,7 @@ import (
 	"xdspub/xds/params"
 )
 
-// Tree is a Snapshot that holds all variants of its resources. It does not change.
+// Tree is a Snapshot with all variants of its resources. A Tree is immutable.
 type Tree struct {
 	all  *xds.Snapshot
 	keys []xds.Key // those with variants, in the order of xds.Types, then by name
@@ -48,8 +48,8 @@ func Of(s *xds.Snapshot) *Tree {
 	return t
 }
 
-// After returns a Snapshot as a Tree. Where it is known how it differs from that of t, and the change is
-// about no resource with variants, it costs what the change has. t may be nil.
+// After returns a Snapshot as a Tree. If the difference to t's Snapshot is known and touches no resource with
+// variants, After costs as much as the change. t may be nil.
 func (t *Tree) After(s *xds.Snapshot) *Tree {
 	if t == nil {
 		return Of(s)
@@ -81,7 +81,7 @@ func hashOf(variants []*xds.Resource) string {
 	return string(h.Sum(nil))
 }
 
-// Varies reports whether there are variants at all: without, each client gets the Snapshot.
+// Varies reports whether any resource has variants. Otherwise, each client gets the Snapshot.
 func (t *Tree) Varies() bool { return len(t.keys) > 0 }
 
 // Keys returns the keys of resources that have constraints, in the order of xds.Types, then by name.
@@ -90,8 +90,7 @@ func (t *Tree) Keys() []xds.Key { return t.keys }
 // Variants returns the variants of a resource, in the order of the source.
 func (t *Tree) Variants(k xds.Key) []*xds.Resource { return t.all.Named(k) }
 
-// Tells returns what the variants tell of a client with these Parameters: clients of which that is equal get
-// the same.
+// Tells returns a key that is equal for clients with the same variants.
 func (t *Tree) Tells(p params.Parameters) string {
 	h := sha256.New()
 	for _, k := range t.keys {
@@ -105,8 +104,8 @@ func (t *Tree) Tells(p params.Parameters) string {
 	return string(h.Sum(nil))
 }
 
-// TellsAs reports whether a Tree tells of each client what t does, since their variants have the same
-// constraints. It looks at what has changed alone where that is known.
+// TellsAs reports whether Tells of both Trees is equal for every client, because their variants have the same
+// constraints. If the change is known, TellsAs visits only the change.
 func (t *Tree) TellsAs(old *Tree) bool {
 	if t == old {
 		return true
@@ -126,15 +125,15 @@ func sameConstraints(a, b []*xds.Resource) bool {
 	return slices.EqualFunc(a, b, func(a, b *xds.Resource) bool { return a.Key == b.Key && a.For.Equal(b.For) })
 }
 
-// Transition is what clients with Parameters get, and what they get next.
+// Transition is the change from one Snapshot to the next for clients with Parameters.
 type Transition struct {
 	Parameters params.Parameters
 	From, To   *xds.Snapshot
 }
 
-// Selection is what a client gets by what it says of itself. It does not change.
+// Selection is the set of resources for a Client. A Selection is immutable.
 type Selection struct {
-	// Snapshot has, of each resource with variants, the one for the client.
+	// Snapshot has the client's variant of each resource.
 	Snapshot *xds.Snapshot
 	Client   Client
 
@@ -157,12 +156,12 @@ func (t *Tree) For(c Client) *Selection {
 	return &Selection{t.all.Apply(xds.Change{Removed: not}), c, t}
 }
 
-// Variant returns what the client gets of a resource; nil where that is nothing.
+// Variant returns the client's variant of a resource, or nil.
 func (s *Selection) Variant(k xds.Key) *xds.Resource { return s.Snapshot.Lookup(k.Type, k.Name) }
 
-// Then returns what a Client, which may be another one, gets by a Tree, which may be a later one. Its Snapshot
-// knows how it differs from that of s (xds.Snapshot.Since), as far as the Snapshot of the Tree
-// knows how that differs. s may be nil.
+// Then returns the Selection of a Client, possibly another one, from a Tree, possibly a later one. The new
+// Snapshot knows its difference from s's (xds.Snapshot.Since) if the Tree's Snapshot knows its own. s may be
+// nil.
 func (s *Selection) Then(t *Tree, client Client) *Selection {
 	if s == nil || !t.Varies() {
 		return t.For(client)

@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Scheme is what such a name begins with.
+// Scheme is the prefix of xdstp names.
 const Scheme = "xdstp:"
 
 // Name is the parts of a name, without percent-encoding.
@@ -29,17 +29,17 @@ type Name struct {
 	Authority string
 	// Type is the full name of the resource's message.
 	Type string
-	// Path is the rest of the path, "" where there is none.
+	// Path is the rest of the path, or "".
 	Path string
 	// Params are the context parameters.
 	Params map[string]string
 }
 
-// Is reports whether a name is a URL of this kind, or meant to be one.
+// Is reports whether a name is an xdstp URL, or is meant to be one.
 func Is(name string) bool { return strings.HasPrefix(name, Scheme) }
 
-// Split returns the authority of a name, the type, and what is behind that, all as they are
-// written. It is not ok where there is no authority, be it an empty one, or no type.
+// Split returns the authority, the type and the rest of a name as written. ok is false if the authority is
+// absent or empty, or if the type is absent.
 func Split(name string) (authority, typ, rest string, ok bool) {
 	after, ok := strings.CutPrefix(name, Scheme+"//")
 	if !ok {
@@ -53,7 +53,7 @@ func Split(name string) (authority, typ, rest string, ok bool) {
 	return authority, after[:end], after[end:], end > 0 && !strings.ContainsAny(authority, "?#")
 }
 
-// Parse returns the parts of a name. The error says what is wrong with it.
+// Parse returns the parts of a name. The error names the fault.
 func Parse(name string) (n Name, err error) {
 	authority, typ, rest, ok := Split(name)
 	switch {
@@ -101,7 +101,7 @@ func params(query string) (map[string]string, error) {
 	return all, nil
 }
 
-// Characters that are encoded in each part, beside those that are not printable and ~.
+// Characters to encode in each part, beside ~ and unprintable characters.
 const (
 	inAuthority = "%/?#"
 	inPath      = "%?#[]"
@@ -143,8 +143,8 @@ func (n Name) sorted() []string {
 	return all
 }
 
-// Canonical returns the canonical spelling of a name. A plain name, and one that Parse can't read,
-// stays as it is.
+// Canonical returns the canonical spelling of a name. A plain name, and a name that Parse refuses, stays
+// unchanged.
 func Canonical(name string) string {
 	if !Is(name) {
 		return name
@@ -160,9 +160,8 @@ func Canonical(name string) string {
 // with /*.
 func IsCollection(name string) bool { return Is(name) && Collection(name) == name }
 
-// Collection returns the name of the collection that a resource belongs to, by its name in the canonical
-// spelling: that with the same parameters, and * in place of the last part of the path. It is "" where
-// the name has no path.
+// Collection returns the collection of a resource with a name in canonical spelling: the last part of the path
+// becomes *, the parameters stay. Collection is "" if the name has no path.
 func Collection(name string) string {
 	_, _, rest, ok := Split(name)
 	path, _, _ := strings.Cut(rest, "?")
