@@ -20,7 +20,7 @@ import (
 type file struct {
 	name, dir string
 	source    string // the source tree of the command
-	ofTree    bool   // it is the tree's own file: whoever may change the tree is not who runs this program
+	ofTree    bool   // the file belongs to the tree: its author may be another person than the program's user
 }
 
 // fileOf returns the settings file for a source tree: that of --config, or else the tree's own.
@@ -33,7 +33,7 @@ func (s *Settings) fileOf(source string) file {
 	return f
 }
 
-// WithFile returns the settings with those of the settings file for a source tree, if there is one, instead of those of any
+// WithFile returns the settings with the settings file of a source tree, if the tree has one, in place of any
 // other file.
 func (s *Settings) WithFile(source string) (*Settings, error) {
 	if s.given != nil {
@@ -109,8 +109,8 @@ func (r *findings) fail(at diag.Position, format string, args ...any) {
 	r.wrong = append(r.wrong, diag.Diagnostic{Position: at, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileReader reads a settings file. The file serves several commands: it may have settings that the command has no row for,
-// and these settings must be valid, too.
+// fileReader reads a settings file. Several commands share the file: settings without a row of this command
+// must be valid, too.
 type fileReader struct {
 	findings
 	settings *Settings

@@ -13,12 +13,14 @@ import (
 // kind is how the values of a type are written.
 type kind[T any] struct {
 	name string
-	// repeats says that an option may be repeated: parse has all texts of it. Otherwise the last text counts.
+	// repeats means that an option may be repeated, and that parse gets all texts. Otherwise, the last text
+	// counts.
 	repeats bool
-	// parse returns an error that says what to write.
+	// parse returns an error that has the remedy.
 	parse func(texts []string) (T, error)
 	text  func(T) string
-	// compared returns the value as other processes have it, wherever they run.
+	// compared returns the value in a form that does not depend on the working directory, for comparison with
+	// another process.
 	compared func(T) []string
 	// ofList returns the elements of a list in a settings file; nil if the value is no list.
 	ofList func(dir string, texts []string) T

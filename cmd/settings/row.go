@@ -11,16 +11,16 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// Row is a row of the table of settings. The flag, the variable, the value in a settings file, the help, the completion and
-// the schema of a setting follow from its row.
+// Row is a row of the table of settings. The flag, the variable, the value in a settings file, the help, the
+// completion and the schema of a setting follow from its row.
 type Row interface {
-	// Name returns the name of the option, without dashes, which is that of the setting in a file.
+	// Name returns the name of the option without dashes, which is also the name in a settings file.
 	Name() string
-	// Names returns the name, and the letter that stands for it if there is one.
+	// Names returns the name and, if the option has one, its letter.
 	Names() []string
-	// Group returns the title that the help has above the option.
+	// Group returns the title above the option in the help.
 	Group() string
-	// Usage says what the setting means. A word in backquotes stands for the value.
+	// Usage describes the setting. A word in backquotes stands for the value.
 	Usage() string
 	// Variable returns the name of the environment variable; empty if there is none.
 	Variable() string
@@ -29,7 +29,7 @@ type Row interface {
 	Outside() bool
 	// Codes returns the rules that the value can name; nil if the value is something else.
 	Codes() []diag.Code
-	// TakesValue reports whether the option needs a value: all do but those that are on or off.
+	// TakesValue reports whether the option needs a value. Switches need none.
 	TakesValue() bool
 	// IsTime reports whether the value is a time.
 	IsTime() bool
@@ -37,7 +37,7 @@ type Row interface {
 	Repeats() bool
 	// IsPath reports whether the value is one path.
 	IsPath() bool
-	// Kind says what the value is: text, number, time, path, list, or true or false.
+	// Kind names the type of the value: text, number, time, path, list, or true or false.
 	Kind() string
 	// Default returns the text of the default; empty for none.
 	Default() string
@@ -111,10 +111,10 @@ type setting[T any] struct {
 	about
 	kind      kind[T]
 	byDefault T
-	// law says what to write instead of a value; empty if the value is fine. It is nil if all values are.
+	// law returns the remedy for a bad value, or "" for a good one. A nil law accepts every value.
 	law func(T) string
-	// now says that the law is held against what is given before the command begins. complain is the error of such a law; nil
-	// for that of Origin.Invalid.
+	// now means that law checks a given value before the command begins. complain makes the error; nil stands
+	// for Origin.Invalid.
 	now      bool
 	complain func(v T, wants string) error
 	// form is the schema of the value, or of an element of a list; nil for that of the kind.
@@ -251,7 +251,7 @@ func (r *setting[T]) served() Row {
 	return &of
 }
 
-// Placeholder returns what a usage calls the value of a setting, such as FILE or a|b|c; empty for a setting that is on or off.
+// Placeholder returns the usage's word for the value of a setting, such as FILE or a|b|c; empty for a switch.
 func Placeholder(usage string) string {
 	_, rest, _ := strings.Cut(usage, "`")
 	name, _, _ := strings.Cut(rest, "`")
@@ -275,7 +275,7 @@ func Names(rows []Row) (names []string) {
 	return names
 }
 
-// FirstGiven returns the name of the first of some rows that are given; empty if none is.
+// FirstGiven returns the name of the first given row; empty for none.
 func FirstGiven(s *Settings, rows []Row) string {
 	for _, r := range rows {
 		if r.Origin(s).Given() {

@@ -67,7 +67,7 @@ func minSeverity() Row {
 	}
 }
 
-// reportFormat has no variable: that of its name is the format of published files.
+// reportFormat has no variable, because XDSPUB_FORMAT is the format of published files.
 func reportFormat() Row {
 	return &setting[[]string]{
 		about: about{name: "format", group: GroupPrint, noVariable: true,

@@ -38,7 +38,7 @@ func descriptorSet() Row {
 		kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.DescriptorSet }}
 }
 
-// param is the client that a tree is for.
+// param selects the client of a tree.
 func param() Row {
 	return &setting[[]string]{about: about{name: "param", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of the client: of a resource with variants it gets the one whose constraints match (default: no parameters; for validate and serve, those of any client)"},
 		kind: list, form: paramSchema, into: func(s *Settings) *Value[[]string] { return &s.Param }}

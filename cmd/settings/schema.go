@@ -66,7 +66,7 @@ func filesSchema() Schema {
 	return textOrList(Schema{"type": "string", "minLength": 1, "not": Schema{"pattern": `^/*$|^/*\.\.?(/|$)|/\.\.?(/|$)|[^/]//+[^/]`}}, 1, "glob patterns of files, by name or, with a /, by path in the tree")
 }
 
-// whenSchema returns that of the clients that files are for.
+// whenSchema returns the schema of the constraints that select the clients of files.
 func whenSchema() Schema {
 	text := Schema{"type": "string", "maxLength": 1024}
 	value := []Schema{text, {"type": "array", "items": text, "minItems": 1}}

@@ -1,5 +1,6 @@
-// Package settings has the settings of xdspub as one typed value, and the table that says how each of them is called, read
-// and explained. The command line wins over the environment, that over a settings file, and that over the default.
+// Package settings has the settings of xdspub as one typed value, and the table of their names, kinds and
+// descriptions. The command line wins over the environment, the environment over a settings file, and the file
+// over the default.
 //
 //	s, err := settings.New(settings.Render(), given)
 //	s, err = s.WithFile(source)
@@ -13,10 +14,10 @@ import (
 	"xdspub/check/policy"
 )
 
-// Settings are the settings of a command. A setting is zero if the command has no row for it and the settings file does not
-// name it.
+// Settings are the settings of a command. A setting is zero if the command has no row for it and the settings
+// file does not name it.
 type Settings struct {
-	// How a source tree is read and judged.
+	// Reading and judging a source tree.
 	Config, Bootstrap            Value[string]
 	Ignore, AllowPath            Value[[]string]
 	DescriptorSet, Param         Value[[]string]
@@ -34,7 +35,7 @@ type Settings struct {
 	Overrides                    Value[policy.Overrides]
 	Targets                      Value[[]Target]
 
-	// How and where a Snapshot is published, and which Envoys confirm it.
+	// Publishing a Snapshot, and the Envoys that confirm the publish.
 	Out, EnvoyPath, Format, EDS, Group Value[string]
 	InotifyBudget                      Value[int]
 	PollInterval, StepGap, TrimDelay   Value[time.Duration]

@@ -89,7 +89,7 @@ func (r *fileReader) patterns(v settingsfile.Value) []string {
 	return patterns
 }
 
-// levels reads severities of rules. everywhere says that they are for all files.
+// levels reads severities of rules. everywhere means that they apply to all files.
 func (r *fileReader) levels(v settingsfile.Value, at diag.Position, everywhere bool) Levels {
 	if v.Kind != settingsfile.Mapping {
 		r.fail(at, "rules has one rule a line, such as weight-sum: warning")
@@ -119,7 +119,7 @@ func (r *fileReader) levels(v settingsfile.Value, at diag.Position, everywhere b
 	return all
 }
 
-// WrongRule says why a name is not that of a rule that can be turned off; empty where it is.
+// WrongRule returns the reason why a name is no rule that can be turned off, or "".
 func WrongRule(name string) string {
 	rules := diag.Names(codes.Rules())
 	switch meant := NearestRule(rules, name); {

@@ -27,7 +27,7 @@ type Target struct {
 	own Settings
 }
 
-// same reports whether two targets are equal, wherever they stand in a file.
+// same reports whether two targets are equal apart from their place in a file.
 func (t Target) same(other Target) bool {
 	for _, r := range targetRows() {
 		if !r.Same(&t.own, &other.own) {
@@ -51,7 +51,7 @@ func targetKeys() []string {
 // targetRows returns the rows of the settings that may be different for a target.
 func targetRows() []Row { return []Row{format(), profile(), envoyAdmin()} }
 
-// targetName is the form of a name, which is that of a folder, too.
+// targetName matches the name of a target, which is the name of a folder, too.
 var targetName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // readTargets reads the section of targets.
@@ -78,8 +78,8 @@ func (r *fileReader) targets(in settingsfile.Setting) (all []Target) {
 	return all
 }
 
-// overlaps reports whether two targets have the same output, or one output is inside the other. It compares outputs below
-// --out only.
+// overlaps reports whether two targets have the same output, or one output is inside the other. Outputs
+// outside of --out are not compared.
 func (t Target) overlaps(other Target) bool {
 	if !filepath.IsLocal(t.Output) || !filepath.IsLocal(other.Output) {
 		return false

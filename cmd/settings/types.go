@@ -11,7 +11,7 @@ import (
 // Types are the user's own types.
 type Types struct {
 	Files    []string
-	Registry *xds.Registry     // nil where there are none
+	Registry *xds.Registry     // nil for none
 	Digest   [sha256.Size]byte // of the files
 }
 

@@ -30,7 +30,7 @@ func (v Value[T]) Check() error {
 type Origin struct {
 	name     string
 	line     bool                  // the command line has the option
-	variable string                // the name of the variable that is set; empty if none is
+	variable string                // the name of the variable; empty if unset
 	file     *settingsfile.Setting // nil if no settings file has the value
 }
 
@@ -40,10 +40,10 @@ func (o Origin) Given() bool { return o.line || o.variable != "" }
 // Name returns the name of the option.
 func (o Origin) Name() string { return o.name }
 
-// Of reports whether an option of the command line is this one.
+// Of reports whether an option of the command line is this setting.
 func (o Origin) Of(g Given) bool { return g.Row.Name() == o.name }
 
-// OnlyOnLine reports whether the command line has the setting, and the environment has not.
+// OnlyOnLine reports whether the command line, but not the environment, has the setting.
 func (o Origin) OnlyOnLine() bool { return o.line && o.variable == "" }
 
 // InFile reports whether the value is that of a settings file.

@@ -103,8 +103,8 @@ func said(err error, stderr io.Writer) int {
 	return status
 }
 
-// printable returns the lines of an error without control characters: an error may have the name of a file, or words of a
-// server.
+// printable returns the lines of an error without control characters: an error may quote the name of a file,
+// or a server.
 func printable(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {

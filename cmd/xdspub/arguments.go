@@ -17,12 +17,12 @@ type commandLine struct {
 	see     string // how to get the help
 	given   []settings.Given
 	args    []string // without options
-	help    string   // --help, as it is written; empty if it is not among the options
+	help    string   // --help as written; empty if not given
 }
 
-// readCommandLine takes the options out of a command line, and has the app know the settings of the command that the options
-// and the environment give. The library stops at the first argument and would take every flag behind it for one
-// more; the command line allows both orders.
+// readCommandLine takes the options out of a command line, and gives the app the settings of the command from
+// options and environment. The library stops at the first argument and treats every later flag as an argument;
+// the command line allows both orders.
 func readCommandLine(app *cli.App, args []string) ([]string, error) {
 	commands, at := app.Commands, 1
 	var command *cli.Command
@@ -159,7 +159,7 @@ func flagName(arg string) string {
 	return name
 }
 
-// otherWords are what flags are called in other programs.
+// otherWords maps names of flags in other programs to ours.
 var otherWords = map[string][]string{
 	"o": {"output", "out"}, "f": {"format", "config"}, "c": {"config"}, "n": {"dry-run"},
 	"strict": {"warnings-as-errors"}, "werror": {"warnings-as-errors"}, "fail-on-warnings": {"warnings-as-errors"},
@@ -175,7 +175,7 @@ func flagNames(flags []cli.Flag) (names []string) {
 	return names
 }
 
-// unknownFlag says that a command does not have a flag, and which one may have been meant.
+// unknownFlag returns an error for a flag that a command lacks, with a suggestion.
 func unknownFlag(app *cli.App, c *cli.Command, arg, see string) error {
 	name := flagName(arg)
 	names := flagNames(c.Flags)
@@ -193,7 +193,7 @@ func unknownFlag(app *cli.App, c *cli.Command, arg, see string) error {
 	return usagef("unknown flag %s: see %s", arg, see)
 }
 
-// unknownCommand says that there is no command of the last name, and which may have been meant.
+// unknownCommand returns an error for an unknown command, the last of names, with a suggestion.
 func unknownCommand(commands []*cli.Command, names []string) error {
 	var known []string
 	for _, c := range commands {

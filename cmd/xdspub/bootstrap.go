@@ -20,15 +20,15 @@ func bootstrapCommand() *cli.Command {
 	}
 }
 
-// noSourceFlags refuses flags about a source tree where none is given. A variable that is set for
-// another command does no harm.
+// noSourceFlags refuses flags about a source tree if no tree is given. A variable for another command does no
+// harm.
 func noSourceFlags(c *call) error {
 	if c.Args().Present() {
 		return nil
 	}
 	of := *c.Settings
 	if of.From.Given() {
-		of.DescriptorSet = settings.Value[[]string]{} // it is for that, too
+		of.DescriptorSet = settings.Value[[]string]{} // descriptor sets are for bootstraps, too
 	}
 	for _, r := range settings.Source() {
 		if r.Origin(&of).OnlyOnLine() {

@@ -80,8 +80,8 @@ func bootstrapEnvoy(c *call) error {
 	return writeBootstrap(c, text, base, secrets)
 }
 
-// readBase reads the file of --from, nil where there is none. What it sets wins over the defaults of
-// flags.
+// readBase reads the file of --from, or returns nil without --from. Settings of the file win over the defaults
+// of flags.
 func readBase(c *call, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error) {
 	name := c.From.Value
 	if !c.From.Given() {
@@ -119,7 +119,7 @@ func readBase(c *call, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error) {
 	return base, nil
 }
 
-// envoyText returns the bootstrap, added to what is there.
+// envoyText returns the bootstrap, merged into the base.
 func envoyText(c *call, o bootstrap.EnvoyOptions, base *bootstrap.Base) (text []byte, err error) {
 	if base == nil {
 		text, err = bootstrap.Envoy(o)
@@ -139,8 +139,7 @@ func envoyText(c *call, o bootstrap.EnvoyOptions, base *bootstrap.Base) (text []
 	return text, nil
 }
 
-// judgeBootstrap judges a bootstrap that is not written yet. What is wrong in the base of it has its
-// place there.
+// judgeBootstrap judges a bootstrap before it is written. Faults of the base have their place in the base.
 func judgeBootstrap(c *call, draft load.Input, base *bootstrap.Base) (*check.Result, error) {
 	rules := check.Rules{}
 	if base != nil {
@@ -173,7 +172,7 @@ func judgeBootstrap(c *call, draft load.Input, base *bootstrap.Base) (*check.Res
 	return checked, nil
 }
 
-// writeBootstrap writes a bootstrap where it has no error.
+// writeBootstrap writes a bootstrap without errors.
 func writeBootstrap(c *call, text []byte, base *bootstrap.Base, secrets []bootstrap.SecretFile) error {
 	draft := load.Input{Name: outputName(c), Format: "yaml", Data: text}
 	if base != nil {
@@ -217,8 +216,8 @@ func replaceOutput(c *call, text []byte, mode os.FileMode) error {
 	return err
 }
 
-// modeOf returns who may read a bootstrap: as before, or, since there may be keys in it, who may
-// read what it is made from.
+// modeOf returns the mode of a bootstrap: the mode of the existing file or, because it may hold keys, the mode
+// of its base.
 func modeOf(output, from string) os.FileMode {
 	for _, name := range []string{output, from} {
 		if info, err := os.Stat(name); err == nil {
@@ -234,7 +233,7 @@ func replaceFile(name string, data []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // where it has not got its name
+	defer os.Remove(f.Name()) // in case the rename failed
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
@@ -305,7 +304,7 @@ func pairs(given settings.Value[[]string], form string) (map[string]string, erro
 	return all, nil
 }
 
-// bytesOf returns a size of memory in bytes; 0 where it is none.
+// bytesOf returns a size of memory in bytes; 0 for a malformed size.
 func bytesOf(size string) uint64 {
 	number, unit, bits := size, uint64(1), 64
 	for suffix, bytes := range map[string]uint64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {

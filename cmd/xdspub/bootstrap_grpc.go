@@ -65,7 +65,7 @@ func bootstrapGRPC(c *call) error {
 	return writeGRPC(c, text)
 }
 
-// writeGRPC judges a bootstrap, and writes it where it has no error.
+// writeGRPC judges a bootstrap, and writes a bootstrap without errors.
 func writeGRPC(c *call, text []byte) error {
 	checked := check.GRPCBootstrap(grpcboot.Parse(outputName(c), text))
 	printFindings(c, checked, !checked.Accepted())

@@ -24,7 +24,7 @@ func askEnvoy(c *call, draft load.Input, secrets []bootstrap.SecretFile) error {
 	text := draft.Data
 	for _, s := range secrets {
 		path := filepath.Join(dir, filepath.Base(s.Path))
-		text = bytes.ReplaceAll(text, []byte(s.Path), []byte(path)) // where it is written later
+		text = bytes.ReplaceAll(text, []byte(s.Path), []byte(path)) // the path of the written file
 		err = errors.Join(err, os.WriteFile(path, s.Data, 0o600))
 	}
 	path := filepath.Join(dir, "bootstrap."+draft.Format)

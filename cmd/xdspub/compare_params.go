@@ -13,7 +13,7 @@ import (
 	"xdspub/xds/variants"
 )
 
-// compared is what two clients get that is not the same.
+// compared lists the differences between the resources of two clients.
 type compared struct {
 	variants.Client
 	Against            params.Parameters            `json:"against"`
@@ -27,7 +27,7 @@ type comparedVariants struct {
 	// First and Second are what the clients get, nil for nothing.
 	First  *variantPlace `json:"first"`
 	Second *variantPlace `json:"second"`
-	// Fields are those that differ, none where one client gets nothing.
+	// Fields are the fields that differ, none if one client gets nothing.
 	Fields []xds.Path `json:"fields"`
 	key    xds.Key
 }

@@ -129,7 +129,7 @@ func commandsBelow(commands []*cli.Command, names []string) []*cli.Command {
 	return command.Subcommands
 }
 
-// completeFor returns what a word of a command can be, behind some others.
+// completeFor returns the completions of a word of a command line.
 func completeFor(command *cli.Command, before []string, current string) (kind string, choices []choice) {
 	flags := append(slices.Clone(command.Flags), cli.HelpFlag)
 	var given []string // names of flags
@@ -220,7 +220,7 @@ func commandChoices(commands []*cli.Command) (choices []choice) {
 	return choices
 }
 
-// flagChoices returns flags but for those that are given and can't be repeated.
+// flagChoices returns flags, except given flags that can't be repeated.
 func flagChoices(flags []cli.Flag, given []string) (choices []choice) {
 	for _, f := range flags {
 		o, isOption := f.(option)

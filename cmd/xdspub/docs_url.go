@@ -9,9 +9,8 @@ import (
 	"xdspub/diag"
 )
 
-// docsURL is the address of the folder that has this repository's docs/ in it, such as that of a
-// version on a forge; empty where they are not published. It is set by the linker alone
-// (make dist DOCS_URL=https://…).
+// docsURL is the address of the folder that holds this repository's docs/, such as the folder of a version on
+// a forge; empty if the docs are not published. Only the linker sets docsURL (make dist DOCS_URL=https://…).
 var docsURL string
 
 // documented returns all codes, with the addresses of their pages.

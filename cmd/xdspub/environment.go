@@ -14,8 +14,8 @@ import (
 	"xdspub/diag"
 )
 
-// variables returns the variables of the environment with our prefix. It leaves empty variables out: an empty variable counts
-// as one that is not set.
+// variables returns the variables of the environment with our prefix. An empty variable counts as unset, and
+// is left out.
 func variables() map[string]string {
 	found := make(map[string]string)
 	for _, v := range os.Environ() {
@@ -26,8 +26,8 @@ func variables() map[string]string {
 	return found
 }
 
-// warnMisspelt warns of variables that look like one of a flag, misspelt. Others are none of
-// ours: Kubernetes sets XDSPUB_PORT and more beside a service of the program's name.
+// warnMisspelt warns of variables that look like a misspelt variable of a flag. Other variables are not ours:
+// Kubernetes sets XDSPUB_PORT and more beside a service of the program's name.
 func warnMisspelt(w io.Writer, commands []*cli.Command) {
 	known := flagVariables(commands)
 	near := diag.NewCandidates(known)

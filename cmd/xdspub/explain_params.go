@@ -78,8 +78,8 @@ func explainParamsAction(c *call) error {
 	return printReport(c, of, checked.Accepted(), writeExplained)
 }
 
-// nameClients joins the findings of the targets of a check, if there are targets. A finding that not
-// all clients have names its client.
+// nameClients joins the findings of the targets of a check, if the check has targets. A finding of some
+// clients only names its client.
 func nameClients(checked *check.Result) {
 	if len(checked.Targets) == 0 {
 		return
@@ -129,7 +129,7 @@ type explainedVariant struct {
 	Because string `json:"because"`
 }
 
-// variantPlace is a variant, and where it stands.
+// variantPlace is a variant with its place.
 type variantPlace struct {
 	File        string `json:"file"`
 	Line        int    `json:"line"`

@@ -23,7 +23,7 @@ func maxFindings(c *call, w io.Writer) int {
 // textOptions say how findings are printed as text.
 type textOptions struct {
 	most  int  // findings are printed; 0 stands for all
-	alike bool // all that are alike are printed, too
+	alike bool // print all similar findings
 	color bool
 }
 
@@ -62,8 +62,8 @@ func printFindings(c *call, checked *check.Result, refused bool) {
 	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), textFor(c, c.App.ErrWriter))
 }
 
-// shown leaves out what --quiet does: all but errors, or, where warnings are why a tree is
-// refused, all but these.
+// shown applies --quiet: it keeps errors only, or, if warnings are the reason for a refusal, errors and
+// warnings.
 func shown(c *call, checked *check.Result, refused bool) *check.Result {
 	if !c.Quiet.Value {
 		return checked

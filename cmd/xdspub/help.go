@@ -14,7 +14,7 @@ import (
 const (
 	// helpWidth is how long a line of help becomes.
 	helpWidth = 96
-	// helpColumn is where what a flag means begins.
+	// helpColumn is the column of the descriptions of flags.
 	helpColumn = 26
 )
 
@@ -116,11 +116,11 @@ func writeRows(b *strings.Builder, group string, rows []settings.Row) {
 	}
 }
 
-// groupTitle is what a group is called where it is shown.
+// groupTitle returns the title of a group in the help.
 func groupTitle(group string) string { return cmp.Or(group, "Options") }
 
-// rowHelp returns an option as it is written, and what it means, with its default and its
-// environment variable.
+// rowHelp returns an option in written form, and its description with the default and the environment
+// variable.
 func rowHelp(r settings.Row) (head, usage string) {
 	for _, name := range r.Names() {
 		dashes := "--"

@@ -16,7 +16,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// stdinFormatUsed refuses a --stdin-format where nothing is read by it.
+// stdinFormatUsed refuses a --stdin-format without standard input.
 func stdinFormatUsed(c *call) error {
 	if c.StdinFormat.Given() && !slices.Contains(c.Args().Slice(), "-") {
 		return usagef("--stdin-format %s is for standard input, and no path is -: the suffix of a file tells its format", c.StdinFormat.Value)
@@ -36,7 +36,7 @@ func standardInput(c *call) (load.Input, error) {
 }
 
 func readStandardInput(c *call) ([]byte, error) {
-	// One byte more than a file may have tells that it is too much.
+	// The extra byte reveals an input above the limit.
 	data, err := io.ReadAll(io.LimitReader(c.App.Reader, syntax.MaxBytes+1))
 	switch {
 	case err != nil:
@@ -49,16 +49,16 @@ func readStandardInput(c *call) ([]byte, error) {
 
 // unsaved is the text of a file of a source tree, read from standard input.
 type unsaved struct {
-	path string // empty where there is none
+	path string // empty for none
 	text []byte
 	used bool // some tree has the file
-	// leftOut is a tree that has the file and does not read it: it is hidden or ignored.
+	// leftOut is a tree that holds the file but does not read the file, which is hidden or ignored.
 	leftOut string
 	// followed is a bootstrap that is judged, too.
 	followed string
 }
 
-// readUnsaved reads standard input, where --stdin-filename says so.
+// readUnsaved reads standard input for --stdin-filename.
 func readUnsaved(c *call) (unsaved, error) {
 	path := c.StdinFilename.Value
 	if !c.StdinFilename.Given() {
@@ -108,8 +108,8 @@ func (u *unsaved) inBootstrap(path string) error {
 	return nil
 }
 
-// unused returns an error where no tree has the file. Where one has it and leaves it out, that is
-// no error: an editor asks about any file that somebody opens.
+// unused returns an error if no tree holds the file. A tree that holds the file but leaves it out is no error,
+// because an editor asks about any open file.
 func (u *unsaved) unused(w io.Writer, paths []string) error {
 	switch {
 	case u.path == "" || u.used:

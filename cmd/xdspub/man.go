@@ -82,7 +82,7 @@ func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", `\[u2026]`).Replace(text)
 }
 
-// paragraphs writes a description: its lines are filled, but for those that are indented.
+// paragraphs writes a description. It fills lines, except indented ones.
 func (m *manPage) paragraphs(text string) {
 	literal := false
 	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {

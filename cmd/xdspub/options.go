@@ -153,7 +153,7 @@ func controllerOptions(v *call, source string, log *event.Log, usual ...string) 
 	return o, err
 }
 
-// fleet returns the Envoys that flags name, nil where they name none.
+// fleet returns the Envoys that flags name, or nil.
 func fleet(v *call, o pipeline.Options) (*envoy.Fleet, error) {
 	text := v.AckQuorum.Value
 	switch {

@@ -8,7 +8,7 @@ import (
 	"xdspub/xds/variants"
 )
 
-// clientOf returns the client that --param, or another option like it, is about.
+// clientOf returns the client that --param, or a similar option, selects.
 func clientOf(given settings.Value[[]string]) (client variants.Client, err error) {
 	client.Parameters = make(params.Parameters)
 	for _, text := range given.Value {

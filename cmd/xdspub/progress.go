@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// showProgress tells a person at a terminal what is being done. The function that it returns
-// ends that; until then nothing else is printed.
+// showProgress shows the current work to a person at a terminal until end is called. Nothing else may be
+// printed before.
 func showProgress(c *call, what string) (end func()) {
 	if w := c.App.ErrWriter; !c.Quiet.Value && isTerminal(w) {
 		return writeProgress(w, what)
@@ -16,8 +16,8 @@ func showProgress(c *call, what string) (end func()) {
 	return func() {}
 }
 
-// writeProgress writes what is being done, and for how long, each second from the first one on,
-// until the function that it returns removes that.
+// writeProgress writes the current work with its duration, each second after the first, until end removes the
+// line.
 func writeProgress(w io.Writer, what string) (end func()) {
 	var mu sync.Mutex
 	var shown, ended bool

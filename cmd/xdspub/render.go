@@ -52,7 +52,7 @@ Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy reje
 	}
 }
 
-// renderOnce makes one reconcile for each target. What is wrong leaves the output directory as it is.
+// renderOnce runs one reconcile for each target. A target with a fault keeps its output directory unchanged.
 func renderOnce(v *call, all []watch.Options) error {
 	var ended targetsEnded
 	var list []*rendering
@@ -98,7 +98,7 @@ type rendering struct {
 	plan    *planner.Plan
 }
 
-// newRendering returns nil where a running watch does it.
+// newRendering returns nil if a running watch does the work.
 func newRendering(v *call, o watch.Options, ended *targetsEnded) *rendering {
 	r := &rendering{Controller: watch.New(o), o: o}
 	if v.RetryHeld.Value && !v.DryRun.Value {
@@ -111,7 +111,7 @@ func newRendering(v *call, o watch.Options, ended *targetsEnded) *rendering {
 	return r
 }
 
-// allOrNothing refuses all targets where one objects. retryHeld means that a held snapshot is no objection.
+// allOrNothing refuses all targets if one objects. With retryHeld, a held snapshot is no objection.
 func allOrNothing(list []*rendering, retryHeld bool) {
 	objection := func(r *rendering) *diag.Diagnostic {
 		if retryHeld && r.plan != nil {
@@ -183,7 +183,7 @@ func (r *rendering) publish(c *call) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
-	plan, err := r.Plan(ctx, r.checked) // again, now that no other writer can change what is out
+	plan, err := r.Plan(ctx, r.checked) // again, because no other writer can change the output now
 	if err != nil {
 		return err
 	}
@@ -236,8 +236,8 @@ func refuse(c *call, checked *check.Result) error {
 	return &exit{status: exitRefused}
 }
 
-// showPlan prints what a publish would do: each step with its files, + for a new
-// one, ~ for a changed one, - for one that goes; then what would go later.
+// showPlan prints the effect of a publish: each step with its files, + for a new file, ~ for a changed one, -
+// for a removed one; then the files that a later trim would remove.
 func showPlan(w io.Writer, o watch.Options, plan *planner.Plan) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, ofTarget(o, "snapshot "+plan.ID))

@@ -18,11 +18,11 @@ import (
 	"xdspub/source/gitdir"
 )
 
-// output is where findings go, and in which format. The file - is standard output.
+// output is a destination of findings, with their format. The file - is standard output.
 type output struct{ format, file string }
 
-// outputs returns what --format and --output say. Where there are as many of one as of the other,
-// they are pairs in their order; else an --output is for the --format right before it.
+// outputs returns the outputs of --format and --output. Equally many of both are pairs, in order; otherwise,
+// an --output belongs to the --format right before.
 func outputs(c *call) ([]output, error) {
 	formats, files := c.ReportFormat.Value, c.ReportOutput.Value
 	for _, f := range formats {
@@ -160,10 +160,10 @@ func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error
 	return writeWhole(output, b.Bytes())
 }
 
-// writeWhole has a file hold data. If that fails, a regular file is as it was: there, or not.
+// writeWhole has a file hold data. If that fails, a regular file stays unchanged, or absent.
 func writeWhole(name string, data []byte) error {
 	file, err := filepath.EvalSymlinks(name)
-	if err != nil { // there is none yet
+	if err != nil { // the file does not exist yet
 		return createWhole(name, data)
 	}
 	info, err := os.Stat(file)

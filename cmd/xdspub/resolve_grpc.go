@@ -59,7 +59,7 @@ func resolveGRPC(c *call) error {
 // resolveAlone refuses what makes no sense beside --resolve.
 func resolveAlone(c *call) error {
 	for _, r := range settings.WrittenGRPC() {
-		// A variable that is set for another command does no harm.
+		// A variable for another command does no harm.
 		if r.Origin(c.Settings).OnlyOnLine() {
 			return usagef("--%s is for a bootstrap that is written, and --resolve reads one: give only one of them", r.Name())
 		}
@@ -83,7 +83,7 @@ func credentialTypes(s grpcboot.Server) string {
 	return strings.Join(types, ", else ")
 }
 
-// inTree says whether a source tree has the listener that is asked for.
+// inTree prints whether a source tree has the resolved listener.
 func inTree(c *call, r *grpcboot.Resolved, line func(name, text string)) error {
 	source := c.Args().First()
 	v, o, err := settingsAndSource(c, source, "grpc")
@@ -120,7 +120,8 @@ func inTree(c *call, r *grpcboot.Resolved, line func(name, text string)) error {
 	return nil
 }
 
-// listenerIn says where a listener is in a tree, and whether it is there, of the right kind.
+// listenerIn returns the place of a listener in a tree. ok is false if the listener is missing, or of the
+// wrong kind.
 func listenerIn(s *xds.Snapshot, source, name string, ofServer bool) (text string, ok bool) {
 	found := s.Lookup(xds.Listener, name)
 	if found == nil {

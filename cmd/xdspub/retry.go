@@ -49,8 +49,8 @@ func handOver(v *call, o watch.Options) (done bool, err error) {
 	}
 }
 
-// shared returns the rows that a reconcile of watch and of render share, but for the output directory, by which the watch is
-// found.
+// shared returns the rows of a reconcile that watch and render share, except the output directory, by which
+// render finds the watch.
 func shared() []settings.Row {
 	return slices.Concat(settings.Source(), settings.Publish()[1:], settings.Confirm())
 }
@@ -62,7 +62,8 @@ func withFileName(v *call) *settings.Settings {
 	return &of
 }
 
-// given returns the values of all options and variables that the user has set. The watch reads the settings file itself.
+// given returns the values of all options and variables that the user has set. The watch itself reads the
+// settings file.
 func given(v *call) map[string][]string {
 	values := make(map[string][]string)
 	for _, r := range shared() {
@@ -73,8 +74,8 @@ func given(v *call) map[string][]string {
 	return values
 }
 
-// differs says in what a watch of the source tree is not the one that a request is
-// meant for. It is empty where it is.
+// differs returns the first difference between a watch of the source tree and the watch that a request is
+// meant for, or "".
 func differs(v *call, source string, r control.RetryHeld) string {
 	if r.Source != "" && !sameFile(r.Source, source) {
 		return fmt.Sprintf("its source tree is %s, not %s", source, r.Source)

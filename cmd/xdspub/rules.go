@@ -41,7 +41,7 @@ func writeRules(w io.Writer) error {
 	return tw.Flush()
 }
 
-// checkJSON is one of several things that a rule finds.
+// checkJSON is one of several decisions of a rule.
 type checkJSON struct {
 	Code    string `json:"code"`
 	Summary string `json:"summary"`
@@ -108,7 +108,7 @@ func explain(w io.Writer, code diag.Code) error {
 	return tw.Flush()
 }
 
-// unknownRule says that there is no rule of a name, and which may have been meant.
+// unknownRule returns an error for an unknown rule, with a suggestion.
 func unknownRule(name string) error {
 	if meant := settings.NearestRule(diag.Names(codes.All()), name); meant != "" {
 		return usagef("unknown rule %q: did you mean %s?", name, meant)

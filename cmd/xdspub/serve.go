@@ -70,7 +70,7 @@ func confirmation(v *call) (*cache.Confirmation, error) {
 	return &cache.Confirmation{Quorum: q, Timeout: v.AckTimeout.Value}, err
 }
 
-// checkAddresses returns an error where there is no address, or a wrong one.
+// checkAddresses returns an error if no address is given, or a wrong one.
 func checkAddresses(v *call) error {
 	n := 0
 	for _, of := range []settings.Value[[]string]{v.GRPC, v.HTTP} {

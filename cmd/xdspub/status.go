@@ -111,7 +111,7 @@ func statusSettings(c *call) (v *call, err error) {
 	return v, err
 }
 
-// printReport prints a report, as text by write. The exit status is whether all is well.
+// printReport prints a report, as text by write. The exit status is 0 only if well is true.
 func printReport[R any](c *call, report R, well bool, write func(io.Writer, R, time.Time) error) (err error) {
 	if c.PrintFormat.Value == "json" {
 		err = writeJSON(c.App.Writer, report)

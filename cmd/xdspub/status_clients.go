@@ -19,12 +19,12 @@ import (
 	"xdspub/xds/params"
 )
 
-// clientsReport is what a running serve says of itself and of its clients.
+// clientsReport is a running serve's report on itself and its clients.
 type clientsReport struct {
-	// InSync means that nothing is wrong.
+	// InSync means that the report has no fault.
 	InSync bool   `json:"in_sync"`
 	Serve  string `json:"serve"`
-	// Wrong says what is wrong, in words.
+	// Wrong names the faults in words.
 	Wrong []string `json:"wrong"`
 	csds.Server
 	Clients []clients.Client `json:"clients"`
@@ -163,7 +163,7 @@ func (p *statusPrinter) certificates(c control.Certificates) {
 	}
 }
 
-// clients prints clients: first those that are not in sync, last those that are gone.
+// clients prints clients: clients out of sync first, disconnected clients last.
 func (p *statusPrinter) clients(list []clients.Client) {
 	for _, inSync := range []bool{false, true} {
 		for _, c := range list {
@@ -179,8 +179,8 @@ func (p *statusPrinter) clients(list []clients.Client) {
 	}
 }
 
-// client prints a line for a client, and one for each type of which it does not run what it asks for.
-// A server may say anything: nothing of it reaches the terminal as it is.
+// client prints a line for a client, and a line for each type that is out of sync. A server may send any text,
+// so client escapes the text for the terminal.
 func (p *statusPrinter) client(c clients.Client, when string) {
 	word := func(text string) string { return diag.Clip(text, diag.MaxWord) }
 	p.printf("client %q (%s): %s, %s", c.Node, word(strings.TrimPrefix(c.UserAgent+", "+c.Address, ", ")), word(c.Kind), when)

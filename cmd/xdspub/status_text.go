@@ -14,8 +14,8 @@ import (
 	"xdspub/watch/status"
 )
 
-// mostOfAKind is how many of one kind are printed as text, such as files that an
-// Envoy has rejected; the others are counted.
+// mostOfAKind is the number of things of one kind that the text lists, such as files that an Envoy has
+// rejected. Further things are counted.
 const mostOfAKind = 10
 
 // writeStatus prints a report for a person: what is wrong comes first.
@@ -53,7 +53,7 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	return err
 }
 
-// mends says what publishes again what is missing or not as it was published.
+// mends names the action that publishes missing or changed files again.
 func mends(r *status.Status) string {
 	if r.Watch != nil {
 		return "the next pass of the watch mends that"
@@ -103,7 +103,7 @@ func (p *statusPrinter) at(t time.Time) string {
 	return text
 }
 
-// watch says whether a watch is running, and what it says.
+// watch prints whether a watch is running, with its answer.
 func (p *statusPrinter) watch(r *status.Status) {
 	w := r.Watch
 	switch {
@@ -125,8 +125,8 @@ func (p *statusPrinter) watch(r *status.Status) {
 	if r.Replaced() {
 		p.printf("  has published snapshot %s: somebody has put other files in its place; the next rescan mends that\n", w.Snapshot)
 	}
-	// What Envoy refused is on record, and told from there. A source tree that status checks tells its own
-	// findings.
+	// The record has Envoy's refusals, which are printed from there. If status checks a source tree, the
+	// tree's findings are printed with the tree.
 	if w.Refused != nil && w.Refused.Snapshot == "" {
 		p.printf("  the source tree is invalid since %s\n", p.at(w.Refused.Since))
 		if !r.SaysInvalid() {
@@ -198,8 +198,8 @@ func (p *statusPrinter) refusal(title string, r publish.Refusal) {
 	p.findings(r.Findings)
 }
 
-// findings prints the first findings of a list, and counts the others. A server may say anything: nothing of it
-// reaches the terminal as it is.
+// findings prints the first findings of a list, and counts the others. A server may send any text, so findings
+// escapes the text for the terminal.
 func (p *statusPrinter) findings(list diag.List) {
 	most, left := list.Most(mostOfAKind)
 	for _, d := range most {
@@ -210,7 +210,7 @@ func (p *statusPrinter) findings(list diag.List) {
 	}
 }
 
-// envoy prints a line for an Envoy, and one for each file that it does not run.
+// envoy prints a line for an Envoy, and a line for each file that the Envoy does not run.
 func (p *statusPrinter) envoy(e status.EnvoyReport) {
 	if e.Error != "" {
 		p.printf("Envoy %s\n", strings.TrimPrefix(e.Error, "envoy "))

@@ -12,7 +12,7 @@ import (
 	"xdspub/watch"
 )
 
-// chosenTargets returns the targets of a settings file that a command is about, none where the file has none.
+// chosenTargets returns the targets of a settings file that a command is about; none without targets.
 func chosenTargets(v *call) ([]settings.Target, error) {
 	all := v.Targets.Value
 	named := v.Target.Value
@@ -78,7 +78,7 @@ func valuesOfTarget(c *call) (*call, error) {
 	return v.with(v.OfTarget(t)), err
 }
 
-// unknownTarget says which target may be meant by a name that none has.
+// unknownTarget suggests a target for an unknown name.
 func unknownTarget(names []string, name string) string {
 	if len(names) == 1 {
 		return "the only target is " + names[0]
@@ -92,7 +92,7 @@ func unknownTarget(names []string, name string) string {
 	return settings.OneOf(names, name)
 }
 
-// checkedTargets returns the targets for which a source tree is judged, none where it has none.
+// checkedTargets returns the targets for which a source tree is judged; none without targets.
 func checkedTargets(v *call, source string) (list []check.Target, err error) {
 	targets, err := chosenTargets(v)
 	for _, t := range targets {
@@ -136,7 +136,7 @@ func apart(v *call, targets []settings.Target) error {
 // targetsEnded is how a command ended for its targets.
 type targetsEnded struct{ errs []error }
 
-// add takes up how it ended for a target. It reports whether that is an error.
+// add records the end of a target. It reports whether the end is an error.
 func (e *targetsEnded) add(o watch.Options, err error) bool {
 	if err != nil && o.Target != "" {
 		if said, ok := err.(*exit); !ok || said.err != nil {
@@ -149,7 +149,7 @@ func (e *targetsEnded) add(o watch.Options, err error) bool {
 	return err != nil
 }
 
-// err returns the error of the command. Several are printed, and it has the highest exit status.
+// err returns the error of the command, with the highest exit status. Several errors are printed.
 func (e *targetsEnded) err(stderr io.Writer) error {
 	if len(e.errs) == 0 {
 		return nil

@@ -104,7 +104,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// checkedTrees is what is said of all trees and bootstraps that are named.
+// checkedTrees is the result for all named trees and bootstraps.
 type checkedTrees struct {
 	*check.Result // with the findings about all of them
 	trees         []report.Tree

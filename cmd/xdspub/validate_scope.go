@@ -18,8 +18,8 @@ import (
 	"xdspub/source/revision"
 )
 
-// withoutRemoved returns the paths that are named, without files that git knows and that are no
-// longer there: those that a commit has removed are named by git diff too.
+// withoutRemoved returns the named paths without files that git knows and that no longer exist, because git
+// diff also names the files that a commit has removed.
 func withoutRemoved(c *call) (paths []string, err error) {
 	ctx, stop := interruptible(c) // to remove what is written meanwhile
 	defer stop()
@@ -34,8 +34,8 @@ func withoutRemoved(c *call) (paths []string, err error) {
 	return paths, ctx.Err()
 }
 
-// withoutOthers drops files that are in no tree and whose names are not those of resources, such as a
-// README.md that a shell found for sec/*, and says so. If nothing else is named, withoutOthers keeps them:
+// withoutOthers drops files outside of trees whose names are no resources' names, such as a README.md that a
+// shell found for sec/*, and prints a note. If nothing else is named, withoutOthers keeps the files, because
 // checking such a file is an error.
 func withoutOthers(c *call, trees []scope.Tree) (rest []scope.Tree) {
 	var others []string
@@ -113,7 +113,7 @@ func onlyInTrees(c *call, trees []scope.Tree) error {
 	return nil
 }
 
-// hasNoHistory returns an error where --changed-since is given for what is no source tree.
+// hasNoHistory returns an error if --changed-since is given for a path that is no source tree.
 func hasNoHistory(c *call, path string) error {
 	if rev := c.ChangedSince.Value; rev != "" {
 		return usagef("--changed-since %s is for source trees: leave %s out", rev, path)

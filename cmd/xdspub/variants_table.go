@@ -19,7 +19,7 @@ type variantsTable struct {
 type variantsRow struct {
 	Resource diag.Resource `json:"resource"`
 	Variants []variantFor  `json:"variants"`
-	// None are the clients that get no variant.
+	// None are the clients without a variant.
 	None []string `json:"none"`
 	key  xds.Key
 }
@@ -30,8 +30,7 @@ type variantFor struct {
 	Clients []string `json:"clients"`
 }
 
-// tablesOf returns the variantsTable of a source tree, none where it was judged for clients that nobody has
-// named.
+// tablesOf returns the variantsTables of a source tree; none if no client was named for the judgement.
 func tablesOf(path string, checked *check.Result, o check.Options) []variantsTable {
 	clients := o.Targets
 	if len(clients) == 0 && o.Client != nil {

@@ -28,10 +28,10 @@ func versionFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}
 }
 
-// version is that of the program, and of what it was built from.
+// version is the version of the program and of its parts.
 type version struct {
 	program string
-	commit  string // empty where the build knows none, or the version has it
+	commit  string // empty if unknown, or if the version has the commit
 	api     string // the version of Envoy's API
 }
 

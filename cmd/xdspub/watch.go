@@ -57,8 +57,8 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 	}
 }
 
-// hangups delivers SIGHUP until ignore is called. Call it first of all: a supervisor may send one
-// at any time, and it ends a process that does not ask for it.
+// hangups delivers SIGHUP until ignore is called. Call hangups first: a supervisor may send SIGHUP at any
+// time, and SIGHUP ends a process that does not handle it.
 func hangups() (hangup <-chan os.Signal, ignore func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
@@ -121,7 +121,7 @@ func withClocks(all []watch.Options) []watch.Options {
 type liveSettings struct {
 	mu      sync.Mutex
 	v       *call
-	out     settings.Value[string] // at the start: a watch stays where it is
+	out     settings.Value[string] // at the start: a watch never moves
 	source  string
 	log     *event.Log
 	options optionsOf
