@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,6 +128,53 @@ func TestServedCollectionTTL(t *testing.T) {
 				t.Error(status, body, err)
 			}
 			envoy.Stop(t)
+		})
+	}
+}
+
+// TestServedCollectionNames has an Envoy ask for collections of endpoints by names that xdspub has findings about. The
+// Envoy rejects the assignment, dies, or asks for the collection.
+func TestServedCollectionNames(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	file := filepath.Join(t.TempDir(), "endpoints.json")
+	collection := `{"@type": "type.googleapis.com/envoy.config.endpoint.v3.LbEndpointCollection", "entries": []}`
+	if err := os.WriteFile(file, []byte(fmt.Sprintf(`{"version_info": "1", "resources": [%s]}`, collection)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, finds string
+		log         string // the reason why Envoy rejects the assignment, or how Envoy dies; empty if Envoy gets the collection
+	}{
+		{name: ledsName("*#x"), finds: "error", log: "Unknown fragment component x"},
+		{name: "xdstp:a/*", finds: "error", log: "xdstp:// type does not match envoy.config.endpoint.v3.LbEndpoint"},
+		{name: "file:///nowhere.json", finds: "error", log: "'/nowhere.json' does not exist"},
+		{name: "file://" + file, finds: "error", log: "Caught Segmentation fault"},
+		{name: ledsName("*#entry=a"), finds: "warning"},
+		{name: ledsName("%zz/*"), finds: "warning"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := serveTree(t, map[string]string{"listener.yaml": listener("in", envoytest.FreePort(t), `route_config: {`+hosts("web")+`}`), "xdspub.yaml": "disable: [leds-endpoints, unresolved-reference, xdstp-name]\n"})
+			s.start(t, "--grpc", "unix:"+s.socket)
+			envoy := envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, []byte("{node: {id: edge, cluster: test}, dynamic_resources: {cds_config: {ads: {}}, lds_config: {ads: {}}}}"), transports[1])})
+			text := ledsCluster("1s") + "---\n" + strings.Replace(ledsTree(0)["endpoints.yaml"], ledsName("*"), c.name, 1)
+			s.write(t, "web.yaml", text)
+			envoytest.Eventually(t, patience, "Envoy has judged the name", func() (bool, string) {
+				if c.log != "" {
+					log := envoy.Log()
+					return strings.Contains(log, c.log), log
+				}
+				n := envoy.Stat(t, "cluster.web.leds.update_success")
+				return n == 1, fmt.Sprint(n)
+			})
+			if strings.Contains(c.log, "fault") {
+				envoy.Wait(t)
+			}
+			s.write(t, "xdspub.yaml", "disable: [unresolved-reference]\n")
+			if stdout, _, _ := xdspub(t, "validate", s.src); !strings.Contains(stdout, ": "+c.finds+": ") {
+				t.Error(stdout)
+			}
 		})
 	}
 }

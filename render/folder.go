@@ -67,7 +67,7 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 		}
 		d := r.Diagnostic(codeFolderCollision.Name, xds.Path(r.Type.Name), message)
 		d.Help = help
-		d.Related = []diag.Related{{Position: first.Origin.Range(xds.Path(first.Type.Name)).Position, Message: "the other one"}}
+		d.Related = []diag.Related{{Position: first.At(xds.Path(first.Type.Name)).Position, Message: "the other one"}}
 		list = append(list, d)
 	}
 	return list

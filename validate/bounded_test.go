@@ -17,6 +17,7 @@ import (
 type nowhere struct{}
 
 func (nowhere) Range(xds.Path) diag.Range        { return diag.Range{} }
+func (nowhere) InWrapper(xds.Path) diag.Range    { return diag.Range{} }
 func (nowhere) Constraints(bool) (at diag.Range) { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }

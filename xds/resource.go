@@ -32,6 +32,8 @@ type Origin interface {
 	// Range returns the range of the value at path, or of its key if the value stands on the lines below. If
 	// the source has no such field, Range returns the nearest field around it.
 	Range(path Path) diag.Range
+	// InWrapper returns the range of the field at path in the wrapper around the resource, as Range.
+	InWrapper(path Path) diag.Range
 	// Constraints returns the place of the resource's constraints in its own wrapper or, if own is false, in a
 	// settings file around it.
 	Constraints(own bool) diag.Range
@@ -237,12 +239,23 @@ func (r *Resource) Refusal() string {
 	return "Envoy rejects the " + r.Type.Noun
 }
 
+// At returns where the source has the field at path. The empty path of a resource that only a wrapper names is where
+// the wrapper has the name.
+func (r *Resource) At(path Path) diag.Range {
+	switch {
+	case r.Origin == nil:
+		return diag.Range{}
+	case path != "" || r.Type.Name != "" || r.Meta == nil:
+		return r.Origin.Range(path)
+	case r.Meta.GetResourceName() != nil:
+		return r.Origin.InWrapper("resource_name.name")
+	}
+	return r.Origin.InWrapper("name")
+}
+
 // Diagnostic returns a finding of severity Error about the field at path.
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
-	var at diag.Range
-	if r.Origin != nil {
-		at = r.Origin.Range(path)
-	}
+	at := r.At(path)
 	d := diag.Diagnostic{
 		Code:      code,
 		Position:  at.Position,

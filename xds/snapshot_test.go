@@ -26,6 +26,8 @@ func (origin) Range(path xds.Path) diag.Range {
 	return diag.PointAt(diag.Position{File: "f", Line: 1, Column: len(path) + 1})
 }
 
+func (o origin) InWrapper(xds.Path) diag.Range { return o.Range("") }
+
 func (o origin) Constraints(bool) diag.Range { return o.Range("") }
 
 func (origin) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }

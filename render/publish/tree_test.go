@@ -158,8 +158,9 @@ func (q quarry) one(key string, make func() proto.Message) *xds.Resource {
 // nowhere is where resources stand that stand in no file.
 type nowhere struct{}
 
-func (nowhere) Range(xds.Path) diag.Range        { return diag.Range{} }
-func (nowhere) Constraints(bool) (at diag.Range) { return }
+func (nowhere) Range(xds.Path) diag.Range          { return diag.Range{} }
+func (nowhere) InWrapper(xds.Path) (at diag.Range) { return }
+func (nowhere) Constraints(bool) (at diag.Range)   { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 

@@ -129,7 +129,7 @@ func (f *follower) names(to *file) {
 						path:    scope.NamePath,
 						message: fmt.Sprintf("the route configuration of all scopes comes from %s, which holds %s: requests of this scope get 404", to.path, held.Key),
 						help:    "a file holds one route configuration: use one scope, or write route_configuration inline",
-						related: []diag.Related{{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"}},
+						related: []diag.Related{{Position: held.At(xds.Path(held.Type.Name)).Position, Message: "the file has this one"}},
 					})
 				}
 			}
@@ -156,7 +156,7 @@ func (f *follower) names(to *file) {
 				path:    s.NamePath,
 				message: fmt.Sprintf("%s holds %s, not %q", to.path, held.Key, s.Name),
 				help:    "write another file here: a file holds one resource",
-				related: []diag.Related{{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"}},
+				related: []diag.Related{{Position: held.At(xds.Path(held.Type.Name)).Position, Message: "the file has this one"}},
 			})
 		}
 	}

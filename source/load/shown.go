@@ -45,14 +45,18 @@ func (o origin) Range(path xds.Path) diag.Range {
 	return o.document().RangeOf(steps(o.base.Join(path)), false)
 }
 
+// InWrapper implements xds.Origin.
+func (o origin) InWrapper(path xds.Path) diag.Range {
+	wrapper := steps(o.base)
+	return o.document().RangeOf(append(wrapper[:max(0, len(wrapper)-1)], steps(path)...), false)
+}
+
 // Constraints implements xds.Origin.
 func (o origin) Constraints(own bool) diag.Range {
 	if c := o.source.clients; !own && c != nil {
 		return c.At
 	}
-	wrapper := steps(o.base)
-	wrapper = wrapper[:max(0, len(wrapper)-1)]
-	return o.document().RangeOf(append(wrapper, "resource_name"), false)
+	return o.InWrapper("resource_name")
 }
 
 // Correct implements xds.Origin.

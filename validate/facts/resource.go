@@ -16,7 +16,7 @@ type Place struct {
 
 // Related returns a note about a place in another resource, for a finding.
 func Related(r *xds.Resource, path xds.Path, message string) []diag.Related {
-	return []diag.Related{{Position: r.Origin.Range(path).Position, Message: message}}
+	return []diag.Related{{Position: r.At(path).Position, Message: message}}
 }
 
 // Named returns the resources with a name from a sorted list. Two resources without a name are not the same

@@ -59,8 +59,9 @@ func TestOwnTypesAround(t *testing.T) {
 // nowhere is the Origin of what stands in no source.
 type nowhere struct{}
 
-func (nowhere) Range(xds.Path) (r diag.Range)    { return r }
-func (nowhere) Constraints(bool) (at diag.Range) { return }
+func (nowhere) Range(xds.Path) (r diag.Range)      { return r }
+func (nowhere) InWrapper(xds.Path) (at diag.Range) { return }
+func (nowhere) Constraints(bool) (at diag.Range)   { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (edit diag.Edit, ok bool) { return edit, false }
 

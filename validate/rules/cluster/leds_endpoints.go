@@ -18,8 +18,9 @@ var ledsEndpoints = &validate.Rule{
 	Doc: `A locality's LEDS settings are invalid or unsupported.
 
 leds_cluster_locality_config works in EDS clusters only ("LEDS is only supported when EDS
-is used"), and replaces lb_endpoints. Its leds_collection_name must be a file: URL, or an
-xdstp: URL with a config source of ADS or DELTA_GRPC; Envoy rejects other names and sources.`,
+is used"), and replaces lb_endpoints. Its leds_collection_name must be an xdstp: URL with a config
+source of ADS or DELTA_GRPC; Envoy rejects other names and sources. Of a file: URL a running Envoy
+dies ("Caught Segmentation fault"), and one that starts with it waits for ever.`,
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.LocalityLbEndpoints"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*endpointv3.LocalityLbEndpoints)
@@ -38,11 +39,13 @@ xdstp: URL with a config source of ADS or DELTA_GRPC; Envoy rejects other names 
 			f.Message = "both leds_cluster_locality_config and lb_endpoints are set"
 			f.Help = "keep one of them"
 		case strings.HasPrefix(name, "file:"):
-			return
+			f.Path = path.Field("leds_collection_name")
+			f.Message = fmt.Sprintf("leds_collection_name %q is a file: Envoy waits for ever, or dies", name)
+			f.Help = helpCollection
 		case !strings.HasPrefix(name, "xdstp:"):
 			f.Path = path.Field("leds_collection_name")
 			f.Message = fmt.Sprintf("leds_collection_name %q is not an xdstp: URL", name)
-			f.Help = "write it as xdstp://authority/envoy.config.endpoint.v3.LbEndpoint/name/*"
+			f.Help = helpCollection
 		case !streams(leds.GetLedsConfig()):
 			f.Path = path.Field("leds_config")
 			f.Message = "this config source does not support endpoint collections"
@@ -53,6 +56,8 @@ xdstp: URL with a config source of ADS or DELTA_GRPC; Envoy rejects other names 
 		p.Report(f)
 	},
 }
+
+const helpCollection = "write it as xdstp://authority/envoy.config.endpoint.v3.LbEndpoint/name/*"
 
 // streams reports whether a config source can serve a collection.
 func streams(s *corev3.ConfigSource) bool {

@@ -97,8 +97,9 @@ func TestRandomFilterChains(t *testing.T) {
 // nowhere is an Origin that knows no places.
 type nowhere struct{}
 
-func (nowhere) Range(xds.Path) diag.Range        { return diag.Range{} }
-func (nowhere) Constraints(bool) (at diag.Range) { return }
+func (nowhere) Range(xds.Path) diag.Range          { return diag.Range{} }
+func (nowhere) InWrapper(xds.Path) (at diag.Range) { return }
+func (nowhere) Constraints(bool) (at diag.Range)   { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 

@@ -11,6 +11,7 @@ import (
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 // checkSubscriptions checks what a resource asks of this Snapshot. A config source of
@@ -108,7 +109,10 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 // checkCollection warns of a locality whose collection of endpoints is empty. An empty collection may belong
 // to a service that was scaled to zero.
 func checkCollection(p *validate.LookupPass, s xds.Subscription) {
-	if s.Name != "" && facts.Collections.Lacks(p.Snapshot, s.Name) {
+	if _, err := xdstp.Parse(s.Name); err != nil {
+		return // xdstp-name, or leds-endpoints
+	}
+	if facts.Collections.Lacks(p.Snapshot, s.Name) {
 		p.Report(validate.Finding{
 			Check: "endpoint-collection",
 			Path:  s.NamePath, Warning: true,

@@ -23,7 +23,8 @@ Such a name is a URL: xdstp://AUTHORITY/TYPE/PATH?KEY=VALUE, with the full name 
 message as its type. Envoy reads it where it asks a server: without a type it rejects the resource
 that has the name ("Resource type missing"), and does not start where a resources_locator of its
 bootstrap has another type ("xdstp:// type does not match"), as it rejects an assignment with a
-leds_collection_name of another type. In files, and for the name of a cluster
+leds_collection_name of another type, or with one that has a fragment other than #alt= and #entry=
+("Unknown fragment component"). In files, and for the name of a cluster
 in a route, it compares the text. gRPC clients reject a name that they can't read, or one of another
 type. A name that ends with /* is a collection, which no resource can be.
 
@@ -80,7 +81,7 @@ func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected 
 	switch {
 	case err != nil:
 		message := fmt.Sprintf("%q is no xdstp name: %v", name, err)
-		if rejected = rejected && !hasType(name); rejected {
+		if rejected = rejected && (!hasType(name) || t == xds.LocalityEndpoints && !namesCollection(name)); rejected {
 			message += ": " + refusal(p)
 		}
 		p.Report(validate.Finding{Check: "unreadable", Path: at, Warning: !rejected, Message: message, Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:"})
@@ -103,6 +104,19 @@ func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected 
 func hasType(name string) bool {
 	_, path, found := strings.Cut(strings.TrimPrefix(name, xdstp.Scheme+"//"), "/")
 	return found && path != "" && path[0] != '?' && path[0] != '/'
+}
+
+// namesCollection reports whether Envoy takes a name that has a type for a collection of LEDS.
+func namesCollection(name string) bool {
+	before, fragment, found := strings.Cut(strings.TrimPrefix(name, xdstp.Scheme+"//"), "#")
+	_, path, _ := strings.Cut(before, "/")
+	ends := strings.IndexAny(path+"/", "/?")
+	if path[:ends] != string(xds.LocalityEndpoints.Message) {
+		return false
+	}
+	return !found || !slices.ContainsFunc(strings.Split(fragment, ","), func(directive string) bool {
+		return !strings.HasPrefix(directive, "alt=") && !strings.HasPrefix(directive, "entry=")
+	})
 }
 
 func typeIn(t *xds.Type) string {

@@ -53,8 +53,9 @@ func TestLateFormats(t *testing.T) {
 // nowhere is the origin of a resource that stands in no file.
 type nowhere struct{}
 
-func (nowhere) Range(xds.Path) diag.Range        { return diag.Range{} }
-func (nowhere) Constraints(bool) (at diag.Range) { return }
+func (nowhere) Range(xds.Path) diag.Range          { return diag.Range{} }
+func (nowhere) InWrapper(xds.Path) (at diag.Range) { return }
+func (nowhere) Constraints(bool) (at diag.Range)   { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
