@@ -62,6 +62,10 @@ func constraintsText(t *testing.T, name *discoveryv3.ResourceName) string {
 
 // variant is a document with constraints.
 func variant(t *testing.T, name, of, document string) string {
+	if rest, wrapped := strings.CutPrefix(document, `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, `); wrapped {
+		_, resource, _ := strings.Cut(rest, "resource: ")
+		document = strings.TrimSuffix(resource, "}")
+	}
 	text, err := protojson.Marshal(constraints(of).Proto())
 	if err != nil {
 		t.Fatal(err)

@@ -16,17 +16,34 @@ var Collections = validate.NewIndex([]*xds.Type{xds.LocalityEndpoints}, func(_ *
 	add(r.Type.Group(r.Name), r)
 })
 
-// EndpointsOf returns the endpoints of a locality: those in its message, or those that the Snapshot has for LEDS.
-func EndpointsOf(v validate.View, l *endpointv3.LocalityLbEndpoints) []*endpointv3.LbEndpoint {
-	leds := l.GetLedsClusterLocalityConfig()
-	if leds == nil || !xds.FromSnapshot(leds.GetLedsConfig()) {
-		return l.GetLbEndpoints()
+// Endpoint is an endpoint of a locality, and its place.
+type Endpoint struct {
+	*endpointv3.LbEndpoint
+	Place
+}
+
+// At returns the place of the field at a path of the endpoint.
+func (e Endpoint) At(path xds.Path) Place { return Place{e.Resource, e.Path.Join(path)} }
+
+// EndpointsOf returns the endpoints of a locality at a place: those in its message, or those that the Snapshot has for
+// LEDS.
+func EndpointsOf(v validate.View, at Place, l *endpointv3.LocalityLbEndpoints) (all []Endpoint) {
+	if AsksElsewhere(l) || l.GetLedsClusterLocalityConfig() == nil {
+		for i, e := range l.GetLbEndpoints() {
+			all = append(all, Endpoint{e, Place{at.Resource, at.Path.Field("lb_endpoints").Index(i)}})
+		}
+		return all
 	}
-	var all []*endpointv3.LbEndpoint
-	for _, r := range Collections.Lookup(v, leds.GetLedsCollectionName()) {
-		all = append(all, r.Message().(*endpointv3.LbEndpoint))
+	for _, r := range Collections.Lookup(v, l.GetLedsClusterLocalityConfig().GetLedsCollectionName()) {
+		all = append(all, Endpoint{r.Message().(*endpointv3.LbEndpoint), Place{Resource: r}})
 	}
 	return all
+}
+
+// AsksElsewhere reports whether a locality asks another server for its endpoints.
+func AsksElsewhere(l *endpointv3.LocalityLbEndpoints) bool {
+	leds := l.GetLedsClusterLocalityConfig()
+	return leds != nil && !xds.FromSnapshot(leds.GetLedsConfig())
 }
 
 // EndpointUse tells how a cluster uses the endpoints of an assignment.

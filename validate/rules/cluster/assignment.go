@@ -5,6 +5,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"xdspub/validate"
+	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -13,6 +14,17 @@ func endpointCount(a *endpointv3.ClusterLoadAssignment) (count int) {
 		count += len(locality.GetLbEndpoints())
 	}
 	return count
+}
+
+// endpointsOf returns the endpoints of the assignment at a place. It does not know all of them if a locality asks
+// another server.
+func endpointsOf(v validate.View, at facts.Place, a *endpointv3.ClusterLoadAssignment) (list []facts.Endpoint, all bool) {
+	all = true
+	for i, l := range a.GetEndpoints() {
+		all = all && !facts.AsksElsewhere(l)
+		list = append(list, facts.EndpointsOf(v, facts.Place{Resource: at.Resource, Path: at.Path.Field("endpoints").Index(i)}, l)...)
+	}
+	return list, all
 }
 
 // assignmentOf returns the endpoints of a cluster, and the resource and path that hold them: the cluster

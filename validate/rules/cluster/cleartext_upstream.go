@@ -30,9 +30,9 @@ expects plain text on that port, set a transport_socket of type raw_buffer to sa
 		if c.GetTransportSocket() != nil || len(c.GetTransportSocketMatches()) > 0 || c.GetTransportSocketMatcher() != nil {
 			return
 		}
-		if at, port := httpsEndpoint(c.GetLoadAssignment()); port != 0 {
+		if at, port := httpsEndpoint(p.Snapshot, facts.Place{Resource: p.Resource, Path: n.Path().Field("load_assignment")}, c.GetLoadAssignment()); port != 0 {
 			p.Report(validate.Finding{
-				Path: n.Path().Field("load_assignment").Join(at), Message: fmt.Sprintf("the endpoint has port %d, and the cluster does not use TLS", port), Help: helpTLS,
+				Path: at.Path, Message: fmt.Sprintf("the endpoint has port %d, and the cluster does not use TLS", port), Help: helpTLS,
 			})
 			return
 		}
@@ -43,10 +43,10 @@ expects plain text on that port, set a transport_socket of type raw_buffer to sa
 		if assignment == nil {
 			return
 		}
-		if at, port := httpsEndpoint(assignment.Message().(*endpointv3.ClusterLoadAssignment)); port != 0 {
+		if at, port := httpsEndpoint(p.Snapshot, facts.Place{Resource: assignment}, assignment.Message().(*endpointv3.ClusterLoadAssignment)); port != 0 {
 			p.Report(validate.Finding{
 				Path: n.Path().Field("name"), Message: fmt.Sprintf("the endpoint has port %d, and the cluster does not use TLS", port), Help: helpTLS,
-				Related: facts.Related(assignment, at, "this endpoint"),
+				Related: facts.Related(at.Resource, at.Path, "this endpoint"),
 			})
 		}
 	},
@@ -54,17 +54,15 @@ expects plain text on that port, set a transport_socket of type raw_buffer to sa
 
 const helpTLS = "add a transport_socket with an UpstreamTlsContext to the cluster; if you mean plain text, one of type raw_buffer"
 
-// httpsEndpoint returns the place and the port of the first endpoint at a port of HTTPS; the
+// httpsEndpoint returns the place and the port of the first endpoint of an assignment at a port of HTTPS; the
 // port is 0 where there is none.
-func httpsEndpoint(a *endpointv3.ClusterLoadAssignment) (at xds.Path, port uint32) {
-	for i, locality := range a.GetEndpoints() {
-		for j, endpoint := range locality.GetLbEndpoints() {
-			switch port := endpoint.GetEndpoint().GetAddress().GetSocketAddress().GetPortValue(); port {
-			case 443, 8443:
-				at := xds.Path("endpoints").Index(i).Field("lb_endpoints").Index(j).Field("endpoint").Field("address").Field("socket_address").Field("port_value")
-				return at, port
-			}
+func httpsEndpoint(v validate.View, of facts.Place, a *endpointv3.ClusterLoadAssignment) (at facts.Place, port uint32) {
+	endpoints, _ := endpointsOf(v, of, a)
+	for _, e := range endpoints {
+		switch port := e.GetEndpoint().GetAddress().GetSocketAddress().GetPortValue(); port {
+		case 443, 8443:
+			return e.At("endpoint.address.socket_address.port_value"), port
 		}
 	}
-	return "", 0
+	return facts.Place{}, 0
 }

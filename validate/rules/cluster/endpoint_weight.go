@@ -47,7 +47,7 @@ func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 	var hosts, places uint64
 	for _, l := range a.GetEndpoints() {
 		places += uint64(l.GetLoadBalancingWeight().GetValue())
-		for _, e := range facts.EndpointsOf(v, l) {
+		for _, e := range facts.EndpointsOf(v, facts.Place{}, l) {
 			hosts += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
 		}
 	}
@@ -67,7 +67,7 @@ type weights struct {
 
 func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	at := l.GetPriority()
-	for _, e := range facts.EndpointsOf(w.snapshot, l) {
+	for _, e := range facts.EndpointsOf(w.snapshot, facts.Place{}, l) {
 		if w.firstOnly {
 			key := prototext.MarshalOptions{}.Format(e.GetEndpoint().GetAddress())
 			if w.seen[key] {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -47,7 +48,7 @@ var clustersOfEndpoints = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xd
 
 // checkEmptyAssignment judges the endpoint assignment that a resource is.
 func checkEmptyAssignment(p *validate.LookupPass, m *endpointv3.ClusterLoadAssignment) {
-	if endpointCount(m) > 0 || asksForEndpoints(m) || p.Snapshot.Lookup(xds.Endpoints, p.Resource.Name) != p.Resource {
+	if hasEndpoints(m) || p.Snapshot.Lookup(xds.Endpoints, p.Resource.Name) != p.Resource {
 		return
 	}
 	if _, asked := clustersOfEndpoints.First(p.Snapshot, p.Resource.Name); !asked {
@@ -60,13 +61,12 @@ func checkEmptyAssignment(p *validate.LookupPass, m *endpointv3.ClusterLoadAssig
 	})
 }
 
-func asksForEndpoints(a *endpointv3.ClusterLoadAssignment) bool {
-	for _, locality := range a.GetEndpoints() {
-		if locality.GetLedsClusterLocalityConfig() != nil {
-			return true
-		}
-	}
-	return false
+// hasEndpoints reports whether an assignment has endpoints or asks for them. Of an empty collection
+// unresolved-reference tells.
+func hasEndpoints(a *endpointv3.ClusterLoadAssignment) bool {
+	return slices.ContainsFunc(a.GetEndpoints(), func(l *endpointv3.LocalityLbEndpoints) bool {
+		return len(l.GetLbEndpoints()) > 0 || l.GetLedsClusterLocalityConfig() != nil
+	})
 }
 
 func checkPanicOff(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) {
@@ -75,16 +75,15 @@ func checkPanicOff(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) {
 		return
 	}
 	r, path, assignment := assignmentOf(p, n, c)
-	if endpointCount(assignment) == 0 {
+	endpoints, all := endpointsOf(p.Snapshot, facts.Place{Resource: r, Path: path}, assignment)
+	if len(endpoints) == 0 || !all {
 		return
 	}
-	for _, locality := range assignment.GetEndpoints() {
-		for _, e := range locality.GetLbEndpoints() {
-			switch e.GetHealthStatus() {
-			case corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_DRAINING, corev3.HealthStatus_TIMEOUT:
-			default:
-				return
-			}
+	for _, e := range endpoints {
+		switch e.GetHealthStatus() {
+		case corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_DRAINING, corev3.HealthStatus_TIMEOUT:
+		default:
+			return
 		}
 	}
 	p.Report(validate.Finding{

@@ -12,6 +12,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/validate"
+	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -35,7 +36,7 @@ socket_address: gRPC reads any other as an empty one (gRFC A27, A37).`,
 		{Name: "weights", Summary: "A weight is 0, or the weights add up to too much."},
 	},
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.ClusterLoadAssignment"},
-	Node: func(p *validate.Pass, n *xds.Node) {
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		if n.Parent != nil {
 			return // of a cluster: grpc-cluster
 		}
@@ -43,14 +44,14 @@ socket_address: gRPC reads any other as an empty one (gRFC A27, A37).`,
 	},
 }
 
-func checkAssignment(p *validate.Pass, a *endpointv3.ClusterLoadAssignment) {
+func checkAssignment(p *validate.LookupPass, a *endpointv3.ClusterLoadAssignment) {
 	c := assignmentCheck{
-		Pass: p, addresses: make(map[string]bool),
+		LookupPass: p, addresses: make(map[string]bool),
 		localities: make(map[uint32]map[string]bool), sums: make(map[uint32]uint64),
 	}
 	weighted := 0
 	for _, l := range a.GetEndpoints() {
-		if l.GetLoadBalancingWeight().GetValue() > 0 && len(l.GetLbEndpoints()) > 0 {
+		if l.GetLoadBalancingWeight().GetValue() > 0 && len(c.of("", l)) > 0 {
 			weighted++
 		}
 	}
@@ -61,7 +62,7 @@ func checkAssignment(p *validate.Pass, a *endpointv3.ClusterLoadAssignment) {
 			c.reject("locality", path, "an entry of endpoints has no locality", "write locality: {}, or that of the endpoints")
 		case l.GetLoadBalancingWeight().GetValue() > 0:
 			c.locality(path, l)
-		case len(l.GetLbEndpoints()) > 0:
+		case len(c.of(path, l)) > 0:
 			p.Report(validate.Finding{
 				Check: "locality-weight",
 				Path:  path, Warning: weighted > 0,
@@ -75,14 +76,18 @@ func checkAssignment(p *validate.Pass, a *endpointv3.ClusterLoadAssignment) {
 
 // assignmentCheck collects the contents of an assignment during the check.
 type assignmentCheck struct {
-	*validate.Pass
+	*validate.LookupPass
 	addresses  map[string]bool
 	localities map[uint32]map[string]bool // by priority
 	sums       map[uint32]uint64          // of weights, by priority
 }
 
 func (c *assignmentCheck) reject(check validate.CheckName, path xds.Path, what, help string) {
-	c.Report(validate.Finding{Check: check, Path: path, Message: "gRPC rejects the endpoints: " + what, Help: help})
+	c.rejectAt(check, facts.Place{Resource: c.Resource, Path: path}, what, help)
+}
+
+func (c *assignmentCheck) rejectAt(check validate.CheckName, at facts.Place, what, help string) {
+	c.Report(validate.Finding{Check: check, Resource: at.Resource, Path: at.Path, Message: "gRPC rejects the endpoints: " + what, Help: help})
 }
 
 func (c *assignmentCheck) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
@@ -96,7 +101,12 @@ func (c *assignmentCheck) locality(path xds.Path, l *endpointv3.LocalityLbEndpoi
 	}
 	c.localities[priority][key] = true
 	c.add(path, priority, l.GetLoadBalancingWeight().GetValue())
-	c.endpoints(path.Field("lb_endpoints"), l.GetLbEndpoints())
+	c.endpoints(path, l)
+}
+
+// of returns the endpoints of the locality at a path.
+func (c *assignmentCheck) of(path xds.Path, l *endpointv3.LocalityLbEndpoints) []facts.Endpoint {
+	return facts.EndpointsOf(c.Snapshot, facts.Place{Resource: c.Resource, Path: path}, l)
 }
 
 func (c *assignmentCheck) add(path xds.Path, priority, weight uint32) {
@@ -107,37 +117,40 @@ func (c *assignmentCheck) add(path xds.Path, priority, weight uint32) {
 	}
 }
 
-func (c *assignmentCheck) endpoints(path xds.Path, list []*endpointv3.LbEndpoint) {
+func (c *assignmentCheck) endpoints(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
+	field := "lb_endpoints"
+	if l.GetLedsClusterLocalityConfig() != nil {
+		field = "leds_cluster_locality_config"
+	}
 	var sum uint64
-	for i, e := range list {
-		at := path.Index(i)
+	for _, e := range c.of(path, l) {
 		weight := uint64(1)
 		if w := e.GetLoadBalancingWeight(); w != nil {
 			weight = uint64(w.GetValue())
 		}
 		if weight == 0 {
-			c.reject("weights", at.Field("load_balancing_weight"), "the weight of an endpoint is 0", "write 1 or more, or remove the endpoint")
+			c.rejectAt("weights", e.At("load_balancing_weight"), "the weight of an endpoint is 0", "write 1 or more, or remove the endpoint")
 		}
 		if sum <= math.MaxUint32 && sum+weight > math.MaxUint32 {
-			c.reject("weights", path, fmt.Sprintf("the weights of the endpoints of a locality add up to more than %d", uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
+			c.reject("weights", path.Field(field), fmt.Sprintf("the weights of the endpoints of a locality add up to more than %d", uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
 		}
 		sum += weight
-		c.address(at.Field("endpoint").Field("address"), e.GetEndpoint().GetAddress())
+		c.address(e.At("endpoint.address"), e.GetEndpoint().GetAddress())
 		for j, more := range e.GetEndpoint().GetAdditionalAddresses() {
-			c.address(at.Field("endpoint").Field("additional_addresses").Index(j).Field("address"), more.GetAddress())
+			c.address(e.At(xds.Path("endpoint.additional_addresses").Index(j).Field("address")), more.GetAddress())
 		}
 	}
 }
 
-func (c *assignmentCheck) address(path xds.Path, a *corev3.Address) {
+func (c *assignmentCheck) address(at facts.Place, a *corev3.Address) {
 	s := a.GetSocketAddress()
 	if s == nil {
-		c.Report(validate.Finding{Check: "address", Path: path, Message: "gRPC can't connect to the endpoint: it has no socket_address", Help: "write a socket_address"})
+		c.Report(validate.Finding{Check: "address", Resource: at.Resource, Path: at.Path, Message: "gRPC can't connect to the endpoint: it has no socket_address", Help: "write a socket_address"})
 		return
 	}
 	text := net.JoinHostPort(s.GetAddress(), strconv.Itoa(int(s.GetPortValue())))
 	if c.addresses[text] {
-		c.reject("address", path, fmt.Sprintf("two endpoints have the address %s", text), "remove one of them")
+		c.rejectAt("address", at, fmt.Sprintf("two endpoints have the address %s", text), "remove one of them")
 	}
 	c.addresses[text] = true
 }

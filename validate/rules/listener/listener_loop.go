@@ -157,7 +157,7 @@ func internalTargets(p *validate.LookupPass, cluster string) (names []string, al
 	}
 	endpoints, seen := 0, make(map[string]bool)
 	for _, locality := range assignment.GetEndpoints() {
-		for _, e := range locality.GetLbEndpoints() {
+		for _, e := range facts.EndpointsOf(p.Snapshot, facts.Place{}, locality) {
 			endpoints++
 			if name := e.GetEndpoint().GetAddress().GetEnvoyInternalAddress().GetServerListenerName(); name != "" && !seen[name] {
 				seen[name] = true

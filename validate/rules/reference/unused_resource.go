@@ -19,14 +19,15 @@ var unusedResource = &validate.Rule{
 	Unused:   true,
 	Doc: `Nothing in the tree uses a resource (off by default).
 
-A route configuration, secret, extension config or scope that nothing in this tree subscribes to
-is published and never read, for example if a listener reads it from its own path_config_source.
+A route configuration, secret, extension config, scope or endpoint of LEDS that nothing in this tree
+subscribes to is published and never read, for example if a listener reads it from its own path_config_source.
 A cluster that nothing refers to gets no requests. If clusters can be selected at run time
 (cluster_header, a Lua script, a Wasm plugin, on-demand clusters), this rule does not report
 them. A cluster that only the bootstrap refers to looks unused, too. --enable unused-resource
 turns the rule on. For endpoint assignments see orphan-endpoints.`,
 	Checks: []diag.Check{
 		{Name: "cluster", Summary: "Nothing refers to a cluster."},
+		{Name: "endpoint", Summary: "Nothing subscribes to the collection of an endpoint of LEDS."},
 		{Name: "extension-config", Summary: "Nothing subscribes to an extension config."},
 		{Name: "route-configuration", Summary: "Nothing subscribes to a route configuration."},
 		{Name: "scoped-route-configuration", Summary: "No listener uses scoped routes from this tree."},
@@ -37,11 +38,16 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 		used, elsewhere := usedResources(p)
 		report := func(t *xds.Type, message, help string) {
 			for _, r := range facts.Named(p.Snapshot.Of(t)) {
-				if used[r.Key] || p.BootstrapFacts.Has(t, r.Name) {
+				group := groupOf(r)
+				if used[r.Key] || used[group] || p.BootstrapFacts.Has(t, r.Name) {
 					continue
 				}
 				f := validate.Finding{Check: missing(t.Noun), Resource: r, Path: xds.Path(t.Name), Message: fmt.Sprintf(message, r.Key), Help: help}
-				if s, ok := elsewhere[r.Key]; ok {
+				s, ok := elsewhere[r.Key]
+				if !ok {
+					s, ok = elsewhere[group]
+				}
+				if ok {
 					f.Message = fmt.Sprintf("%s is not read from this tree: its user has another config source", r.Key)
 					f.Help = "write ads: {} as that config source, or remove the resource"
 					f.Related = facts.Related(s.Resource, s.SourcePath, "this config source does not use this tree")
@@ -50,7 +56,7 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 			}
 		}
 		if !p.Snapshot.FromBootstrap() { // each file of a bootstrap has a subscription
-			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration} {
+			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration, xds.LocalityEndpoints} {
 				report(t, "nothing subscribes to %s", "remove it, or refer to it")
 			}
 			if !used[xds.Key{Type: xds.ScopedRoutes}] {
@@ -61,6 +67,14 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 			report(xds.Cluster, "nothing refers to %s", "remove it, or route to it")
 		}
 	},
+}
+
+// groupOf returns the key of the group by which others ask for a resource; the zero Key for none.
+func groupOf(r *xds.Resource) xds.Key {
+	if r.Type.Group == nil {
+		return xds.Key{}
+	}
+	return xds.Key{Type: r.Type, Name: r.Type.Group(r.Name)}
 }
 
 // clusterNamers are the messages with a field that names a cluster.
