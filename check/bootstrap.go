@@ -28,9 +28,9 @@ type BootstrapOptions struct {
 	Draft *load.Input
 }
 
-// Bootstrap checks what an Envoy gets: the static resources of its bootstrap, and the files
-// that it subscribes to. Diagnostics says what is wrong in them; an error means that a file
-// could not be read, or that ctx has ended.
+// Bootstrap checks the resources of an Envoy: the static resources of its bootstrap, and the files that it
+// subscribes to. Diagnostics has the faults. The error is not nil if a file could not be read, or if ctx has
+// ended.
 func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	start := time.Now()
 	if o.Draft != nil {

@@ -24,25 +24,25 @@ import (
 
 // Rules says how resources are judged.
 type Rules struct {
-	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	// Envoy is the release that gets the resources; nil means the latest known release.
 	Envoy *envoyapi.Version
 	// Disable holds the codes of validation rules that do not run.
 	Disable []string
 	// Enable holds the codes of opt-in rules that run.
 	Enable []string
-	// Overrides change the severities of validation rules, and drop findings. They are in force
-	// beside Disable and Enable, which alone say what runs.
+	// Overrides change the severities of validation rules, and drop findings. Disable and Enable alone select
+	// the rules that run.
 	Overrides policy.Overrides
-	// Profiles are the names of those for whom resources are judged; empty means Files.
+	// Profiles name the kinds of clients that resources are judged for; empty means Files.
 	Profiles []string
-	// StubSecrets says that files of certificates, keys and other secrets may be missing on this machine.
+	// StubSecrets permits missing files of certificates, keys and other secrets on this machine.
 	StubSecrets bool
-	// Client is the one for whom a tree with variants is judged; nil means each client that the variants
-	// tell apart.
+	// Client is the client that a tree with variants is judged for; nil means each client that the variants
+	// distinguish.
 	Client *variants.Client
 	// Timings makes a check measure its stages.
 	Timings bool
-	// Oracle is asked about what no rule finds an error in; nil where nobody is.
+	// Oracle judges resources without errors; nil means none.
 	Oracle *oracle.Oracle
 }
 
@@ -68,10 +68,10 @@ func (o Rules) timings(start time.Time) *Timings {
 	return &Timings{Load: time.Since(start)}
 }
 
-// forFiles reports whether resources are judged for those who read files.
+// forFiles reports whether resources are judged for readers of files.
 func (o Rules) forFiles() bool { return len(o.Profiles) == 0 || slices.Contains(o.Profiles, Files) }
 
-// ForEnvoys reports whether Envoys are among those for whom resources are judged.
+// ForEnvoys reports whether resources are judged for Envoys, among others.
 func (o Rules) ForEnvoys() bool { return o.forFiles() || slices.Contains(o.Profiles, Streams) }
 
 // judgeIn has Add of a Result judge findings whose files are below a root.
@@ -80,8 +80,8 @@ func (o Rules) judgeIn(root string, r *Result) {
 	r.judge = func(list diag.List) diag.List { return r.ignored.apply(o.Overrides.Apply(list, root)) }
 }
 
-// Lenient returns the codes of which what was published may have errors: those that do not run, and
-// those that Overrides make less of in some file. A published resource stands in none.
+// Lenient returns the codes of the errors that published resources may have: the codes of disabled rules, and
+// the codes that Overrides lower in some file. A published resource stands in no file of the tree.
 func (o Rules) Lenient() []string { return slices.Concat(o.Disable, o.Overrides.Lowered()) }
 
 // rules returns the options of the engine, which measures into the Timings of r.
@@ -98,11 +98,11 @@ func (o Rules) rules(r *Result) validate.Options {
 
 // Result holds the checked resources and the findings about them.
 type Result struct {
-	// Snapshot is what Rules.Client gets; without a Client, one that says nothing of itself.
+	// Snapshot is the Snapshot for Rules.Client; without a Client, for a client without parameters.
 	Snapshot *xds.Snapshot
 	// Variants has all variants of all resources.
 	Variants *variants.Tree
-	// ClientsUnknown means that nobody knows which clients some resources are for, as a finding says.
+	// ClientsUnknown means that the clients of some resources are unknown, which a finding reports.
 	ClientsUnknown bool
 	Diagnostics    diag.List
 	Summary        diag.Summary
@@ -113,8 +113,8 @@ type Result struct {
 	Inlined []string
 	// Timings is nil unless Rules ask for it.
 	Timings *Timings
-	// Targets are the results for Options.Targets, none where nothing is judged for them; Diagnostics has
-	// the findings of all, and Shared those that each of them has.
+	// Targets are the results for Options.Targets, none if nothing was judged for them. Diagnostics has the
+	// findings of all targets, Shared the findings that each target has.
 	Targets []TargetResult
 	Shared  diag.List
 
@@ -130,7 +130,7 @@ type Timings struct {
 	Rules validate.Timings
 }
 
-// Accepted reports whether there is no finding of severity Error.
+// Accepted reports whether no finding has severity Error.
 func (r *Result) Accepted() bool { return !r.Diagnostics.HasErrors() }
 
 // Invalid reports whether the findings forbid to publish the Snapshot: errors do, and with
@@ -147,8 +147,8 @@ func (r *Result) Add(list diag.List) {
 	r.add(list)
 }
 
-// addRead adds what was found while files were read, with comments that ignore findings. Findings of
-// the loader stay as they are: what it could not read is not in the Snapshot. A rule may share its code.
+// addRead adds the findings of reading, and the comments that ignore findings. Findings of the loader are
+// never ignored, because the Snapshot lacks the unread part. A rule may share a loader's code.
 func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	var read, others diag.List
 	for _, d := range list {
@@ -164,8 +164,8 @@ func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	r.Add(append(others, wrong...))
 }
 
-// addUnused says which comments ignore nothing, once all was found. It says nothing if something
-// could not be read or listed, or if names may be those of clusters and listeners that are not known.
+// addUnused reports comments that ignore no finding, after all findings are known. It reports none if
+// something could not be read or listed, or if unknown clusters and listeners may have the names.
 func (r *Result) addUnused(o validate.Options, read diag.List) {
 	if slices.Contains(o.Incomplete, xds.Cluster) || slices.Contains(o.Incomplete, xds.Listener) || read.HasErrors() || hasOneOf(r.Diagnostics, diag.TooMany.Name) {
 		return
@@ -247,8 +247,8 @@ func (r *Result) Rename(name func(file string) string) {
 	r.Diagnostics = r.Diagnostics.Sort()
 }
 
-// ask adds what the Oracle finds in the Snapshot, which is for an Envoy with this bootstrap. It is
-// not asked about a Snapshot that is refused anyway. An error means that it could not be asked.
+// ask adds the Oracle's findings about the Snapshot for an Envoy with a bootstrap. ask skips a Snapshot that
+// is refused anyway. The error is not nil if the Oracle could not be asked.
 func (r *Result) ask(ctx context.Context, o Rules, bootstrap *bootstrapv3.Bootstrap, path string) error {
 	if o.Oracle == nil || !r.Accepted() {
 		return nil

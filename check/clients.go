@@ -11,25 +11,26 @@ import (
 	"xdspub/xds/variants"
 )
 
-// variantJudges judge a source tree with variants: the one all of them, the other what clients get.
+// variantJudges judge a source tree with variants: all judges all variants, client judges the resources of
+// clients.
 type variantJudges struct {
 	all, client *validate.Judge
 	last        *variants.Selection // that client has judged; nil for none
-	none        *variants.Selection // of a client that says nothing of itself; nil for none
+	none        *variants.Selection // of a client without parameters; nil for none
 }
 
 func newVariantJudges() *variantJudges {
 	return &variantJudges{all: validate.NewJudge(rules.All), client: validate.NewJudge(rules.All)}
 }
 
-// judgeAllVariants judges the variants themselves. It is not ok where there are errors among them: nobody
-// knows what a client gets then.
+// judgeAllVariants judges the variants themselves. ok is false if they have errors, because the resources of
+// clients are unknown then.
 func (t *Tree) judgeAllVariants(ctx context.Context, tree *variants.Tree, o validate.Options, r *Result) (ok bool) {
 	if t.variants == nil {
 		t.variants = newVariantJudges()
 	}
 	o.Variants = true
-	if t.options.Client != nil || t.options.Targets != nil { // what others do not get is of no interest
+	if t.options.Client != nil || t.options.Targets != nil { // gaps of other clients do not matter
 		o.Disable = append(slices.Clone(o.Disable), codeVariantGap)
 	}
 	before := r.Summary.Errors
@@ -55,10 +56,11 @@ func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validat
 	}
 }
 
-// codeVariantGap is that of the rule about clients for whom there is no variant.
+// codeVariantGap is the code of the rule about clients without a variant.
 const codeVariantGap = "variant-gap"
 
-// missing says of which resources a client gets no variant. said is where its parameters are said.
+// missing reports the resources of which a client gets no variant. said names the place of the client's
+// parameters.
 func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag.List) {
 	for _, k := range tree.Keys() {
 		if s.Variant(k) != nil {
@@ -74,7 +76,7 @@ func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag
 	return list
 }
 
-// judgeAll judges what each client gets. path is that of the source tree.
+// judgeAll judges the resources of each client. path is the path of the source tree.
 func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o validate.Options, path string) diag.List {
 	o.Calls = true
 	survey := newSurvey(v.client, tree)

@@ -29,7 +29,7 @@ func RuleCodes() []diag.Code {
 	return codes
 }
 
-// reading returns codes as those that are met while files are read.
+// reading returns codes in the family of reading files.
 func reading(codes []diag.Code) []diag.Code { return diag.InFamily("reading", codes) }
 
 // The rule of validate/rules/tls about the dates of certificates, and its sub-codes.

@@ -5,8 +5,8 @@ import "xdspub/envoy/envoyapi"
 // EnvoyReleases returns the names of the releases of Envoy that EnvoyOf takes, the oldest first.
 func EnvoyReleases() []string { return envoyapi.Releases() }
 
-// EnvoyOf returns the version for Rules.Envoy where there are Envoys of several releases: nil where
-// none is given. It is not ok where a name is no release, and returns that as unknown.
+// EnvoyOf returns the version for Rules.Envoy that fits Envoys of several releases; nil without releases. If a
+// name is no release, ok is false, and unknown is the name.
 func EnvoyOf(releases []string) (of *envoyapi.Version, unknown string, ok bool) {
 	var fleet []*envoyapi.Version
 	for _, name := range releases {

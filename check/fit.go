@@ -9,9 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// Fit returns a Snapshot without the resources that rules find an error in, and these errors. It
-// judges the resources that no other Snapshot replaces, each for itself: what they refer to may be
-// missing.
+// Fit returns a Snapshot without its faulty resources, and the errors of the rules. Fit judges, one by one,
+// the resources that other does not replace, so their references may have missing targets.
 func (o Rules) Fit(ctx context.Context, s, other *xds.Snapshot) (*xds.Snapshot, diag.List) {
 	var judged []*xds.Resource
 	for _, r := range s.All() {

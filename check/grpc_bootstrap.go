@@ -10,7 +10,7 @@ import (
 	"xdspub/xds"
 )
 
-// GRPCBootstrapFile checks a file with a bootstrap of gRPC. An error means that it could not be
+// GRPCBootstrapFile checks a file with a bootstrap of gRPC. The error is not nil if the file could not be
 // read.
 func GRPCBootstrapFile(path string, o Rules) (*Result, error) {
 	start := time.Now()

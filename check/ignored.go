@@ -14,8 +14,8 @@ import (
 	"xdspub/validate/transition"
 )
 
-// ignored are the comments that ignore findings, by what they ignore. A comment is about findings on
-// its line, and, above the first line of a resource, about all findings of that.
+// ignored holds the comments that ignore findings, by line and by resource. A comment concerns the findings on
+// its line or, above the first line of a resource, all findings about the resource.
 type ignored struct {
 	onLine map[lineCode]*ignoring
 	of     map[resourceCode]*ignoring
@@ -91,8 +91,8 @@ func lacks(c load.IgnoreComment) string {
 	return "a reason"
 }
 
-// wrongCode says why a word in a comment is none of the rules, whose findings can be ignored; empty where
-// it is one. all are the codes of these and of what xdspub can't read.
+// wrongCode explains why a word in a comment is no code whose findings can be ignored; message is "" for such
+// a code. rules are these codes, all also has the codes of reading.
 func wrongCode(code string, rules, all []string, near *diag.Candidates) (message, help string) {
 	switch {
 	case slices.Contains(rules, code):
@@ -152,7 +152,7 @@ func (g *ignored) apply(list diag.List) (left diag.List) {
 	return left
 }
 
-// unused says which comments ignore nothing, of those whose rules ran.
+// unused reports comments that ignore no finding although their rules ran.
 func (g *ignored) unused(o validate.Options) (list diag.List) {
 	if len(g.all) == 0 || slices.Contains(o.Disable, codeUnusedIgnore.Name) {
 		return nil
@@ -173,7 +173,7 @@ func (g *ignored) unused(o validate.Options) (list diag.List) {
 	return found.List(diag.Position{}, "about comments")
 }
 
-// place says what a comment is about that ignores nothing.
+// place describes the subject of a comment that ignores no finding.
 func (i *ignoring) place() string {
 	switch {
 	case i.Line == 0:

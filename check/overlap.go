@@ -17,9 +17,9 @@ func (t *Tree) KeepApart(outs ...string) {
 	t.outs = slices.DeleteFunc(slices.Clone(outs), func(out string) bool { return out == "" })
 }
 
-// Overlap returns a finding where an output directory is inside a source tree, or the reverse:
-// published files would be read as sources again. It returns nil where the two are apart.
-// Check begins with it; do not write into the output directory before.
+// Overlap returns a finding if an output directory is inside a source tree, or the reverse, because published
+// files would be read as sources again; otherwise nil. Check begins with Overlap. Do not write into the output
+// directory before.
 func Overlap(tree, dir string) *Result {
 	source, out := fspath.Resolve(tree), fspath.Resolve(dir)
 	for _, c := range []struct{ inner, outer, message string }{

@@ -15,15 +15,15 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Target is one kind of client that a source tree is checked for, beside others.
+// Target is a kind of client that a source tree is checked for.
 type Target struct {
 	Name   string
 	Client variants.Client
-	// Profiles are those of Rules, for these clients.
+	// Profiles are Rules.Profiles for these clients.
 	Profiles []string
 }
 
-// TargetResult is what was found for one of Options.Targets.
+// TargetResult is the result for one of Options.Targets.
 type TargetResult struct {
 	Target
 	*Result
@@ -52,11 +52,11 @@ func (t Target) profiles() []string {
 	return t.Profiles
 }
 
-// targetJudges judge what targets get. Those of the same profiles share a judge, which judges what
-// differs between one and the next.
+// targetJudges judge the resources of targets. Targets with equal profiles share a judge, which judges the
+// difference between one target and the next.
 type targetJudges struct {
 	of   map[string]*variantJudges      // by profiles
-	last map[string]*variants.Selection // what each target got, by name: the next Snapshot knows what has changed
+	last map[string]*variants.Selection // the last Selection of each target, by name: the next Snapshot knows its difference
 }
 
 func newTargetJudges() *targetJudges {
@@ -80,8 +80,8 @@ func (j *targetJudges) judge(ctx context.Context, tree *variants.Tree, target Ta
 	return list
 }
 
-// judgeTargets judges what each target gets. judged means that the rules about variants found no error,
-// so that it is known what that is. r then has the findings of all targets.
+// judgeTargets judges the resources of each target. judged means that the rules about variants found no error,
+// so that these resources are known. r then has the findings of all targets.
 func (t *Tree) judgeTargets(ctx context.Context, o validate.Options, r *Result, judged bool, bootstrap *bootstrapv3.Bootstrap) error {
 	if t.targets == nil {
 		t.targets = newTargetJudges()
@@ -108,7 +108,7 @@ func (t *Tree) judgeTargets(ctx context.Context, o validate.Options, r *Result, 
 	return errors.Join(errs...)
 }
 
-// For returns what was found for a target, and r where it has none of that name.
+// For returns the result for a target, or r if r has no such target.
 func (r *Result) For(target string) *Result {
 	for _, t := range r.Targets {
 		if t.Name == target {
@@ -130,8 +130,8 @@ func (r *Result) Own() diag.List {
 	return r.Diagnostics.Without(r.Shared)
 }
 
-// OtherTarget returns the finding of a target that is not published since another one, with some findings,
-// is refused. why says in words why it is.
+// OtherTarget returns the finding of a target that is not published because another target with some findings
+// is refused. why is the reason in words.
 func OtherTarget(name, why string, findings diag.List) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: codeOtherTarget.Name, Message: fmt.Sprintf("target %s is refused, and so are all: %s", name, why),
@@ -147,8 +147,8 @@ func OtherTarget(name, why string, findings diag.List) diag.Diagnostic {
 // Refuse makes r invalid by a finding that no Rules change.
 func (r *Result) Refuse(d diag.Diagnostic) { r.add(diag.List{d}) }
 
-// MergeTargets gives r the findings that its targets have now: each once, and one that not all have with
-// those that have it.
+// MergeTargets gives r the present findings of its targets, each once. A finding that some targets lack names
+// its targets.
 func (r *Result) MergeTargets() {
 	if len(r.Targets) == 0 {
 		return
@@ -181,7 +181,7 @@ func (r *Result) MergeTargets() {
 	}
 }
 
-// alike gives each target the findings of r, where nothing was judged.
+// alike gives each target the findings of r if nothing was judged.
 func (r *Result) alike(targets []Target) {
 	if len(r.Targets) > 0 {
 		return

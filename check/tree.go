@@ -30,10 +30,9 @@ type Options struct {
 	Input *load.Input
 	// Ignore holds glob patterns of files in the tree that hold no resources.
 	Ignore []string
-	// IgnoredAt is where each of Ignore is set; nil for the command line.
+	// IgnoredAt is the place of each element of Ignore; nil for the command line.
 	IgnoredAt []diag.Position
-	// Allow names folders outside the tree that its links and relative paths may lead
-	// into.
+	// Allow names folders outside the tree that its links and relative paths may lead into.
 	Allow []string
 	// Overlay has texts that are read instead of files of the tree (load.Options).
 	Overlay map[string][]byte
@@ -50,8 +49,7 @@ type Options struct {
 	Targets []Target
 }
 
-// Tree is a source tree that is checked again and again. It keeps what it knows of the files
-// that did not change. Not for concurrent use.
+// Tree checks a source tree again and again, and caches the unchanged files. Not for concurrent use.
 type Tree struct {
 	options  Options
 	outs     []string // the output directories
@@ -93,8 +91,8 @@ func Once(ctx context.Context, o Options) (*Result, error) {
 	return t.Check(ctx)
 }
 
-// Check loads and validates the source tree. Diagnostics says what is wrong in it; an error
-// means that a file could not be read, or that ctx has ended.
+// Check loads and validates the source tree. Diagnostics has the faults. The error is not nil if a file could
+// not be read, or if ctx has ended.
 func (t *Tree) Check(ctx context.Context) (*Result, error) { return t.checkLoaded(ctx, t.load) }
 
 // Update does what Check does, where the paths are known that changed in the source tree since
@@ -168,7 +166,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
 		o.Incomplete = t.served(bootstrap, r.Snapshot)
 	}
-	if loaded.Partial { // a resource that could not be read may be of any type
+	if loaded.Partial { // an unread resource may be of any type
 		o.Incomplete = xds.Types
 	}
 	switch {
@@ -187,8 +185,8 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	return r, err
 }
 
-// served returns the types of which the Snapshot has nothing and that an Envoy with that bootstrap gets from
-// another server. A tree that is served has no other server.
+// served returns the types that the Snapshot lacks and that an Envoy with a bootstrap gets from another
+// server. Clients of a served tree have no other server.
 func (t *Tree) served(bootstrap *bootstrapv3.Bootstrap, s *xds.Snapshot) (types []*xds.Type) {
 	if !t.options.forFiles() {
 		return nil
@@ -230,8 +228,7 @@ func (t *Tree) bootstrap() (*bootstrapv3.Bootstrap, diag.List, error) {
 	return b, list, nil
 }
 
-// emptyTree says that the tree has no resource. Where it has no file that is read, the suffixes
-// may be why.
+// emptyTree reports a tree without resources. If the tree has no readable file, the finding explains suffixes.
 func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 	d := diag.Diagnostic{
 		Code: codeEmptyTree.Name, Position: diag.Position{File: t.options.Path},

@@ -11,10 +11,9 @@ import (
 // Moves counts what d has renamed into place and removed, records too.
 func (d *Dir) Moves() int { return d.reader.moves }
 
-// AsLeft reports whether nobody else has changed the directory since the Reader of d looked
-// at all of it, as far as a plan goes by that: the record, the published files, and what
-// else stands where these do. It asks the file system about each file, and mostly reads
-// none. Where it reports false, it may not have looked at all.
+// AsLeft reports whether nobody else has changed the directory since the Reader of d read all of it, so far as
+// a plan depends on it: the record, the published files, and other files in their folders. AsLeft asks the
+// file system about each file, and reads almost none. If AsLeft returns false, it may have stopped early.
 func (d *Dir) AsLeft() bool {
 	r := d.reader
 	if r.listed == nil || !r.knowsManifest(d.root, r.knownBase(d.root)) {
@@ -34,7 +33,7 @@ func (d *Dir) AsLeft() bool {
 	same := slices.Equal(now.listed, r.listed) && maps.Equal(now.others, r.others)
 	r.others = now.others
 	if same {
-		r.since = 0 // all that is known was found
+		r.since = 0 // the survey has confirmed all knowledge
 	}
 	return same
 }
@@ -43,11 +42,10 @@ func (d *Dir) AsLeft() bool {
 type survey struct {
 	d      *Dir
 	listed []string        // the files that Reader.List finds
-	others map[string]Info // those of them that no plan has published
+	others map[string]Info // files that no plan has published
 }
 
-// folder surveys a folder as Files lists it. It reports whether the published files in it are
-// as they were.
+// folder surveys a folder in the manner of Files, and reports whether its published files are unchanged.
 func (s *survey) folder(top, base string) bool {
 	in, err := s.d.root.folder(top)
 	if err != nil {
@@ -80,7 +78,7 @@ func (s *survey) folder(top, base string) bool {
 	return true
 }
 
-// file takes up a file, and reports whether it is as it was published.
+// file records a file, and reports whether it is as published.
 func (s *survey) file(file string, folder, info Info) bool {
 	s.listed = append(s.listed, file)
 	was, known := s.d.reader.settled[file]

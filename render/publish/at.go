@@ -20,19 +20,18 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// folder is an open folder: the output directory, or one in it. What is in it is
-// reached by its descriptor and one name at a time, and a link is never followed.
-// Who can write into an output directory must not lead us out of it, neither by a
-// link nor by one that comes between a look and a write. os.Root is not enough: it
-// follows links that stay inside.
+// folder is an open folder: the output directory, or a folder inside. folder reaches its content by the
+// descriptor and one name at a time, and never follows a link. A user who can write into an output directory
+// must not lead xdspub out of it, neither by a link nor by a link that appears between a check and a write.
+// os.Root is not enough, because it follows links that stay inside.
 //
-// The zero folder is one that is not there.
+// The zero folder stands for a missing folder.
 type folder struct{ *os.File }
 
 // errLink says why a link is in the way.
 var errLink = errors.New("a symbolic link: remove it, xdspub follows no links inside an output directory")
 
-// isOther reports whether err says that something else stands where a file should.
+// isOther reports whether err means that another kind of file stands at a file's place.
 func isOther(err error) bool {
 	_, large := errors.AsType[*safefile.TooLargeError](err)
 	return large || errors.Is(err, safefile.ErrNotRegular) || errors.Is(err, errLink) || errors.Is(err, unix.ENOTDIR)
@@ -45,8 +44,7 @@ const MaxFile = 128 << 20
 // maxNames bounds what is listed of a folder.
 const maxNames = 1 << 20
 
-// openOut opens an output directory. Links on the way to it are followed: they are
-// its owner's.
+// openOut opens an output directory. openOut follows the links on the way, which belong to the owner.
 func openOut(out string) (folder, error) {
 	f, err := os.OpenFile(out, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -55,8 +53,7 @@ func openOut(out string) (folder, error) {
 	return folder{f}, err
 }
 
-// reading has read look at the output directory out. Where there is none that is the
-// zero folder.
+// reading calls read with the output directory out, or with the zero folder if out does not exist.
 func reading[T any](out string, read func(folder) (T, error)) (T, error) {
 	root, err := openOut(out)
 	switch {
@@ -97,7 +94,7 @@ func (f folder) open(name string, flag int, mode fs.FileMode) (*os.File, error) 
 		case errors.Is(err, unix.EINTR):
 			continue
 		}
-		// Systems have different words for a link, and O_DIRECTORY has another one.
+		// Systems differ in their errors for a link, and O_DIRECTORY has yet another error.
 		if info, lerr := f.lstat(name); lerr == nil && info.Mode&fs.ModeSymlink != 0 {
 			err = errLink
 		}
@@ -224,7 +221,7 @@ func (f folder) hasFile(name string, file File, gid int) (Info, bool, error) {
 	return info, err == nil && bytes.Equal(data, file.Data), err
 }
 
-// removable reports whether there is a file to unlink.
+// removable reports whether a file to unlink exists.
 func (f folder) removable(file string) (bool, error) {
 	in, name, err := f.split(file)
 	if err == nil {
@@ -246,7 +243,7 @@ func wrongGroup(info Info, secret bool, gid int) bool {
 
 // names lists what is in f, sorted.
 func (f folder) names() ([]string, error) {
-	again, err := f.folder(".") // a descriptor has one place in its folder
+	again, err := f.folder(".") // a descriptor has only one read position
 	if err != nil {
 		return nil, err
 	}
@@ -262,8 +259,7 @@ func (f folder) names() ([]string, error) {
 	return names, nil
 }
 
-// Info is the metadata of a file. Of a file that nobody has
-// touched in between it is the same, by ==.
+// Info is the metadata of a file. Infos of an untouched file are equal by ==.
 type Info struct {
 	safefile.Signature
 	Mode fs.FileMode

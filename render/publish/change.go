@@ -10,22 +10,21 @@ import (
 	"xdspub/event"
 )
 
-// prepared is a plan of which all is staged that it writes.
+// prepared is a Plan whose files are staged.
 type prepared struct {
 	Plan
 	intent Intent
 	// first and last are the records from before the first step and after the last one; files
 	// are what the steps write.
 	first, last, files []staged
-	// added are the files that an interrupted change before it has added.
+	// added are the files that an earlier, interrupted change has added.
 	added []string
-	// drifted are the files that the steps move and that somebody has changed by hand.
+	// drifted are the files of the steps that somebody has changed by hand.
 	drifted map[string]bool
 }
 
-// prepare stages the records and all that p writes, and saves what it replaces. The last record
-// is staged with the rest: a disk that fills up once the first file has moved can't keep it
-// from being written.
+// prepare stages the records and all files that p writes, and saves the bytes that p replaces. The last record
+// is staged with the files, so that a disk that fills up after the first rename can't prevent the record.
 func (d *Dir) prepare(ctx context.Context, p Plan, prev Manifest, interrupted *Intent) (*prepared, error) {
 	drifted, err := d.driftedBefore(p, prev, interrupted)
 	if err != nil {
@@ -94,8 +93,8 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	return res, err
 }
 
-// driftedBefore returns the files of the steps of p that somebody has changed by hand. It returns none while
-// a change is interrupted: that change may have moved them.
+// driftedBefore returns the files of the steps of p that somebody has changed by hand; none while a change is
+// interrupted, because that change may have moved them.
 func (d *Dir) driftedBefore(p Plan, prev Manifest, interrupted *Intent) (map[string]bool, error) {
 	drifted := make(map[string]bool)
 	if interrupted != nil {
@@ -159,8 +158,7 @@ func (d *Dir) keepRefused(c *prepared, refused *RefusedError) error {
 	return d.finish()
 }
 
-// move carries the steps out. When Envoy refuses one it stops there, or goes on with
-// the others.
+// move carries out the steps. When Envoy refuses a step, move stops if stop is set, and otherwise goes on.
 func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done []StepResult, refused *RefusedError, err error) {
 	for i, s := range p.Steps {
 		of := ready[:len(s.Write)]

@@ -9,30 +9,27 @@ import (
 	"xdspub/event"
 )
 
-// Confirmer asks Envoy whether it takes the files of a step. Publish calls it around each
-// step that moves files, and so does a rollback.
+// Confirmer asks Envoy whether it accepts the files of a step. Publish, and a rollback, call a Confirmer
+// around each step that moves files.
 type Confirmer interface {
-	// Before is called when all is ready and before the files of s move. An error stops
-	// the publish.
+	// Before is called after staging and before the files of s move. An error stops the publish.
 	Before(ctx context.Context, s Step) error
-	// After is called when they have moved and are durable. It reports whether an Envoy
-	// answered. A *RefusedError rolls the steps back; any other error stops the publish
-	// after s.
+	// After is called when the files have moved and are durable. answered reports whether an Envoy answered. A
+	// *RefusedError rolls the steps back; any other error stops the publish after s.
 	After(ctx context.Context, s Step) (answered bool, err error)
 }
 
-// RefusedError means that Envoy refused a step. Publish returns it after the rollback. The
-// rollback leaves a file that was edited by hand before it moved, and the files that moved
-// before it, since they may name it.
+// RefusedError means that Envoy refused a step. Publish returns it after the rollback. The rollback leaves a
+// file that was edited by hand before it moved, and the files that moved earlier, because the edited file may
+// name them.
 type RefusedError struct {
 	// Refusal goes on record.
 	Refusal Refusal
-	// Keep names files that the rollback leaves where there was one before: Envoy has
-	// taken them, and the snapshot before works with them too.
+	// Keep names existing files that the rollback leaves: Envoy has accepted them, and the previous snapshot
+	// works with them, too.
 	Keep []string
-	// Again, if it is not 0, says that Envoy may accept the step later. Publish then renames the
-	// files of the step once more after that time, and rolls nothing back. A rollback ignores
-	// Again.
+	// Again, unless 0, means that Envoy may accept the step later. Publish then renames the files of the step
+	// once more after that time, and rolls nothing back. A rollback ignores Again.
 	Again time.Duration
 }
 
@@ -46,8 +43,8 @@ func (e *RefusedError) Error() string {
 // Findings returns Envoy's reasons.
 func (e *RefusedError) Findings() diag.List { return e.Refusal.Findings }
 
-// undoing is a Confirmer for a rollback: it waits as the other one does, but ignores a
-// refusal: nothing else can be done when Envoy refuses what it had before.
+// undoing is the Confirmer of a rollback: it waits like the other Confirmer but ignores a refusal, because
+// nothing else can be done if Envoy refuses its previous files.
 type undoing struct {
 	Confirmer
 	ctx context.Context // the caller's: its end ends the waits and not the rollback

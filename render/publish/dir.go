@@ -27,8 +27,8 @@ type Options struct {
 	maxChanged int
 }
 
-// Dir is an output directory that is open for writing. At any time it has one
-// Dir at most, over all processes. Its methods are not for concurrent use.
+// Dir is an output directory, open for writing. Over all processes, a directory has at most one Dir at a time.
+// Not for concurrent use.
 type Dir struct {
 	given string // absolute, as it was asked for
 	out   string // without symbolic links
@@ -42,14 +42,13 @@ type Dir struct {
 	stuck   map[string]bool
 	reader  *Reader
 	started bool
-	bulk    bool // what is written now is flushed together, in the end
+	bulk    bool // all files are flushed together at the end
 	// maxChanged is how many files a record holds beside its base.
 	maxChanged int
 }
 
-// Open makes the directory out when it is missing, locks it, and clears away
-// what a killed writer left in the stage. When another writer has it the error
-// is a *LockedError.
+// Open creates the directory out if missing, locks it, and removes a killed writer's files from the stage. If
+// another writer has the directory, the error is a *LockedError.
 func Open(out string, o Options) (*Dir, error) {
 	return open(out, o, osDisk{})
 }
@@ -70,8 +69,8 @@ func open(out string, o Options, real disk) (*Dir, error) {
 	return d, nil
 }
 
-// find opens the directory, and makes it where there is none. A running writer stays
-// in it wherever a link on its path comes to lead: holding tells of that.
+// find opens the directory, and creates it if missing. A running writer stays in the opened directory even if
+// a link on its path is turned; holding detects that.
 func (d *Dir) find(out string) (err error) {
 	if d.given, err = filepath.Abs(out); err != nil {
 		return err
@@ -85,8 +84,8 @@ func (d *Dir) find(out string) (err error) {
 	return err
 }
 
-// outermost opens a folder on the way to the output directory, or that itself. One
-// that is missing is made; one that exists keeps the mode that it has.
+// outermost opens the output directory or a folder on its way. It creates a missing folder, and keeps the mode
+// of an existing one.
 func (d *Dir) outermost(name string) (folder, error) {
 	f, err := openOut(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -125,8 +124,8 @@ func (d *Dir) take(o Options) (err error) {
 	return d.begin()
 }
 
-// begin is tidy before anything is done. What can't be removed then somebody else put
-// there, mostly: it is worked around, and must not keep us from publishing.
+// begin calls tidy before any change. A file that can't be removed mostly belongs to somebody else; begin
+// works around the file, which must not prevent a publish.
 func (d *Dir) begin() error {
 	d.started = false
 	err := d.tidy()
@@ -134,8 +133,8 @@ func (d *Dir) begin() error {
 	return err
 }
 
-// tidy has our own folders as they should be: they are there, the stage is empty,
-// no bytes are saved that no way back needs, and no bases are there that no record needs.
+// tidy restores our own folders: they exist, the stage is empty, and saved bytes and bases that no record
+// needs are gone.
 func (d *Dir) tidy() error {
 	if err := d.holding(); err != nil {
 		return err
@@ -191,9 +190,9 @@ func (d *Dir) usable(op string) error {
 	return nil
 }
 
-// holding is ErrLost when the directory was taken away, or its path leads elsewhere:
-// another writer may have what stands in its place. Another error says why nobody knows.
-// It is asked whenever time may have passed.
+// holding returns ErrLost if the directory was removed, or if its path leads elsewhere: another writer may
+// hold the new directory. Another error means that the answer is unknown. holding is called whenever time may
+// have passed.
 func (d *Dir) holding() error {
 	there, err := openOut(d.given)
 	switch {
@@ -222,8 +221,7 @@ func sameFile(theirs, ours file) error {
 	return err
 }
 
-// Lost reports whether the directory was removed or replaced, or the path that it was
-// opened by leads to another one.
+// Lost reports whether the directory was removed or replaced, or its path leads to another directory.
 func (d *Dir) Lost() bool { return errors.Is(d.holding(), ErrLost) }
 
 // Close releases the lock. The lock file stays: whoever unlinked it could take

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is the one door to everything that changes the file system. A test
-// stands in it to record the calls, to make any of them fail, and to kill the
-// process at any of them; so each method is one system call. It gets open folders
-// and names in them, never a path: on a path somebody may put a link.
+// disk makes every change of the file system. A test replaces disk to record the calls, to make any call fail,
+// and to kill the process at any call, so each method is one system call. Methods take open folders and names
+// inside, never a path, because somebody may put a link on a path.
 type disk interface {
 	OpenFile(in folder, name string, flag int, mode fs.FileMode) (file, error)
 	Mkdir(in folder, name string, mode fs.FileMode) error

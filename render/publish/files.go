@@ -39,9 +39,9 @@ func Changed(out, file string) (last time.Time) {
 // the file should: a link, a pipe, a folder, or a file over MaxFile.
 func Unreadable(err error) bool { return isOther(err) }
 
-// Files returns the files of one base name that stand in the folder top of the directory
-// out, and in the folders right below that, by path. A file may be a link or a pipe;
-// a folder that is a link is not looked into, and where top is one that is an error.
+// Files returns, by path, the files with a base name in the folder top of the directory out, and in the
+// folders directly below. A file may be a link or a pipe. Files does not enter a folder that is a link; a link
+// at top is an error.
 func Files(out, top, base string) (map[string]Info, error) {
 	return reading(out, func(root folder) (map[string]Info, error) {
 		found := make(map[string]Info)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ensureFolder makes the folder name below OUT, and those above it that are missing,
-// and gives it mode and group. Folders above it that exist are left as they are.
+// ensureFolder creates the folder name below OUT with its missing parents, and sets its mode and group.
+// Existing parents stay unchanged.
 func (d *Dir) ensureFolder(name string, mode fs.FileMode, gid int) error {
 	f, err := d.root.folder(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -23,7 +23,7 @@ func (d *Dir) ensureFolder(name string, mode fs.FileMode, gid int) error {
 	return d.permit(f, mode, gid)
 }
 
-// makeFolders makes the folder name below OUT, and those above it that are missing.
+// makeFolders creates the folder name below OUT with its missing parents.
 func (d *Dir) makeFolders(name string) (folder, error) {
 	above := path.Dir(name)
 	if _, err := d.root.stat(above); errors.Is(err, fs.ErrNotExist) {
@@ -39,8 +39,8 @@ func (d *Dir) makeFolders(name string) (folder, error) {
 	return d.makeFolder(in, path.Base(name))
 }
 
-// makeFolder makes a folder. It is closed at first: whom the umask would let in is not
-// who may come in.
+// makeFolder creates a folder. The folder is closed at first, because the umask may admit other users than the
+// final mode.
 func (d *Dir) makeFolder(in folder, name string) (folder, error) {
 	if err := d.disk.Mkdir(in, name, 0o700); err != nil {
 		return folder{}, err

@@ -7,7 +7,7 @@ import (
 	"path"
 )
 
-// isOut reports whether f is out as it should be. It fails when f can't go out.
+// isOut reports whether f is published as planned. It returns an error if f can't be published.
 func (r *Reader) isOut(root folder, f File, gid int, asked links) (bool, error) {
 	if out, known := r.foundOut(root, f, asked); known {
 		return out, nil
@@ -25,31 +25,30 @@ func (r *Reader) keep(is settledFile) {
 	r.settled[is.Path] = is
 }
 
-// settledFile is a file that is out as it was planned.
+// settledFile is a file that is published as planned.
 type settledFile struct {
 	File
 	folder, info Info
 	// settled tells that every later change of the file gives it another Info. Without it
 	// the Info is not known, or not enough.
 	settled bool
-	sum     string // "" where it is not known
+	sum     string // "" if unknown
 	found   int    // in which look
 }
 
-// holds reports whether the file of a settled one is still out, by what its folder and itself
-// are now.
+// holds reports whether the file is still published, by the present Info of its folder and of itself.
 func (was settledFile) holds(folder, info Info) bool {
 	return folder.SameFile(was.folder.Signature) && folder.Mode == was.folder.Mode && folder.group == was.folder.group && info == was.info
 }
 
-// trusted returns a file that is taken to be out as it was planned.
+// trusted returns a file that the Reader takes to be published as planned.
 func (r *Reader) trusted(file string) (was File, ok bool) {
 	is, known := r.settled[file]
 	return is.File, known && r.trusts && is.found >= r.since
 }
 
-// foundOut reports whether f was found to be out before, and is still. known reports whether
-// that is certain; otherwise false means that it has to be looked at.
+// foundOut reports whether f was found published before, and still is. If known is false, the disk has to be
+// read.
 func (r *Reader) foundOut(root folder, f File, asked links) (out, known bool) {
 	was, known := r.settled[f.Path]
 	same := known && was.Secret == f.Secret && bytes.Equal(was.Data, f.Data)

@@ -14,7 +14,7 @@ const (
 	intentPath = private + "/intent"
 	undoPath   = private + "/undo"
 
-	// publishAgain is the advice where an intent can't be completed.
+	// publishAgain is the remedy for an intent that can't be completed.
 	publishAgain = "and publish again: the change then starts from the files that are published"
 )
 
@@ -28,27 +28,26 @@ const (
 	Back Direction = "back"
 )
 
-// Intent is the record of a change that is under way, in .xdspub/intent: the next writer
-// needs it when this one is killed. It does not hold which steps are published: the
-// files show that.
+// Intent is the record of the current change, in .xdspub/intent, for the next writer in case this one is
+// killed. Intent does not hold the published steps, because the files show them.
 type Intent struct {
 	Layout    int       `json:"layout"`
 	From      string    `json:"from"` // ids of snapshots
 	To        string    `json:"to"`
 	Direction Direction `json:"direction"`
 	Started   time.Time `json:"begun"`
-	// Attempt counts the writers of the change that were killed, and this one.
+	// Attempt counts the killed writers of the change, and this one.
 	Attempt int `json:"attempt"`
 	// Manifest is the record of From.
 	Manifest Manifest `json:"manifest"`
-	// Record is the hash of the manifest after the change: where that is on disk, only
-	// the intent is left to remove.
+	// Record is the hash of the manifest after the change. If this manifest is on disk, only the intent is
+	// left to remove.
 	Record string `json:"record"`
-	// Steps are the files that the change moves, and where their bytes from before are
-	// saved. They are empty where nobody can refuse the change.
+	// Steps are the files that the change moves, with the places of their saved bytes; empty if nobody can
+	// refuse the change.
 	Steps []intentStep `json:"steps,omitempty"`
-	// Rollback is the file that a rollback gives other bytes than it had before; nil is
-	// none. Once the rollback has begun, Steps holds these bytes.
+	// Rollback is the file that a rollback gives other bytes than before; nil for none. Once the rollback has
+	// begun, Steps holds these bytes.
 	Rollback *intentRollback `json:"way_back,omitempty"`
 	// Refusal is the reason of a rollback.
 	Refusal *Refusal `json:"refusal,omitempty"`
@@ -62,20 +61,20 @@ type intentStep struct {
 // saved is a file before a step.
 type saved struct {
 	Path string `json:"path"`
-	// Saved is its name in .xdspub/undo; empty where there was no file.
+	// Saved is the name in .xdspub/undo; empty if the file did not exist.
 	Saved string `json:"saved,omitempty"`
-	// Sum is a hash of the bytes that it had, if it was a file.
+	// Sum is a hash of the saved bytes.
 	Sum     string `json:"sum,omitempty"`
 	Version string `json:"version,omitempty"`
 	Secret  bool   `json:"secret,omitempty"`
-	// Edited means that the file was edited by hand before: nothing is saved, and a
-	// rollback leaves it.
+	// Edited means that somebody had edited the file by hand: nothing is saved, and a rollback leaves the
+	// file.
 	Edited bool `json:"edited,omitempty"`
 }
 
-// ReadOriginal reads the bytes that a file had before the change that ended early in the
-// directory out. It returns nil where no change did, or this one does not move the file.
-// past reports whether the change has moved a file after the step that writes this one.
+// ReadOriginal returns a file's bytes from before the change that ended early in the directory out; nil
+// without such a change, or if the change does not move the file. past reports whether the change has moved a
+// file after the step that writes this one.
 func ReadOriginal(out, file string) (data []byte, past bool, err error) {
 	_, err = reading(out, func(root folder) (struct{}, error) {
 		in, err := readIntent(root)
@@ -120,7 +119,7 @@ func (in *Intent) original(root folder, file string) (data []byte, past bool, er
 	return data, past, nil
 }
 
-// intentRollback is a Rollback whose bytes are saved.
+// intentRollback is a Rollback with saved bytes.
 type intentRollback struct {
 	Taken   intentRestored `json:"taken"`
 	Refused intentRestored `json:"refused"`
@@ -131,8 +130,7 @@ type intentRestored struct {
 	Retired []Retired `json:"going,omitempty"`
 }
 
-// ReadIntent reads the record of the change that is under way in the directory out. It
-// returns nil where there is none, and takes no lock.
+// ReadIntent returns the record of the current change in the directory out, or nil. ReadIntent takes no lock.
 func ReadIntent(out string) (*Intent, error) { return reading(out, readIntent) }
 
 func readIntent(root folder) (in *Intent, err error) {
@@ -187,14 +185,13 @@ func (in *Intent) files() iter.Seq[saved] {
 	}
 }
 
-// done reports whether m, which is on disk, is the last file that the change writes.
+// done reports whether m, the manifest on disk, is the change's last file.
 func (in *Intent) done(m Manifest) (bool, error) {
 	f, err := m.file()
 	return err == nil && in.Record == sum(f.Data), err
 }
 
-// originals returns the files that the change moves, each as it was before the first step
-// that moves it.
+// originals returns the files that the change moves, each in the state before the first step that moves it.
 func (in *Intent) originals() []saved {
 	if in == nil {
 		return nil
@@ -232,13 +229,13 @@ func (in *Intent) needs() map[string]bool {
 	return set
 }
 
-// reversible reports whether a whole snapshot was published before the change. Envoy keeps
-// what it took of a first publish: half of it is better than none, and its next start
-// must find the files that its bootstrap names.
+// reversible reports whether a whole snapshot was published before the change. Without one, Envoy keeps the
+// accepted files of a first publish: half of them are better than none, and Envoy's next start must find the
+// files of its bootstrap.
 func (in *Intent) reversible() bool { return in.From != "" }
 
-// intend returns the intent of p, and the bytes to save for a rollback. Where a change was
-// interrupted the rollback leads to the snapshot before that one.
+// intend returns the intent of p, and the bytes to save for a rollback. After an interrupted change, the
+// rollback leads to the snapshot before that change.
 func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []staged, error) {
 	in := Intent{Layout: prev.Files.layout(), From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward, Started: time.Now().UTC().Truncate(time.Second), Attempt: 1, Manifest: prev}
 	if interrupted != nil {
@@ -249,7 +246,7 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 	}
 	var files []staged
 	keep := func(f File) saved {
-		// Beside those of the interrupted change, which this one may need.
+		// Beside the files of the interrupted change, which this change may need.
 		name := fmt.Sprintf("%d-%04d", in.Attempt, len(files)+1)
 		files = append(files, staged{f, undoPath + "/" + name})
 		return saved{Path: f.Path, Saved: name, Sum: sum(f.Data), Version: f.Version, Secret: f.Secret}
@@ -267,7 +264,7 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		}
 		for _, name := range names {
 			if f, twice := written[name]; twice {
-				// A file that a rollback leaves is left as each step wrote it.
+				// The rollback leaves this file in the state of each step.
 				if was[name].Saved != "" {
 					step.Files = append(step.Files, keep(f))
 				}
@@ -299,9 +296,9 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 	return in, files, nil
 }
 
-// adoptInterrupted adds the files that only the interrupted change moves. A rollback removes
-// last what that change had added: nothing names it by then. It restores first what that
-// change had replaced or removed: other files name it.
+// adoptInterrupted adds the files that only the interrupted change moves. A rollback removes the files that
+// the interrupted change added last, when nothing names them. It restores the files that the interrupted
+// change replaced or removed first, because other files name them.
 func (in *Intent) adoptInterrupted(interrupted *Intent) {
 	come, rest := intentStep{Name: "of the interrupted change"}, intentStep{Name: "of the interrupted change"}
 	own := in.paths()
@@ -340,8 +337,8 @@ func (d *Dir) saveCurrent(name string, m Manifest, keep func(File) saved) (saved
 
 var errEdited = errors.New("changed since it was published")
 
-// current returns the published file name. The error is errEdited where it was edited by
-// hand or removed since.
+// current returns the published file name. The error is errEdited if somebody has edited the file by hand or
+// removed it.
 func (d *Dir) current(name string, m Manifest) (File, error) {
 	if is, out := d.reader.trusted(name); out {
 		return is, nil

@@ -26,14 +26,14 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("lock %s: held by process %d, which publishes into this directory: stop it, or publish into another directory", e.Path, e.PID)
 }
 
-// ErrLost means that the directory was removed, or replaced by another one: the
-// lock is on a file that nobody finds any more. Open it again.
+// ErrLost means that the directory was removed or replaced: the lock is on a file without a path. Open the
+// directory again.
 var ErrLost = errors.New("the directory was removed or replaced while xdspub was publishing into it")
 
 // lockPath is the lock file, below OUT.
 const lockPath = private + "/lock"
 
-// stillHolds is ErrLost if another writer would meet another file than the one that is locked.
+// stillHolds returns ErrLost if another writer would lock another file.
 func (d *Dir) stillHolds() error {
 	ours, err := infoOf(d.lock)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *Dir) lockFile(f file) error {
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	case info.names > 1:
-		return nil // it may be a file of somebody's elsewhere: nothing is written into it
+		return nil // another user may own the file elsewhere, so nothing is written into it
 	}
 	// Of one width, so that one write replaces the pid of the former holder
 	// and nobody reads an empty file.

@@ -20,8 +20,8 @@ const (
 // Manifest is the record of an output directory, in .xdspub/manifest.json: it holds what
 // the next run needs and can't read from the published files.
 type Manifest struct {
-	// Layout is the version of the directory's layout. Publish sets it; 0 means that
-	// nothing was published yet.
+	// Layout is the version of the directory's layout. Publish sets it; 0 means that nothing was published
+	// yet.
 	Layout int `json:"layout"`
 	// Format and EnvoyPath can't change under a running Envoy.
 	Format    string `json:"format"`
@@ -30,11 +30,10 @@ type Manifest struct {
 	// InlineRoutesBudget is the inotify budget that route configurations went into
 	// their listeners for; 0 while they are in files.
 	InlineRoutesBudget int `json:"inline_routes_budget,omitzero"`
-	// Snapshot is the id of the snapshot that was published last, with all its steps,
-	// and Published is when.
+	// Snapshot is the id of the last snapshot that was published with all its steps, Published the time.
 	Snapshot  string    `json:"snapshot"`
 	Published time.Time `json:"published,omitzero"`
-	// Revision is the git commit of the source tree, empty where there is none.
+	// Revision is the git commit of the source tree, or empty.
 	Revision string `json:"revision,omitempty"`
 	// Resources counts the resources of the snapshot by type, as in "CDS".
 	Resources map[string]int `json:"resources,omitempty"`
@@ -59,8 +58,8 @@ type DrainingWatch struct {
 type Retired struct {
 	Cluster string `json:"cluster,omitempty"`
 	File    string `json:"file,omitempty"`
-	// Since is when the last reference to it was removed. It is zero until a trim has
-	// seen that the change which retired it is complete.
+	// Since is when the last reference was removed; zero until a trim has seen the end of the change that
+	// retired it.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -140,7 +139,7 @@ func (m Manifest) during(prev Manifest) Manifest {
 	return m.retiring(before).restartTrimDelays(prev)
 }
 
-// retiring returns m where more is retired, which has no time yet.
+// retiring returns m with more retired entries, without a time.
 func (m Manifest) retiring(more []Retired) Manifest {
 	goes := m.RetiredAt()
 	m.Retired = slices.Clone(m.Retired)
@@ -152,8 +151,8 @@ func (m Manifest) retiring(more []Retired) Manifest {
 	return m
 }
 
-// restartTrimDelays returns m without the times that another record lacks too: what it
-// retires may have been in use since.
+// restartTrimDelays returns m without the times that another record lacks, because the retired entries may
+// have been in use since.
 func (m Manifest) restartTrimDelays(other Manifest) Manifest {
 	since := other.RetiredAt()
 	m.Retired = slices.Clone(m.Retired)
@@ -204,8 +203,8 @@ func (p Plan) after(files PublishedFiles, known *Reader) PublishedFiles {
 	return files.with(p.change(known))
 }
 
-// change returns what the steps of p change in the published files. What known knows to be out
-// has a hash there.
+// change returns the changes of the published files by the steps of p. Files that known has found published
+// have a hash.
 func (p Plan) change(known *Reader) map[string]*Published {
 	change := make(map[string]*Published)
 	for _, s := range p.Steps {
@@ -219,9 +218,8 @@ func (p Plan) change(known *Reader) map[string]*Published {
 	return change
 }
 
-// Drifted lists the published files in the directory out that were edited by hand, replaced
-// or removed since, sorted. While a change is under way it includes those that this has
-// moved.
+// Drifted lists the published files in the directory out that were edited by hand, replaced or removed,
+// sorted. During a change, Drifted includes the files that the change has moved.
 func (m Manifest) Drifted(out string) ([]string, error) { return reading(out, m.drifted) }
 
 func (m Manifest) drifted(root folder) ([]string, error) {
@@ -238,7 +236,7 @@ func (m Manifest) drifted(root folder) ([]string, error) {
 	return list, nil
 }
 
-// DriftedAt is Drifted for one file. It reports false where none is on record.
+// DriftedAt is Drifted for one file. It returns false for a file that is not on record.
 func (m Manifest) DriftedAt(out, file string) (bool, error) {
 	return reading(out, func(root folder) (bool, error) { return m.driftedAt(root, file) })
 }

@@ -2,6 +2,6 @@
 
 package publish
 
-// mount is not told by these systems. They have no second mount of a folder but by a
-// file system of its own, which has another device.
+// mount returns 0, because these systems do not tell. Their only second mount of a folder is a file system of
+// its own, with another device.
 func (folder) mount(string) (uint64, error) { return 0, nil }

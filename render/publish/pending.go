@@ -8,12 +8,10 @@ import (
 // anyGroup stands where the group of a secret is not looked at.
 const anyGroup = -1
 
-// Pending reduces p to what differs from the directory out: files whose bytes,
-// kind or mode, or the mode of their folder, are not as planned, and removals
-// of files that exist. Steps that have nothing left are dropped. It changes
-// nothing and needs no lock; a directory that does not exist is an empty one.
-// An error is a plan that can't be published there, such as a folder where a
-// file has to go.
+// Pending reduces p to its difference from the directory out: files whose bytes, kind or mode, or whose
+// folder's mode, are not as planned, and removals of existing files. Pending drops empty steps. Pending
+// changes nothing and needs no lock; a missing directory counts as empty. The error is not nil for a plan that
+// can't be published, for example if a folder stands at a file's place.
 //
 // Publish starts with the same comparison.
 func Pending(out string, p Plan, o Options) (Plan, error) {
@@ -29,15 +27,14 @@ func Pending(out string, p Plan, o Options) (Plan, error) {
 	})
 }
 
-// pending is Pending with the change that was interrupted: where somebody confirms,
-// its files move again though they are out, since nobody saw whether Envoy took
-// them. What known knows to be out is not read again.
+// pending is Pending with the interrupted change: with a Confirmer, the files of that change move again even
+// if they are published, because nobody saw Envoy's answer. pending does not read files that known has found
+// published.
 func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (Plan, error) {
 	if err := p.check(); err != nil {
 		return Plan{}, err
 	}
-	// Backwards: where one writing of a file is out, those on the way to it are not
-	// needed.
+	// Backwards: if one version of a file is published, the earlier versions are not needed.
 	var steps []Step
 	asked := make(links)
 	done, again := make(map[string]bool), make(map[string]bool)

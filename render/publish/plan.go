@@ -53,30 +53,28 @@ func (s Step) writes(name string) bool {
 	return slices.ContainsFunc(s.Write, func(f File) bool { return f.Path == name })
 }
 
-// Plan is the steps from the files on disk to those that shall be there.
+// Plan is the steps from the files on disk to the wanted files.
 type Plan struct {
-	// Steps may write one file several times; what the last one writes counts.
+	// Steps may write a file several times; the last content counts.
 	Steps []Step
-	// Gap is the wait between two steps that both moved files, where no Envoy
-	// confirmed the first of them; 0 is no wait.
+	// Gap is the wait between two steps that both moved files, if no Envoy confirmed the first; 0 is no wait.
 	Gap time.Duration
 	// Confirm asks whether Envoy takes each step; nil asks nobody.
 	Confirm Confirmer
 	// Republish names files that move, where somebody confirms, even though the same bytes
 	// are published.
 	Republish []string
-	// Rollback is the file that a rollback gives other bytes than it had before; nil is none.
+	// Rollback is the file that a rollback gives other bytes than before; nil for none.
 	Rollback *Rollback
-	// Manifest is the record once all steps are published.
+	// Manifest is the record after all steps.
 	Manifest Manifest
 }
 
-// Rollback is the content that a file gets when the change that writes it is rolled back.
-// Draining connections may need what the change added, so this stays beside the content
-// from before.
+// Rollback is the content of a file after the rollback of the change that writes it: the previous content,
+// with the change's additions that draining connections may need.
 type Rollback struct {
-	// Taken is for a change of which Envoy took the step that writes the file, Refused
-	// for one where it did not. Without bytes the file gets those from before.
+	// Taken is the content if Envoy accepted the step that writes the file, Refused the content if not.
+	// Without bytes, the file gets its previous bytes.
 	Taken, Refused RestoredFile
 }
 

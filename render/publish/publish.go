@@ -12,29 +12,28 @@ import (
 // Result lists the files that a publish moved, also where it failed.
 type Result struct {
 	Steps []StepResult
-	// Undone is what was put back after Envoy had refused a step.
+	// Undone are the steps that were rolled back after Envoy's refusal.
 	Undone []StepResult
 }
 
-// StepResult is the files that one step wrote and removed: one at least.
+// StepResult lists the files that a step wrote and removed, at least one.
 type StepResult struct {
 	Name    string
 	Written []string
 	Removed []string
 }
 
-// Publish brings the directory to the state of p. Every new byte is staged
-// before the first file moves, and nothing stays in the stage.
+// Publish brings the directory to the state of p. Publish stages every new byte before the first file moves,
+// and leaves nothing in the stage.
 //
-// When it fails, each published file is old or new and whole, Result tells what
-// moved, and the next Publish carries on from there. A ctx that ends stops it
-// between two steps, never within one. A directory that was taken away under d is
-// ErrLost.
+// If Publish fails, each published file is old or new and whole. Result has the moved files, and the next
+// Publish carries on. A ctx that ends stops Publish between two steps, never within a step. If the directory
+// was removed or replaced, the error is ErrLost.
 //
-// A *RefusedError says that Envoy refused a step: what had moved is put back and the
-// snapshot is on record as held. Where no snapshot was on record before it stays, and
-// the refusal is on record. With another error joined to it that did not end well:
-// Recover goes on with it, or the next Publish asks Envoy once more.
+// A *RefusedError means that Envoy refused a step. The moved files are rolled back, and the snapshot is on
+// record as held. If no snapshot was on record before, the files stay, and the refusal is on record. If
+// another error is joined to the *RefusedError, the rollback is incomplete: Recover completes it, or the next
+// Publish asks Envoy once more.
 func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	if err := d.usable("publish"); err != nil {
 		return Result{}, err
@@ -91,8 +90,8 @@ func (d *Dir) state() (*Intent, Manifest, error) {
 	return in, m, err
 }
 
-// refreshRecord returns the published files where those that the change in may have moved are
-// as they are on disk. A change without a Confirmer may have moved any.
+// refreshRecord returns the published files with the present contents of the files that the change in may have
+// moved. A change without a Confirmer may have moved any file.
 func (d *Dir) refreshRecord(files PublishedFiles, in *Intent) (PublishedFiles, error) {
 	change, moves := make(map[string]*Published), in.paths()
 	for _, name := range files.Names() {

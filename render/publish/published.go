@@ -18,7 +18,7 @@ const (
 	// base and holds the changes: an edit writes two records, and must not write the names of
 	// all files each time.
 	maxChanged = 256
-	// baseTries bounds how often a record is read that refers to a base which is not there.
+	// baseTries bounds the attempts to read a record whose base is missing.
 	baseTries = 3
 )
 
@@ -28,18 +28,17 @@ type Published struct {
 	Sum     string `json:"sum"`     // a hash of its bytes
 }
 
-// PublishedFiles are the published files by path. The zero value holds none. A value never
-// changes: with returns another one, which shares with it what stays.
+// PublishedFiles are the published files by path. The zero value is empty. A value is immutable: with returns
+// another value, which shares the unchanged parts.
 type PublishedFiles struct {
 	base *base // nil for none
-	// changed are the files that differ from base; nil for one that is no longer published.
+	// changed are the files that differ from base; nil for a file that is no longer published.
 	changed map[string]*Published
-	// lost means that there was a base, and somebody has removed or damaged it: files are missing
-	// here.
+	// lost means that somebody has removed or damaged the base, so that files are missing here.
 	lost bool
 }
 
-// base is a set of published files in a file of its own, which never changes.
+// base is a set of published files in its own file, which never changes.
 type base struct {
 	sum   string // of its bytes, and its name
 	files map[string]Published
@@ -106,11 +105,11 @@ func (p PublishedFiles) with(change map[string]*Published) PublishedFiles {
 	return next
 }
 
-// Incomplete reports whether files are missing, since somebody has removed or damaged the base. That ends
-// when all files are published again.
+// Incomplete reports whether files are missing because somebody has removed or damaged the base. The next
+// publish of all files ends that.
 func (p PublishedFiles) Incomplete() bool { return p.lost }
 
-// Equal reports whether both hold the same files, all of them.
+// Equal reports whether both are complete and equal.
 func (p PublishedFiles) Equal(o PublishedFiles) bool {
 	if p.lost || o.lost {
 		return false
@@ -136,7 +135,7 @@ func (p PublishedFiles) sameAt(o PublishedFiles, name string) bool {
 	return out == had && is == was
 }
 
-// layout is that of a record that holds p.
+// layout returns the layout of a record that holds p.
 func (p PublishedFiles) layout() int {
 	if p.base == nil {
 		return 1
@@ -178,8 +177,8 @@ func appendString(b []byte, s string) []byte {
 
 func (b *base) path() string { return path.Join(basesPath, b.sum) }
 
-// onDisk is the form of PublishedFiles in a record, where there is a base. Without one it is
-// the files alone.
+// onDisk is the form of PublishedFiles with a base in a record. Without a base, the record has the files
+// alone.
 type onDisk struct {
 	Base    string                `json:"base"`
 	Changed map[string]*Published `json:"changed,omitempty"`
@@ -215,7 +214,7 @@ func (p *PublishedFiles) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check refuses paths that are no published file's, of what the record itself holds.
+// check refuses paths in the record itself that no published file can have.
 func (p PublishedFiles) check() error {
 	for name, f := range p.changed {
 		if f == nil && p.base == nil {
@@ -228,10 +227,9 @@ func (p PublishedFiles) check() error {
 	return nil
 }
 
-// completed reads a record that may refer to a base, and the base: known, where that is the
-// one. A base that is not there, or not as it was written, a writer has replaced meanwhile, with
-// the record; or somebody has removed or damaged it: then only the changes are known, until all
-// files are published again.
+// completed reads a record and, if the record refers to one, its base; known is used if it is that base. If
+// the base is missing or damaged, a writer has replaced base and record meanwhile, or somebody has removed or
+// damaged the base. In the second case, only the changes are known until all files are published again.
 func completed(root folder, known *base, read func() (*PublishedFiles, error)) error {
 	for n := 1; ; n++ {
 		p, err := read()
@@ -253,8 +251,7 @@ func completed(root folder, known *base, read func() (*PublishedFiles, error)) e
 	}
 }
 
-// read reads a base of which only the name is known, and reports whether it is there as it was
-// written.
+// read reads the base's file by its name, and reports whether the file is present and undamaged.
 func (b *base) read(root folder) (whole bool, err error) {
 	data, _, err := root.read(b.path(), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) || isOther(err) {

@@ -18,11 +18,11 @@ import (
 type Reader struct {
 	out    string
 	trusts bool
-	// looks counts the looks at the directory, each of which Trust(false) begins. What is known from
-	// before the look since has to be found again.
+	// looks counts the looks at the directory; each Trust(false) begins a look. Knowledge from before the look
+	// since has to be found again.
 	looks, since int
 	manifest     cached[Manifest]
-	base         cached[*base] // of manifest, where it has one
+	base         cached[*base] // the base of manifest, if any
 	files        map[string]cached[[]byte]
 	settled      map[string]settledFile
 	// listed are the files that List found last in the folders; nil before that. came tells
@@ -39,10 +39,10 @@ func NewReader(out string) *Reader {
 	return &Reader{out: out, files: make(map[string]cached[[]byte]), settled: make(map[string]settledFile)}
 }
 
-// Trust makes the Reader take what it knows as true, without asking the file system, until
-// Trust(false). Its cost is then in proportion to what was published since. It does not see what
-// somebody else does to the directory in that time. What it knew before Trust(false) it trusts again
-// once it has found it again: a file that is retired, and comes back, nobody asked about.
+// Trust makes the Reader rely on its knowledge without asking the file system, until Trust(false). The cost of
+// reading is then in proportion to the changes published since, but the Reader does not see changes by others.
+// After Trust(false), the Reader trusts earlier knowledge again once it has found it again: a file that was
+// retired and comes back was not checked in between.
 func (r *Reader) Trust(trust bool) {
 	if r.trusts = trust; !trust {
 		r.looks++
@@ -53,7 +53,7 @@ func (r *Reader) Trust(trust bool) {
 // Trusts reports whether the Reader takes what it knows as true.
 func (r *Reader) Trusts() bool { return r.trusts }
 
-// cached is what was read from a file.
+// cached is the decoded content of a file.
 type cached[T any] struct {
 	known bool
 	info  Info
@@ -63,7 +63,7 @@ type cached[T any] struct {
 	found   int // in which look
 }
 
-// isCurrent reports whether a file below root still holds what was read from it.
+// isCurrent reports whether the cached content of a file below root is current.
 func isCurrent[T any](r *Reader, root folder, file string, c *cached[T]) bool {
 	if !c.known || r.trusts && c.found >= r.since {
 		return c.known
@@ -91,13 +91,12 @@ func (r *Reader) manifestIn(root folder) (Manifest, error) {
 	return m.shallow(), err
 }
 
-// knowsManifest reports whether the manifest that was read last is that on disk, known being the
-// base that is.
+// knowsManifest reports whether the cached manifest is current. known is the current base.
 func (r *Reader) knowsManifest(root folder, known *base) bool {
 	return isCurrent(r, root, manifestPath, &r.manifest) && r.manifest.value.Files.base == known
 }
 
-// knownBase returns the base of the manifest that was read last, where it is as it was.
+// knownBase returns the base of the cached manifest if the base is unchanged.
 func (r *Reader) knownBase(root folder) *base {
 	if b := &r.base; b.known && isCurrent(r, root, b.value.path(), b) {
 		return b.value
@@ -149,8 +148,8 @@ func (r *Reader) ReadFile(file string) ([]byte, error) {
 	})
 }
 
-// StillOut reports whether a file that is known to be published is on disk as it was. It asks the
-// file system also while the Reader trusts.
+// StillOut reports whether a published file on disk is unchanged. StillOut asks the file system even while the
+// Reader trusts.
 func (r *Reader) StillOut(file string) bool {
 	was, known := r.settled[file]
 	if !known {
@@ -188,8 +187,7 @@ func (r *Reader) List(folders map[string]string) ([]string, error) {
 	return listed, nil
 }
 
-// update brings the list of files up to date with what was written and removed. Whoever has
-// the list from before keeps it.
+// update adds written and removed files to the list of files. Earlier lists stay unchanged.
 func (r *Reader) update() {
 	if len(r.came) == 0 {
 		return
@@ -197,9 +195,8 @@ func (r *Reader) update() {
 	r.listed, r.came = names.Merge(r.listed, r.came), nil
 }
 
-// moved notes that this process has written or removed a file, or tried to; there tells
-// whether it is there now. That a file could not be removed the next look at the disk finds
-// out, which comes after each error.
+// moved records that this process has written or removed a file, or tried to; there tells whether the file
+// exists now. A failed removal shows in the next look at the disk, which follows each error.
 func (r *Reader) moved(file string, there bool) {
 	r.moves++
 	delete(r.files, file)
@@ -221,5 +218,5 @@ func (r *Reader) moved(file string, there bool) {
 	r.came[file] = there
 }
 
-// published notes that this process has renamed f into place.
+// published records that this process has renamed f into place.
 func (r *Reader) published(f File) { r.settled[f.Path] = settledFile{File: f, found: r.looks} }

@@ -20,8 +20,8 @@ func recordFile(path string, record any) (File, error) {
 // maxRecord bounds a record, in bytes: the base of 100,000 files has some 12 MiB.
 const maxRecord = 64 << 20
 
-// readRecord reads one of our own records below root; false is that there is none.
-// check judges what was read, and wayOut is the advice where it is damaged.
+// readRecord reads one of our own records below root, and returns false if the record does not exist. check
+// judges the record; wayOut is the remedy for a damaged record.
 func readRecord(root folder, path string, record any, check func() error, wayOut string) (bool, error) {
 	data, _, err := root.read(path, maxRecord)
 	switch {
@@ -36,7 +36,7 @@ func readRecord(root folder, path string, record any, check func() error, wayOut
 			Layout int `json:"layout"`
 		}
 		err = json.Unmarshal(data, &head)
-		// First, since a newer layout may well be one that this program can't read.
+		// First, because this program may be unable to read a newer layout.
 		if head.Layout > layout {
 			return false, fmt.Errorf("read %s: layout %d is newer than this program's %d: use the newer program, or publish into another directory", root.path(path), head.Layout, layout)
 		}

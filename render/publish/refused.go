@@ -13,19 +13,18 @@ const refusedPath = private + "/refused.json"
 // Refused is the record of what Envoy refused, in .xdspub/refused.json.
 type Refused struct {
 	Layout int `json:"layout"`
-	// Held are the snapshots that Envoy refused. They are not published again until
-	// another snapshot is, or until they are released.
+	// Held are the snapshots that Envoy refused. They are not published again until another snapshot is
+	// published, or until they are released.
 	Held []Refusal `json:"held"`
-	// Last is the last refusal, also where a publish succeeded since.
+	// Last is the last refusal, even after a later success.
 	Last *Refusal `json:"last,omitempty"`
 }
 
 // Refusal is the refusal of a snapshot by Envoy.
 type Refusal struct {
 	Snapshot string `json:"snapshot"` // its id
-	// Delivery is the hash of the resources as they were published: the same snapshot can
-	// be delivered in several ways. Where it is empty the snapshot is held in each of
-	// them; in older records Snapshot is that hash.
+	// Delivery is the hash of the resources in published form, because a snapshot can be delivered in several
+	// forms. An empty Delivery holds the snapshot in every form; in older records, Snapshot is that hash.
 	Delivery string    `json:"delivery,omitempty"`
 	Time     time.Time `json:"time"`
 	Step     string    `json:"step"` // the refused one

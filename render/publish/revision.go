@@ -1,8 +1,8 @@
 package publish
 
-// SetRevision records the commit of the source tree, if the snapshot of this tree is published. A commit
-// that changes nothing else is recorded, too. An empty commit changes nothing. Git may be slow, and no
-// file waits for git: so the commit comes after the rest of the record.
+// SetRevision records the commit of the source tree if the tree's snapshot is published, even if the commit
+// changes nothing else. An empty commit changes nothing. Git may be slow, and no file waits for git, so the
+// commit comes after the rest of the record.
 func (d *Dir) SetRevision(snapshot, commit string) error {
 	if err := d.usable("record the commit"); err != nil {
 		return err

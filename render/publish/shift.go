@@ -2,8 +2,8 @@ package publish
 
 import "time"
 
-// Shift adds a duration to the times of retired files and clusters and of draining watches, in
-// the manifest and in the intent. It follows a clock that somebody has set forward.
+// Shift adds a duration to the times of retired files and clusters and of draining watches, in the manifest
+// and in the intent, after somebody has set the clock forward.
 func (d *Dir) Shift(by time.Duration) error {
 	if err := d.usable("shift"); err != nil {
 		return err
@@ -17,7 +17,7 @@ func (d *Dir) Shift(by time.Duration) error {
 		return err
 	}
 	if in != nil {
-		// One that is done is known by the record as it is.
+		// A finished intent matches the record before the shift.
 		done, err := in.done(m)
 		if err == nil && done {
 			err = d.finish()

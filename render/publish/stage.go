@@ -20,7 +20,7 @@ type staged struct {
 	at string
 }
 
-// files returns all files that p writes, in its order.
+// files returns the files that p writes, in order.
 func (p Plan) files() []File {
 	var list []File
 	for _, s := range p.Steps {
@@ -34,7 +34,7 @@ func (d *Dir) stageAll(ctx context.Context, files []File) ([]staged, error) {
 	return d.stageAs(ctx, "", files)
 }
 
-// stageAs does what stageAll does. The names of the staged files begin with a prefix.
+// stageAs is stageAll with a prefix for the names of the staged files.
 func (d *Dir) stageAs(ctx context.Context, prefix string, files []File) ([]staged, error) {
 	ready := make([]staged, len(files))
 	for i, f := range files {
@@ -43,8 +43,7 @@ func (d *Dir) stageAs(ctx context.Context, prefix string, files []File) ([]stage
 	return ready, d.write(ctx, stagePath, ready)
 }
 
-// free is a name in one of our own folders that nothing stands at which can't be
-// removed.
+// free returns a name in one of our own folders that no unremovable file has.
 func (d *Dir) free(at string) string {
 	for d.stuck[at] {
 		at += "+"
@@ -142,7 +141,7 @@ func (d *Dir) clear(name string, keep map[string]bool) error {
 			delete(d.stuck, at)
 		case d.stuck[at]:
 		case d.started:
-			// The others go all the same: they may hold secrets.
+			// Remove the others nevertheless: they may hold secrets.
 			err = errors.Join(err, rerr)
 		default:
 			d.stuck[at] = true
@@ -152,10 +151,10 @@ func (d *Dir) clear(name string, keep map[string]bool) error {
 	return err
 }
 
-// maxDepth is how deep a folder is removed: we make none at all.
+// maxDepth is the largest depth of folders that removeAll removes; xdspub itself creates none.
 const maxDepth = 32
 
-// removeAll removes what is at a name, with all that is in it.
+// removeAll removes the file or folder at a name with its content.
 func (d *Dir) removeAll(in folder, name string, depth int) error {
 	err := d.disk.Remove(in, name)
 	switch {

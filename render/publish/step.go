@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// step moves the staged files into place and unlinks what s removes, and makes
-// both durable. It returns what it did, also when it fails.
+// step renames the staged files into place, unlinks the files that s removes, and makes both durable. It
+// returns the completed part, even with an error.
 func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 	done := StepResult{Name: s.Name}
 	if err := d.holding(); err != nil {

@@ -2,10 +2,10 @@ package publish
 
 import "golang.org/x/sys/unix"
 
-// Many is how many files and folders take longer to flush one by one than the whole file
-// system does. That also writes what others have changed, so it is not for a few.
+// Many is the number of files and folders above which flushing the whole file system is faster than flushing
+// them one by one. A flush of the file system also writes other programs' changes, so it is not for a few
+// files.
 func (osDisk) Many() int { return 100 }
 
-// SyncAll flushes the file system that a folder is on. Before Linux 5.8 it does not tell
-// that something could not be written.
+// SyncAll flushes the file system of a folder. Before Linux 5.8, SyncAll does not report failed writes.
 func (osDisk) SyncAll(in folder) error { return in.failed("sync", ".", unix.Syncfs(in.fd())) }

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Many is more than there are: only Linux flushes one file system, and waits for it.
+// Many exceeds any number of files, because only Linux flushes one file system and waits for the flush.
 func (osDisk) Many() int { return math.MaxInt }
 
 func (osDisk) SyncAll(folder) error { return errors.ErrUnsupported }

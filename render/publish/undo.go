@@ -11,10 +11,10 @@ import (
 	"xdspub/event"
 )
 
-// Recover completes the rollback that a writer began before it was killed or failed. It
-// takes Confirm and Gap of p, and reports whether there was a rollback. Call it before each
-// Publish, which refuses to start from an incomplete rollback. A change that was on its way
-// forward needs no Recover: the next Publish starts from the files on disk.
+// Recover completes the rollback that a writer began before it was killed or failed. Recover takes Confirm and
+// Gap of p, and reports whether a rollback was unfinished. Call Recover before each Publish, which refuses to
+// start from an incomplete rollback. A change on its way forward needs no Recover: the next Publish starts
+// from the files on disk.
 func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	if err := d.usable("recover"); err != nil {
 		return false, err
@@ -40,9 +40,8 @@ func (d *Dir) rollBack(ctx context.Context, c *prepared, done []StepResult, refu
 	return d.undo(ctx, back, c.Plan)
 }
 
-// startRollback begins the rollback of what has moved: if this writer is killed, the next one
-// completes it. Files that the rollback leaves are not in the intent, and its record has
-// them as they are on disk.
+// startRollback begins the rollback of the moved files: if this writer is killed, the next one completes the
+// rollback. Files that the rollback leaves are not in the intent; its record has their present state.
 func (d *Dir) startRollback(c *prepared, done []StepResult, refused *RefusedError) (*Intent, error) {
 	in, moved := c.intent, Plan{Steps: c.Steps[:len(done)]}
 	in.Direction, in.Refusal = Back, &refused.Refusal
@@ -78,7 +77,7 @@ func (in *Intent) record(moved Plan) PublishedFiles {
 	maps.DeleteFunc(change, func(name string, _ *Published) bool { return goes[name] })
 	for _, s := range slices.Backward(in.Steps) {
 		for _, f := range s.Files {
-			if f.Saved != "" { // what was kept is not as it was
+			if f.Saved != "" { // kept files differ from their original
 				change[f.Path] = &Published{f.Version, f.Sum}
 			}
 		}
@@ -116,9 +115,9 @@ func (in *Intent) keepAdded(taken []Step) []Retired {
 	return to.Retired
 }
 
-// added returns the published files that the change added. They stay until their trim:
-// clusters that stay may name them, and draining listeners may read them. The rollback
-// removes only those that the refused step itself added.
+// added returns the published files that the change added. They stay until their trim, because clusters that
+// stay may name them, and draining listeners may read them. The rollback removes only the files that the
+// refused step itself added.
 func (d *Dir) added(steps []intentStep) ([]string, error) {
 	var list []string
 	for _, s := range steps {
@@ -138,9 +137,9 @@ func (d *Dir) added(steps []intentStep) ([]string, error) {
 	return list, nil
 }
 
-// stepsToRollBack returns the part of steps to roll back: all but the added files and those to keep,
-// back to a file that was edited by hand before it moved. That file can't be restored, and
-// the steps before it stay too, since it may name what they published.
+// stepsToRollBack returns the part of steps to roll back: all files except added files and keep, back to a
+// file that was edited by hand before it moved. That file can't be restored. The earlier steps stay, too,
+// because the file may name their files.
 func (d *Dir) stepsToRollBack(steps []intentStep, came, keep []string) ([]intentStep, error) {
 	keeps, stays := make(map[string]bool), make(map[string]bool)
 	for _, name := range keep {
@@ -177,7 +176,7 @@ func (d *Dir) stepsToRollBack(steps []intentStep, came, keep []string) ([]intent
 	return back, nil
 }
 
-// movedSince reports whether a file changed since it was saved.
+// movedSince reports whether a file has changed since it was saved.
 func movedSince(root folder, f saved) (bool, error) {
 	now := ""
 	data, _, err := root.read(f.Path, MaxFile)
@@ -254,7 +253,7 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 		return done, fmt.Errorf("roll back: %w", err)
 	}
 	if in.Refusal != nil {
-		// A trim leads to the snapshot that is published: it is not held.
+		// A trim leads to the published snapshot, which is not held.
 		if err := d.refused(*in.Refusal, in.To != in.From); err != nil {
 			return done, err
 		}

@@ -73,7 +73,7 @@ func Rewrite(template string) (names []string, err error) {
 	return names, nil
 }
 
-// pattern is the part of a template that was read so far.
+// pattern is the state after reading a part of a template.
 type pattern struct {
 	mixed  bool
 	names  []string

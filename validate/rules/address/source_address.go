@@ -58,7 +58,7 @@ IP version, and an extra address is set without source_address.`,
 	},
 }
 
-// sameVersion reports whether both addresses are IPv4, or both IPv6.
+// sameVersion reports whether two addresses have the same IP version.
 func sameVersion(a, b *corev3.SocketAddress) bool {
 	x, err := netip.ParseAddr(a.GetAddress())
 	y, err2 := netip.ParseAddr(b.GetAddress())

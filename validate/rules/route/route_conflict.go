@@ -67,7 +67,7 @@ Envoy rejects the route configuration in these cases:
 	},
 }
 
-// rewriteConflicts finds rewrites that exclude each other, or that contradict the route's match.
+// rewriteConflicts finds rewrites that exclude each other or contradict the match of the route.
 func rewriteConflicts(m *routev3.Route, conflict func(check validate.CheckName, path xds.Path, message, help string)) {
 	action, redirect := m.GetRoute(), m.GetRedirect()
 	var rewrites []string

@@ -66,7 +66,7 @@ needs ADS or a delta gRPC source; files do not support it.`,
 	},
 }
 
-// scopesByKey indexes the scopes of the Snapshot, which share one file, by their keys. Scopes that name their
+// scopesByKey indexes the scopes of the Snapshot by their keys. Scopes share one file. Scopes with named
 // routes are also under namesRoutes.
 var scopesByKey = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	if r.Name == "" {
