@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestSecurityPage: each bound on the page about security names tests, and all of
-// them are there.
-func TestSecurityPage(t *testing.T) {
+// TestBoundsPage: each bound of docs/evidence/bounds.md names tests, and all tests
+// exist.
+func TestBoundsPage(t *testing.T) {
 	var code strings.Builder
 	for _, pattern := range []string{"*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
@@ -25,7 +25,7 @@ func TestSecurityPage(t *testing.T) {
 			code.Write(text)
 		}
 	}
-	text := page(t, "docs/security.md")
+	text := page(t, "docs/evidence/bounds.md")
 	rows := regexp.MustCompile(`(?m)^\| [^|-][^|]* \|(.*)\|$`).FindAllStringSubmatch(text, -1)
 	if len(rows) < 20 {
 		t.Fatalf("%d rows were found", len(rows))

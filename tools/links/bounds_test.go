@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// bounds are constants, each with a text of docs/security.md in which %s is its value.
+// bounds are constants, each with a text of docs/evidence/bounds.md in which %s is its value.
 var bounds = map[string]string{
 	"envoy/trial.goodbye":            "after %s SIGKILL",
 	"envoy/trial.maxOutput":          "%s of output. It gets the bootstrap",
@@ -70,14 +70,14 @@ var bounds = map[string]string{
 	"serve/rest.slowest":             "has %s to take in",
 }
 
-// TestBounds: docs/security.md has the bounds that the code has.
+// TestBounds: docs/evidence/bounds.md has the bounds that the code has.
 func TestBounds(t *testing.T) {
-	doc := read(t, "docs/security.md")
+	doc := read(t, "docs/evidence/bounds.md")
 	for name, text := range bounds {
 		pkg, constant, _ := strings.Cut(name, ".")
 		value := written(t, declared(t, pkg, constant))
 		if want := fmt.Sprintf(text, value); !strings.Contains(doc, want) {
-			t.Errorf("docs/security.md does not say %q, as %s does", want, name)
+			t.Errorf("docs/evidence/bounds.md does not say %q, as %s does", want, name)
 		}
 	}
 }
