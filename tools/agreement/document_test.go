@@ -61,9 +61,9 @@ func olderEnvoys(t *testing.T) string {
 	b.WriteString(`
 ## Older Envoys
 
-The same sides, and each older Envoy that ` + "`--envoy-version`" + ` knows, asked by ` + "`--mode validate`" + `:
-` + "`tools/agreement/testdata/versions.txt`" + ` lists where it does what 1.40 does not. What an older
-Envoy refuses, validate finds for its version.
+Each older Envoy that ` + "`--envoy-version`" + ` knows judged the same cases by ` + "`--mode validate`" + `.
+` + "`tools/agreement/testdata/versions.txt`" + ` lists the differences from 1.40. With ` + "`--envoy-version`" + `, validate finds
+the refusals of the older Envoy.
 
 | | refuses, and 1.40 takes it | found | takes, and 1.40 refuses it | stricter than that Envoy |
 |---|---|---|---|---|
@@ -94,10 +94,10 @@ func document(t *testing.T, s sums) []byte {
 
 <!-- Made by make agreement; a test of each CI compares. -->
 
-` + "`xdspub validate BOOTSTRAP`" + ` is held against what the real Envoy 1.40.0 did with the
-same files: ` + "`tools/agreement/testdata/cases`" + ` are pairs of directories, and Envoy's
-verdict when ` + "`bad/`" + ` was renamed over a running ` + "`good/`" + `. Every finding, with the line
-that it points at, stands in ` + "`tools/agreement/testdata/findings.txt`" + `.
+For users who ask how far to trust ` + "`xdspub validate`" + `. After this page you know how often its verdict differs
+from the verdict of the real Envoy 1.40.0 on the same files. ` + "`tools/agreement/testdata/cases`" + ` has pairs of
+directories, with Envoy's verdict when ` + "`bad/`" + ` was renamed over a running ` + "`good/`" + `.
+` + "`tools/agreement/testdata/findings.txt`" + ` has every finding with its line.
 
 | what Envoy did | wanted of validate | sides | agree | stricter-than-envoy | not-static |
 |---|---|---|---|---|---|
@@ -115,8 +115,8 @@ that it points at, stands in ` + "`tools/agreement/testdata/findings.txt`" + `.
 	}
 	fmt.Fprintf(&b, "\nOf %d refusals, crashes and dropped fields %d are found: %.1f %%.\n", refused, found, 100*float64(found)/float64(refused))
 	for _, list := range []struct{ name, text string }{
-		{"stricter-than-envoy", "Envoy takes these, and validate refuses them on purpose."},
-		{"not-static", "Whether Envoy refuses these depends on its machine; the files do not say it."},
+		{"stricter-than-envoy", "Envoy accepts these configurations, and validate refuses them on purpose."},
+		{"not-static", "Envoy's verdict on these configurations depends on its machine, not on the files."},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", list.name, list.text)
 		all := reasons(t, list.name)

@@ -298,22 +298,19 @@ func document(judged int, took time.Duration, found map[string]int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `## Random faults
 
-`+"`make mutate`"+` puts random faults into configurations that work: the published
-examples, and the good sides of the cases above. Fields are dropped, doubled, swapped,
-moved, retyped and renamed, names broken, values moved to their limits, and parts of
-other configurations and any fields of the API put in. Each mutant is judged by
-validate, and started on the real Envoy. A test of each CI does that with 500
-of a fixed seed. The last long run, seed %d, judged %d mutants in %v:
+`+"`make mutate`"+` puts random faults into valid configurations: the published examples, and the good sides of the cases
+above. It drops, doubles, swaps, moves, retypes and renames fields, breaks names, moves values to their limits, and adds
+parts of other configurations and any fields of the API. validate and the real Envoy judge each mutant. CI judges 500
+mutants of a fixed seed. The last long run, seed %d, judged %d mutants in %v:
 
-| | validate finds an error | it finds none |
+| | validate finds an error | validate finds no error |
 |---|---|---|
 | Envoy refuses it, crashes, or drops a field | %d | %d |
 | Envoy accepts it | %d | %d |
 `, *seed, judged, took, found[bothRefuse], found[missed]+found[missed+", known"], found[falseAlarm]+found[falseAlarm+", known"], found[bothAccept])
 	fmt.Fprintf(&b, `
-Of the disagreements, %d are on purpose: `+"`tools/mutate/testdata/known`"+` says why. An error
-that says itself that Envoy accepts it, such as of a missing cluster, is none: requests
-fail.
+Of the disagreements, %d are on purpose: `+"`tools/mutate/testdata/known`"+` gives the reasons. Some errors say that Envoy
+accepts the configuration and requests fail, such as for a missing cluster; these errors are not disagreements.
 `, found[missed+", known"]+found[falseAlarm+", known"])
 	return b.Bytes()
 }
