@@ -24,7 +24,7 @@ func (c Change) Empty() bool { return len(c.Removed)+len(c.Added) == 0 }
 
 // Apply returns the Snapshot after a Change. The result shares unchanged parts with s, and s stays unchanged.
 func (s *Snapshot) Apply(c Change) *Snapshot {
-	next := &Snapshot{byType: maps.Clone(s.byType), from: s.mark, change: c}
+	next := &Snapshot{byType: maps.Clone(s.byType), restricted: s.restricted + restricted(c.Added) - restricted(c.Removed), from: s.mark, change: c}
 	removed, added := byType(c.Removed), byType(c.Added)
 	for t := range removed {
 		next.byType[t] = applied(s.byType[t], removed[t], added[t])

@@ -8,20 +8,34 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // TestApply holds Apply against NewSnapshot, over random changes one after another, with
 // names that several resources share.
 func TestApply(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
+	some, err := params.Parse(&discoveryv3.DynamicParameterConstraints{Type: &discoveryv3.DynamicParameterConstraints_Constraint{
+		Constraint: &discoveryv3.DynamicParameterConstraints_SingleConstraint{
+			Key: "zone", ConstraintType: &discoveryv3.DynamicParameterConstraints_SingleConstraint_Value{Value: "a"},
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	made := func() *xds.Resource {
 		name := fmt.Sprint(random.IntN(12))
 		if random.IntN(3) == 0 {
 			return resource(t, &endpointv3.ClusterLoadAssignment{ClusterName: name}, "")
 		}
-		return resource(t, &clusterv3.Cluster{Name: name}, "")
+		r := resource(t, &clusterv3.Cluster{Name: name}, "")
+		if random.IntN(10) == 0 {
+			r.For = some
+		}
+		return r
 	}
 	for range 200 {
 		var list []*xds.Resource // in the order of the source
@@ -48,7 +62,7 @@ func TestApply(t *testing.T) {
 			list = append(list, c.Added...)
 			next := s.Apply(c)
 			want := xds.NewSnapshot(list)
-			if !slices.Equal(next.All(), want.All()) || next.ID() != want.ID() {
+			if !slices.Equal(next.All(), want.All()) || next.ID() != want.ID() || next.Restricted() != want.Restricted() {
 				t.Fatalf("Apply: %v, want %v", next.All(), want.All())
 			}
 			if !slices.Equal(s.All(), xds.NewSnapshot(before).All()) {

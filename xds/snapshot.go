@@ -12,6 +12,8 @@ type Snapshot struct {
 	byType map[*Type][]*Resource // by name, those of one name in the order of the source
 	// byPath is, in a Snapshot from a bootstrap, the resource of each file that holds one.
 	byPath map[subscribed]*Resource
+	// restricted counts the resources that are for some clients only.
+	restricted int
 
 	digests func() digests
 
@@ -33,7 +35,7 @@ type subscribed struct {
 // NewSnapshot returns a Snapshot of resources in any order. The Snapshot keeps all resources of a Key, in the
 // order of the source, so that a rule can report duplicates.
 func NewSnapshot(resources []*Resource) *Snapshot {
-	s := &Snapshot{byType: make(map[*Type][]*Resource)}
+	s := &Snapshot{byType: make(map[*Type][]*Resource), restricted: restricted(resources)}
 	for _, r := range resources {
 		s.byType[r.Type] = append(s.byType[r.Type], r)
 	}
@@ -82,6 +84,19 @@ func (s *Snapshot) All() []*Resource {
 		all = append(all, s.byType[t]...)
 	}
 	return all
+}
+
+// Restricted reports whether some of the resources are for some clients only.
+func (s *Snapshot) Restricted() bool { return s.restricted > 0 }
+
+// restricted counts the resources of a list that are for some clients only.
+func restricted(list []*Resource) (n int) {
+	for _, r := range list {
+		if !r.For.None() {
+			n++
+		}
+	}
+	return n
 }
 
 // Lookup returns the first resource of that type and name, or nil.

@@ -36,6 +36,9 @@ func (c *change) manifest(r *rendered) publish.Manifest {
 
 // restrictsSecrets reports whether a resource with a secret is for some clients only.
 func restrictsSecrets(s *xds.Snapshot) bool {
+	if !s.Restricted() {
+		return false
+	}
 	for _, t := range xds.Types {
 		if slices.ContainsFunc(s.Of(t), func(r *xds.Resource) bool { return !r.For.None() && r.HoldsSecret() }) {
 			return true
