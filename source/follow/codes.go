@@ -2,8 +2,11 @@ package follow
 
 import "xdspub/diag"
 
-// Codes are the codes of the findings of this package, sorted by name.
-var Codes = []diag.Code{codeEmptySubscription, codeInotifyLimit, codeMissingPath, codeNoADS, codeNoConfigSource, codeNodeMissing, codeSharedDirectory, codeSubscriptionMismatch, codeUnsupportedFile}
+// Codes are the codes of this package's findings, sorted by name.
+var Codes = []diag.Code{
+	codeEmptySubscription, codeInotifyLimit, codeMissingPath, codeNoADS, codeNoConfigSource,
+	codeNodeMissing, codeSharedDirectory, codeSubscriptionMismatch, codeUnsupportedFile,
+}
 
 var (
 	codeEmptySubscription = diag.Code{Name: "empty-subscription", Doc: `A file that Envoy subscribes to has no resources.

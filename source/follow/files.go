@@ -18,7 +18,7 @@ import (
 	"xdspub/xds"
 )
 
-// read reads one file, and takes over what the subscriptions to it get.
+// read reads a file, and adds its resources for the subscriptions to it.
 func (f *follower) read(to *file) {
 	first := to.subscribers[0]
 	if !f.opens(first.Resource, first.SourcePath, first.Source) {
@@ -28,7 +28,9 @@ func (f *follower) read(to *file) {
 	name := f.resolve(to.path)
 	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
 	if f.noFailure(name, err); err != nil {
-		f.report(first.Resource, problem{code: codeMissingPath, path: sourcePath(first), message: fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err))})
+		f.report(first.Resource, problem{
+			code: codeMissingPath, path: sourcePath(first), message: fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err)),
+		})
 		f.incomplete(first.Target)
 		return
 	}
@@ -69,12 +71,12 @@ func (f *follower) read(to *file) {
 	}
 }
 
-// one judges a file that must hold one resource, and leaves no other in it.
+// one judges a file that must hold one resource, and drops all further resources from to.held.
 func (f *follower) one(to *file, loaded *load.Result) {
 	first := to.subscribers[0]
 	switch {
 	case loaded.Partial || len(loaded.Resources()) > len(to.held):
-		// what is missing here was reported
+		// another finding reports the missing or foreign resources
 	case len(to.held) == 0:
 		d := diag.Diagnostic{
 			Code: codeEmptySubscription.Name, Position: diag.Position{File: f.resolve(to.path)},
@@ -99,7 +101,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 	}
 }
 
-// checkFiles reports what only shows when all files are known.
+// checkFiles reports findings that need all files.
 func (f *follower) checkFiles() {
 	for _, r := range f.stored {
 		f.data(r, !f.asked[r.Name])
@@ -111,8 +113,7 @@ func (f *follower) checkFiles() {
 	f.inotify()
 }
 
-// names compares the name of the one resource in a file with the names that are
-// asked for.
+// names compares the name of a file's one resource with the names in the subscriptions.
 func (f *follower) names(to *file) {
 	if !to.read || len(to.held) == 0 || to.crowded || to.subscribers[0].Target.Asked != xds.ByName {
 		return
@@ -125,9 +126,10 @@ func (f *follower) names(to *file) {
 			for _, scope := range f.scopes {
 				if scope.Name != held.Name {
 					f.report(scope.Resource, problem{
-						code:    codeSubscriptionMismatch,
-						path:    scope.NamePath,
-						message: fmt.Sprintf("the route configuration of all scopes comes from %s, which holds %s: requests of this scope get 404", to.path, held.Key),
+						code: codeSubscriptionMismatch,
+						path: scope.NamePath,
+						message: fmt.Sprintf("the route configuration of all scopes comes from %s, which holds %s: requests of this scope get 404",
+							to.path, held.Key),
 						help:    "a file holds one route configuration: use one scope, or write route_configuration inline",
 						related: []diag.Related{{Position: held.At(xds.Path(held.Type.Name)).Position, Message: "the file has this one"}},
 					})
@@ -140,7 +142,7 @@ func (f *follower) names(to *file) {
 	switch {
 	case len(wrong) == 0:
 	case len(wrong) == len(to.subscribers):
-		// Nobody asks for what is there: most likely its name is wrong.
+		// No subscription fits the resource, so the resource most likely has a wrong name.
 		f.report(held, problem{
 			code:    codeSubscriptionMismatch,
 			path:    xds.Path(held.Type.Name),
@@ -148,7 +150,7 @@ func (f *follower) names(to *file) {
 			help:    fmt.Sprintf("name it %q, or correct the name in the subscription", wrong[0].Name),
 			related: []diag.Related{asked(wrong[0])},
 		})
-		f.resources = slices.DeleteFunc(f.resources, func(r *xds.Resource) bool { return r == held }) // Envoy never has it
+		f.resources = slices.DeleteFunc(f.resources, func(r *xds.Resource) bool { return r == held }) // rejected
 	default:
 		for _, s := range wrong {
 			f.report(s.Resource, problem{
@@ -162,15 +164,15 @@ func (f *follower) names(to *file) {
 	}
 }
 
-// asked returns where a subscriber asks.
+// asked points to a subscription.
 func asked(s subscriber) diag.Related {
 	return diag.Related{Position: s.Origin.Range(sourcePath(s)).Position, Message: "the subscription is here"}
 }
 
-// sourcePath returns where a subscriber names its file.
+// sourcePath returns the path of the field in which a subscriber names its file.
 func sourcePath(s subscriber) xds.Path { return pathField(s.SourcePath, s.Source) }
 
-// pathField returns where a config source names a file.
+// pathField returns the path of the field in which a config source names a file.
 func pathField(at xds.Path, source *corev3.ConfigSource) xds.Path {
 	if source.GetPathConfigSource() != nil {
 		return at.Field("path_config_source").Field("path")
@@ -178,19 +180,24 @@ func pathField(at xds.Path, source *corev3.ConfigSource) xds.Path {
 	return at.Field("path")
 }
 
-// opens reports what keeps Envoy from subscribing to a file at all. at is where the
-// config source stands.
+// opens reports faults that prevent Envoy from subscribing to a file. at is the path of the config source.
 func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSource) bool {
 	path, watched := xds.PathOf(source), source.GetPathConfigSource().GetWatchedDirectory().GetPath()
 	field := pathField(at, source)
 	if watched == "" && !strings.Contains(path, "/") {
-		f.report(r, problem{code: codeUnsupportedFile, path: field, message: fmt.Sprintf("the path %q has no directory: %s", path, r.Refusal()), help: fmt.Sprintf("write ./%s", path)})
+		f.report(r, problem{
+			code: codeUnsupportedFile, path: field,
+			message: fmt.Sprintf("the path %q has no directory: %s", path, r.Refusal()), help: fmt.Sprintf("write ./%s", path),
+		})
 		return false
 	}
 	info, err := f.stat(f.resolve(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("there is no %s: %s", path, r.Refusal()), help: f.rootHelp(path) + "; if xdspub publishes the file, run xdspub render --out DIR first"})
+		f.report(r, problem{
+			code: codeMissingPath, path: field, message: fmt.Sprintf("there is no %s: %s", path, r.Refusal()),
+			help: f.rootHelp(path) + "; if xdspub publishes the file, run xdspub render --out DIR first",
+		})
 		return false
 	case err != nil:
 		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("%s can't be read: %v", path, fspath.Reason(err))})
@@ -205,14 +212,21 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	field = at.Field("path_config_source").Field("watched_directory").Field("path")
 	switch info, err := f.stat(f.resolve(watched)); {
 	case err != nil:
-		f.report(r, problem{code: codeMissingPath, path: field, message: fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), help: f.rootHelp(watched)})
+		f.report(r, problem{
+			code: codeMissingPath, path: field,
+			message: fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), help: f.rootHelp(watched),
+		})
 	case !info.IsDir():
-		f.report(r, problem{code: warning(codeUnsupportedFile), path: field, message: fmt.Sprintf("%s is not a directory: Envoy reads the file once and never sees a change", watched), help: "write the directory in which the files are renamed"})
+		f.report(r, problem{
+			code: warning(codeUnsupportedFile), path: field,
+			message: fmt.Sprintf("%s is not a directory: Envoy reads the file once and never sees a change", watched),
+			help:    "write the directory in which the files are renamed",
+		})
 	}
 	return true
 }
 
-// rootHelp returns the help for a path at which there is nothing.
+// rootHelp returns the help for a missing path.
 func (f *follower) rootHelp(path string) string {
 	if filepath.IsAbs(path) {
 		return "put the file there, or correct the path; if only Envoy's machine has the file, disable the rule missing-path"
@@ -224,9 +238,9 @@ func (f *follower) rootHelp(path string) string {
 	return fmt.Sprintf("xdspub looked for %s; if Envoy starts in another directory, pass --root DIR", looked)
 }
 
-// data puts the files that a resource names as data into it, as Envoy does when it
-// loads it: a certificate is judged by what is in it. Of an idle resource, which nothing
-// asks for, it opens no file.
+// data inlines the files of a resource's data sources, as Envoy does, so that rules can judge certificates by
+// their contents. idle marks a resource without subscriptions: Envoy opens no file for it, so missing files
+// are warnings.
 func (f *follower) data(r *xds.Resource, idle bool) {
 	r.Edit(func(n *xds.Node) bool {
 		if set, ok := load.DescriptorsOf(n.Message); ok && !n.InMetadata() && f.left >= 0 {
@@ -247,7 +261,10 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 			if idle || f.envoy.DoesWithoutFile(n.Field()) {
 				code = warning(code)
 			}
-			f.report(r, problem{code: code, path: n.Path().Field("filename"), message: fmt.Sprintf("%s: %v", m.GetFilename(), err), help: f.rootHelp(m.GetFilename())})
+			f.report(r, problem{
+				code: code, path: n.Path().Field("filename"),
+				message: fmt.Sprintf("%s: %v", m.GetFilename(), err), help: f.rootHelp(m.GetFilename()),
+			})
 			return false
 		}
 		if f.left -= int64(len(data)); f.left < 0 {
@@ -259,8 +276,7 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 	})
 }
 
-// descriptors puts the descriptor set that a filter names as a file into the filter. That there is no
-// such file was reported.
+// descriptors inlines the descriptor set of a filter. named has already reported a missing file.
 func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set load.Descriptors) bool {
 	path := f.resolve(set.Path)
 	data, err := load.ReadDescriptors(path)
@@ -275,10 +291,10 @@ func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set load.Descriptor
 	return true
 }
 
-// stubs reports whether the files that a node names may be missing here.
+// stubs reports whether the files of a node may be missing on this machine.
 func (f *follower) stubs(n *xds.Node) bool { return f.options.StubSecrets && n.OfSecret() }
 
-// named checks that the files which a message names are there.
+// named checks that the files in a message's fields exist.
 func (f *follower) named(r *xds.Resource, n *xds.Node) {
 	m := n.Message.ProtoReflect()
 	for _, name := range f.envoy.FileFields(n.Name()) {
@@ -288,27 +304,29 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 			continue
 		}
 		if _, err := f.stat(f.resolve(path)); err != nil && !(f.stubs(n) && errors.Is(err, fs.ErrNotExist)) {
-			f.report(r, problem{code: codeMissingPath, path: n.Path().Field(string(name)), message: fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), help: f.rootHelp(path)})
+			f.report(r, problem{
+				code: codeMissingPath, path: n.Path().Field(string(name)),
+				message: fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), help: f.rootHelp(path),
+			})
 		}
 	}
 }
 
-// opensNothing reports whether the node is a transcoder that transcodes no service: Envoy
-// never opens its descriptors.
+// opensNothing reports whether the node is a transcoder without services: Envoy never opens its descriptors.
 func opensNothing(n *xds.Node) bool {
 	transcoder, ok := n.Message.(*transcoderv3.GrpcJsonTranscoder)
 	return ok && len(transcoder.GetServices()) == 0
 }
 
-// isWatched reports whether Envoy watches a directory, if the node is one, and nothing
-// else judges it.
+// isWatched reports whether named must check a node. isWatched is false for a WatchedDirectory that Envoy
+// doesn't watch, or that another check judges.
 func (f *follower) isWatched(r *xds.Resource, n *xds.Node) bool {
 	if n.Name() != "envoy.config.core.v3.WatchedDirectory" || n.Parent == nil {
 		return true
 	}
 	switch owner := n.Parent.Message.(type) {
 	case *corev3.PathConfigSource:
-		return false // opens does
+		return false // opens checks this directory
 	case *corev3.DataSource:
 		_, certificate := xds.Enclosing[*tlsv3.TlsCertificate](n)
 		_, validation := xds.Enclosing[*tlsv3.CertificateValidationContext](n)

@@ -1,13 +1,12 @@
-// Package follow finds the resources that an Envoy gets from its files. It begins at the
-// bootstrap, takes the static resources, reads every file that a config source of the bootstrap
-// names by its path, then the files that the resources in these name, and so on, as the Envoy
-// would. It returns them as a Snapshot, with findings about the files and subscriptions
-// themselves. Package validate judges the resources.
+// Package follow finds the resources that an Envoy gets from its files. Package follow starts at the
+// bootstrap, takes the static resources, and reads every file that a config source names by path. It then
+// reads the files that these resources name, and so on, as the Envoy would. The result is a Snapshot, with
+// findings about the files and subscriptions themselves. Package validate judges the resources.
 //
 //	result, err := follow.Bootstrap(ctx, "envoy.yaml", follow.Options{Root: "/etc/envoy"})
 //
-// The package does not know what an Envoy gets over the network: it reports no name that may come
-// from there.
+// Package follow doesn't know the resources that an Envoy gets over the network, and so doesn't report names
+// that may come from there.
 package follow
 
 import (
@@ -37,46 +36,45 @@ import (
 	"xdspub/xds"
 )
 
-// Options for Bootstrap.
+// Options configure Bootstrap.
 type Options struct {
-	// Envoy is the version that begins there; nil means the latest that is known.
+	// Envoy is the version of the Envoy that starts; nil means the latest known version.
 	Envoy *envoyapi.Version
-	// Root is the Envoy's working directory, where relative paths begin; empty is
-	// the program's own.
+	// Root is the Envoy's working directory, the base of relative paths; empty means the program's own
+	// working directory.
 	Root string
-	// Disable holds the codes of findings that are left out.
+	// Disable lists the codes of disabled findings.
 	Disable []string
-	// StubSecrets says that certificates, keys and other secrets may be missing on this machine.
+	// StubSecrets means that certificates, keys and other secrets may be missing on this machine.
 	StubSecrets bool
-	// Draft is the text of a bootstrap that is still to be written: it is read instead of a file.
-	// The files that it leads to may be missing yet, and what Envoy subscribes to is not read.
+	// Draft is the text of a bootstrap that is not written yet, used in place of a file. Files in the Draft
+	// may be missing, and the files of its subscriptions are not read.
 	Draft *load.Input
 }
 
-// Result holds the resources that an Envoy gets from its files, and the findings about these.
+// Result holds the resources that an Envoy gets from its files, with the findings.
 type Result struct {
-	// Bootstrap is what the bootstrap says beside its static resources; nil where
-	// the bootstrap can't be decoded.
+	// Bootstrap is the bootstrap without its static resources; nil if the bootstrap can't be decoded.
 	Bootstrap *xds.Resource
-	// BootstrapFacts are those of the bootstrap.
+	// BootstrapFacts are the facts about the bootstrap.
 	BootstrapFacts xds.BootstrapFacts
-	// Snapshot is the resources of the bootstrap and of all files.
+	// Snapshot holds the resources of the bootstrap and of all files.
 	Snapshot *xds.Snapshot
-	// Incomplete are the types of which the Envoy may have resources beside these: some file could not
-	// be read, or they come over the network.
+	// Incomplete lists types with possibly more resources: a file could not be read, or the resources come
+	// over the network.
 	Incomplete []*xds.Type
-	// Diagnostics are sorted.
+	// Diagnostics are the findings, sorted.
 	Diagnostics diag.List
-	// Files are the files that were read, the bootstrap first.
+	// Files lists the files that Bootstrap read, the bootstrap first.
 	Files []string
-	// Data are the files that went into resources, such as certificates, sorted.
+	// Data lists the files inlined into resources, such as certificates, sorted.
 	Data []string
 
 	sources map[string]*load.Result
 }
 
-// Line returns the source line at a position, without its line break. It gives none
-// that may hold a secret.
+// Line returns the source line at a position, without its line break. Line returns false for a line that may
+// hold a secret.
 func (r *Result) Line(p diag.Position) (string, bool) {
 	if source, ok := r.sources[p.File]; ok {
 		return source.Line(p)
@@ -84,7 +82,7 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 	return "", false
 }
 
-// IgnoreComments returns those of all files that were read, in the order of their paths.
+// IgnoreComments returns the ignore comments of all files in Files, sorted by path.
 func (r *Result) IgnoreComments() (list []load.IgnoreComment) {
 	for _, path := range slices.Sorted(maps.Keys(r.sources)) {
 		list = append(list, r.sources[path].IgnoreComments()...)
@@ -92,14 +90,14 @@ func (r *Result) IgnoreComments() (list []load.IgnoreComment) {
 	return list
 }
 
-// Bootstrap follows the bootstrap in a file. Diagnostics says what is wrong in the bootstrap, and
-// which of the files that it leads to are wrong or can't be read. An error means that the
-// bootstrap itself can't be read, that the disk has failed, or that ctx has ended.
+// Bootstrap follows the bootstrap in a file. Result.Diagnostics reports faults in the bootstrap and in the
+// files that it leads to, including unreadable files. An error means that the bootstrap itself can't be read,
+// that the disk has failed, or that ctx has ended.
 func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 	return bootstrap(ctx, path, o, load.MaxTotal)
 }
 
-// bootstrap is Bootstrap for files of at most that many bytes together.
+// bootstrap is Bootstrap with a limit for the total bytes of the files.
 func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result, error) {
 	b, loaded, err := read(path, o)
 	if err != nil {
@@ -150,7 +148,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 	return f.result, nil
 }
 
-// read reads the bootstrap.
+// read reads the bootstrap or the Draft.
 func read(path string, o Options) (*bootstrapv3.Bootstrap, *load.Result, error) {
 	if o.Draft == nil {
 		return load.BootstrapResources(path, o.Envoy)
@@ -161,7 +159,7 @@ func read(path string, o Options) (*bootstrapv3.Bootstrap, *load.Result, error) 
 	return b, loaded, nil
 }
 
-// follower is what is known while files are followed.
+// follower is the state of Bootstrap.
 type follower struct {
 	options   Options
 	envoy     *envoyapi.Version
@@ -169,48 +167,48 @@ type follower struct {
 	result    *Result
 	found     diag.Bounded
 	resources []*xds.Resource
-	// left is how many bytes may still be read.
+	// left is the number of bytes that may still be read; negative after the limit.
 	left int64
-	// hasADS reports whether the bootstrap says where ads leads.
+	// hasADS means that the bootstrap has an ads_config.
 	hasADS bool
-	// files are those that were met, by their paths as they were written; order is
-	// in which they were met, unread what is left to read of them.
+	// files holds the subscribed files by path as written. order lists them in the order of discovery, unread
+	// lists the files to read.
 	files  map[string]*file
 	order  []*file
 	unread []*file
 	// scopes are the places that name a route configuration for a scope.
 	scopes []subscriber
-	// asks tells that something is subscribed to, by any kind of source.
+	// asks means that Envoy has subscriptions, to files or over the network.
 	asks bool
-	// asked are the names of static secrets that are asked for, stored those that name
-	// files: Envoy opens them for who asks.
+	// asked holds the names of static secrets in use. stored lists static secrets with files: Envoy opens
+	// these files only for secrets in use.
 	asked  map[string]bool
 	stored []*xds.Resource
-	// failure is the first error of a disk that fails: nothing can be said of the file then.
+	// failure is the first error of a failing disk.
 	failure error
-	// certificates counts the secrets that Envoy watches certificate files for.
+	// certificates is the number of secrets whose certificate files Envoy watches.
 	certificates int
 }
 
-// file is one that an Envoy subscribes to.
+// file is a file that an Envoy subscribes to.
 type file struct {
 	path        string
 	subscribers []subscriber
-	// held is what it holds; nil where it could not be read.
+	// held are the resources in the file; nil if the file could not be read.
 	held []*xds.Resource
-	// crowded tells that it held more where Envoy takes one, which is reported.
+	// crowded means that the file held several resources instead of one; a finding reports this.
 	crowded bool
 	read    bool
 }
 
-// subscriber is a place that asks for a file.
+// subscriber is a place that subscribes to a file.
 type subscriber struct {
 	*xds.Resource
 	xds.Subscription
-	// watched is the directory whose renames have the file read again, where that
-	// is not the file's own.
+	// watched is the watched_directory, whose renames make Envoy read the file again; empty means the file's
+	// own directory.
 	watched string
-	// scopes says that the route configurations of all scopes are asked for.
+	// scopes means that the subscription is for the route configurations of all scopes.
 	scopes bool
 }
 
@@ -228,12 +226,12 @@ func (f *follower) report(r *xds.Resource, of problem) {
 	f.add(d)
 }
 
-// warning returns a code as the warning that it is if Envoy takes the configuration.
+// warning returns a code as a warning, for configurations that Envoy accepts.
 func warning(code diag.Code) diag.Code {
 	return diag.Code{Name: code.Name, Severity: diag.Warning}
 }
 
-// add takes findings up, but those that are disabled.
+// add adds findings, except disabled ones and missing files of a Draft.
 func (f *follower) add(list ...diag.Diagnostic) {
 	for _, d := range list {
 		if missing := d.Code == codeMissingPath.Name && f.options.Draft != nil; !missing && !slices.Contains(f.options.Disable, d.Code) {
@@ -242,7 +240,7 @@ func (f *follower) add(list ...diag.Diagnostic) {
 	}
 }
 
-// bootstrap takes what a bootstrap itself subscribes to.
+// bootstrap adds the subscriptions of the bootstrap itself.
 func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
 	r := f.result.Bootstrap
 	dynamic := b.GetDynamicResources()
@@ -276,8 +274,8 @@ func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
 	f.look(r)
 }
 
-// collection takes the locator of a collection, empty for none. It does not follow what the
-// collection has.
+// collection handles the locator of a collection; empty for none. The resources of a collection are not
+// followed.
 func (f *follower) collection(t *xds.Type, at xds.Path, locator string) {
 	if locator == "" {
 		return
@@ -293,20 +291,24 @@ func (f *follower) collection(t *xds.Type, at xds.Path, locator string) {
 	}
 }
 
-// runtimeDirectory checks that Envoy can watch the link of a runtime layer on the disk. The
-// link itself may be missing: the layer is empty then.
+// runtimeDirectory checks that Envoy can watch the symlink_root of a disk layer. The link itself may be
+// missing; the layer is then empty.
 func (f *follower) runtimeDirectory(at xds.Path, link string) {
 	r := f.result.Bootstrap
 	if !strings.Contains(link, "/") {
-		f.report(r, problem{code: codeUnsupportedFile, path: at, message: fmt.Sprintf("the path %q has no directory: Envoy does not start", link), help: fmt.Sprintf("write ./%s", link)})
+		f.report(r, problem{
+			code: codeUnsupportedFile, path: at,
+			message: fmt.Sprintf("the path %q has no directory: Envoy does not start", link), help: fmt.Sprintf("write ./%s", link),
+		})
 		return
 	}
 	if _, err := f.stat(f.resolve(filepath.Dir(link))); err != nil {
-		f.report(r, problem{code: codeMissingPath, path: at, message: fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), fspath.Reason(err)), help: f.rootHelp(link)})
+		message := fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), fspath.Reason(err))
+		f.report(r, problem{code: codeMissingPath, path: at, message: message, help: f.rootHelp(link)})
 	}
 }
 
-// node checks that the Envoy says who it is where it asks for anything.
+// node checks that a bootstrap with subscriptions sets node.id and node.cluster.
 func (f *follower) node(b *bootstrapv3.Bootstrap) {
 	id, cluster := b.GetNode().GetId(), b.GetNode().GetCluster()
 	if !f.asks || id != "" && cluster != "" {
@@ -316,16 +318,19 @@ func (f *follower) node(b *bootstrapv3.Bootstrap) {
 	if id != "" {
 		field, flag = "node.cluster", "--service-cluster"
 	}
-	f.report(f.result.Bootstrap, problem{code: codeNodeMissing, path: "node", message: fmt.Sprintf("%s is not set: Envoy does not start, unless %s sets it", field, flag), help: "set node.id and node.cluster"})
+	f.report(f.result.Bootstrap, problem{
+		code: codeNodeMissing, path: "node", help: "set node.id and node.cluster",
+		message: fmt.Sprintf("%s is not set: Envoy does not start, unless %s sets it", field, flag),
+	})
 }
 
-// take takes a resource over, and follows what it subscribes to.
+// take adds a resource, and follows its subscriptions.
 func (f *follower) take(r *xds.Resource) {
 	f.resources = append(f.resources, r)
 	f.look(r)
 }
 
-// followed finds the messages that look looks at.
+// followed returns a search for the messages that look handles.
 func followed(v *envoyapi.Version) *xds.Search {
 	return xds.NewSearch(slices.Concat(
 		v.NamingFiles(),
@@ -340,7 +345,7 @@ func followed(v *envoyapi.Version) *xds.Search {
 	)...)
 }
 
-// look notes what a resource subscribes to, and the files that it names.
+// look records the subscriptions of a resource, and checks its files.
 func (f *follower) look(r *xds.Resource) {
 	namesData := false
 	f.followed.Walk(r.Message(), func(n *xds.Node) {
@@ -349,7 +354,10 @@ func (f *follower) look(r *xds.Resource) {
 		}
 		f.named(r, n)
 		if s, ok := n.Subscription(); ok && s.Source == nil && s.Target == xds.Endpoints {
-			f.report(r, problem{code: codeNoConfigSource, path: s.NamePath, message: fmt.Sprintf("%s has type EDS and no eds_config: %s", r.Key, r.Refusal()), help: "set eds_cluster_config.eds_config, the source of its endpoints"})
+			f.report(r, problem{
+				code: codeNoConfigSource, path: s.NamePath, message: fmt.Sprintf("%s has type EDS and no eds_config: %s", r.Key, r.Refusal()),
+				help: "set eds_cluster_config.eds_config, the source of its endpoints",
+			})
 		} else if ok && s.Source != nil {
 			_, scopes := n.Message.(*hcmv3.ScopedRoutes)
 			f.subscribe(subscriber{Resource: r, Subscription: s, scopes: scopes && s.Target == xds.RouteConfiguration})
@@ -363,7 +371,7 @@ func (f *follower) look(r *xds.Resource) {
 			}
 		case *corev3.ConfigSource:
 			if xds.PathOf(m) != "" && !ofSubscription(n, m) {
-				f.opens(r, n.Path(), m) // Envoy wants it to be there
+				f.opens(r, n.Path(), m) // Envoy needs the file
 			}
 		case *corev3.DataSource:
 			namesData = namesData || m.GetFilename() != ""
@@ -382,14 +390,14 @@ func (f *follower) look(r *xds.Resource) {
 	})
 	switch {
 	case namesData && r.Type == xds.Secret && r.DeliveredBy == xds.StaticResources:
-		f.stored = append(f.stored, r) // who asks for it may come later
+		f.stored = append(f.stored, r) // a later resource may use the secret
 	case namesData:
 		f.data(r, false)
 	}
 }
 
-// ofSubscription reports whether a config source belongs to a subscription that is
-// followed. It stands in the message that subscribes, or one below it.
+// ofSubscription reports whether a config source belongs to a followed subscription. The source is in the
+// subscribing message, or one level below.
 func ofSubscription(n *xds.Node, source *corev3.ConfigSource) bool {
 	switch n.Field() {
 	case "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.cds_config",
@@ -405,7 +413,7 @@ func ofSubscription(n *xds.Node, source *corev3.ConfigSource) bool {
 	return false
 }
 
-// subscribe notes one subscription, and its file if that was not met.
+// subscribe records a subscription, and queues its file on first use.
 func (f *follower) subscribe(s subscriber) {
 	f.asks = true
 	path := xds.PathOf(s.Source)
@@ -414,7 +422,7 @@ func (f *follower) subscribe(s subscriber) {
 		f.elsewhere(s)
 		return
 	case s.Target.Asked == xds.InGroups:
-		return // none of its ways is a file: vhds-config-source, leds-endpoints
+		return // not from a file: vhds-config-source, leds-endpoints
 	case f.options.Draft != nil:
 		f.incomplete(s.Target)
 		return
@@ -427,7 +435,7 @@ func (f *follower) subscribe(s subscriber) {
 		f.unread = append(f.unread, to)
 	}
 	s.watched = s.Source.GetPathConfigSource().GetWatchedDirectory().GetPath()
-	// Two connection managers with one source and name share a subscription.
+	// Two connection managers with the same source and name share a subscription.
 	same := func(other subscriber) bool {
 		return other.Target == s.Target && other.Name == s.Name && other.watched == s.watched
 	}
@@ -436,47 +444,54 @@ func (f *follower) subscribe(s subscriber) {
 	}
 }
 
-// incomplete notes that the Envoy may have resources of a type that the Snapshot lacks.
+// incomplete records that the Envoy may have more resources of a type than the Snapshot.
 func (f *follower) incomplete(t *xds.Type) {
 	if !slices.Contains(f.result.Incomplete, t) {
 		f.result.Incomplete = append(f.result.Incomplete, t)
 	}
 }
 
-// elsewhere takes a subscription that no file answers.
+// elsewhere handles a subscription without a file.
 func (f *follower) elsewhere(s subscriber) {
 	f.incomplete(s.Target)
 	switch s.Source.GetConfigSourceSpecifier().(type) {
-	case *corev3.ConfigSource_Path: // an empty one, which path_config_source may not be
-		f.report(s.Resource, problem{code: codeMissingPath, path: s.SourcePath.Field("path"), message: fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()), help: "name a file with path_config_source"})
+	case *corev3.ConfigSource_Path: // empty; path_config_source can't be empty
+		f.report(s.Resource, problem{
+			code: codeMissingPath, path: s.SourcePath.Field("path"), message: fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()),
+			help: "name a file with path_config_source",
+		})
 	case *corev3.ConfigSource_Ads:
 		f.ads(s)
 	}
 }
 
-// ads takes a subscription that the bootstrap's ADS answers.
+// ads handles a subscription over ADS.
 func (f *follower) ads(s subscriber) {
 	if f.hasADS {
 		return
 	}
-	f.report(s.Resource, problem{code: codeNoADS, path: s.SourcePath, message: "the config source is ads, but the bootstrap has no ads_config: " + s.Resource.Refusal(), help: "set dynamic_resources.ads_config in the bootstrap, or name a file with path_config_source"})
+	f.report(s.Resource, problem{
+		code: codeNoADS, path: s.SourcePath,
+		message: "the config source is ads, but the bootstrap has no ads_config: " + s.Resource.Refusal(),
+		help:    "set dynamic_resources.ads_config in the bootstrap, or name a file with path_config_source",
+	})
 }
 
-// stat asks for a file or a folder.
+// stat stats a file or folder, and records a failing disk.
 func (f *follower) stat(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	f.noFailure(path, err)
 	return info, err
 }
 
-// noFailure notes an error that means that the disk has failed.
+// noFailure records an error of a failing disk; it ignores other errors.
 func (f *follower) noFailure(path string, err error) {
 	if f.failure == nil {
 		f.failure = load.Failure(path, err)
 	}
 }
 
-// resolve returns a path as this program has to open it.
+// resolve returns a path with Options.Root as the base of a relative path.
 func (f *follower) resolve(path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -12,7 +12,7 @@ import (
 	"xdspub/xds"
 )
 
-// directories warns of directories that subscriptions of several types watch.
+// directories reports directories that subscriptions of several types watch.
 func (f *follower) directories() {
 	watching := make(map[string][]subscriber)
 	for _, to := range f.order {
@@ -46,19 +46,19 @@ func (f *follower) directories() {
 	}
 }
 
-// Limits of inotify instances: what Linux gives a user, and where a change of the
-// configuration, in which old and new count together, can reach that.
+// inotifyInstances is the default number of inotify instances per user in Linux. From inotifyMany on, a
+// change can reach that number, because old and new subscriptions count together.
 const (
 	inotifyInstances = 128
 	inotifyMany      = 100
 )
 
-// inotify counts the inotify instances that Envoy takes.
+// inotify counts the inotify instances that Envoy needs.
 func (f *follower) inotify() {
 	n := 2 * f.certificates
 	for _, to := range f.order {
 		for _, s := range to.subscribers {
-			if s.Source.GetPathConfigSource().GetPollInterval() == nil { // which Envoy reads without being told
+			if s.Source.GetPathConfigSource().GetPollInterval() == nil { // Envoy polls the file instead
 				n++
 			}
 		}

@@ -17,29 +17,29 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// maxBase bounds the bytes of the files that a Base writes.
+// maxBase is the largest total size of the files that Base.Write writes, in bytes.
 const maxBase = 1 << 30
 
-// patience bounds each question about a commit: files of a repository can keep git waiting for ever.
+// patience is the timeout for a question about a commit: files of a repository can block git forever.
 const patience = time.Minute
 
-// patiently returns a context that ends when git has taken too long.
+// patiently returns a context that ends after patience.
 func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, patience, fmt.Errorf("git has not answered within %s", patience))
 }
 
-// maxComplaint bounds what git says is wrong.
+// maxComplaint is the largest error output of git that is kept, in bytes.
 const maxComplaint = 64 << 10
 
-// Base is a commit that a work tree is compared with.
+// Base is a commit to compare a work tree with.
 type Base struct {
 	repository repository
 	git        *git
 	commit     string
 }
 
-// OpenBase returns the commit that a revision names, such as origin/main or HEAD~1, in the
-// repository whose work tree a path is in. The caller closes it.
+// OpenBase opens the commit that a revision names, such as origin/main or HEAD~1, in the repository whose
+// work tree holds path. The caller must close the Base.
 func OpenBase(ctx context.Context, path, rev string) (*Base, error) {
 	dir := fspath.Resolve(path)
 	if fspath.IsFile(dir) {
@@ -67,13 +67,13 @@ func OpenBase(ctx context.Context, path, rev string) (*Base, error) {
 		return nil, context.Cause(ctx)
 	case err != nil || !isCommit(commit):
 		g.close()
-		return nil, fmt.Errorf("%s has no commit %q: name it by a branch, a tag or its hash, or as one before these, such as HEAD~1; in a shallow clone, fetch it first", r.top, rev)
+		return nil, fmt.Errorf("%s has no commit %q: name it by a branch, a tag or its hash, or as one before these, such as HEAD~1; "+
+			"in a shallow clone, fetch it first", r.top, rev)
 	}
 	return &Base{repository: r, git: g, commit: commit}, nil
 }
 
-// knowNames lets git resolve the names of commits: branches, tags, where these were before, and what
-// was fetched last.
+// knowNames lets git resolve the names of commits: branches, tags, reflog entries and FETCH_HEAD.
 func (g *git) knowNames(r repository) error {
 	if err := os.Remove(filepath.Join(g.dir, "refs")); err != nil {
 		return err
@@ -86,16 +86,15 @@ func (g *git) knowNames(r repository) error {
 	return os.Symlink(filepath.Join(r.gitDir, "FETCH_HEAD"), filepath.Join(g.dir, "FETCH_HEAD"))
 }
 
-// Close frees what the Base needs.
+// Close removes the temporary files of the Base.
 func (b *Base) Close() { b.git.close() }
 
-// Top is the folder of the work tree.
+// Top returns the top folder of the work tree.
 func (b *Base) Top() string { return b.repository.top }
 
-// Write writes the files that the commit has at a path of the work tree, a file or a folder, below
-// a folder that stands for the top of the work tree. They are as the commit has them: no filter
-// runs. Links are links, submodules are left out. It writes nothing, without an error, where the
-// commit has nothing there.
+// Write copies the commit's version of path, a file or a folder in the work tree, below top, which stands for
+// the top of the work tree. Write runs no filters, writes links as links, and omits submodules. If the commit
+// has no such path, Write writes nothing and returns nil.
 func (b *Base) Write(ctx context.Context, path, top string) error {
 	below, err := filepath.Rel(b.repository.top, fspath.Resolve(path))
 	if err != nil || !filepath.IsLocal(below) {
@@ -112,7 +111,8 @@ func (b *Base) Write(ctx context.Context, path, top string) error {
 	}
 	files, err := parseFiles(list)
 	if lacks, ok := errors.AsType[lacksError](err); ok {
-		return fmt.Errorf("the repository of %s lacks the content of %s in commit %s: run git diff %s > /dev/null in a partial clone to fetch the content, else git fsck",
+		return fmt.Errorf("the repository of %s lacks the content of %s in commit %s: run git diff %s > /dev/null in a partial clone "+
+			"to fetch the content, else git fsck",
 			b.repository.top, lacks.path, b.commit, b.commit)
 	}
 	if err != nil || len(files) == 0 {
@@ -136,20 +136,20 @@ type treeFile struct {
 	size               int64
 }
 
-// lacksError says that the content of a file of a commit is not in the repository.
+// lacksError means that the repository lacks the content of a file in a commit.
 type lacksError struct{ path string }
 
 func (e lacksError) Error() string { return e.path + " has no content" }
 
-// parseFiles reads the output of `git ls-tree -r -l -z`. The size of a file whose content the repository lacks is
-// "BAD" there.
+// parseFiles parses the output of `git ls-tree -r -l -z`. The output has "BAD" as the size of a file whose
+// content is missing from the repository.
 func parseFiles(list string) (files []treeFile, err error) {
 	left := int64(maxBase)
 	for entry := range strings.SplitSeq(strings.TrimRight(list, "\x00"), "\x00") {
 		about, path, _ := strings.Cut(entry, "\t")
 		fields := strings.Fields(about)
 		if len(fields) != 4 || fields[1] != "blob" {
-			continue // a submodule, or nothing
+			continue // a submodule, or an empty line
 		}
 		f := treeFile{mode: fields[0], object: fields[2], path: filepath.FromSlash(path)}
 		if f.size, err = strconv.ParseInt(fields[3], 10, 64); err != nil {
@@ -163,7 +163,7 @@ func parseFiles(list string) (files []treeFile, err error) {
 	return files, nil
 }
 
-// write writes a file below a folder.
+// write writes the file below a folder.
 func (f treeFile) write(root *os.Root, content io.Reader) error {
 	if err := root.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
@@ -186,10 +186,10 @@ func (f treeFile) write(root *os.Root, content io.Reader) error {
 	return err
 }
 
-// contents calls take with each file and its content, as the one git process prints them.
+// contents calls take with each file and its content, all from one git process.
 func (g *git) contents(ctx context.Context, files []treeFile, take func(treeFile, io.Reader) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends git where take fails
+	defer cancel() // ends git if take fails
 	cmd := g.command(ctx, "cat-file", "--batch")
 	complaint := bounded.Buffer{Max: maxComplaint}
 	cmd.Stderr = &complaint
@@ -218,8 +218,8 @@ func (g *git) contents(ctx context.Context, files []treeFile, take func(treeFile
 	return err
 }
 
-// next reads one object of `git cat-file --batch`: a line with its name, type and size, and the
-// content with a line feed.
+// next reads one object of `git cat-file --batch`: a line with name, type and size, the content, and a line
+// feed.
 func (f treeFile) next(read *bufio.Reader, take func(treeFile, io.Reader) error) error {
 	head, err := read.ReadString('\n')
 	if err != nil {
@@ -239,7 +239,7 @@ func (f treeFile) next(read *bufio.Reader, take func(treeFile, io.Reader) error)
 	return err
 }
 
-// Had reports whether a commit, HEAD or one before it, has a file at a path of a work tree.
+// Had reports whether HEAD or an earlier commit has a file at a path of a work tree.
 func Had(ctx context.Context, path string) bool {
 	b, err := OpenBase(ctx, filepath.Dir(path), "HEAD")
 	if err != nil {

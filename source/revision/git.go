@@ -13,15 +13,13 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// maxGitOutput bounds what git says: the staged files of a repository with half a
-// million of them.
+// maxGitOutput is the largest output of git in bytes, enough for half a million staged files.
 const maxGitOutput = 64 << 20
 
-// git runs git commands on a repository whose settings nobody reads. Settings start
-// programs (core.fsmonitor, filters, hooks, includes of others), and those of a
-// repository can come with the tree. So git gets a private folder for its own, with
-// settings of ours, and is told where the work tree, the index and the objects are:
-// these are data.
+// git runs git commands without reading the settings of the repository or the user. Settings can start
+// programs (core.fsmonitor, filters, hooks, includes), and the settings of a repository can come with the
+// tree. So git gets a private folder as its repository, with settings from this package. Environment
+// variables point git to the work tree, the index and the objects, which are only data.
 type git struct {
 	dir string
 	env []string
@@ -37,26 +35,25 @@ func newGit(r repository) (*git, error) {
 		g.close()
 		return nil, err
 	}
-	// What the user of a hook or a shell has set is about another repository, or
-	// about programs.
+	// The user's GIT_ variables concern another repository, or name programs.
 	g.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GIT_") || strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "XDG_CONFIG_HOME=")
 	})
 	g.env = append(g.env,
 		"HOME="+dir, "XDG_CONFIG_HOME="+dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_DIR="+dir, "GIT_WORK_TREE="+r.top, "GIT_INDEX_FILE="+filepath.Join(r.gitDir, "index"), "GIT_OBJECT_DIRECTORY="+filepath.Join(r.common, "objects"),
-		// status would write the index again, under a lock: that is for who works there.
+		// Without this, status would lock and rewrite the index of the work tree.
 		"GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1")
 	return g, nil
 }
 
-// fill makes the private folder a repository whose HEAD is the commit.
+// fill makes the private folder a repository whose HEAD is r.commit.
 func (g *git) fill(r repository) error {
 	format := "repositoryformatversion = 0\n"
 	if len(r.commit) == 64 {
 		format = "repositoryformatversion = 1\n[extensions]\nobjectFormat = sha256\n"
 	}
-	// What nobody shares is ignored as well, and the mode of a file is no content.
+	// Honor info/exclude, which no commit contains. Ignore file modes, which are not content.
 	exclude, _ := safefile.Read(filepath.Join(r.common, "info", "exclude"), maxGitFile)
 	for _, dir := range []string{"refs", "info"} {
 		if err := os.Mkdir(filepath.Join(g.dir, dir), 0o700); err != nil {
@@ -75,7 +72,7 @@ func (g *git) fill(r repository) error {
 
 func (g *git) close() { os.RemoveAll(g.dir) }
 
-// command returns a git command, which ends with ctx.
+// command returns a git command that ends with ctx.
 func (g *git) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Env = g.dir, g.env
@@ -83,7 +80,7 @@ func (g *git) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what a git command says.
+// run returns the output of a git command.
 func (g *git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := g.command(ctx, args...)
 	out := bounded.Buffer{Max: maxGitOutput}

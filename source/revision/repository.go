@@ -10,27 +10,26 @@ import (
 	"xdspub/source/gitdir"
 )
 
-// repository is a git repository with a work tree, as far as its files say without
-// git: which commit is checked out, and where the objects and the index are.
+// repository is a git repository with a work tree, read from its files without git.
 type repository struct {
 	top    string // the folder that holds .git
 	gitDir string // holds HEAD and the index
-	common string // holds objects and refs; another than gitDir in a linked work tree
+	common string // holds objects and refs; differs from gitDir in a linked work tree
 	commit string // in hexadecimal
 }
 
 const (
-	// maxGitFile bounds the small files of a repository, each of one line.
+	// maxGitFile is the largest size in bytes of the repository's one-line files.
 	maxGitFile = 64 << 10
-	// maxPackedRefs bounds the list of references: some 500,000.
+	// maxPackedRefs is the largest size of packed-refs in bytes, enough for 500,000 references.
 	maxPackedRefs = 64 << 20
-	// maxSymbolicRefs is how many references lead from one to the next.
+	// maxSymbolicRefs is the longest chain of symbolic references.
 	maxSymbolicRefs = 5
 )
 
-// enclosingRepository returns the one whose work tree holds dir. Only a .git makes one:
-// git takes any folder for a repository that has a HEAD, objects and refs, and
-// somebody can commit one of these, with settings that start programs.
+// enclosingRepository returns the repository whose work tree holds dir. Only a .git counts. git itself also
+// accepts any folder with HEAD, objects and refs, which a commit can contain together with settings that
+// start programs.
 func enclosingRepository(dir string) (repository, bool) {
 	if list := gitdir.Enclosing(dir); len(list) > 0 {
 		return repositoryAt(filepath.Dir(list[0]), dir)
@@ -38,9 +37,9 @@ func enclosingRepository(dir string) (repository, bool) {
 	return repository{}, false
 }
 
-// repositoryAt returns the one whose .git is in the folder top. Where a folder in its
-// work tree is given, the .git must belong to the owner of that folder, to us or to
-// root: in a folder like /tmp, anyone can put one above it.
+// repositoryAt returns the repository whose .git is in the folder top. If dir is not empty, the .git must
+// belong to the owner of dir, to the current user or to root, because anyone can create a .git in a folder
+// like /tmp.
 func repositoryAt(top, dir string) (repository, bool) {
 	r := repository{top: top}
 	dotGit := filepath.Join(top, gitdir.Name)
@@ -62,8 +61,7 @@ func repositoryAt(top, dir string) (repository, bool) {
 	return r, r.commit != ""
 }
 
-// mayBeTrusted reports whether a file belongs to somebody who may say which commit
-// the folder dir is of.
+// mayBeTrusted reports whether a file belongs to the owner of dir, to the current user or to root.
 func mayBeTrusted(file os.FileInfo, dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -74,7 +72,7 @@ func mayBeTrusted(file os.FileInfo, dir string) bool {
 	return ok && also && (theirs.Uid == of.Uid || theirs.Uid == 0 || int(theirs.Uid) == os.Geteuid())
 }
 
-// firstLine is that of a small file, empty where it can't be read.
+// firstLine returns the first line of a small file; empty if the file can't be read.
 func firstLine(path string) string {
 	data, err := safefile.Read(path, maxGitFile)
 	if err != nil {
@@ -84,8 +82,8 @@ func firstLine(path string) string {
 	return strings.TrimRight(line, "\r ")
 }
 
-// resolve returns the commit that a reference leads to, empty where it leads to none. It
-// does not know reftable, whose HEAD leads to nothing.
+// resolve returns the commit of a reference; empty if the reference leads to no commit. resolve doesn't
+// support reftable, whose HEAD leads to no reference file.
 func (r repository) resolve(name string, steps int) string {
 	if steps == 0 || name != "HEAD" && !strings.HasPrefix(name, "refs/") || !filepath.IsLocal(name) {
 		return ""
@@ -111,7 +109,7 @@ func (r repository) resolve(name string, steps int) string {
 	return ""
 }
 
-// isCommit reports whether a text is the name of an object, by SHA-1 or SHA-256.
+// isCommit reports whether a text is a SHA-1 or SHA-256 object name.
 func isCommit(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }

@@ -1,7 +1,7 @@
-// Package revision tells the git commit of a source tree. It runs git, and obeys no settings
-// that came with the tree.
+// Package revision determines the git commit of a source tree. Package revision runs git, but ignores
+// settings that come with the tree.
 //
-//	commit := revision.Of(ctx, "/srv/config/envoy") // "" where there is none
+//	commit := revision.Of(ctx, "/srv/config/envoy") // "" without a commit
 package revision
 
 import (
@@ -16,30 +16,29 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// timeout is for all questions about the commit: a change waits for them.
+// timeout is the timeout for Of. A change of the source tree waits for Of.
 const timeout = 3 * time.Second
 
-// maxSubmodules is how deep submodules are looked into.
+// maxSubmodules is the largest depth of submodules that Of compares.
 const maxSubmodules = 8
 
-// Of returns the commit of the git work tree that a source is in, with "+dirty"
-// where the source is not as in that commit. It is empty where there is none to
-// tell: no git, no work tree, a source that the commit does not hold, a repository
-// of somebody else, or one that takes too long.
+// Of returns the commit of the git work tree that holds a source, with "+dirty" if the source differs from
+// the commit. Of returns "" without git or a work tree, for a source outside the commit, for a repository of
+// another user, and after a timeout.
 func Of(ctx context.Context, source string) string {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return of(ctx, source)
 }
 
-// Ask is Of that does not wait: answer does.
+// Ask starts Of in the background; answer waits for its result.
 func Ask(ctx context.Context, source string) (answer func() string) {
 	answer = sync.OnceValue(func() string { return Of(ctx, source) })
 	go answer()
 	return answer
 }
 
-// of is Of that takes as long as ctx lets it.
+// of is Of without the timeout.
 func of(ctx context.Context, source string) string {
 	source = fspath.Resolve(source)
 	dir := source
@@ -67,8 +66,8 @@ func of(ctx context.Context, source string) string {
 	return r.commit
 }
 
-// differs reports whether what the work tree holds below a path, submodules among it,
-// is not what the commit holds. It is an error that the commit has nothing there.
+// differs reports whether the work tree differs from the commit below a path, including submodules. differs
+// returns an error if the commit lacks the path.
 func (r repository) differs(ctx context.Context, below string, depth int) (bool, error) {
 	git, err := newGit(r)
 	if err != nil {
@@ -76,10 +75,11 @@ func (r repository) differs(ctx context.Context, below string, depth int) (bool,
 	}
 	defer git.close()
 	if _, err := git.run(ctx, "rev-parse", "--verify", "--quiet", r.commit+":"+below); err != nil {
-		return false, err // ignored by git, or not added yet
+		return false, err // ignored by git, or not committed yet
 	}
 	path := cmp.Or(below, ".")
-	// git would start another one in each submodule, which obeys the settings there.
+	// Without --ignore-submodules git would start another git in each submodule, with the settings of the
+	// submodule.
 	changes, err := git.run(ctx, "status", "--porcelain", "--ignore-submodules=all", "--", path)
 	if err != nil || changes != "" {
 		return true, err
@@ -102,8 +102,8 @@ func (r repository) differs(ctx context.Context, below string, depth int) (bool,
 	return false, nil
 }
 
-// submoduleDiffers is differs for the submodule in a folder of r. One that is not
-// checked out does not differ.
+// submoduleDiffers is differs for the submodule in a folder of r. A submodule without a checkout doesn't
+// differ.
 func (r repository) submoduleDiffers(ctx context.Context, name, commit string, depth int) (bool, error) {
 	sub, ok := repositoryAt(filepath.Join(r.top, filepath.FromSlash(name)), "")
 	switch {

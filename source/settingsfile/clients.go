@@ -13,15 +13,15 @@ import (
 	"xdspub/xds/params"
 )
 
-// Clients are those that a file is for, by the settings files around it. Files share them; they don't
-// change.
+// Clients describes the clients of a file, by the settings files around it. Clients values are immutable and
+// shared between files.
 type Clients struct {
 	params.Constraints
-	// At is where the innermost of the settings files says it.
+	// At is the place of the rule in the innermost settings file.
 	At diag.Range
 }
 
-// Equal reports whether two files are for the same clients, and it is said at the same place.
+// Equal reports whether two files have the same clients, by rules at the same place.
 func (c *Clients) Equal(other *Clients) bool {
 	if c == nil || other == nil || c == other {
 		return c == other
@@ -29,7 +29,7 @@ func (c *Clients) Equal(other *Clients) bool {
 	return c.At == other.At && c.Constraints.Equal(other.Constraints)
 }
 
-// and returns those of whom a rule is as well. c may be nil, for any client.
+// and returns the intersection of c with the clients of a rule. A nil c means any client.
 func (c *Clients) and(r whenRule) *Clients {
 	if c == nil {
 		return &Clients{r.Constraints, r.at}
@@ -37,31 +37,30 @@ func (c *Clients) and(r whenRule) *Clients {
 	return &Clients{params.And(c.Constraints, r.Constraints), r.at}
 }
 
-// What the settings files of a tree may say together. A folder joins what those around it say, so that a
-// few bytes could make many.
+// Limits for the rules of all settings files of a tree. A folder inherits the rules of its parents, so a few
+// bytes of rules could otherwise multiply.
 const (
-	maxFilePatterns = 100      // that are about the files of a folder
+	maxFilePatterns = 100      // for the files of one folder
 	maxWhenText     = 64 << 20 // bytes of the constraints of all folders
 )
 
-// Whens are what the settings files of a tree say about the files around them.
+// Whens holds the rules of all settings files of a tree.
 type Whens struct {
 	root string
-	of   map[string]*Folder     // the settings files with rules, by folder
-	in   map[string]*folderWhen // what is said about the files of a folder, as far as somebody asked
-	text int                    // bytes of the constraints in it
-	// wrong is what several settings files say and can't be joined: then nobody knows the clients of
-	// some files.
+	of   map[string]*Folder     // settings files with rules, by folder
+	in   map[string]*folderWhen // rules for the files of a folder, computed on demand
+	text int                    // bytes of the combined constraints
+	// wrong are findings about rules that can't be combined. The clients of some files are then unknown.
 	wrong diag.List
-	// matched has, for the pattern at a place, a file that it matched.
+	// matched caches, by the place of a pattern, a file that the pattern matches.
 	matched map[diag.Position]string
 }
 
-// folderWhen is what is said about the files of a folder.
+// folderWhen holds the rules for the files of a folder.
 type folderWhen struct {
 	all  *Clients            // nil for any client
-	some []someWhen          // rules about some files, those of the outermost folder first
-	made map[string]*Clients // all, and some of some, by the numbers of these
+	some []someWhen          // rules about some files, outermost folder first
+	made map[string]*Clients // cache of all with rules of some, by their indexes
 }
 
 // someWhen is a whenRule about some files below a folder.
@@ -70,7 +69,7 @@ type someWhen struct {
 	whenRule
 }
 
-// NewWhens returns what the settings files of a tree say, which stand in the order of their paths.
+// NewWhens returns the rules of the settings files of a tree. The settings must be sorted by path.
 func NewWhens(root string, settings []*Folder) *Whens {
 	w := &Whens{root: filepath.Clean(root), of: make(map[string]*Folder), in: make(map[string]*folderWhen), matched: make(map[diag.Position]string)}
 	for _, f := range settings {
@@ -84,13 +83,13 @@ func NewWhens(root string, settings []*Folder) *Whens {
 	return w
 }
 
-// IsFull reports whether there are so many constraints that some were left out.
+// IsFull reports whether the constraints exceed maxWhenText. The further constraints are missing then.
 func (w *Whens) IsFull() bool { return w.text > maxWhenText }
 
-// IsUnknown reports whether nobody knows the clients of some files.
+// IsUnknown reports whether the clients of some files are unknown.
 func (w *Whens) IsUnknown() bool { return w != nil && (len(w.wrong) > 0 || w.IsFull()) }
 
-// Clients returns those of the file at a path; nil for any.
+// Clients returns the clients of the file at a path; nil for any client.
 func (w *Whens) Clients(path string) *Clients {
 	if len(w.of) == 0 {
 		return nil
@@ -123,7 +122,7 @@ func (s *someWhen) covers(path string) bool {
 	return err == nil && slices.ContainsFunc(s.files, func(p filePattern) bool { return fspath.Matches(p.pattern, below) })
 }
 
-// folder returns what is said about the files of a folder.
+// folder returns the rules for the files of a folder.
 func (w *Whens) folder(dir string) *folderWhen {
 	if is := w.in[dir]; is != nil {
 		return is
@@ -141,7 +140,7 @@ func (w *Whens) folder(dir string) *folderWhen {
 	return is
 }
 
-// add adds what a settings file says to what those around it say about the files of its folder.
+// add adds the rules of a settings file to the inherited rules of its folder.
 func (w *Whens) add(is *folderWhen, dir string, f *Folder) {
 	if w.IsFull() {
 		return
@@ -180,8 +179,8 @@ func (w *Whens) add(is *folderWhen, dir string, f *Folder) {
 	}
 }
 
-// Findings says what is wrong in several settings files together, and which of their patterns match none
-// of the files of the tree, which stand in the order of their paths.
+// Findings returns the findings about rules that can't be combined, and about patterns without a matching
+// file. files are the resource files of the tree, sorted by path.
 func (w *Whens) Findings(files Files) diag.List {
 	if w == nil {
 		return nil
@@ -190,7 +189,8 @@ func (w *Whens) Findings(files Files) diag.List {
 	if w.IsFull() {
 		list = append(list, diag.Diagnostic{
 			Code: CodeInvalidWhen.Name, Position: diag.Position{File: w.root},
-			Message: fmt.Sprintf("the constraints of the folders of the source tree have more than %d bytes together", maxWhenText), Help: "say less in xdspub.yaml",
+			Message: fmt.Sprintf("the constraints of the folders of the source tree have more than %d bytes together", maxWhenText),
+			Help:    "say less in xdspub.yaml",
 		})
 	}
 	for dir, f := range w.of {
@@ -206,8 +206,8 @@ func (w *Whens) Findings(files Files) diag.List {
 	return list.Sort()
 }
 
-// matches reports whether a pattern matches a resource file below a folder. It remembers one that it does,
-// and looks there first.
+// matches reports whether a pattern matches a resource file below a folder. matches caches a matching file,
+// and tries it first.
 func (w *Whens) matches(p filePattern, dir string, files Files) bool {
 	if files.Has(w.matched[p.at.Position]) {
 		return true
@@ -227,8 +227,8 @@ func (w *Whens) matches(p filePattern, dir string, files Files) bool {
 
 // Files are the resource files of a tree.
 type Files interface {
-	// Has reports whether there is a file at a path.
+	// Has reports whether a file exists at a path.
 	Has(path string) bool
-	// Below returns the paths with a beginning.
+	// Below returns the paths with a prefix.
 	Below(beginning string) iter.Seq[string]
 }

@@ -7,8 +7,8 @@ import (
 	"xdspub/source/syntax"
 )
 
-// settingsDocument returns the only document of a settings file, and what it has by name; nil where the
-// file is empty. It is not ok where it can't be read.
+// settingsDocument returns the single document of a settings file with its members by name. Both are nil for
+// an empty file. ok is false after a syntax error.
 func settingsDocument(s *syntax.Text, report func(...diag.Diagnostic)) (doc *syntax.Document, members map[string]json.RawMessage, ok bool) {
 	docs := s.Documents()
 	switch len(docs) {
@@ -35,7 +35,7 @@ func settingsDocument(s *syntax.Text, report func(...diag.Diagnostic)) (doc *syn
 	return doc, members, ok
 }
 
-// directiveIn returns where the first line begins that is a directive of YAML; -1 for none.
+// directiveIn returns the offset of the first line with a YAML directive; -1 for none.
 func directiveIn(text []byte) int {
 	for at := 0; at < len(text); at += syntax.YAMLLine(text[at:]) {
 		if text[at] == '%' {

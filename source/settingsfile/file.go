@@ -1,5 +1,5 @@
-// Package settingsfile reads xdspub.yaml: the settings of the program in the file at the root of a source tree, and the clients
-// that the files of a folder are for.
+// Package settingsfile reads xdspub.yaml: the settings of the program at the root of a source tree, and the
+// rules about clients in any folder.
 package settingsfile
 
 import (
@@ -11,15 +11,15 @@ import (
 	"xdspub/source/syntax"
 )
 
-// Setting is one entry of a settings file. Its Key is the name of a flag, or of a setting that has
-// none.
+// Setting is an entry of a settings file. Its Key is the name of a flag, or of a setting without a flag.
 type Setting struct {
 	Value
-	// ValueAt is where the value stands.
+	// ValueAt is the position of the value.
 	ValueAt diag.Position
 }
 
-// Places returns where each of the values of a list stands, or the only one; nil where there is none.
+// Places returns the positions of the values in a list, or the position of a single value; nil without
+// values.
 func (s Setting) Places() (places []diag.Position) {
 	if s.Kind != List && s.Key != "" {
 		return []diag.Position{s.ValueAt}
@@ -30,10 +30,10 @@ func (s Setting) Places() (places []diag.Position) {
 	return places
 }
 
-// PathIn returns the path of the settings file of a source tree, xdspub.yaml.
+// PathIn returns the path of a source tree's settings file.
 func PathIn(root string) string { return filepath.Join(root, FileName) }
 
-// Read returns the settings in the text of a settings file, and what is wrong in it.
+// Read returns the settings in the text of a settings file, with findings.
 func Read(s *syntax.Text) ([]Setting, diag.List) {
 	findings := diag.NewBounded(syntax.MaxFindings)
 	list := func() diag.List { return findings.List(diag.Position{File: s.Name}, "in this file") }
@@ -47,7 +47,7 @@ func Read(s *syntax.Text) ([]Setting, diag.List) {
 	}
 	var settings []Setting
 	for name, raw := range members {
-		if name == When { // a Loader reads it
+		if name == When { // ReadFolder reads this member
 			at := doc.RangeOf([]string{name}, true).Position
 			settings = append(settings, Setting{Value{Key: name, Position: at}, at})
 			continue
@@ -65,5 +65,5 @@ func Read(s *syntax.Text) ([]Setting, diag.List) {
 	return settings, list().Sort()
 }
 
-// FileName is the project's own file, at the root of a tree and in its folders.
+// FileName is the name of settings files, at the root of a source tree and in its folders.
 const FileName = "xdspub.yaml"

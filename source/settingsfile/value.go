@@ -11,23 +11,23 @@ import (
 	"xdspub/source/syntax"
 )
 
-// Kind says of what form a Value is.
+// Kind is the kind of a Value.
 type Kind uint8
 
-// The forms of a Value.
+// The kinds of a Value.
 const (
 	Text    Kind = iota // Text: a text, a number or a boolean
 	List                // Parts are the elements
 	Mapping             // Parts are the values behind the keys, in the order of the file
 )
 
-// Value is what stands behind a key of a settings file, or in a list.
+// Value is the value of a key in a settings file, or an element of a list.
 type Value struct {
 	Kind  Kind
 	Key   string // in a mapping; empty in a list
 	Text  string
 	Parts []Value
-	// Position is the place of the key. A value in a list has the place of the value.
+	// Position is the position of the key; in a list, the position of the value.
 	Position diag.Position
 }
 
@@ -48,13 +48,13 @@ func (v Value) Texts() (texts []string, ok bool) {
 	return texts, true
 }
 
-// maxSettingDepth is how deep values of a settings file are nested: what settings have, and more.
+// maxSettingDepth is the largest nesting depth of values, above the depth of any setting.
 const maxSettingDepth = 8
 
-// ErrForm says what the value of a setting is mostly.
+// ErrForm describes the usual form of a setting's value.
 var ErrForm = errors.New("a setting has a text, a number or a boolean, or a list of these")
 
-// settingValue reads the value at a path. With an error it returns the part of it that is wrong.
+// settingValue reads the value at a path. With an error, settingValue returns the part with the fault.
 func settingValue(doc *syntax.Document, raw json.RawMessage, path []string) (v Value, err error) {
 	v.Position = doc.RangeOf(path, false).Position
 	if len(path) > maxSettingDepth {
@@ -90,7 +90,7 @@ func settingValue(doc *syntax.Document, raw json.RawMessage, path []string) (v V
 
 func settingText(raw json.RawMessage) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // a float would print 1000000 as 1e+06
+	dec.UseNumber() // a float64 would print 1000000 as 1e+06
 	var v any
 	if err := dec.Decode(&v); err != nil {
 		return "", err

@@ -15,20 +15,20 @@ import (
 	"xdspub/xds/params"
 )
 
-// When is the key of a settings file that says which clients the files around it are for. It
-// is the only one that counts in the settings file of a folder below the root.
+// When is the key of the rules that say which clients a folder's files are for. In a folder below the root no
+// other key is allowed.
 const When = "when"
 
-// whenRule says which clients some files are for.
+// whenRule holds the constraints on the clients of some files.
 type whenRule struct {
 	params.Constraints
-	// at is where that stands.
+	// at is the position of the rule.
 	at diag.Range
-	// files are glob patterns of the files that it is about; nil for all in the folder and below it.
+	// files are glob patterns of the rule's files; nil for all files in the folder and below.
 	files []filePattern
 }
 
-// filePattern is a glob pattern of the files of a whenRule.
+// filePattern is a glob pattern of files in a whenRule.
 type filePattern struct {
 	pattern string
 	at      diag.Range
@@ -41,14 +41,14 @@ const (
 	whenInRoot = "move it to the xdspub.yaml at the root of the source tree"
 )
 
-// Folder is what the settings file of a folder says about the files around it.
+// Folder holds the rules in the settings file of a folder.
 type Folder struct {
 	Text  *syntax.Text
 	rules []whenRule
 }
 
-// ReadFolder reads what the text of a settings file says about the files around it. What else the settings file at the root
-// of a tree says is for others. It is not ok if the file has a mistake, and returns nil if nothing of the file can be read.
+// ReadFolder reads the rules about clients from the text of a settings file, and ignores other settings at
+// the root. After a fault ok is false, and f is nil if the file can't be read at all.
 func ReadFolder(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f *Folder, ok bool) {
 	doc, members, ok := settingsDocument(s, report)
 	if !ok {
@@ -63,14 +63,15 @@ func ReadFolder(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f
 	}
 	if raw, ok := members[When]; ok {
 		f.rules = w.rules(raw)
-	} else if !isRoot && !w.wrong { // it may be half written, and its files are not for everybody
+	} else if !isRoot && !w.wrong { // a half-written file; its files are not for every client
 		w.wrong = true
-		report(s.Finding(CodeInvalidWhen, s.Point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
+		report(s.Finding(CodeInvalidWhen, s.Point(0), "the settings file of a folder below the root says nothing",
+			"write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
 	}
 	return f, !w.wrong
 }
 
-// written returns a key or a value as the source has it, such as yes where it means true.
+// written returns a key or a value as in the source, for example yes for true.
 func written(doc *syntax.Document, tokens []string, key bool, means string) string {
 	if l, ok := doc.LiteralAt(tokens, key); ok {
 		means = string(doc.Text[l.From:l.To])
@@ -82,10 +83,10 @@ func written(doc *syntax.Document, tokens []string, key bool, means string) stri
 type whenReader struct {
 	report func(...diag.Diagnostic)
 	doc    *syntax.Document
-	wrong  bool // something was reported
+	wrong  bool // fail or correct was called
 }
 
-// fail reports what is wrong at a path, or, where key is set, with the key there.
+// fail reports a fault in the value at a path, or in the key if key is set.
 func (w *whenReader) fail(tokens []string, key bool, message, help string) {
 	w.correct(tokens, key, message, help, diag.Correction{})
 }
@@ -97,7 +98,7 @@ func (w *whenReader) correct(tokens []string, key bool, message, help string, c 
 	w.report(f)
 }
 
-// unknown reports a key that is none of some names.
+// unknown reports a key that is missing from names.
 func (w *whenReader) unknown(at []string, message, help string, names ...string) {
 	c := diag.Correction{Wrong: at[len(at)-1]}
 	if c.Right = diag.NewCandidates(names).Nearest(c.Wrong); c.Right != "" {
@@ -106,7 +107,7 @@ func (w *whenReader) unknown(at []string, message, help string, names ...string)
 	w.correct(at, true, message, help, c)
 }
 
-// rules reads both forms: the constraints of all files, or a list of those of some.
+// rules reads both forms of when: constraints for all files, or a list of files with constraints.
 func (w *whenReader) rules(raw json.RawMessage) (rules []whenRule) {
 	at := []string{When}
 	switch jsontext.Value(raw).Kind() {
@@ -134,7 +135,7 @@ func (w *whenReader) element(tokens []string, i int) []string {
 	return append(slices.Clip(tokens), fmt.Sprint(i))
 }
 
-// some reads an element of the list: files, and the constraints of these.
+// some reads an element of the list: files with constraints.
 func (w *whenReader) some(at []string, raw json.RawMessage) (r whenRule, ok bool) {
 	if !syntax.BeginsWith(raw, '{') {
 		w.fail(at, false, "an element of when has files and params, and this is "+syntax.KindOfJSON(raw), whenIsFor)
@@ -195,9 +196,9 @@ func (w *whenReader) patterns(at []string, raw json.RawMessage) (patterns []file
 	return patterns, true
 }
 
-// wrongPattern says why a glob pattern matches nothing.
+// wrongPattern returns why a glob pattern matches nothing; "" for a valid pattern.
 func wrongPattern(pattern string) string {
-	below := strings.Trim(pattern, "/") // as it is matched
+	below := strings.Trim(pattern, "/") // Matches trims slashes too
 	_, err := path.Match(below, "")
 	switch {
 	case err != nil || below == "":
@@ -208,7 +209,7 @@ func wrongPattern(pattern string) string {
 	return ""
 }
 
-// object is constraints for what may be something else.
+// object is constraints for a value that may not be an object.
 func (w *whenReader) object(at []string, raw json.RawMessage) (params.Constraints, bool) {
 	if !syntax.BeginsWith(raw, '{') {
 		w.fail(at, true, "params has the parameters of the clients, such as {env: prod}, and this is "+syntax.KindOfJSON(raw), "")
@@ -217,7 +218,7 @@ func (w *whenReader) object(at []string, raw json.RawMessage) (params.Constraint
 	return w.constraints(at, raw)
 }
 
-// constraints reads a mapping of keys to what their values are.
+// constraints reads a mapping from keys to their constraints.
 func (w *whenReader) constraints(at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
 	members, _ := syntax.ObjectOf(raw)
 	if len(members) == 0 {
@@ -244,7 +245,7 @@ func (w *whenReader) constraints(at []string, raw json.RawMessage) (c params.Con
 	return c, ok
 }
 
-// form reads what the value of a key is.
+// form reads the constraint of a key.
 func (w *whenReader) form(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
 	if !syntax.BeginsWith(raw, '{') {
 		return w.value(key, at, raw)
@@ -264,7 +265,7 @@ func (w *whenReader) form(key string, at []string, raw json.RawMessage) (c param
 	return params.Not(c), ok
 }
 
-// value reads a text, or a list of which the value is one.
+// value reads a text, or a list of alternative texts.
 func (w *whenReader) value(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
 	if text := syntax.StringOf(raw); syntax.BeginsWith(raw, '"') && text == "exists" {
 		return params.Exists(key), true
@@ -310,7 +311,7 @@ func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c param
 	return c, false
 }
 
-// CodeInvalidWhen is the code of findings about clients.
+// CodeInvalidWhen is the code of findings about the clients of files.
 var CodeInvalidWhen = diag.Code{Name: "invalid-when", Doc: `The xdspub.yaml of a folder has a when that means no clients, or another key.
 
 when has keys of dynamic parameters; a value is a text, a list of texts, exists, absent, or {not: …} of
