@@ -6,21 +6,20 @@ import (
 	"sync"
 )
 
-// Changes are the paths that changed since the tree was read last.
+// Changes are the paths that changed since the last read of the tree.
 type Changes struct {
-	// All says that anything may have changed. There are no Paths then.
+	// All means that every path may have changed. Paths is then nil.
 	All bool
-	// Paths are absolute, as reached from the root, sorted. Of a folder that came, went or
-	// was replaced, what is in it may have changed too.
+	// Paths are absolute paths as reached from the root, sorted. A folder in Paths was added, removed or
+	// replaced; its contents may have changed too.
 	Paths []string
 }
 
-// maxChanged bounds the paths that are told one by one: to look at the whole tree costs
-// little more then, and nobody can make the list long.
+// maxChanged is the largest number of Paths. Beyond it, reading the whole tree costs little more, and the
+// list stays bounded.
 const maxChanged = 1000
 
-// And returns the changes of both: all of their paths, or All where one of them has All or the
-// paths are too many to keep.
+// And returns the union of two Changes: all paths, or All if either has All or the paths exceed maxChanged.
 func (c Changes) And(other Changes) Changes {
 	paths := append(slices.Clip(c.Paths), other.Paths...)
 	slices.Sort(paths)
@@ -31,7 +30,7 @@ func (c Changes) And(other Changes) Changes {
 	return Changes{Paths: paths}
 }
 
-// unread collects paths that changed, on one goroutine, until they are fetched on another.
+// unread collects changed paths for another goroutine.
 type unread struct {
 	mu    sync.Mutex
 	all   bool
@@ -53,14 +52,14 @@ func (u *unread) add(path string) {
 	}
 }
 
-// addAll notes that anything may have changed.
+// addAll records a change of an unknown path.
 func (u *unread) addAll() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.all, u.paths = true, nil
 }
 
-// take gives what was collected, once.
+// take returns the collected changes and clears them.
 func (u *unread) take() Changes {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -2,19 +2,19 @@ package notify
 
 import "time"
 
-// debouncer turns bursts of events into single firings: a burst fires when no
-// event came for the quiet time, or when it has lasted for maxDelay. A burst that is one
-// whole change of one path fires after the settling time. It belongs to one goroutine.
+// debouncer turns bursts of events into single firings. A burst fires after quiet without an event, or after
+// maxDelay. A burst that is one complete change of one path fires after the settling time. A debouncer is for
+// one goroutine.
 type debouncer struct {
 	quiet, maxDelay time.Duration
 	timer           *time.Timer
-	at              time.Time // when the burst fires; zero where it may be late
-	deadline        time.Time // when it fires at the latest; zero without one
-	path            string    // what the burst is about; empty where that is several paths
+	at              time.Time // when the burst fires; zero if the burst may be late
+	deadline        time.Time // when the burst fires at the latest; zero without a burst
+	path            string    // the only path in the burst; empty for several paths
 }
 
-// settling is how long a whole change of one file waits for a second one: somebody who
-// changes several has mostly begun with the next one by then.
+// settling is how long a complete change of one file waits for another change. A user who changes several
+// files has usually begun the next one by then.
 const settling = 5 * time.Millisecond
 
 func newDebouncer(quiet, maxDelay time.Duration) *debouncer {
@@ -23,7 +23,7 @@ func newDebouncer(quiet, maxDelay time.Duration) *debouncer {
 	return d
 }
 
-// event begins or prolongs a burst. path is what changed; empty where that is not known.
+// event begins or prolongs a burst. path is the changed path; empty if unknown.
 func (d *debouncer) event(path string) {
 	switch {
 	case !d.running():
@@ -34,18 +34,18 @@ func (d *debouncer) event(path string) {
 	d.after(d.quiet)
 }
 
-// finish says that the change of a path is whole, as far as its writer is concerned.
+// finish tells the debouncer that the writer of a path has finished.
 func (d *debouncer) finish(path string) {
 	if d.running() && d.path == path {
 		d.after(min(d.quiet, settling))
 	}
 }
 
-// again has the burst fire once more at once, unless an event prolongs it.
+// again makes the burst fire again at once, unless an event prolongs it.
 func (d *debouncer) again() { d.after(0) }
 
-// held reports whether the burst fires much later than it should, as on a machine that is busy: so
-// may have been held up who reads the events. It has the burst fire once more, and once only.
+// held reports whether the burst fires much later than planned, as on a busy machine, where the reader of
+// events may be late as well. held makes the burst fire again, but only once.
 func (d *debouncer) held() bool {
 	if d.at.IsZero() || time.Since(d.at) <= settling {
 		return false
@@ -55,23 +55,22 @@ func (d *debouncer) held() bool {
 	return true
 }
 
-// after has the burst fire after a time.
+// after makes the burst fire after a duration.
 func (d *debouncer) after(wait time.Duration) {
 	wait = min(wait, time.Until(d.deadline))
 	d.at = time.Now().Add(wait)
 	d.timer.Reset(wait)
 }
 
-// fire delivers once a burst; who receives calls end, unless an event has
-// prolonged it.
+// fire delivers once per burst. The receiver calls end, unless an event has prolonged the burst.
 func (d *debouncer) fire() <-chan time.Time { return d.timer.C }
 
 func (d *debouncer) end() {
 	d.deadline = time.Time{}
-	d.timer.Stop() // an event may have come since it fired
+	d.timer.Stop() // an event may have come after the firing
 }
 
 func (d *debouncer) running() bool { return !d.deadline.IsZero() }
 
-// overdue reports whether the burst must not be prolonged any more.
+// overdue reports whether the burst must no longer be prolonged.
 func (d *debouncer) overdue() bool { return !time.Now().Before(d.deadline) }

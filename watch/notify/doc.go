@@ -1,37 +1,33 @@
-// Package notify turns directories into "changed" signals.
+// Package notify turns changes in a directory into signals.
 //
-// A signal says only: look again. Editors save by writing in place, by renaming over,
-// or by moving the old file away first; events of one save come in different orders on
-// different systems; a queue that is full drops them; a folder may be filled
-// between its creation and our watch on it. So the sequence of events is not
-// interpreted: whatever happens below the root starts or prolongs a burst, and
-// once the tree was quiet for a while (or the burst has lasted too long) there
-// is one signal, and its receiver reads the tree as it stands then. There is one
-// exception: a burst about one file ends soon after the file is whole: something is in it,
-// and no process has it open for writing.
+// A signal means only: read the tree again. Package notify does not interpret the sequence of events, because
+// the sequence proves little. Editors save a file by writing in place, by renaming over it, or by moving the
+// old file away first. The events of one save come in different orders on different systems. A full queue
+// drops events. A new folder may be filled before its watch exists.
 //
-// [Watcher.Read] tells which paths changed, or that it can't know. That is where to
-// look, and not what happened.
+// Instead, any event below the root begins or prolongs a burst. When the tree has been quiet for a while, or
+// the burst has lasted too long, the Watcher sends one signal, and the receiver reads the current tree. As an
+// exception, a burst about one file ends soon after the file is complete: the file is not empty, and no
+// process has it open for writing.
 //
-// Folders are watched, not files: a watch on a file dies with its inode, which
-// is what most editors and every publisher by rename replace. New folders are
-// followed at once, so that the files still being copied into them prolong the
-// burst. Links are followed, and each place on their way is watched: the root
-// itself may be one, or stand behind one, that a deployment turns elsewhere.
+// [Watcher.Read] tells the reader which paths to read again, or that any path may have changed.
 //
-// A checkout by git is one change. While a git command holds the index.lock of a
-// work tree, there is no signal; [Watcher.Read] keeps those out who read without
-// one.
+// Package notify watches folders, not files: the watch on a file ends with its inode, and most editors and
+// all publishers by rename replace the inode. The Watcher follows new folders at once, so that files still
+// being copied into them prolong the burst. The Watcher follows symbolic links and watches each folder on
+// their way. The root itself may be a link or lie behind a link that a deployment changes.
 //
-// Watches get lost, too: a file system is mounted over a folder, one further up
-// is moved away. Therefore all of them are thrown away and made again at every
-// rescan, which always ends in a signal, once the tree is quiet: an event that the old
-// watches had may be lost, and with it that an editor is in the midst of a save. What no event can tell is at most one
-// rescan late. That goes for files that are written through another hard link or
-// on another machine; for network file systems there is Options.Poll. Where the
-// system's limits leave too few watches, the tree is polled until a rescan gets
-// them all: never with some, because Envoy needs watches of the same user, and
-// aborts when it gets none.
+// A checkout by git is one change. While a git command holds the index.lock of a work tree, the Watcher sends
+// no signal, and [Watcher.Read] waits.
+//
+// Watches can get lost, for example when a file system is mounted over a folder or a folder further up moves.
+// Therefore each rescan removes and creates all watches. A rescan always ends in a signal once the tree is
+// quiet, because the old watches may have lost an event, for example that an editor is in the middle of a
+// save. A change without an event is at most one rescan late; this includes changes through another hard link
+// or on another machine. For network file systems use Options.Poll.
+//
+// If the system's limits leave too few watches, the Watcher polls the tree until a rescan gets all watches.
+// It never keeps a part of them, because Envoy needs watches of the same user and aborts without them.
 //
 //	w, err := notify.New(ctx, "/etc/xds", notify.Options{})
 //	if err != nil { … }

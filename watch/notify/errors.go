@@ -1,21 +1,21 @@
 package notify
 
-// errorQueue takes errors from a channel at once, and keeps them until they are
-// fetched. fsnotify hands one over with its lock held, and who fetches it also makes
-// and removes watches, which wants that lock: each would wait for the other for ever.
+// errorQueue receives errors from a channel at once and buffers them. fsnotify sends an error while holding
+// its lock, and the receiver also adds and removes watches, which need the lock. Without the buffer both
+// would wait forever.
 type errorQueue struct {
 	out  chan error
 	done chan struct{}
 }
 
-// newErrorQueue takes from in until that is closed; wait waits for that.
+// newErrorQueue receives from in until in is closed; wait waits for that.
 func newErrorQueue(in <-chan error) *errorQueue {
 	q := &errorQueue{out: make(chan error), done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
 		var waiting []error
 		for {
-			var out chan error // nil while there is nothing to give
+			var out chan error // nil while the queue is empty
 			var next error
 			if len(waiting) > 0 {
 				out, next = q.out, waiting[0]

@@ -15,40 +15,38 @@ import (
 )
 
 const (
-	// patience is how long a lock is waited for. A checkout takes seconds; what
-	// stands longer was left behind by a git that was killed.
+	// patience is how long to wait for a lock. A checkout takes seconds; an older lock was left behind by a
+	// killed git.
 	patience = 30 * time.Second
 
-	// longest is how long locks are waited for that follow each other without a gap:
-	// a rebase of many commits takes one after the other, and so can somebody who
-	// wants nothing to be read.
+	// longest is how long to wait for a series of locks without a gap. A rebase of many commits takes one
+	// lock after another, and a hostile process could do the same to prevent reads.
 	longest = 2 * time.Minute
 
-	// lockPoll is how often Read asks for a lock while it stands.
+	// lockPoll is the interval at which Read checks a lock.
 	lockPoll = 100 * time.Millisecond
 )
 
-// git knows the work trees that the watched tree is a part of, or that are parts
-// of it. A git command that changes the files of one holds its index.lock from
-// before the first until after the last, and then renames it to index.
+// git watches the work trees that contain the tree or are part of it. A git command holds index.lock from
+// before its first change of a file until after the last, and then renames it to index.
 type git struct {
 	log *event.Log
 
 	mu   sync.Mutex
-	dirs []string // those that hold the index
+	dirs []string // folders with the index
 	seen map[string]lock
 }
 
-// lock is what there was at the place of a lock when it was looked for last.
+// lock is the last known state of a lock file.
 type lock struct {
-	at    time.Time   // of the look
-	info  os.FileInfo // nil where there was none
+	at    time.Time   // time of the look
+	info  os.FileInfo // nil without a lock file
 	since time.Time
-	first time.Time // when the first of those that follow each other was seen
-	stale bool      // waited for in vain
+	first time.Time // start of the series of locks
+	stale bool      // older than patience or longest
 }
 
-// setGitDirs replaces the repositories whose locks count: those that these .git lead to.
+// setGitDirs sets the repositories whose locks count, from the paths of their .git.
 func (g *git) setGitDirs(gits set) {
 	var dirs []string
 	for path := range gits {
@@ -62,8 +60,7 @@ func (g *git) setGitDirs(gits set) {
 	g.dirs = slices.Compact(dirs)
 }
 
-// busy reports whether a git command is changing files. What it leaves behind when
-// it is killed keeps nobody for ever.
+// busy reports whether a git command is changing files. busy ignores a lock that a killed git left behind.
 func (g *git) busy() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,10 +74,10 @@ func (g *git) busy() bool {
 			continue
 		}
 		l := g.seen[path]
-		// An inode is soon used again; git writes to its lock at the end only.
+		// Inode numbers are reused soon. git writes to its lock only at the end.
 		if l.info == nil || !os.SameFile(l.info, info) || !l.info.ModTime().Equal(info.ModTime()) {
 			next := lock{info: info, since: l.born(now, info), first: now}
-			if l.info != nil && now.Sub(l.since) < patience { // else that one was left behind
+			if l.info != nil && now.Sub(l.since) < patience { // otherwise the old lock was left behind
 				next.first, next.stale = l.first, l.stale
 			}
 			l = next
@@ -99,9 +96,8 @@ func (g *git) busy() bool {
 	return busy
 }
 
-// born returns since when a lock exists that did not at the look l. Its file tells by a
-// clock that somebody may have set since: it is no older than that look, where there was
-// one, and from now on time is measured by a clock that nobody sets.
+// born returns the creation time of a lock that is new since the look l. The file's time may be wrong after a
+// change of the clock, so born doesn't return a time before l. Later durations use the monotonic clock.
 func (l lock) born(now time.Time, info os.FileInfo) time.Time {
 	age := max(0, now.Sub(info.ModTime()))
 	if !l.at.IsZero() {
@@ -110,8 +106,7 @@ func (l lock) born(now time.Time, info os.FileInfo) time.Time {
 	return now.Add(-age)
 }
 
-// mark changes with each git command that changes files, also with one that was
-// not seen at work.
+// mark changes with each git command that changes files, even if busy didn't see the command.
 func (g *git) mark() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,17 +117,16 @@ func (g *git) mark() string {
 	return b.String()
 }
 
-// reads is how often Read calls its function at most on account of other changes
-// than those of git and of links: a tree that never rests is read as it is.
+// reads is the largest number of times that Read calls its function, not counting changes by git and of
+// links. A tree that never rests is read in its current state.
 const reads = 3
 
-// Read calls read, which reads the tree, while no git command is changing it. Where the tree
-// changes meanwhile, what was read may be half old and half new: then Read calls read again, once
-// the tree is quiet or has not been quiet for long. After a checkout by git, or where a link was
-// turned, it waits the longest, and tells that anything may have changed, since some events may
-// still be on their way. Read does not call read once ctx has ended.
+// Read calls read, which reads the tree, while no git command is changing the tree. If the tree changes
+// during read, the result may mix old and new files. Read then calls read again when the tree is quiet, or
+// after the longest wait. After a checkout by git or a change of a link, Read waits longer, and passes All,
+// because some events may still be on their way. Read does not call read after ctx has ended.
 //
-// Each change is told once: where read fails, it has to keep the Changes for the next time.
+// Read passes each change once. If read fails, it must keep its Changes for the next time.
 func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 	start := time.Now()
 	for n := 1; ; n++ {
@@ -149,7 +143,7 @@ func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 		}
 		w.read = mark
 		read(changes)
-		if changes.All { // an event of what happened meanwhile may be on its way
+		if changes.All { // events from during the read may be on their way
 			rest(ctx, settling)
 		}
 		replaced, changed := w.git.busy() || w.mark() != mark, w.counted.Load() != counted
@@ -165,19 +159,19 @@ func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 	}
 }
 
-// mark changes with all that replaces many files at once.
+// mark changes when git or a link may have replaced many files at once.
 func (w *Watcher) mark() string {
 	var b strings.Builder
 	b.WriteString(w.git.mark())
 	for _, path := range *w.links.Load() {
-		if target, err := os.Readlink(path); err == nil { // else it is no link, but what one leads to
+		if target, err := os.Readlink(path); err == nil { // skip a path without a link, such as a link's target
 			fmt.Fprintln(&b, path, target)
 		}
 	}
 	return b.String()
 }
 
-// quiet waits for a burst of changes to end, or for the deadline.
+// quiet waits for the end of a burst, or for the deadline.
 func (w *Watcher) quiet(ctx context.Context, deadline time.Time) {
 	for counted := w.counted.Load(); ctx.Err() == nil; counted = w.counted.Load() {
 		rest(ctx, min(w.burst.quiet, time.Until(deadline)))
@@ -187,7 +181,7 @@ func (w *Watcher) quiet(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// rest passes some time, or less where ctx ends.
+// rest sleeps, until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// limitError means that the system gives no more watches.
+// limitError means that the system permits no further watches.
 type limitError struct {
 	err    error
 	remedy string
@@ -21,8 +21,7 @@ func isLimit(err error) bool {
 	return ok
 }
 
-// explain adds the name of the limit to the errors that mean anything but what
-// they say: "no space left on device" is not about the disk.
+// explain adds the name of the limit to misleading errors: "no space left on device" is not about the disk.
 func explain(err error) error {
 	switch {
 	case isLimit(err):
@@ -31,14 +30,14 @@ func explain(err error) error {
 		return &limitError{err, "raise the sysctl fs.inotify.max_user_watches"}
 	case errors.Is(err, syscall.EMFILE) && runtime.GOOS == "linux":
 		return &limitError{err, "raise the sysctl fs.inotify.max_user_instances or the limit of open files"}
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // kqueue opens all that it watches
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // kqueue opens every watched file
 		return &limitError{err, "raise the limit of open files"}
 	}
 	return err
 }
 
-// fallBack makes the tree polled, without any watch: a user's watches are few,
-// and Envoy, which may run as the same one, aborts when it gets none.
+// fallBack switches to polling without any watch: a user has few watches, and an Envoy of the same user
+// aborts without them.
 func (t *tree) fallBack(ctx context.Context, limit error) error {
 	t.close()
 	t.limit = limit

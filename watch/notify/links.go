@@ -11,13 +11,13 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// setWatchpoints watches the folders of the watchpoints of path: a rename there leads path
-// elsewhere, and no folder of the tree gets an event. Kubernetes replaces the link ..data,
-// git-sync the link current, and other links only lead through these.
+// setWatchpoints watches the folders of path's watchpoints. A rename in such a folder makes path lead
+// elsewhere, without an event in a folder of the tree. Kubernetes replaces the link ..data and git-sync the
+// link current; other links only lead through these.
 func (t *tree) setWatchpoints(path string) error {
 	t.dropWatchpoints(path)
 	if t.polled() {
-		return nil // stamps see through links
+		return nil // stamps follow links
 	}
 	for _, point := range watchpoints(path) {
 		if t.ignore != nil && t.ignore(point) {
@@ -30,12 +30,11 @@ func (t *tree) setWatchpoints(path string) error {
 	return nil
 }
 
-// setWatchpoint watches the folder of one watchpoint of path. Below root it watches those above
-// it, too: whoever replaces one of them by a rename replaces what path leads to.
+// setWatchpoint watches the folder of one watchpoint of path. Below root, setWatchpoint also watches the
+// folders above: renaming one of them replaces the target of path.
 func (t *tree) setWatchpoint(point, path string) error {
 	for {
-		// What can't be watched for another reason than a limit is left to the
-		// rescan: the way there may be closed to us for good.
+		// Leave errors other than limits to the rescan: the folders on the way may be unreadable forever.
 		dir := filepath.Dir(point)
 		if err := explain(t.fsw.Add(dir)); isLimit(err) {
 			return t.judge(path, err)
@@ -43,7 +42,7 @@ func (t *tree) setWatchpoint(point, path string) error {
 		t.addWatchpoint(point, path)
 		if dir == t.real || !fspath.Within(dir, t.real) {
 			if _, ok := t.byReal[dir]; !ok {
-				t.addWatchpoint(dir, path) // for when dir itself goes
+				t.addWatchpoint(dir, path) // for a rename of dir itself
 			}
 			return nil
 		}
@@ -61,8 +60,8 @@ func (t *tree) addWatchpoint(point, path string) {
 	}
 }
 
-// dropWatchpoints removes the watchpoints of path. The watches stay until the rescan: other
-// paths may need them, and an event of a watchpoint without a path does not count.
+// dropWatchpoints removes the watchpoints of path. The watches stay until the rescan, because other
+// paths may need them. Events of a watchpoint without a path are ignored.
 func (t *tree) dropWatchpoints(path string) {
 	for _, point := range t.watchpointsOf[path] {
 		delete(t.watchpoints[point], path)
@@ -73,12 +72,11 @@ func (t *tree) dropWatchpoints(path string) {
 	delete(t.watchpointsOf, path)
 }
 
-// maxLinks is how many links the kernel follows before it calls them a loop.
+// maxLinks is the number of links that the kernel follows before ELOOP.
 const maxLinks = 40
 
-// watchpoints follows path as the kernel does, and returns the paths that decide where it
-// leads: each link, the end, and the first one that is missing. Only their last element
-// may be a link.
+// watchpoints follows path like the kernel, and returns the paths that decide where path leads: each link,
+// the end, and the first missing path. Only the last element of these paths may be a link.
 func watchpoints(path string) []string {
 	var list []string
 	dir, rest := string(filepath.Separator), elements(path)
@@ -115,8 +113,7 @@ func watchpoints(path string) []string {
 	return list
 }
 
-// elements splits a path, but does not clean it: what .. means is not known before
-// the links in front of it.
+// elements splits a path without cleaning it, because the meaning of .. depends on the links before it.
 func elements(path string) []string {
 	var list []string
 	for _, e := range strings.Split(path, string(filepath.Separator)) {

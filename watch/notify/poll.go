@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// stamp is what a look from outside tells about a file. What has the same stamp is
-// taken for unchanged.
+// stamp is the state of a file without its contents. A file with an equal stamp counts as unchanged.
 type stamp struct {
 	mode   fs.FileMode // its type only
 	size   int64
 	mtime  time.Time
 	inode  uint64
 	device uint64
-	target string // of a link; the rest is about what it leads to
+	target string // of a link; the other fields are about the link's target
 	denied bool
 }
 
-// stampOf gives the zero stamp for what is missing. Of a folder it does not tell
-// what is in it: that has stamps of its own, or does not count.
+// stampOf returns the stamp of a file; zero for a missing file. The stamp of a folder doesn't cover its
+// contents, which have stamps of their own.
 func stampOf(path string) stamp {
 	s := stamp{denied: denied(path)}
 	s.target, _ = os.Readlink(path)
@@ -40,7 +39,7 @@ func stampOf(path string) stamp {
 	return s
 }
 
-// poll looks at all of the tree that counts.
+// poll looks at the whole tree.
 func (t *tree) poll(ctx context.Context) error {
 	if t.limit != nil {
 		t.warn(t.limit)
@@ -48,7 +47,7 @@ func (t *tree) poll(ctx context.Context) error {
 	return t.scan(ctx)
 }
 
-// differences lists what has another stamp now, came or went.
+// differences lists the paths that were added, removed or have another stamp.
 func differences(before, now map[string]stamp) []string {
 	var list []string
 	for path, s := range now {

@@ -6,21 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rescan says when to rescan. A rescan of a large tree takes long, and mostly finds nothing:
-// such rescans take half a thousandth of a core at most, as far as that does not put them off for too
-// long: with the first rescans, which find more, an idle watch takes a thousandth. It belongs to the goroutine of Run, but for idle.
+// rescan schedules rescans. A rescan of a large tree takes long and usually finds nothing. Idle rescans are
+// delayed so that they use at most a thousandth of a core, up to maxRescan. A rescan is for the goroutine of
+// Run, except for idle.
 type rescan struct {
-	every time.Duration // below 0 is never
+	every time.Duration // below 0 means never
 	timer *time.Timer
 	used  func() time.Duration // the processor time of this process
-	began time.Duration        // what it was when the last rescan began
-	idle  chan struct{}        // the last rescan found nothing
+	began time.Duration        // processor time at the start of the last rescan
+	idle  chan struct{}        // receives after an idle rescan
 }
 
 const (
-	// rescanShare is the part of a core that rescans take which find nothing: one in so many.
+	// rescanShare is the inverse of the share of a core for idle rescans.
 	rescanShare = 2000
-	// maxRescan is the longest that their cost puts rescans off.
+	// maxRescan is the longest interval between rescans that their cost can cause.
 	maxRescan = 15 * time.Minute
 )
 
@@ -30,7 +30,7 @@ func newRescan(every time.Duration) rescan {
 	return r
 }
 
-// begin notes that a rescan begins, and says when the next one does.
+// begin records the start of a rescan, and schedules the next one.
 func (r *rescan) begin() {
 	r.began = r.used()
 	if r.every > 0 {
@@ -38,16 +38,15 @@ func (r *rescan) begin() {
 	}
 }
 
-// foundNothing puts the next rescan off by what the last one has cost.
+// foundNothing delays the next rescan in proportion to the cost of the last one.
 func (r *rescan) foundNothing() {
 	if wait := min(rescanShare*(r.used()-r.began), maxRescan); r.every > 0 && wait > r.every {
 		r.timer.Reset(wait)
 	}
 }
 
-// FoundNothing tells the Watcher that its reader has read the tree after the signal Rescan and
-// found nothing new. The more processor time that took, the later the next rescan comes. It may
-// be called from any goroutine.
+// FoundNothing tells the Watcher that the reader found no change after a Rescan signal. The more processor
+// time the rescan took, the later the next one. FoundNothing is safe for concurrent use.
 func (w *Watcher) FoundNothing() {
 	select {
 	case w.rescan.idle <- struct{}{}:
@@ -55,7 +54,7 @@ func (w *Watcher) FoundNothing() {
 	}
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns the processor time of this process.
 func processorTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -23,37 +23,36 @@ type set map[string]bool
 
 // tree is the set of watched folders.
 //
-// fsnotify gets resolved paths only: it knows watches by path, but the kernel by
-// inode, and a folder that was added under two names would lose both watches when
-// one of them goes.
+// fsnotify gets only resolved paths. It identifies watches by path, but the kernel identifies them by inode:
+// a folder added under two names would lose both watches with the removal of one name.
 type tree struct {
 	root   string   // absolute, may be a link
 	flat   bool     // no folders below root
-	files  []string // that count too
-	always bool     // never watched, only polled
+	files  []string // additional files
+	always bool     // always polled
 	ignore func(path string) bool
 	skip   func(name string) bool
 	warn   func(error)
-	names  int // that may be met in one look
-	met    int // names, in this look
+	names  int // largest number of names in one look
+	met    int // names in the current look
 
 	fsw           *fsnotify.Watcher   // nil while the tree is polled
 	errors        *errorQueue         // of fsw
-	limit         error               // why it is polled, unless always
+	limit         error               // why the tree is polled, unless always
 	info          fs.FileInfo         // root's; nil while it is missing
 	real          string              // root, resolved
 	byReal        map[string]string   // resolved path → path as reached from root
-	byPath        map[string]string   // the other way
-	watchpoints   map[string]set      // resolved path → paths that a rename there may lead elsewhere
-	watchpointsOf map[string][]string // the other way
-	denied        set                 // what can't be read, by path as reached from root
+	byPath        map[string]string   // reverse of byReal
+	watchpoints   map[string]set      // resolved path → paths that a rename of it may redirect
+	watchpointsOf map[string][]string // reverse of watchpoints
+	denied        set                 // unreadable paths, as reached from root
 	gits          set                 // the .git in the tree and above it
-	stamps        map[string]stamp    // of all that counts, in a polled tree
+	stamps        map[string]stamp    // of the whole tree, if polled
 }
 
 func (t *tree) polled() bool { return t.fsw == nil }
 
-// channels gives nil channels, which never deliver, for a polled tree.
+// channels returns the channels for events and errors; nil channels for a polled tree.
 func (t *tree) channels() (<-chan fsnotify.Event, <-chan error) {
 	if t.polled() {
 		return nil, nil
@@ -69,10 +68,9 @@ func (t *tree) close() {
 	}
 }
 
-// rewatch removes all watches and makes them again: no state can then be stale.
-// Events that were still queued go with them, so a signal must follow. The old
-// watcher is closed first, because a user has few inotify instances, and Envoy,
-// which may run as the same one, aborts when it gets none.
+// rewatch removes and creates all watches, so that no state is stale. Queued events get lost, so a signal
+// must follow. rewatch closes the old watcher first: a user has few inotify instances, and an Envoy of the
+// same user aborts without them.
 func (t *tree) rewatch(ctx context.Context) error {
 	t.close()
 	t.limit = nil
@@ -93,21 +91,21 @@ func (t *tree) rewatch(ctx context.Context) error {
 	return err
 }
 
-// scan goes through the whole tree, to watch it or to take its stamps.
+// scan walks the whole tree, to watch it or to take its stamps.
 func (t *tree) scan(ctx context.Context) error {
 	t.byReal, t.byPath = map[string]string{}, map[string]string{}
 	t.watchpoints, t.watchpointsOf = map[string]set{}, map[string][]string{}
 	t.denied, t.gits, t.stamps = set{}, set{}, map[string]stamp{}
 	t.met = 0
 	t.real = fspath.Resolve(t.root)
-	// They come first, or else root could come in between.
+	// Set watchpoints first: otherwise the root could appear unnoticed before its watchpoint.
 	for _, path := range append([]string{t.root}, t.files...) {
 		if err := t.setWatchpoints(path); err != nil {
 			return err
 		}
 		t.note(path)
 	}
-	// Stat's error reads the same however much of the path is missing.
+	// Stat returns the same error text for any missing part of the path.
 	info, missing := os.Stat(t.root)
 	if t.info = info; missing != nil {
 		t.info = nil
@@ -119,14 +117,14 @@ func (t *tree) scan(ctx context.Context) error {
 	switch _, ok := t.byPath[t.root]; {
 	case ok:
 		return nil
-	case info.IsDir(): // it has gone since
+	case info.IsDir(): // removed meanwhile
 		t.info = nil
 		return fmt.Errorf("watch: %w", &fs.PathError{Op: "stat", Path: t.root, Err: syscall.ENOENT})
 	}
 	return fmt.Errorf("watch %s: %w", t.root, syscall.ENOTDIR)
 }
 
-// turned reports whether root is not the folder that was last scanned.
+// turned reports whether root is another folder than at the last scan.
 func (t *tree) turned() bool {
 	info, err := os.Stat(t.root)
 	if err != nil || t.info == nil {
@@ -135,15 +133,14 @@ func (t *tree) turned() bool {
 	return !os.SameFile(info, t.info)
 }
 
-// refresh brings the watches at path and below up to date, whatever is there now.
-// What is known under that name goes first: after a rename it belongs to another
-// folder.
+// refresh updates the watches at path and below. refresh first removes the known watches there, because after
+// a rename they belong to another folder.
 func (t *tree) refresh(ctx context.Context, path string) error {
 	t.met = 0
-	if _, ok := t.byPath[path]; ok { // else nothing below it is watched either
+	if _, ok := t.byPath[path]; ok { // otherwise no path below it is watched
 		for p, real := range t.byPath {
 			if fspath.Within(p, path) {
-				_ = t.fsw.Remove(real) // an error says that it is gone already
+				_ = t.fsw.Remove(real) // an error means that the watch has ended
 				delete(t.byPath, p)
 				delete(t.byReal, real)
 			}
@@ -166,9 +163,8 @@ func (t *tree) refresh(ctx context.Context, path string) error {
 	return t.follow(ctx, path)
 }
 
-// follow watches the folder at path, if it is one, and all below it. Links come
-// after the folders that are really there, so that a folder inside the tree is
-// known by its own name and does not go when a link to it does.
+// follow watches the folder at path and all folders below. Links come after real folders: a folder inside the
+// tree then keeps its own name, and its watch outlives a link to it.
 func (t *tree) follow(ctx context.Context, path string) error {
 	for todo := []string{path}; len(todo) > 0; todo = todo[1:] {
 		path := todo[0]
@@ -178,13 +174,13 @@ func (t *tree) follow(ctx context.Context, path string) error {
 			}
 		}
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			continue // not a folder, gone again, or a dangling link
+			continue // a file, a removed path, or a dangling link
 		}
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			continue
 		}
-		// A link to a folder that holds root is a loop on a grand scale.
+		// A link to a folder above root is a loop.
 		if path != t.root && (fspath.Within(t.real, real) || t.ignore != nil && t.ignore(real)) {
 			continue
 		}
@@ -200,15 +196,14 @@ func (t *tree) follow(ctx context.Context, path string) error {
 	return nil
 }
 
-// walk watches the folder at path and those below it, and returns the links it
-// met. A folder that is watched already, by whatever name, is a loop or a second
-// link (which the rescan finds should the first one go). An error means that
-// going on is of no use.
+// walk watches the folder at path and the folders below, and returns the links that it met. A folder that is
+// already watched is a loop or the target of a second link; if the first link is removed, the rescan finds
+// the second. An error means that continuing is pointless.
 func (t *tree) walk(ctx context.Context, path, real string) (links []string, err error) {
 	if _, ok := t.byReal[real]; ok || t.ignored(path) {
 		return nil, nil
 	}
-	// Watch first, list second: what comes in between is seen twice, not never.
+	// Watch before listing: a change in between is seen twice instead of never.
 	if err := t.add(real); err != nil {
 		return nil, t.judge(path, err)
 	}
@@ -240,12 +235,12 @@ func (t *tree) walk(ctx context.Context, path, real string) (links []string, err
 	return links, nil
 }
 
-// maxNames bounds the files and folders of a tree, those that don't count among them.
+// maxNames is the largest number of files and folders in a tree, including ignored ones.
 const maxNames = 2_000_000
 
 var errTooManyNames = errors.New("the tree has too many files and folders")
 
-// list returns what the folder at path holds and what counts.
+// list returns the entries of the folder at path, without ignored ones.
 func (t *tree) list(ctx context.Context, path, real string) ([]fs.DirEntry, error) {
 	return safefile.List(ctx, real, func(names int) error {
 		if t.met += names; t.met > t.names {
@@ -267,8 +262,8 @@ func (t *tree) add(real string) error {
 	return t.fsw.Add(real)
 }
 
-// note remembers about path what events don't tell: in a polled tree all, else
-// whether it can be read.
+// note records the state of path that events don't report: the stamp in a polled tree, otherwise only whether
+// path is readable.
 func (t *tree) note(path string) {
 	if t.polled() {
 		t.stamps[path] = stampOf(path)
@@ -279,8 +274,7 @@ func (t *tree) note(path string) {
 	}
 }
 
-// noteEntry is note for what a folder holds. Of a file one question is enough, and there
-// are many.
+// noteEntry is note for an entry of a folder. For regular files, which are many, one system call suffices.
 func (t *tree) noteEntry(path string, e fs.DirEntry) {
 	if !t.polled() && e.Type().IsRegular() && unix.Access(path, unix.R_OK) == nil {
 		delete(t.denied, path)
@@ -289,16 +283,15 @@ func (t *tree) noteEntry(path string, e fs.DirEntry) {
 	t.note(path)
 }
 
-// accessTurned reports whether path can be read now, and could not before, or the
-// reverse. All else that is an attribute does not count: scanners and backups
-// change those all day, and content never changes so.
+// accessTurned reports whether path has become readable or unreadable. Other attributes don't count: virus
+// scanners and backups change them all day, without a change of content.
 func (t *tree) accessTurned(path string) bool {
 	before := t.denied[path]
 	t.note(path)
 	return t.denied[path] != before
 }
 
-// denied reports whether path is there and can't be read.
+// denied reports whether path exists and is unreadable.
 func denied(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -311,17 +304,17 @@ func denied(path string) bool {
 	return unix.Access(path, mode) != nil
 }
 
-// judge says whether err, met at path, ends the walk: a limit does, and so does a root
-// that can't be watched. One folder does not.
+// judge returns the error if it ends the walk: a limit, or a root that can't be watched. For other errors
+// judge logs a warning and returns nil.
 func (t *tree) judge(path string, err error) error {
 	switch err = explain(err); {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR) && path != t.root: // gone again
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR) && path != t.root: // removed meanwhile
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, errTooManyNames):
 		return fmt.Errorf("watch %s: %w", t.root, err)
-	case isLimit(err): // without path: it is one trouble, not one for each folder
+	case isLimit(err): // without path, to report the problem once
 		return fmt.Errorf("watch %s: %w", t.root, err)
 	case path == t.root:
 		return fmt.Errorf("watch %s: %w", path, err)
@@ -330,9 +323,8 @@ func (t *tree) judge(path string, err error) error {
 	return nil
 }
 
-// locate turns the name in an event into the paths that it may concern: that as
-// reached from root, and those whose way leads through there. There is none for
-// what does not count.
+// locate returns the paths that an event may concern: its path as reached from root, and the paths that lead
+// through it. locate returns nil for ignored names.
 func (t *tree) locate(name string) []string {
 	var paths []string
 	if path, ok := t.reached(name); ok {
@@ -343,8 +335,8 @@ func (t *tree) locate(name string) []string {
 	return slices.Compact(paths)
 }
 
-// reached turns a name into the path as reached from root, if it is in the tree and counts. Of a
-// flat tree, what stands beside the files does not.
+// reached returns the path of a name as reached from root; not ok outside the tree or for an ignored name. In
+// a flat tree only the files count.
 func (t *tree) reached(name string) (path string, ok bool) {
 	path, ok = t.byReal[name]
 	if dir, in := t.byReal[filepath.Dir(name)]; !ok && in {
@@ -354,7 +346,7 @@ func (t *tree) reached(name string) (path string, ok bool) {
 	return path, ok && !t.ignored(path)
 }
 
-// ignored does not ask about root: who names it wants it, hidden or not.
+// ignored reports whether a path is ignored. The root is never ignored, even if hidden.
 func (t *tree) ignored(path string) bool {
 	if path == t.root {
 		return false

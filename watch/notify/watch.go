@@ -19,80 +19,76 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Options tune a Watcher; the zero value is good.
+// Options tune a Watcher. The zero value is usable.
 type Options struct {
-	// QuietPeriod is how long the tree must be quiet before a burst of events
-	// becomes a signal. 0 is 100ms. It is shorter after a change of one file that is
-	// known to be whole.
+	// QuietPeriod is how long the tree must be quiet before a burst of events becomes a signal; 0 means
+	// 100ms. After a change of one file that is known to be complete, the period is shorter.
 	QuietPeriod time.Duration
-	// MaxDelay is the longest that a burst may put off its signal. 0 is 2s.
+	// MaxDelay is the longest delay of a signal by a burst; 0 means 2s.
 	MaxDelay time.Duration
-	// Rescan is how often all watches are made again, with a signal after it; it is less often
-	// where that costs much and finds nothing (Watcher.FoundNothing).
-	// 0 is 30s; below 0 is never, and then what is lost stays lost.
+	// Rescan is the interval at which the Watcher creates all watches again and sends a signal; 0 means 30s.
+	// Expensive rescans without changes are rarer (Watcher.FoundNothing). A negative Rescan disables rescans,
+	// so that lost watches stay lost.
 	Rescan time.Duration
-	// Poll is how often to look for changes instead of waiting for events, on
-	// file systems that have none. 0 is to wait for events.
+	// Poll is the interval at which the Watcher polls the tree, for file systems without events; 0 means to
+	// wait for events.
 	Poll time.Duration
-	// Ignore tells which paths don't count: their events give no signal, and
-	// folders are not watched. It gets absolute paths below the root, and what
-	// a link leads to also as the path without links. nil ignores nothing.
+	// Ignore reports whether to ignore a path: its events give no signal, and folders are not watched. Ignore
+	// gets absolute paths below the root, and for the target of a link also the path without links. nil
+	// ignores nothing.
 	Ignore func(path string) bool
-	// Skip tells which names in the tree don't count, such as those of hidden
-	// files. What a link with another name leads to does. nil skips nothing.
+	// Skip reports whether to ignore a name in the tree, such as the name of a hidden file. The target of a
+	// link with another name is not ignored. nil skips nothing.
 	Skip func(name string) bool
-	// Files are files outside of the tree, or ignored in it, that count too.
-	// They may be missing.
+	// Files are additional files, outside of the tree or ignored in the tree. Files may be missing.
 	Files []string
-	// Log gets a warning once when something can't be watched, and each counted
-	// event at debug level. nil discards.
+	// Log gets a warning once for each path that can't be watched, and each event at debug level. nil
+	// discards.
 	Log *event.Log
 }
 
-// Reason says why to read the tree again. It is for logs: one signal can have several reasons,
-// and has one of them.
+// Reason is the reason to read the tree again, for logs. A signal with several reasons has one of them.
 type Reason string
 
 const (
-	// Change is for events.
+	// Change means that an event has come.
 	Change Reason = "change"
-	// Rescan is for Options.Rescan.
+	// Rescan means that Options.Rescan is over.
 	Rescan Reason = "rescan"
 )
 
-// Watcher watches one tree. New starts watching, Run turns events into signals.
+// Watcher watches a tree. New starts watching, Run turns events into signals.
 type Watcher struct {
 	tree   *tree
 	burst  *debouncer
 	rescan rescan
-	poll   time.Duration // how often a polled tree is looked at
-	file   string        // what is wanted, if it is no folder
+	poll   time.Duration // interval for a polled tree
+	file   string        // the watched file; empty if the root is a folder
 	log    *event.Log
 	git    *git
-	// lone is the file that the last event is about, if it is about one alone; unfinished
-	// is when to look again whether it is whole.
+	// lone is the file of the last event if the event is about one file only. unfinished fires when to check
+	// again whether the file is complete.
 	lone       string
 	unfinished *time.Timer
 	reason     Reason // of the burst
 	signals    chan Reason
-	unread     unread                   // changes, for the next Read
-	counted    atomic.Uint64            // events that counted
-	links      atomic.Pointer[[]string] // that lead into the tree, and in it
-	read       string                   // the mark before the last Read read the tree
+	unread     unread                   // changes for the next Read
+	counted    atomic.Uint64            // number of events
+	links      atomic.Pointer[[]string] // links to and in the tree
+	read       string                   // the mark before the last call of read
 
 	mu    sync.Mutex
-	files []string // what Also asked for last
+	files []string // the last files passed to Also
 	also  chan struct{}
 
-	// What can't be watched, by error text: found by the previous look at the
-	// whole tree, and found since. Each is logged when it is new.
+	// Errors by text: known from the previous look at the whole tree, trouble since then. New errors are
+	// logged.
 	known, trouble map[string]bool
 }
 
-// New watches root: a directory with all below it, or a file's directory without
-// what is below. From here on nothing is missed, so read the tree after New and
-// not before it. Run, which must be called, frees what New takes. Where ctx ends, New
-// looks no further, and returns its error.
+// New watches root: a directory with everything below it, or a single file by its directory. Read the tree
+// after New, so that no change is missed. Call Run, which frees the resources of New. If ctx ends, New stops
+// and returns its error.
 func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -131,12 +127,12 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// Signals returns the channel of the signals. Signals that are not received become one. The
-// channel is closed when Run returns.
+// Signals returns the channel of signals. Unreceived signals merge into one. Run closes the channel when it
+// returns.
 func (w *Watcher) Signals() <-chan Reason { return w.signals }
 
-// Also replaces Options.Files, at any time and from any goroutine. Another list than
-// before gives a signal: a file may have changed since its name was learned.
+// Also replaces Options.Files. Also is safe for concurrent use. A changed list gives a signal, because a file
+// may have changed before it was watched.
 func (w *Watcher) Also(files ...string) error {
 	files, err := w.absolute(files)
 	if err != nil {
@@ -155,7 +151,7 @@ func (w *Watcher) Also(files ...string) error {
 	return nil
 }
 
-// absolute gives a list that can be compared: sorted, each once.
+// absolute returns a comparable list: absolute, sorted and unique.
 func (w *Watcher) absolute(files []string) ([]string, error) {
 	var list []string
 	if w.file != "" {
@@ -172,8 +168,8 @@ func (w *Watcher) absolute(files []string) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
-// Run sends signals until ctx ends; nothing that happens to the tree ends it. It
-// must be called once, and leaves no goroutine and no open file behind.
+// Run sends signals until ctx ends; no change of the tree ends Run. Run must be called once, and leaves no
+// goroutine and no open file behind.
 func (w *Watcher) Run(ctx context.Context) {
 	defer close(w.signals)
 	defer w.tree.close()
@@ -214,9 +210,9 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// look makes all watches again, and begins a burst or prolongs the one that is running. The
-// tree may be half written, and the event that says so may have gone with the old watches: an
-// editor moves a file away and writes it anew.
+// look creates all watches again, and begins or prolongs a burst. The tree may be half written, and the event
+// for that may have got lost with the old watches, for example when an editor moves a file away and writes it
+// anew.
 func (w *Watcher) look(ctx context.Context) {
 	if !w.burst.running() {
 		w.reason = Rescan
@@ -225,7 +221,7 @@ func (w *Watcher) look(ctx context.Context) {
 	w.burst.event("")
 }
 
-// signal leaves an unfetched signal as it is: its receiver has yet to look.
+// signal sends a signal, unless one is waiting for the receiver.
 func (w *Watcher) signal(r Reason) {
 	select {
 	case w.signals <- r:
@@ -233,24 +229,24 @@ func (w *Watcher) signal(r Reason) {
 	}
 }
 
-// settled reports whether the burst that fires is at its end. If not, it goes on.
+// settled reports whether the firing burst is over. If not, settled prolongs it.
 func (w *Watcher) settled(ctx context.Context) bool {
 	if !w.burst.overdue() && (w.late(ctx) || w.burst.held()) {
 		return false
 	}
 	if w.git.busy() {
-		w.burst.end() // from here a new one, so that the lock is asked for again
+		w.burst.end() // a new burst, to check the lock again
 		w.burst.event("")
 		return false
 	}
-	// Nothing else prolongs the burst of a polled tree. The look comes in any
-	// case: what it finds now needs no signal later.
+	// Only this look prolongs the burst of a polled tree. Look even if overdue: a change that the look finds
+	// needs no later signal.
 	overdue := w.burst.overdue()
 	return !(w.tree.polled() && w.pollAgain(ctx)) || overdue
 }
 
-// late takes up an event that is there already when the burst fires, as on a machine that is
-// busy: the burst fires again after it. It reports whether there was one.
+// late handles an event that was waiting when the burst fired, as on a busy machine, and makes the burst fire
+// again. late reports whether an event was waiting.
 func (w *Watcher) late(ctx context.Context) bool {
 	events, _ := w.tree.channels()
 	select {
@@ -281,15 +277,15 @@ func (w *Watcher) handle(ctx context.Context, e fsnotify.Event) {
 	if len(paths) > 0 {
 		w.lone = ""
 	}
-	// On whose name nothing else depends.
+	// No other path depends on this name.
 	if path, ok := w.tree.reached(e.Name); ok && slices.Equal(paths, []string{path}) && (e.Has(fsnotify.Create) || e.Has(fsnotify.Write)) {
 		w.lone = path
 		w.finish()
 	}
 }
 
-// finish tells the burst that the change of the lone file is whole. Where the file is still
-// open for writing it asks again soon. What is empty is about to be written.
+// finish tells the burst that the change of the lone file is complete. If the file is still open for writing,
+// finish checks again soon. An empty file is about to be written.
 func (w *Watcher) finish() {
 	info, err := os.Lstat(w.lone)
 	if w.lone == "" || err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -310,7 +306,7 @@ func (w *Watcher) refresh(ctx context.Context, paths []string) {
 		return
 	}
 	for _, path := range paths {
-		if !w.tree.polled() { // which it may become on the way
+		if !w.tree.polled() { // refresh may switch to polling
 			w.check(ctx, w.tree.refresh(ctx, path))
 		}
 	}
@@ -318,12 +314,12 @@ func (w *Watcher) refresh(ctx context.Context, paths []string) {
 
 func (w *Watcher) count(path, op string) {
 	w.unread.add(path)
-	w.counted.Add(1) // after that: who sees it finds the path
+	w.counted.Add(1) // after add: a reader that sees the count also finds the path
 	w.log.Write(event.PathChanged{Path: path, Op: op})
 	w.change(path)
 }
 
-// change begins or prolongs a burst. path is what changed; empty where that is not known.
+// change begins or prolongs a burst. path is the changed path; empty if unknown.
 func (w *Watcher) change(path string) {
 	w.reason = Change
 	w.burst.event(path)
@@ -334,7 +330,7 @@ func (w *Watcher) handleError(ctx context.Context, err error) {
 		w.check(ctx, fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
 		return
 	}
-	w.rewatch(ctx) // new folders may be among what was dropped
+	w.rewatch(ctx) // new folders may be among the dropped events
 	w.log.Write(event.EventsDropped{})
 	w.counted.Add(1)
 	w.change("")
@@ -348,12 +344,11 @@ func (w *Watcher) takeFiles(ctx context.Context) {
 	w.change("")
 }
 
-// checkPeriodically finds what causes no event: every change in a polled tree, and a root
-// that became another folder, because a file system was mounted or unmounted there, or
-// a folder above it moved.
+// checkPeriodically finds changes without an event: all changes in a polled tree, and another folder at root
+// after a mount, an unmount or a move of a folder above.
 func (w *Watcher) checkPeriodically(ctx context.Context) {
 	switch {
-	case w.burst.running(): // its end has a look
+	case w.burst.running(): // the end of the burst looks
 	case w.tree.polled():
 		w.pollAgain(ctx)
 	case w.tree.turned():
@@ -362,26 +357,24 @@ func (w *Watcher) checkPeriodically(ctx context.Context) {
 	}
 }
 
-// rewatch makes all watches again. Events that were on their way go with the old ones.
+// rewatch creates all watches again. Events on their way get lost with the old watches.
 func (w *Watcher) rewatch(ctx context.Context) {
 	w.scan(ctx, w.tree.rewatch)
 	w.unread.addAll()
 }
 
-// refreshMark stores the git directories and the links by which mark tells Read that the
-// tree changed while it was read.
+// refreshMark stores the git folders and the links for mark.
 func (w *Watcher) refreshMark() {
 	w.git.setGitDirs(w.tree.gits)
 	links := slices.Sorted(maps.Keys(w.tree.watchpoints))
 	w.links.Store(&links)
 }
 
-// pollAgain looks at a polled tree and reports whether it changed since the last look.
+// pollAgain polls the tree and reports whether it has changed.
 func (w *Watcher) pollAgain(ctx context.Context) bool { return w.scan(ctx, w.tree.poll) }
 
-// scan looks at the whole tree, and counts what changed if it stays polled. It logs an
-// error only when the last scan had another one: the root may be missing for days, with a
-// rescan every few seconds.
+// scan looks at the whole tree, and counts the changes if the tree stays polled. scan logs an error only if
+// the last scan didn't have it: the root may be missing for days, with a rescan every few seconds.
 func (w *Watcher) scan(ctx context.Context, look func(context.Context) error) (changed bool) {
 	polled, before := w.tree.polled(), w.tree.stamps
 	w.known, w.trouble = w.trouble, map[string]bool{}
@@ -400,11 +393,11 @@ func (w *Watcher) scan(ctx context.Context, look func(context.Context) error) (c
 	return len(paths) > 0
 }
 
-// check takes up an error of watching: a limit of the system makes the tree polled.
+// check handles an error of watching: a limit of the system switches the tree to polling.
 func (w *Watcher) check(ctx context.Context, err error) {
 	if isLimit(err) {
 		err = w.tree.fallBack(ctx, err)
-		w.unread.addAll() // for what was still queued
+		w.unread.addAll() // queued events are lost
 		w.change("")
 	}
 	if err != nil && ctx.Err() == nil {

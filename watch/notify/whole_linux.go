@@ -8,17 +8,16 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// openForWriting reports whether some process has the regular file at path open for
-// writing. It is not known where the system does not tell us: it does so about files of the
-// user that this process runs as, and to root about all.
+// openForWriting reports whether a process has the regular file at path open for writing. known is false if
+// the system doesn't tell: the kernel answers only for files of this process's user, or to root.
 func openForWriting(path string) (open, known bool) {
 	f, _, err := safefile.Open(path)
 	if err != nil {
 		return false, false
 	}
 	defer f.Close() // with the lease
-	// The kernel gives a read lease where nobody has the file open for writing: the only
-	// question that it answers. fsnotify does not pass on that a file was closed.
+	// The kernel grants a read lease if no process has the file open for writing. This is the only way to
+	// ask, because fsnotify doesn't report closed files.
 	switch _, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); {
 	case err == nil:
 		return false, true

@@ -2,5 +2,5 @@
 
 package notify
 
-// openForWriting reports whether some process has a file open for writing. Only Linux tells.
+// openForWriting always returns unknown: only Linux can tell.
 func openForWriting(string) (open, known bool) { return false, false }
