@@ -260,7 +260,7 @@ func (s *session) guarded(c *cache.Stream) *guard {
 	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
 		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v", s.of.limits.FirstRequest))
 	})
-	c.Secrets(func(r *xds.Resource, sets []params.Parameters) bool {
+	c.AuthorizeSecrets(func(r *xds.Resource, sets []params.Parameters) bool {
 		err := g.asks.SecretOf(r, sets)
 		if err != nil {
 			s.end(err)

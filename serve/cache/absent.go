@@ -12,25 +12,25 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// xRFC TP3 has the server send an error for each resource that the client asks for by name and cannot get. The
-// client remembers the error until a response has the resource, or another error. So the server sends an error
-// once for each subscription to the name, and again if the reason changes. What the client knows follows from its
-// answers alone (learns): a response in flight changes nothing.
+// xRFC TP3 requires an error for each resource that the client subscribes to by name and that doesn't exist
+// for the client. The client remembers the error until a response has the resource or another error. So the
+// server sends an error once per subscription to the name, and again if the reason changes. Only ACKs tell
+// the server which errors the client knows (recordErrors); a response in flight changes nothing.
 // https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md
 
-// mostErrors bounds the errors in a response, which would not fit into a message otherwise. A client that asks
-// for more names that do not exist gets no error for the others.
+// mostErrors is the largest number of errors in a response, which must fit into a message. Further missing
+// names get no error.
 const mostErrors = 10_000
 
-// The details of errors. They name no variant and no parameter: these may belong to other clients.
+// The details of errors. They name no variant and no parameter, which may belong to other clients.
 const (
 	notThere  = "the server has no resource of this name"
 	noVariant = "the server has this resource, but no variant for the dynamic parameters of this client"
 )
 
-// absence returns the details of the errors that a response has, by the names. A collection without resources
-// is no error. The server answers for a virtual host that does not exist with a resource without a body, which
-// would clear the error.
+// absence returns the details of a response's errors, by name. A collection without resources is not an
+// error. Virtual hosts have no errors: the server answers a missing virtual host with a resource without a
+// body, which would clear the error.
 func (s *subscription) absence(r *response) map[string]string {
 	if s.of == xds.VirtualHost {
 		return nil
@@ -41,7 +41,7 @@ func (s *subscription) absence(r *response) map[string]string {
 			errors[name] = s.detail(name)
 		}
 	}
-	for name := range s.absent { // the reason may be another one
+	for name := range s.absent { // the reason may have changed
 		if r.keeps(name) || !s.lacksByName(name, r.state) {
 			continue
 		}
@@ -52,7 +52,7 @@ func (s *subscription) absence(r *response) map[string]string {
 	maps.DeleteFunc(errors, func(name, detail string) bool { return s.absent[name] == detail })
 	if len(errors) > 0 && s.stream.between() {
 		for name := range errors {
-			s.owesError(name)
+			s.queueError(name)
 		}
 		return nil
 	}
@@ -64,13 +64,14 @@ func (s *subscription) absence(r *response) map[string]string {
 	return errors
 }
 
-// lacksByName reports whether the client asks for a resource by its name, and a state has none for the client.
+// lacksByName reports whether the client subscribes to a resource by name, and a state has no such resource
+// for the client.
 func (s *subscription) lacksByName(name string, now *state) bool {
 	return name != "*" && !xdstp.IsCollection(name) && s.asksByName(name) && now.find(s.of, name) == nil && !s.hasOther(name, now)
 }
 
-// detail returns why the client cannot get a resource. A client must not find out whether a secret exists that
-// is not for the client.
+// detail returns why the client lacks a resource. For secrets the detail is always the same, so that a client
+// can't learn of secrets for other clients.
 func (s *subscription) detail(name string) string {
 	if all := s.stream.cache.all.Load(); s.of != xds.Secret && all != nil && all.Lookup(s.of, name) != nil {
 		return noVariant
@@ -78,9 +79,9 @@ func (s *subscription) detail(name string) string {
 	return notThere
 }
 
-// learns takes down which errors the client knows after an answer to a response. A client that refuses a response
-// may take some of its resources and errors.
-func (s *subscription) learns(r *response, refused bool) {
+// recordErrors records after an ACK or NACK which errors the client knows. A client that refuses a response
+// may still use some of its resources and errors.
+func (s *subscription) recordErrors(r *response, refused bool) {
 	for name, detail := range r.absent {
 		if refused {
 			detail = ""
@@ -91,7 +92,7 @@ func (s *subscription) learns(r *response, refused bool) {
 	}
 	for _, is := range r.changed {
 		name := plain(is.Name)
-		if _, told := s.absent[name]; !told {
+		if _, known := s.absent[name]; !known {
 			continue
 		}
 		if refused || !s.asks(is.Name) {
@@ -102,31 +103,32 @@ func (s *subscription) learns(r *response, refused bool) {
 	}
 }
 
-// keeps reports whether the client hears later of the removal of a resource.
+// keeps reports whether the removal of a resource is delayed.
 func (r *response) keeps(name string) bool {
 	_, late := r.late[name]
 	_, held := r.held[name]
 	return late || held
 }
 
-// repeatsError owes the client the error of a name again, if the client knows an error of the name.
-func (s *subscription) repeatsError(name string) {
-	if _, told := s.absent[name]; told {
+// requeueError sends the error of a name again, if the client knows an error of the name.
+func (s *subscription) requeueError(name string) {
+	if _, known := s.absent[name]; known {
 		s.absent[name] = ""
 	}
 	for _, r := range s.inFlight() {
-		delete(r.absent, name) // the client may hear this error before it asks again
+		delete(r.absent, name) // the client may get this error before its new request
 	}
 }
 
-// owesError owes the client an error of a name, if the client knows no error of the name.
-func (s *subscription) owesError(name string) {
-	if _, told := s.absent[name]; !told {
+// queueError sends the error of a name, unless the client knows an error of the name.
+func (s *subscription) queueError(name string) {
+	if _, known := s.absent[name]; !known {
 		s.absent[name] = ""
 	}
 }
 
-// asksByName reports whether the client asks for a resource by its name, not by a collection or the wildcard.
+// asksByName reports whether the client subscribes to a resource by its name, not by a collection or the
+// wildcard.
 func (s *subscription) asksByName(name string) (ok bool) {
 	if s.several != nil {
 		return len(s.several.asked[name]) > 0
@@ -135,7 +137,7 @@ func (s *subscription) asksByName(name string) (ok bool) {
 	return ok
 }
 
-// errors returns the errors of a response to the client, sorted by the names.
+// errors returns the errors of a response, sorted by name.
 func (s *Stream) errors(sub *subscription, r *response) (list []*discoveryv3.ResourceError) {
 	for _, name := range slices.Sorted(maps.Keys(r.absent)) {
 		list = append(list, &discoveryv3.ResourceError{
@@ -146,8 +148,8 @@ func (s *Stream) errors(sub *subscription, r *response) (list []*discoveryv3.Res
 	return list
 }
 
-// othersMatter reports whether the resources of other clients may change what the client is told: the client has
-// an error or a gap.
+// othersMatter reports whether changes of other clients' resources may concern the client, because the client
+// has an error or a gap.
 func (s *Stream) othersMatter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,10 +161,10 @@ func (s *Stream) othersMatter() bool {
 	return false
 }
 
-// asked returns the spelling of a name by which the client asks.
+// asked returns the client's spelling of a name.
 func (s *Stream) asked(t *xds.Type, name string) string {
-	if is := s.spelled[t]; is != nil && is.otherwise[name] != "" {
-		return is.otherwise[name]
+	if is := s.spelled[t]; is != nil && is.aliases[name] != "" {
+		return is.aliases[name]
 	}
 	return name
 }

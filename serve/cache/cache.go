@@ -1,6 +1,6 @@
-// Package cache answers clients of the xDS transport protocol from Snapshots. It stands behind
-// the streams of go-control-plane's server, which keeps nonces and lists of names: a Stream
-// implements its cache.ConfigWatcher for one stream.
+// Package cache answers clients of the xDS transport protocol from Snapshots. A Stream implements
+// cache.ConfigWatcher of go-control-plane for one stream. go-control-plane's server handles the stream
+// itself, with nonces and lists of names.
 //
 //	c := cache.New(cache.Options{})
 //	c.Publish(ctx, snapshot)
@@ -8,9 +8,9 @@
 //	defer stream.Close()
 //	err := sotw.NewServer(ctx, stream, stream, sotw.WithOrderedADS()).StreamHandler(grpcStream, "")
 //
-// It sends what has changed for a client, and nothing else; a version that a client refused is
-// not sent to it again before the Snapshot changes. The work of a Publish follows the change and
-// the streams, not the number of resources.
+// A Cache sends each client only its changes. A version that a client refused is not sent again before the
+// Snapshot changes. The work of a Publish is proportional to the change and the number of streams, not to the
+// number of resources.
 package cache
 
 import (
@@ -27,42 +27,43 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Options of a Cache.
+// Options configure a Cache.
 type Options struct {
-	// Cluster is the name of the static cluster through which clients of a singleton service
-	// reach this server, as their bootstraps have it.
+	// Cluster is the static cluster in the clients' bootstraps through which they reach a singleton service
+	// of this server.
 	Cluster string
-	// Parameters returns the dynamic parameters of a client that sends none, by its node, which may be nil;
-	// nil means that there are none.
+	// Parameters returns the dynamic parameters of a client that sends none. The client's node may be nil. A
+	// nil Parameters means no parameters.
 	Parameters func(*corev3.Node) params.Parameters
-	// TrimDelay is how long a client that comes back keeps a resource that it says it has and the server
-	// does not know. Listeners go at once.
+	// TrimDelay is how long a reconnecting client keeps a resource that the server doesn't know. Listeners
+	// are removed at once.
 	TrimDelay time.Duration
-	// Log gets the log lines; nil discards them.
+	// Log receives the log lines; nil discards them.
 	Log *event.Log
 }
 
-// Cache holds what is served. It may be used from any goroutine.
+// Cache holds the served resources. Cache is safe for concurrent use.
 type Cache struct {
 	options  Options
 	registry *registry
 
 	mu sync.Mutex
-	// tree has all variants of what was published last; nil before the first Publish.
+	// tree has all variants of the last published Snapshot; nil before the first Publish.
 	tree *variants.Tree
-	// classes are those of the clients that are there. The first one is that of a client without a
-	// node, which is there always.
+	// classes are the classes of the connected clients. classes[0] is the class of a client without a node,
+	// which always exists.
 	classes []*class
-	// all has all variants of what is published, for who does not hold the lock; nil before the first Publish.
+	// all has all variants of the published resources, for readers without the lock; nil before the first
+	// Publish.
 	all atomic.Pointer[xds.Snapshot]
-	// changes is odd while Publish changes all and the states of the views. A state belongs to all if changes is
-	// even, and is the same before the state is loaded and after all is asked.
+	// changes is odd while Publish changes all and the states of the views. A state and all belong together
+	// if changes is even, and is the same before loading the state and after loading all.
 	changes atomic.Uint64
-	// rest are the views of clients by REST, by their parameters.
+	// rest holds the views of REST clients, by their parameters.
 	rest atomic.Pointer[restViews]
 }
 
-// New returns a Cache that answers nobody until the first Publish.
+// New returns a Cache. Clients get no answers before the first Publish.
 func New(o Options) *Cache {
 	if o.Parameters == nil {
 		o.Parameters = func(*corev3.Node) params.Parameters { return nil }
@@ -72,18 +73,17 @@ func New(o Options) *Cache {
 	return c
 }
 
-// Publish makes a Snapshot what is served, and sends each client what has changed for it. A client gets
-// of a resource with variants the one that is for it.
-// Resources that the Snapshot no longer has stay until Trim, but for listeners: clusters and what
-// belongs to them may go only once no client uses them (make before break). It returns the error
-// of ctx where that has ended; then all is as before.
+// Publish serves a Snapshot and sends each client the changes. Of each resource with variants, a client gets
+// the variant for its parameters. Resources that the Snapshot drops stay until Trim, because clusters and
+// their dependents may be removed only when no client uses them (make before break); listeners are removed at
+// once. If ctx ends first, Publish returns its error and changes nothing.
 func (c *Cache) Publish(ctx context.Context, s *xds.Snapshot) error {
 	_, err := c.publish(ctx, s, nil)
 	return err
 }
 
-// publish does the work of Publish, and returns the Snapshot that was published before. The clients
-// that it concerns answer to the wait, unless that is nil.
+// publish does the work of Publish, and returns the Snapshot before. If w is not nil, the clients concerned
+// by the change report to w.
 func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *xds.Snapshot, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,28 +96,28 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	}
 	same := c.tellsAs(tree)
 	c.changes.Add(1)
-	c.all.Store(tree.All()) // a client with a gap is told no removal, whichever of this and its state it sees first
+	c.all.Store(tree.All()) // first, so that a client with a gap loses no resource in between
 	if err := c.serve(ctx, c.turns(tree, same), w); err != nil {
 		c.all.Store(before)
 		c.settle()
 		return nil, err
 	}
 	if c.tree = tree; !same {
-		c.wake() // some may be of another class
+		c.wake() // a waiting client may have changed its class
 	}
 	c.registry.places.forget()
 	return before, nil
 }
 
-// settle ends what Publish began: all and the states of the views belong together.
+// settle ends the change that Publish began: all and the states of the views belong together again.
 func (c *Cache) settle() {
 	if c.changes.Load()%2 == 1 {
 		c.changes.Add(1)
 	}
 }
 
-// serve has classes take their turns: those of all of them are bound before any client is told. Clients
-// join their class before that: what they get by it until then is what they have.
+// serve executes the turns of classes. All classes are bound before any client gets a response. Clients join
+// their new class before its new state is bound: the class still has the resources that the clients have.
 func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
 	c.classes = nil
 	for _, t := range next {
@@ -140,8 +140,7 @@ func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
 	return nil
 }
 
-// Retry sends clients once more what they refused. It returns the error of ctx where that has
-// ended.
+// Retry sends clients again the resources that they refused. If ctx ends first, Retry returns its error.
 func (c *Cache) Retry(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +159,7 @@ func (c *Cache) Retry(ctx context.Context) error {
 	return nil
 }
 
-// wake wakes all who wait for a change.
+// wake wakes all waiting REST requests.
 func (c *Cache) wake() {
 	for _, of := range c.classes {
 		for _, v := range of.views {
@@ -169,8 +168,8 @@ func (c *Cache) wake() {
 	}
 }
 
-// Trim removes the resources that were retired before a time, and tells the clients. It returns
-// how many they are, and since when the oldest of the others is retired; zero where there is none.
+// Trim removes the resources that were retired before a time, from the clients too. Trim returns their
+// number, and since when the oldest remaining resource is retired; zero if none remains.
 func (c *Cache) Trim(ctx context.Context, before time.Time) (removed int, oldest time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,17 +195,16 @@ func (c *Cache) Trim(ctx context.Context, before time.Time) (removed int, oldest
 	return removed, oldest, nil
 }
 
-// Served returns the Snapshot that a client gets that says nothing of itself: the one that was published
-// last, with the resources that stay until Trim. It is nil before the first Publish.
+// Served returns the Snapshot for a client without a node: the published Snapshot with the retired resources
+// that stay until Trim. Served returns nil before the first Publish.
 func (c *Cache) Served() *xds.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.classes[0].served
 }
 
-// Transitions returns what clients get, and what they would get of a Snapshot: one of each kind that the
-// variants of resources tell apart, and for which the Snapshot changes something. It is empty before the
-// first Publish.
+// Transitions returns the changes that a Snapshot would make, for one client of each class whose resources
+// change. Transitions returns nil before the first Publish.
 func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +221,7 @@ func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 	return list
 }
 
-// Resources returns how many resources are served, all variants of each.
+// Resources returns the number of served resources, counting each variant.
 func (c *Cache) Resources() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,13 +231,13 @@ func (c *Cache) Resources() int {
 	return c.tree.All().Len()
 }
 
-// Open returns the Stream of one client. only is the type of a singleton service, nil for the
-// aggregated one. Close it when the client is gone.
+// Open returns the Stream for one client. only is the type of a singleton service, nil for the aggregated
+// service. The caller must Close the Stream.
 func (c *Cache) Open(kind Kind, only *xds.Type) *Stream {
 	return &Stream{cache: c, kind: kind, only: only, subscriptions: make(map[*xds.Type]*subscription), spelled: make(map[*xds.Type]*spelled)}
 }
 
-// edits returns how two Snapshots differ, by resources.
+// edits returns the differences between two Snapshots.
 func edits(old, s *xds.Snapshot) []xds.Edited {
 	if list, ok := s.ChangesSince(old); ok {
 		return list
@@ -255,7 +253,7 @@ func edits(old, s *xds.Snapshot) []xds.Edited {
 	for _, r := range d.Added {
 		list = append(list, xds.Edited{Is: r})
 	}
-	for _, r := range s.All() { // of the same content, for other clients
+	for _, r := range s.All() { // resources with the same content and other constraints
 		if was := old.Lookup(r.Type, r.Name); was != nil && !was.ForSame(r) && was.Same(r) {
 			list = append(list, xds.Edited{Was: was, Is: r})
 		}

@@ -14,37 +14,38 @@ import (
 	"xdspub/xds/variants"
 )
 
-// A client gets one variant of each resource. Clients whom the variants do not tell apart are a class:
-// they get the same Snapshot, and share what is made of it.
+// A client gets one variant of each resource. Clients with the same variants form a class: they get the same
+// Snapshot, and share everything derived from it.
 
-// MostClasses bounds the classes: each costs what a Snapshot does.
+// MostClasses is the largest number of classes. Each class costs as much as a Snapshot.
 const MostClasses = 256
 
-// class is what its clients get, and who they are.
+// class is a set of clients with the same variants, with the Snapshot that they get.
 type class struct {
-	// of are the dynamic parameters of one of the clients, and tells is what the variants tell of them.
+	// of are the dynamic parameters of a client in the class. tells identifies the class: variants.Tree.Tells
+	// of its clients.
 	of    params.Parameters
 	tells string
-	// several means that its clients have several sets of parameters each, and may get any variant.
+	// several marks the class of clients with several parameter sets, which may get any variant.
 	several bool
-	// selection is what was published last for them; nil before the first Publish. served is that with
-	// the retired resources.
+	// selection is the last published selection for the class; nil before the first Publish. served is the
+	// selection's Snapshot with the retired resources.
 	selection *variants.Selection
 	served    *xds.Snapshot
 	retired   map[xds.Key]retired
 	views     map[form]*view
 }
 
-// retired is a resource that the Snapshot no longer has, in all its variants, and since when.
+// retired is a resource that the Snapshot no longer has, with all its variants.
 type retired struct {
 	variants []*xds.Resource
 	since    time.Time
 }
 
-// form is how resources are sent to a client.
+// form is the encoding of resources for a client.
 type form struct {
 	Kind
-	located  bool // the client locates resources, and gets them with their constraints
+	located  bool // the client sends resource locators, and gets resources with their constraints
 	verbatim bool // verbatim in medium
 }
 
@@ -52,7 +53,7 @@ func newClass(of params.Parameters) *class {
 	return &class{of: of, retired: make(map[xds.Key]retired), views: make(map[form]*view)}
 }
 
-// split returns a class of clients that got what those of c get, and will no longer.
+// split returns a new class for some clients of c, which will get other resources than c.
 func (c *class) split() *class {
 	s := &class{tells: c.tells, selection: c.selection, served: c.served, retired: c.retired, views: make(map[form]*view)}
 	for f, v := range c.views {
@@ -61,7 +62,7 @@ func (c *class) split() *class {
 	return s
 }
 
-// turn is what the clients of a class get next, and who they are then.
+// turn is the change of a class to its next Snapshot.
 type turn struct {
 	class     *class
 	of        params.Parameters
@@ -69,17 +70,17 @@ type turn struct {
 	selection *variants.Selection
 	served    *xds.Snapshot
 	retired   map[xds.Key]retired
-	joins     clientsOf // those that come from the class that this one was split from
-	still     bool      // the clients get what they have
+	joins     clientsOf // clients from the class before a split
+	still     bool      // the clients' resources don't change
 }
 
-// clientsOf are clients whom the variants do not tell apart.
+// clientsOf are clients with the same variants.
 type clientsOf struct {
 	streams []*Stream
 	asking  []*polled
 }
 
-// to returns the turn of a class to a Tree, for clients with Parameters.
+// to returns the turn of a class to a Tree, for clients with the Parameters of.
 func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
 	t := &turn{class: c, of: of, tells: c.tells}
 	if c.several {
@@ -96,12 +97,12 @@ func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
 	return t
 }
 
-// stays returns the turn of a class to what it has.
+// stays returns a turn of a class to its current Snapshot.
 func (c *class) stays() *turn {
 	return &turn{class: c, of: c.of, tells: c.tells, selection: c.selection, served: c.served, retired: c.retired}
 }
 
-// without returns the turn of a class to what it has without some of what is retired.
+// without returns a turn of a class that removes some retired resources.
 func (c *class) without(gone []xds.Key) *turn {
 	t := c.stays()
 	if t.still = len(gone) == 0; t.still {
@@ -117,9 +118,8 @@ func (c *class) without(gone []xds.Key) *turn {
 	return t
 }
 
-// withRetired returns a Snapshot with the resources that it no longer has and clients may still
-// use: those, and the resources of the Snapshot. It is made from what is served, by the Change
-// alone where that is known.
+// withRetired adds to a Snapshot the resources that it no longer has and that clients may still use.
+// withRetired applies only the changes to the served Snapshot if they are known.
 func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
 	if c.several {
 		return c.allWithRetired(s)
@@ -128,7 +128,7 @@ func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired
 	var change []xds.Edited
 	for _, e := range edits(c.selection.Snapshot, s) {
 		key := e.Key()
-		e.Was = c.served.Lookup(key.Type, key.Name) // with the same content as that of the selection
+		e.Was = c.served.Lookup(key.Type, key.Name) // same content as in the selection
 		if e.Is == nil && !key.Type.AtOnce {
 			all[key] = retired{[]*xds.Resource{e.Was}, now}
 			continue
@@ -142,7 +142,8 @@ func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired
 	return c.served.Apply(xds.ChangeOf(change)), all
 }
 
-// allWithRetired is withRetired of all variants. A variant goes at once where the resource has another one.
+// allWithRetired is withRetired for the class with all variants. If a resource keeps another variant, a
+// dropped variant is removed at once.
 func (c *class) allWithRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
 	all, now := maps.Clone(c.retired), time.Now()
 	for _, r := range c.selection.Snapshot.All() {
@@ -161,7 +162,7 @@ func (c *class) allWithRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]reti
 	return s.Apply(stay), all
 }
 
-// bind makes the turn what the views serve, and tells nobody yet. It returns false where ctx has ended.
+// bind binds the turn's Snapshot in all views, without sending. bind returns false if ctx has ended.
 func (t *turn) bind(ctx context.Context) bool {
 	if t.still {
 		return true
@@ -174,7 +175,7 @@ func (t *turn) bind(ctx context.Context) bool {
 	return true
 }
 
-// gather makes the clients that join the class those of it.
+// gather moves the joining clients into the class.
 func (t *turn) gather(ps *polls) {
 	t.class.of = t.of
 	for _, s := range t.joins.streams {
@@ -183,13 +184,13 @@ func (t *turn) gather(ps *polls) {
 	ps.move(t.joins.asking, t.class.views[form{Kind: REST}])
 }
 
-// take makes the turn what the class has.
+// take stores the turn's Snapshot in the class.
 func (t *turn) take() {
 	c := t.class
 	c.tells, c.selection, c.served, c.retired = t.tells, t.selection, t.served, t.retired
 }
 
-// push sends the clients what has changed for them.
+// push sends the clients their changes.
 func (t *turn) push(w *wait) {
 	if t.still {
 		t.class.othersChange()
@@ -200,11 +201,11 @@ func (t *turn) push(w *wait) {
 	}
 }
 
-// tellsAs reports whether a Tree tells of each client what the published one does.
+// tellsAs reports whether a Tree divides clients into the same classes as the published Tree.
 func (c *Cache) tellsAs(tree *variants.Tree) bool { return c.tree != nil && tree.TellsAs(c.tree) }
 
-// turns returns the turns of all classes to a Tree. same is what tellsAs reports of it. Clients that it tells from others of their class
-// become one of their own; classes without clients go.
+// turns returns the turns of all classes to a Tree. same is the result of tellsAs. A class whose clients need
+// different variants is split, and a class without clients is dropped.
 func (c *Cache) turns(tree *variants.Tree, same bool) (list []*turn) {
 	tells, asking := tellsOf(tree), c.registry.polls.byView()
 	for i, of := range c.classes {
@@ -224,13 +225,13 @@ func (c *Cache) turns(tree *variants.Tree, same bool) (list []*turn) {
 	return list
 }
 
-// part are clients with Parameters, and others whom the variants do not tell from them.
+// part is a set of clients with the same variants. of are the Parameters of one of them.
 type part struct {
 	of params.Parameters
 	clientsOf
 }
 
-// clients returns those of a class.
+// clients returns the clients of a class.
 func (c *class) clients(asking map[*view][]*polled) (all clientsOf) {
 	for _, v := range c.views {
 		all.streams = append(all.streams, v.all()...)
@@ -239,7 +240,7 @@ func (c *class) clients(asking map[*view][]*polled) (all clientsOf) {
 	return all
 }
 
-// parts returns clients by what the variants tell of them.
+// parts divides clients by variants.Tree.Tells.
 func (all clientsOf) parts(tells func(params.Parameters) string, ps *polls) map[string]*part {
 	parts := make(map[string]*part)
 	of := func(p params.Parameters) *part {
@@ -260,8 +261,8 @@ func (all clientsOf) parts(tells func(params.Parameters) string, ps *polls) map[
 	return parts
 }
 
-// divide returns the turns of the parts of a class, by what a Tree tells of them. The class goes on with
-// the part that stay tells, or any where there is none like that; its turn comes first.
+// divide returns the turns for the parts of a class. The class continues with the part stay, or with any part
+// if stay doesn't exist. The turn of the class comes first; the other turns are for new classes.
 func (c *class) divide(tree *variants.Tree, parts map[string]*part, stay string) []*turn {
 	all := slices.Sorted(maps.Keys(parts))
 	if parts[stay] == nil {
@@ -280,7 +281,7 @@ func (c *class) divide(tree *variants.Tree, parts map[string]*part, stay string)
 	return list
 }
 
-// tellsOf returns Tree.Tells, which it keeps for Parameters.
+// tellsOf returns Tree.Tells with a cache.
 func tellsOf(tree *variants.Tree) func(params.Parameters) string {
 	known := make(map[string]string)
 	return func(p params.Parameters) string {
@@ -294,8 +295,8 @@ func tellsOf(tree *variants.Tree) func(params.Parameters) string {
 	}
 }
 
-// isFor reports whether all resources that are retired are for a client with Parameters. What the variants of
-// today tell of clients may be less than what those told that are gone.
+// isFor reports whether all retired resources match Parameters. The current variants may distinguish fewer
+// clients than the retired variants did.
 func (c *class) isFor(p params.Parameters) bool {
 	for _, r := range c.retired {
 		if slices.ContainsFunc(r.variants, func(r *xds.Resource) bool { return !r.For.Matches(p) }) {
@@ -305,11 +306,11 @@ func (c *class) isFor(p params.Parameters) bool {
 	return true
 }
 
-// classOf returns the class of clients with Parameters, and makes one where there is none. The error is
-// a status of gRPC.
+// classOf returns the class of clients with Parameters, and creates it if necessary. The error is a gRPC
+// status.
 func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	if c.tree == nil {
-		return c.classes[0], nil // the first Publish tells them apart
+		return c.classes[0], nil // the first Publish divides them
 	}
 	tells := c.tree.Tells(p)
 	for _, of := range c.classes {
@@ -328,8 +329,7 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	return of, nil
 }
 
-// view returns the view of a class, and makes it where that is the first that asks for it. The caller
-// holds the lock.
+// view returns the view of a class for a form, and creates it if necessary. The caller holds the lock.
 func (c *Cache) view(of *class, f form) *view {
 	v := of.views[f]
 	if v == nil {

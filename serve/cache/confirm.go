@@ -21,30 +21,30 @@ import (
 type Confirmation struct {
 	// Quorum is how many of the connected clients that the Snapshot concerns must acknowledge it.
 	Quorum quorum.Quorum
-	// Timeout is how long Confirm waits for the clients; 0 is 15s. A client that does not answer by then
-	// has not rejected the Snapshot.
+	// Timeout is how long Confirm waits for the clients; 0 means 15s. A client without an answer by then has
+	// not rejected the Snapshot.
 	Timeout time.Duration
 }
 
-// defaultTimeout is the time for a confirmation. A client is also sent for so long what it rejects until it has fetched
-// code, if nobody waits for a confirmation.
+// defaultTimeout is the default Timeout. It is also how long a client gets a rejected response again while
+// fetching code, if no confirmation is running.
 const defaultTimeout = 15 * time.Second
 
-// Answers are what the connected clients that a Snapshot concerns say to it.
+// Answers summarizes the answers of the connected clients that a Snapshot concerns.
 type Answers struct {
-	// Concerned is how many they are. Those that went meanwhile do not count.
+	// Concerned is the number of clients that the Snapshot concerns, without clients that have disconnected.
 	Concerned, Acknowledged, Rejected int
-	// Refused means that so many have rejected it that the quorum can't be met, and TakenBack that
-	// the Snapshot before is served again: there is none before the first.
+	// Refused means that the quorum can no longer be met, after too many rejections. TakenBack means that the
+	// Snapshot before is served again. The first Snapshot is never taken back.
 	Refused, TakenBack bool
-	// Findings are what the clients say of resources.
+	// Findings are the clients' complaints about resources.
 	Findings diag.List
 }
 
-// Confirm publishes a Snapshot as Publish does, and waits until the quorum of the clients has
-// acknowledged it, or so many have rejected it that the quorum can't be met, or the time is over.
-// In the second case it publishes the Snapshot before once more. It returns the error of ctx where
-// that ends; the Snapshot is served then unless that was while it was bound.
+// Confirm publishes a Snapshot like Publish, and waits until the quorum of clients has acknowledged it, the
+// quorum can no longer be met, or the Timeout is over. If the quorum can't be met, Confirm publishes the
+// Snapshot before again. If ctx ends, Confirm returns its error; the Snapshot is then served, unless ctx
+// ended before the first push.
 func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (Answers, error) {
 	within := cmp.Or(o.Timeout, defaultTimeout)
 	w := newWait(c.registry.polls, within)
@@ -67,9 +67,9 @@ func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (A
 	return answers, err
 }
 
-// takeBack serves the Snapshot before again. What it lacks is retired, as always: listeners and
-// routes of the clients that have taken it lead there. Once these have gone back, what was
-// rejected is removed: clients that reject it can't take what comes with it.
+// takeBack serves the Snapshot before again. Resources of the rejected Snapshot are first retired, because
+// listeners and routes of clients that accepted it may use them. When these clients have gone back, takeBack
+// removes the rejected resources, because clients that reject them would reject every response with them.
 func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wait) error {
 	back := newWait(refused.polls, 0)
 	defer back.end()
@@ -94,7 +94,7 @@ func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wai
 
 var errTimeout = errors.New("the clients have not answered in time")
 
-// mostNames is how many names a line of the log lists.
+// mostNames is the number of names in a log line.
 const mostNames = 5
 
 func (c *Cache) logAnswers(a Answers, silent []string) {
@@ -109,38 +109,41 @@ func (c *Cache) logAnswers(a Answers, silent []string) {
 	}
 }
 
-// wait is the wait for the answers of clients to a Snapshot.
+// wait collects the answers of clients to a Snapshot.
 type wait struct {
-	changed chan struct{} // has room for one
-	until   time.Time     // when the wait ends; clients may answer later
-	polls   *polls        // has clients that answer, too
+	changed chan struct{} // buffers one signal
+	until   time.Time     // the end of the wait; later answers are ignored
+	polls   *polls        // REST clients also answer
 
 	mu       sync.Mutex
 	clients  map[*clients.Client]*tally
-	streams  map[*Stream]struct{} // that have not answered
+	streams  map[*Stream]struct{} // streams without an answer
 	refusals map[string]*blame
-	keys     map[xds.Key]bool // of the resources that a client rejected
+	keys     map[xds.Key]bool // resources that a client rejected
 }
 
-// tally are the answers of the streams of one client, or to its questions by REST.
+// tally counts the answers of one client, by its streams or REST requests.
 type tally struct {
 	pending  int
 	answered bool
 	rejected bool
 }
 
-// blame is a finding, and how many clients have it.
+// blame is a finding with the clients that reported it.
 type blame struct {
 	finding diag.Diagnostic
 	clients map[*clients.Client]struct{}
 }
 
 func newWait(ps *polls, within time.Duration) *wait {
-	return &wait{changed: make(chan struct{}, 1), until: time.Now().Add(within), polls: ps, clients: make(map[*clients.Client]*tally), streams: make(map[*Stream]struct{}), refusals: make(map[string]*blame), keys: make(map[xds.Key]bool)}
+	return &wait{
+		changed: make(chan struct{}, 1), until: time.Now().Add(within), polls: ps,
+		clients: make(map[*clients.Client]*tally), streams: make(map[*Stream]struct{}),
+		refusals: make(map[string]*blame), keys: make(map[xds.Key]bool),
+	}
 }
 
-// expects makes a client one that has to answer, once more where it has to already. s is its stream,
-// nil for one by REST.
+// expects adds one expected answer of a client. s is the client's stream, nil for REST.
 func (w *wait) expects(c *clients.Client, s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +156,7 @@ func (w *wait) expects(c *clients.Client, s *Stream) {
 	}
 }
 
-// answers takes up an answer of a client: its refusal and the findings about that, or nil.
+// answers records an answer of a client: a refusal with its findings, or nil.
 func (w *wait) answers(c *clients.Client, s *Stream, r *refusal, found diag.List) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,10 +174,10 @@ func (w *wait) answers(c *clients.Client, s *Stream, r *refusal, found diag.List
 	}
 }
 
-// mostFindings is how many findings an answer has.
+// mostFindings is the largest number of findings in Answers.
 const mostFindings = 100
 
-// blames takes up a finding. Those that differ by the client are one.
+// blames records a finding. Findings with the same words from several clients count as one.
 func (w *wait) blames(c *clients.Client, d diag.Diagnostic, words string) {
 	b := w.refusals[words]
 	if b == nil {
@@ -187,7 +190,7 @@ func (w *wait) blames(c *clients.Client, d diag.Diagnostic, words string) {
 	b.clients[c] = struct{}{}
 }
 
-// ends takes up that a client does not give an answer any more.
+// ends records that an expected answer will not come.
 func (w *wait) ends(c *clients.Client, s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +199,7 @@ func (w *wait) ends(c *clients.Client, s *Stream) {
 	}
 }
 
-// left takes an answer from those that are to come, and returns those of the client.
+// left removes an expected answer, and returns the client's tally.
 func (w *wait) left(c *clients.Client, s *Stream) *tally {
 	delete(w.streams, s)
 	t := w.clients[c]
@@ -208,7 +211,7 @@ func (w *wait) left(c *clients.Client, s *Stream) *tally {
 	return t
 }
 
-// await waits for the answers.
+// await waits until the quorum is decided or ctx ends.
 func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
 	for {
 		a := w.count()
@@ -225,7 +228,7 @@ func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
 	}
 }
 
-// count counts the answers so far.
+// count returns the answers so far.
 func (w *wait) count() Answers {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,7 +259,7 @@ func (w *wait) rejected() []xds.Key {
 	return slices.Collect(maps.Keys(w.keys))
 }
 
-// silent returns the nodes of the clients that have not answered, sorted.
+// silent returns the nodes of the clients without an answer, sorted.
 func (w *wait) silent() (nodes []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,7 +272,7 @@ func (w *wait) silent() (nodes []string) {
 	return nodes
 }
 
-// end makes nobody wait any more.
+// end removes the wait from all streams and polls.
 func (w *wait) end() {
 	w.mu.Lock()
 	var open []*Stream
@@ -287,8 +290,8 @@ func (w *wait) end() {
 	}
 }
 
-// confirm has a stream that the current state concerns answer to a wait. It comes before the
-// stream is pushed to; the client may have asked, and answered, in between.
+// confirm makes a stream report to a wait if the current state concerns its client. confirm runs before push,
+// because the client may already have requested and acknowledged the state.
 func (s *Stream) confirm(w *wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,12 +306,12 @@ func (s *Stream) confirm(w *wait) {
 	}
 }
 
-// concerned reports whether the client asks for something that a state has changed.
+// concerned reports whether the client subscribes to a resource that a state has changed.
 func (s *Stream) concerned(now *state) bool {
 	for t, sub := range s.subscriptions {
 		changed := now.changed(t)
 		if slices.ContainsFunc(changed, sub.asks) || t == xds.VirtualHost && len(changed)*len(sub.names) > 0 {
-			return true // a virtual host may be asked for by an alias
+			return true // the subscription may use an alias of a virtual host
 		}
 	}
 	return false
@@ -326,8 +329,8 @@ func (s *state) changed(t *xds.Type) []string {
 	return names
 }
 
-// refuses answers where the client has rejected something that the current state has changed. It
-// may go on to reject what it has rejected before: that is no answer to this state.
+// refuses reports a rejection to the wait if the client rejected a resource that the current state has
+// changed. A client may also repeat an older rejection, which is not an answer to this state.
 func (s *Stream) refuses(sub *subscription) {
 	r, now := sub.last.nack, s.view.current.Load()
 	if s.wait == nil || r == nil || r.state != now.number {
@@ -340,7 +343,8 @@ func (s *Stream) refuses(sub *subscription) {
 	}
 }
 
-// settles answers where the client has acknowledged all that the current state has changed.
+// settles reports an acknowledgement to the wait if the client has acknowledged all changes of the current
+// state.
 func (s *Stream) settles(now *state) {
 	if s.wait == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// increment makes the response an incremental one; nil for none.
+// increment completes an incremental response; nil if the response would be empty.
 func (s *subscription) increment(r *response) *response {
 	r.absent = s.absence(r)
 	if r.whole {
@@ -27,27 +27,27 @@ func (s *subscription) increment(r *response) *response {
 		r.resources = append(r.resources, r.state.encode(changed))
 	}
 	if s.of == xds.VirtualHost {
-		told := make(map[string]bool)
+		reported := make(map[string]bool)
 		r.removed = slices.DeleteFunc(r.removed, func(name string) bool {
-			owed := s.isOwed(name)
-			if owed && !told[plain(name)] && !s.hasOther(name, r.state) {
-				told[plain(name)] = true
+			pending := s.isPending(name)
+			if pending && !reported[plain(name)] && !s.hasOther(name, r.state) {
+				reported[plain(name)] = true
 				r.resources = append(r.resources, noHost(plain(name)))
 			}
-			return owed
+			return pending
 		})
 	}
 	return r
 }
 
-// noHost is a virtual host that does not exist: Envoy keeps a request waiting until it gets a
-// resource of the name that it asked for, be it one without a body.
+// noHost returns a virtual host without a body. Envoy holds a request until a response has the name that it
+// subscribed to, with or without a body.
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
 func noHost(name string) *encoded {
 	return &encoded{delta: &discoveryv3.Resource{Name: name, Aliases: []string{name}}}
 }
 
-// CreateDeltaWatch takes a request of the client, and answers it once there is something to say.
+// CreateDeltaWatch handles an incremental request, and answers when the client lacks resources.
 func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache.Subscription, answers chan cache.DeltaResponse) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 			sub.tellRemoved(m, r.state, r.gone)
 		}
 		if r.message = m; r.whole {
-			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].delta()) // is sent as it stands
+			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].delta()) // sent unchanged
 		} else {
 			for _, e := range r.resources {
 				m.Resources = append(m.Resources, e.delta)
@@ -95,29 +95,29 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		sub.answer = nil // the server sends what it has
+		sub.answer = nil // the server still sends a response in its channel
 	}, nil
 }
 
-// renew has the client told about what it asks for, even if it asks again, and about what it no longer asks
-// for by name if it asks for all.
+// renew marks new names pending, even if the client already subscribes to them. With a wildcard, unsubscribed
+// names are pending too.
 func (s *subscription) renew(subscribed, unsubscribed []string) {
 	for _, name := range subscribed {
 		if name == "*" {
-			s.owed.all = true
+			s.pending.all = true
 		} else {
-			s.owed.owe(name)
-			s.repeatsError(plain(name))
+			s.pending.add(name)
+			s.requeueError(plain(name))
 		}
 	}
 	for _, name := range unsubscribed {
-		if delete(s.owed.names, name); s.wildcard && name != "*" {
-			s.owed.owe(name)
+		if delete(s.pending.names, name); s.wildcard && name != "*" {
+			s.pending.add(name)
 		}
 	}
 }
 
-// OnDeltaStreamOpen takes down who the client is.
+// OnDeltaStreamOpen records the peer.
 func (s *Stream) OnDeltaStreamOpen(ctx context.Context, id int64, url string) error {
 	return s.OnStreamOpen(ctx, id, url)
 }
@@ -125,7 +125,7 @@ func (s *Stream) OnDeltaStreamOpen(ctx context.Context, id int64, url string) er
 // OnDeltaStreamClosed does nothing.
 func (s *Stream) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamDeltaRequest removes what nobody needs of a node, and spells names as the Cache does.
+// OnStreamDeltaRequest removes unused parts of the node, and gives names their canonical spelling.
 func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequest) error {
 	subscribed := len(q.GetResourceLocatorsSubscribe())
 	names, sets, err := s.introduce(q.GetNode(), slices.Concat(q.GetResourceLocatorsSubscribe(), q.GetResourceLocatorsUnsubscribe()))
@@ -143,7 +143,7 @@ func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequ
 	return nil
 }
 
-// OnStreamDeltaResponse takes down that a response leaves for the client.
+// OnStreamDeltaResponse records that a response is being sent.
 func (s *Stream) OnStreamDeltaResponse(_ int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
 	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
 }

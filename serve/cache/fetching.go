@@ -10,9 +10,9 @@ import (
 	"xdspub/xds"
 )
 
-// fetches returns the time after which the client is sent a rejected response once more, because the client may
-// accept the response later: Envoy has begun to fetch the code of a filter. fetches returns 0 if not, or if that
-// would be too late for the quorum.
+// fetches returns the pause before a rejected response is sent again, because Envoy may accept the response
+// after fetching the code of a filter. fetches returns 0 if Envoy fetches no code, or if the pause would be
+// too long for the quorum.
 func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
 	if r.foreign || r.state != s.view.current.Load() || !untilFetched(sub.last.nack) {
 		return 0
@@ -28,7 +28,7 @@ func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
 	return pause
 }
 
-// untilFetched reports whether each resource that a client means by its refusal may be accepted later.
+// untilFetched reports whether Envoy may later accept each resource that its NACK means.
 func untilFetched(r *refusal) bool {
 	meant := r.meant()
 	some := false
@@ -44,8 +44,8 @@ func untilFetched(r *refusal) bool {
 	return some
 }
 
-// reasonOf returns what the message of a NACK says of a resource: Envoy writes the name and the reason of each
-// listener and cluster, and of other types the reason alone.
+// reasonOf returns the part of a NACK's message about a resource. For listeners and clusters Envoy writes
+// each name with its reason, for other types only the reason.
 func reasonOf(r *xds.Resource, message string) string {
 	if _, reason, ok := strings.Cut(message, plain(r.Name)+": "); ok {
 		return reason

@@ -15,18 +15,18 @@ import (
 	"xdspub/xds/params"
 )
 
-// A client has a gap of listeners if it asks for listeners, the snapshot has listeners for other clients, and
-// no listener is for this client. A gap of clusters is the same for clusters. The likely cause is a typing
-// error: in the dynamic parameters of the client, in the field of the node that they are read from, or in the
-// constraints of a variant. An Envoy that is told of a gap of listeners closes all its ports. So the server
-// removes nothing from a client with a gap, and reports the gap. The rule depends on what the client asks for
-// and on the snapshot alone. A server that has just started does not know what has changed.
+// A client has a gap of listeners if it subscribes to listeners, and the snapshot has listeners only for
+// other clients. A gap of clusters is the same for clusters. The likely cause is a typing error: in the
+// client's dynamic parameters, in the field of the node that they derive from, or in the constraints of a
+// variant. If the server removed all listeners, an Envoy would close all its ports. So the server removes
+// nothing from a client with a gap, and reports the gap. The rule depends only on the subscriptions and the
+// snapshot, because a server that has just started doesn't know the snapshot before.
 
-// gapTypes are the types that a client may have a gap of.
+// gapTypes are the types with gaps.
 var gapTypes = []*xds.Type{xds.Listener, xds.Cluster}
 
-// hasGap reports whether a client that asks for all resources of a type has a gap. The snapshot all has the
-// variants for all clients. A client needs no cluster if its resources refer to no cluster of the snapshot.
+// hasGap reports whether a client that subscribes to all resources of a type has a gap. all has the variants
+// for all clients. A client without references to clusters of the snapshot needs no cluster.
 func (s *state) hasGap(t *xds.Type, all *xds.Snapshot) bool {
 	if all == nil || s.several || len(s.Of(t)) > 0 || len(all.Of(t)) == 0 {
 		return false
@@ -34,7 +34,7 @@ func (s *state) hasGap(t *xds.Type, all *xds.Snapshot) bool {
 	return t == xds.Listener || slices.ContainsFunc(all.Of(t), func(r *xds.Resource) bool { return s.clusters()[r.Name] })
 }
 
-// clustersOf returns the names of clusters that resources refer to.
+// clustersOf returns the names of the clusters that resources refer to.
 func clustersOf(s *xds.Snapshot) map[string]bool {
 	names := make(map[string]bool)
 	for _, r := range s.All() {
@@ -49,8 +49,8 @@ func clustersOf(s *xds.Snapshot) map[string]bool {
 	return names
 }
 
-// gap reports whether the client has a gap of the type of a subscription. A client that sends resource locators
-// has no gaps: xRFC TP2 has the server tell it that a variant does not exist.
+// gap reports whether the client has a gap of the subscription's type. A client with resource locators has no
+// gaps, because xRFC TP2 requires the server to report missing variants.
 func (s *Stream) gap(sub *subscription, now *state) bool {
 	if s.located || !slices.Contains(gapTypes, sub.of) {
 		return false
@@ -62,7 +62,7 @@ func (s *Stream) gap(sub *subscription, now *state) bool {
 	return gapOf(sub.of, maps.Keys(sub.names), now, all)
 }
 
-// gapOf reports whether a client that asks for names has a gap.
+// gapOf reports whether a client that subscribes to names has a gap.
 func gapOf(t *xds.Type, names iter.Seq[string], now *state, all *xds.Snapshot) bool {
 	exists := false
 	for name := range names {
@@ -74,16 +74,16 @@ func gapOf(t *xds.Type, names iter.Seq[string], now *state, all *xds.Snapshot) b
 	return exists
 }
 
-// keeps reports whether nothing of a type may be removed from the client. A client with a gap of listeners
-// keeps its listeners, and resources of all types, which the listeners may need. A client with a gap of
-// clusters keeps resources of all types but listeners.
+// keeps reports whether the client must keep all its resources of a type. A client with a gap of listeners
+// keeps its listeners, and all other resources, which the listeners may need. A client with a gap of clusters
+// keeps all resources except listeners.
 func (s *Stream) keeps(of *xds.Type, now *state) bool {
 	return s.lacksAll(xds.Listener, now) || of != xds.Listener && s.lacksAll(xds.Cluster, now)
 }
 
-// lacksAll reports whether the client has a gap of a type. If this stream has no subscription of the type,
-// another stream of the client may have one, or the client may be about to subscribe: lacksAll assumes a
-// subscription to all resources.
+// lacksAll reports whether the client has a gap of a type. Without a subscription of the type on this stream,
+// lacksAll assumes a subscription to all resources: another stream may have one, or the client may be about
+// to subscribe.
 func (s *Stream) lacksAll(t *xds.Type, now *state) bool {
 	if sub := s.subscriptions[t]; sub != nil {
 		return s.gap(sub, now)
@@ -91,15 +91,15 @@ func (s *Stream) lacksAll(t *xds.Type, now *state) bool {
 	return !s.located && now.hasGap(t, s.cache.all.Load()) && (s.only != nil || s.pushesAt(s.warmup.resumed.Add(grace)))
 }
 
-// keep takes the removals out of a response. It reports whether the response may be sent. By state of the world,
-// a response with all listeners or clusters removes every other one. So it is not sent to a client that has
-// come back and may have listeners or clusters that the server does not know of.
+// keep removes the removals from a response. keep reports whether the response may be sent. In a state of the
+// world, a response with all listeners or clusters implicitly removes all others. So keep returns false for a
+// reconnecting client that may have listeners or clusters that the server doesn't know.
 func (s *Stream) keep(sub *subscription, r *response) bool {
 	s.removeLater(sub, r, s.removals(sub, r))
 	return !s.holdsAll(sub) || !sub.strays && !slices.ContainsFunc(r.removed, sub.mayHave)
 }
 
-// notesGaps reports the gaps that have opened and closed.
+// notesGaps reports gaps that have opened or closed.
 func (s *Stream) notesGaps(now *state) {
 	for _, t := range gapTypes {
 		sub := s.subscriptions[t]
@@ -119,7 +119,7 @@ func (s *Stream) notesGaps(now *state) {
 	}
 }
 
-// missing returns the first of the resources that a client with a gap asks for, sorted.
+// missing returns the first names of the resources that a client with a gap subscribes to, sorted.
 func (s *Stream) missing(sub *subscription) []string {
 	asks := sub.asks
 	if sub.wildcard {
@@ -139,13 +139,13 @@ func missingOf(all *xds.Snapshot, t *xds.Type, asks func(string) bool) (names []
 	return names
 }
 
-// gaps are the clients of a node that have a gap of a type.
+// gaps counts the clients of a node with a gap of a type.
 type gaps struct {
 	count int
-	last  time.Time // when a gap was opened last
+	last  time.Time // time of the last new gap
 }
 
-// gapOpens counts a gap. It reports whether the gap is the first one of the node, which is to be logged.
+// gapOpens counts a gap, and reports whether it is the node's first gap, which must be logged.
 func (r *registry) gapOpens(node string, t *xds.Type) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *registry) gapOpens(node string, t *xds.Type) (first bool) {
 	return first
 }
 
-// logGap logs the gap of a client.
+// logGap logs a client's gap.
 func (r *registry) logGap(c *clients.Client, t *xds.Type, now *state, missing []string) {
 	r.log.Write(event.ClientWithoutVariant{
 		Node: c.Node, Params: diag.Clip(params.Parameters(c.Parameters).String(), diag.MaxText), Type: t.API,
@@ -171,8 +171,8 @@ func (r *registry) logGap(c *clients.Client, t *xds.Type, now *state, missing []
 	})
 }
 
-// gapCloses counts the end of a gap. If the gap was mended, the next gap of the node is logged again. If the
-// client has disconnected, it is not: the client may come back with the same gap.
+// gapCloses counts the end of a gap. If the gap was mended, the node's next gap is logged again. If the
+// client has disconnected, the next gap is not logged, because the client may reconnect with the same gap.
 func (r *registry) gapCloses(node string, t *xds.Type, mended bool) {
 	key := rejecting{node, t.API}
 	r.mu.Lock()
@@ -188,8 +188,8 @@ func (r *registry) gapCloses(node string, t *xds.Type, mended bool) {
 	}
 }
 
-// makeRoomForGap forgets the node without a gap whose last one is the oldest, if they are too many. It reports
-// whether there is room.
+// makeRoomForGap forgets the node without a gap whose last gap is the oldest, if the registry is full.
+// makeRoomForGap reports whether there is room.
 func (r *registry) makeRoomForGap() bool {
 	if len(r.gaps) < mostRejecting {
 		return true
@@ -199,8 +199,7 @@ func (r *registry) makeRoomForGap() bool {
 	return ok
 }
 
-// Gaps returns how many clients get no listener, and how many no cluster, although the source tree has some
-// for other clients, by API.
+// Gaps returns the number of clients with a gap, by API.
 func (c *Cache) Gaps() map[string]int {
 	r := c.registry
 	r.mu.Lock()
@@ -212,7 +211,7 @@ func (c *Cache) Gaps() map[string]int {
 	return open
 }
 
-// hasGap reports whether a client by REST has a gap of a type.
+// hasGap reports whether a REST client has a gap of a type.
 func (p *Poll) hasGap(t *xds.Type) bool {
 	if t == p.Type && !p.All && slices.Contains(gapTypes, t) {
 		return gapOf(t, slices.Values(p.Names), p.state, p.cache.all.Load())
@@ -220,13 +219,13 @@ func (p *Poll) hasGap(t *xds.Type) bool {
 	return slices.Contains(gapTypes, t) && p.state.hasGap(t, p.cache.all.Load())
 }
 
-// keeps reports whether a client by REST gets no response because of a gap. A response has all listeners or
-// clusters, so it would remove every other one.
+// keeps reports whether a gap prevents a response to a REST client. A response with all listeners or clusters
+// would remove all others.
 func (p *Poll) keeps() bool {
 	return HoldsAll(p.Type) && p.Version != "" && (p.hasGap(xds.Listener) || p.Type != xds.Listener && p.hasGap(xds.Cluster))
 }
 
-// missing is missing of a Stream.
+// missing is Stream.missing for a REST client.
 func (p *Poll) missing() []string {
 	return missingOf(p.cache.all.Load(), p.Type, func(name string) bool {
 		_, asks := slices.BinarySearch(p.Names, name) // they are sorted
@@ -234,8 +233,8 @@ func (p *Poll) missing() []string {
 	})
 }
 
-// notes counts a gap that has opened or closed. It reports whether the gap is to be logged. A client without a
-// node id, such as curl, is not counted.
+// notes counts a gap that has opened or closed, and reports whether to log it. A client without a node id,
+// such as curl, is not counted.
 func (is *polled) notes(gap bool, r *registry) (first bool) {
 	if gap == is.gap || is.client.Node == "" {
 		return false
@@ -247,7 +246,7 @@ func (is *polled) notes(gap bool, r *registry) (first bool) {
 	return false
 }
 
-// selects says what a client gets.
+// selects describes the resources of a client for a log line.
 func selects(now *state) string {
 	var list []string
 	for _, t := range xds.InTurn {
@@ -261,8 +260,8 @@ func selects(now *state) string {
 	return strings.Join(list, ", ")
 }
 
-// othersChange tells clients of a class whose resources have not changed what a change of the resources of other
-// clients means for them: a gap can open or close, and an error can have another reason.
+// othersChange pushes to clients whose own resources have not changed. A change of other clients' resources
+// can open or close a gap, and change the reason of an error.
 func (c *class) othersChange() {
 	if c.several || c.selection == nil {
 		return

@@ -13,28 +13,26 @@ import (
 	"xdspub/xds"
 )
 
-// A client removes a resource with a TTL once that is over. A heartbeat makes it begin again: an
-// incremental one is the resource's wrapper, mostly without the resource. By state of the world it is all
-// that the client has of it again, since Envoy does not count wrappers without a resource there,
-// and removes the listeners and clusters that are not in a response. Each view has one timer for
-// each TTL that a client of it counts; it ends with the last of them.
+// A client removes a resource with a TTL when the TTL is over. A heartbeat restarts the TTL. An incremental
+// heartbeat is the resource's wrapper, usually without the resource. A heartbeat in a state of the world
+// repeats all of the client's resources, because Envoy ignores wrappers without a resource there, and removes
+// listeners and clusters that are missing from a response. Each view has one timer per TTL of its clients.
 // https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ttl
 
-// Heartbeats come three times a TTL, so that one may be lost, but not more often than each
-// shortestBeat.
+// Heartbeats come three times per TTL, so that one may get lost, but not more often than shortestBeat.
 const (
 	beatsPerTTL  = 3
 	shortestBeat = 100 * time.Millisecond
 )
 
-// Features of a client, as its node names them. Envoy has both, and names neither.
+// Client features, as a node lists them. Envoy has both features and lists neither.
 const (
 	countsTTL = "xds.config.supports-resource-ttl"
 	unwraps   = "xds.config.resource-in-sotw"
 	envoy     = "envoy"
 )
 
-// features returns those of these that a node names.
+// features returns the known features that a node lists.
 func features(node *corev3.Node) (known []string) {
 	for _, f := range []string{countsTTL, unwraps} {
 		if slices.Contains(node.GetClientFeatures(), f) {
@@ -44,8 +42,8 @@ func features(node *corev3.Node) (known []string) {
 	return known
 }
 
-// countsTTLs reports whether a client removes resources whose TTL is over, and by state of the
-// world takes them in wrappers. Others may take a heartbeat for a resource that is broken.
+// countsTTLs reports whether a client removes resources after their TTL, and accepts wrappers in a state of
+// the world. Other clients may take a heartbeat for a broken resource.
 func countsTTLs(node *corev3.Node, delta bool) bool {
 	has := features(node)
 	return node.GetUserAgentName() == envoy || slices.Contains(has, countsTTL) && (delta || slices.Contains(has, unwraps))
@@ -56,20 +54,21 @@ func (s *Stream) countsTTLs(sub *subscription) bool {
 	return s.ttls && (s.kind.delta() || sub.of.TTLs)
 }
 
-// wrapped returns a wrapper as a resource of a response by state of the world.
+// wrapped returns a wrapper as a resource of a state-of-the-world response.
 func wrapped(r *discoveryv3.Resource) *anypb.Any {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
 	if err != nil {
-		return r.GetResource() // a name that is no text, which the resource in it has too
+		return r.GetResource() // invalid UTF-8 in the name
 	}
 	return &anypb.Any{TypeUrl: xds.URLPrefix + "envoy.service.discovery.v3.Resource", Value: value}
 }
 
-// ttl is how long the client keeps the resource; 0 for as long as it likes.
+// ttl returns the TTL of the resource; 0 for none.
 func (e *encoded) ttl() time.Duration { return e.delta.GetTtl().AsDuration() }
 
-// beat returns the heartbeat of a resource. If the client asks only for the collection of the resource, the heartbeat
-// has the resource: Envoy rejects a wrapper without a resource if Envoy did not ask for the name in the wrapper.
+// beat returns the heartbeat of a resource. If the client subscribes only to a collection of the resource,
+// the heartbeat includes the resource: Envoy rejects a wrapper without a resource for a name that it didn't
+// subscribe to.
 func (s *subscription) beat(e *encoded) *encoded {
 	if _, named := s.names[e.Name]; !named && !s.wildcard {
 		return e
@@ -82,7 +81,7 @@ func (s *subscription) beat(e *encoded) *encoded {
 	}
 }
 
-// keepsAlive has the view send heartbeats of a TTL as long as a client counts it.
+// keepsAlive starts the view's heartbeats for a TTL. They end when no client has such a resource.
 func (v *view) keepsAlive(ttl time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -108,7 +107,7 @@ func (v *view) beat(ttl time.Duration) {
 	v.beats[ttl].Reset(betweenBeats(ttl))
 }
 
-// beat sends the heartbeats of a TTL, and reports whether the client counts it.
+// beat sends the heartbeats of a TTL, and reports whether the client has resources with this TTL.
 func (s *Stream) beat(ttl time.Duration) (counted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *Stream) beat(ttl time.Duration) (counted bool) {
 	return counted
 }
 
-// counts takes down that the client has a resource like that, and counts its TTL.
+// counts records that the client has a resource, and starts its heartbeats.
 func (s *Stream) counts(sub *subscription, e *encoded) {
 	delete(sub.heartbeats.due, e.Name)
 	if e.ttl() == 0 {
@@ -135,7 +134,7 @@ func (s *Stream) counts(sub *subscription, e *encoded) {
 	s.view.keepsAlive(e.ttl())
 }
 
-// took takes down what the client counts, once it has taken a response.
+// took records the resources with a TTL after an ACK.
 func (s *Stream) took(sub *subscription, r *response) {
 	if !s.countsTTLs(sub) || len(sub.heartbeats.alive) == 0 && r.state.mortal[sub.of] == 0 {
 		sub.heartbeats.state = nil
@@ -153,8 +152,8 @@ func (s *Stream) took(sub *subscription, r *response) {
 	}
 }
 
-// resumes takes down that the client has resources of a state from the stream before, whose TTLs
-// it has counted ever since: it is told at once that they live on.
+// resumes handles resources that the client has from an earlier stream. Heartbeats are due at once, because the
+// TTLs are running.
 func (s *Stream) resumes(sub *subscription, now *state) {
 	if now == nil || !s.countsTTLs(sub) || now.mortal[sub.of] == 0 {
 		return
@@ -168,14 +167,14 @@ func (s *Stream) resumes(sub *subscription, now *state) {
 	}
 }
 
-// holdsAll reports whether the client removes what a response does not have.
+// holdsAll reports whether the client removes resources that are missing from a response.
 func (s *Stream) holdsAll(sub *subscription) bool {
 	return HoldsAll(sub.of) && !s.kind.delta()
 }
 
-// heartbeat returns the heartbeats that are due, nil for none: of what the client has, be it what
-// it keeps instead of what it refused, as long as there is such a resource. whole says that a
-// response holds all resources.
+// heartbeat returns the due heartbeats; nil for none. Heartbeats also cover resources that the client kept
+// instead of refused ones, as long as the state has the resource. whole means that a response must hold all
+// resources.
 func (s *subscription) heartbeat(now *state, whole bool) *response {
 	r := &response{state: now, version: s.last.acknowledged, beat: true}
 	for _, name := range slices.Sorted(maps.Keys(s.heartbeats.due)) {

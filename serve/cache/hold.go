@@ -10,25 +10,25 @@ import (
 	"xdspub/xds"
 )
 
-// What a client is told waits where its parts have to come one after the other: a listener that
-// takes an address, for the one that leaves it; what is gone, for the listeners and routes that the
-// client still has; and what it refused for a reason that may pass.
+// Some parts of a response are delayed to keep an order. A listener that takes over an address waits for the
+// listener that leaves it. Removals wait for the listeners and routes that may still use the resource. A
+// refused resource is retried if the reason may pass.
 
-// grace is how long a client that comes back has time to ask for all that it asked for before. Envoy
-// does so at once, in any order.
+// grace is how long a reconnecting client may take to repeat its subscriptions. Envoy repeats them at once,
+// in any order.
 const grace = time.Second
 
-// pauses are those before a client is told once more what it refused for a reason that may pass.
+// pauses are the pauses before refused resources are retried.
 var pauses = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}
 
-// warming are the types that listeners warm with, leading those that lead to what else may go, and each
-// to those behind it.
+// warming are the types that listeners warm with. leading are the types that refer to later types: listeners
+// and types with routes, in make-before-break order.
 var (
 	warming = xds.TypesThat(func(t *xds.Type) bool { return t.Warms })
 	leading = slices.DeleteFunc(slices.Clone(xds.InTurn), func(t *xds.Type) bool { return t != xds.Listener && !t.Routes })
 )
 
-// comesBack takes down that the client has resources of a type from a stream before.
+// comesBack records that the client has resources of a type from an earlier stream.
 func (s *Stream) comesBack(sub *subscription) {
 	sub.resumed = true
 	if s.warmup.resumed.IsZero() {
@@ -36,15 +36,15 @@ func (s *Stream) comesBack(sub *subscription) {
 	}
 }
 
-// warms reports whether a response may have what the client warms with, which it has asked for and
-// was never told.
+// warms reports whether a response may contain resources that the client needs for warming and has not got
+// yet.
 func (s *subscription) warms(r *response) bool { return r.asked && !s.resumed }
 
-// mostWarmed is how many responses a client that comes back may get before it has asked for all that it
-// asked for before. It has patience for that.
+// mostWarmed is how many responses a reconnecting client may get before it has repeated its subscriptions,
+// within patience.
 const mostWarmed = 8
 
-// startsWarming takes down what the client warms first.
+// startsWarming records the first resources that the client warms.
 func (s *Stream) startsWarming(r *response) {
 	if s.warmup.started.IsZero() {
 		s.warmup.started = time.Now()
@@ -54,19 +54,19 @@ func (s *Stream) startsWarming(r *response) {
 	}
 }
 
-// endsWarming forgets what the client has warmed first, once it had time to ask for what that needs.
+// endsWarming forgets these resources after the client had time to subscribe to their dependencies.
 func (s *Stream) endsWarming() {
 	if len(s.warmup.sent) > 0 && !s.pushesAt(s.warmup.started.Add(patience)) {
 		s.warmup.sent = nil
 	}
 }
 
-// warmsWith returns the names of a type that the client warms clusters and listeners with which it was
-// told on this stream; "" stands for all.
+// warmsWith returns the names of a type that the clusters and listeners sent on this stream need for warming;
+// "" means all names.
 func (s *Stream) warmsWith(t *xds.Type) map[string]bool {
 	names := make(map[string]bool)
-	for _, told := range s.warmup.sent {
-		for _, r := range told {
+	for _, changed := range s.warmup.sent {
+		for _, r := range changed {
 			for _, asks := range r.Facts().Subscriptions {
 				if asks.Target == t && xds.FromSnapshot(asks.Source) {
 					names[asks.Name] = true
@@ -77,8 +77,8 @@ func (s *Stream) warmsWith(t *xds.Type) map[string]bool {
 	return names
 }
 
-// distrusts has a client told what it warms with, although it says that it has it: an Envoy says so
-// of what it got for a listener that is gone, and does not use it for the next one.
+// distrusts marks resources pending that the client needs for warming, even if the client claims to have
+// them. An Envoy claims resources of a removed listener, and doesn't use them for the next listener.
 func (s *Stream) distrusts(sub *subscription) {
 	if len(sub.versions) == 0 {
 		return
@@ -86,15 +86,15 @@ func (s *Stream) distrusts(sub *subscription) {
 	names := s.warmsWith(sub.of)
 	for name := range sub.versions {
 		if names[name] || names[""] && sub.of == xds.ScopedRoutes {
-			sub.owed.owe(name)
+			sub.pending.add(name)
 		}
 	}
 }
 
-// hold takes from a response what has to wait. push is called again when it no longer has.
+// hold removes the delayed parts from a response. push runs again when their delay is over.
 func (s *Stream) hold(sub *subscription, r *response) {
 	sub.misses(r.state)
-	if sub.several != nil { // it is no Envoy
+	if sub.several != nil { // not an Envoy
 		return
 	}
 	if sub.of == xds.Listener {
@@ -135,11 +135,11 @@ func (s *Stream) removeLater(sub *subscription, r *response, late []string) {
 	r.version += partly
 }
 
-// partly ends the version of a response that is not all of a state.
+// partly is the version suffix of a response with only a part of a state.
 const partly = "-part"
 
-// removals returns the names of what the client has that a response removes and may leave where it is.
-// By state of the world, that has to be sent with the rest.
+// removals returns the client's resources that a response removes. In a state of the world, delayed ones must
+// be sent with the rest.
 func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	for _, name := range r.removed {
 		if s.holdsAll(sub) && sub.runs(name) != nil || !s.holdsAll(sub) && sub.mayHave(name) {
@@ -149,7 +149,7 @@ func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	return names
 }
 
-// removesLater reports whether the client may have listeners and routes that lead to what is gone.
+// removesLater reports whether the client may still have listeners and routes that use the removed resources.
 func (s *Stream) removesLater(sub *subscription) bool {
 	if s.pushesAt(s.warmup.resumed.Add(grace)) {
 		return true
@@ -167,8 +167,8 @@ func (s *Stream) removesLater(sub *subscription) bool {
 	return s.pushesAt(sub.removals.since.Add(patience))
 }
 
-// drains reports whether the client may still use a resource that it has from a stream before and that is not
-// there: its listeners and routes may have led to the resource until now. until is when that ends.
+// drains reports whether the client may still use a missing resource of an earlier stream, because its
+// listeners and routes may have led to the resource until now. until is the end of that time.
 func (s *Stream) drains(sub *subscription, name string) (until time.Time, still bool) {
 	since, ok := sub.removals.unknown[name]
 	if !ok || sub.of == xds.Listener || sub.several != nil {
@@ -178,7 +178,7 @@ func (s *Stream) drains(sub *subscription, name string) (until time.Time, still 
 	return until, time.Now().Before(until)
 }
 
-// misses takes down which of the resources that the client has from a stream before are not there.
+// misses records which resources of an earlier stream don't exist.
 func (s *subscription) misses(now *state) {
 	for name, since := range s.removals.unknown {
 		if now.find(s.of, name) != nil {
@@ -198,8 +198,8 @@ func (s *Stream) lacks(types []*xds.Type) bool {
 	})
 }
 
-// holdTakers holds listeners that take an address which another one leaves by the same change: Envoy
-// refuses them until that one is warm.
+// holdTakers delays listeners that take over an address from another listener in the same change. Envoy
+// refuses them until the other listener has left the address.
 func (s *Stream) holdTakers(sub *subscription, r *response) {
 	if len(sub.held) == 0 && sub.yields == "" && !slices.ContainsFunc(r.changed, sub.movesFrom) {
 		return
@@ -225,15 +225,15 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 	}
 	r.version += partly
 	if len(swaps) > 0 && !warm && len(r.changed) == 0 && !slices.ContainsFunc(r.removed, sub.mayHave) {
-		// The client was away while they changed one after the other: one of them goes first.
+		// The client was away during both changes. One of the two listeners must be removed first.
 		r.removed = append(r.removed, swaps[0][0])
 		r.held[swaps[0][0]] = nil
 	}
 }
 
-// exchanged returns the listener that goes first of those that a client has refused twice for their
-// addresses; "" where there is none. It has them from a server before this one, at addresses that it has
-// told nobody: where they exchange these, there is no order in which it would take them.
+// exchanged returns the listener to remove first after a client has refused listeners twice for their
+// addresses; "" for none. The client has the listeners from an earlier server, at addresses that it hasn't
+// reported. If the listeners exchange addresses, the client accepts them in no order.
 func (s *subscription) exchanged() string {
 	if s.of != xds.Listener || s.nack.again.IsZero() || s.nack.tries < 2 || !strings.Contains(s.last.nack.message, duplicateAddress) {
 		return ""
@@ -244,24 +244,25 @@ func (s *subscription) exchanged() string {
 	return ""
 }
 
-// duplicateAddress is what Envoy says where another listener has the address.
+// duplicateAddress is a part of Envoy's message if another listener has the address.
 const duplicateAddress = "has duplicate address"
 
 // warmsUp reports whether the client may still warm the listeners that leave an address.
 func (s *Stream) warmsUp(sub *subscription) bool {
 	if s.only != nil {
-		return s.pushesAt(sub.last.since.Add(grace)) // other streams have what they warm with
+		return s.pushesAt(sub.last.since.Add(grace)) // dependencies come over other streams
 	}
 	return s.lacks(warming) && s.pushesAt(sub.last.since.Add(patience))
 }
 
-// movesFrom reports whether a listener leaves a socket that the client has it at.
+// movesFrom reports whether a listener leaves a socket that the client's version uses.
 func (s *subscription) movesFrom(l *xds.Resource) bool {
 	was := s.runs(l.Name)
 	return was != nil && !transition.KeepsSockets(was, l)
 }
 
-// runs returns a resource as the client has it; nil where it has none, or nobody knows.
+// runs returns the client's version of a resource; nil if the client lacks the resource or its version is
+// unknown.
 func (s *subscription) runs(name string) *xds.Resource {
 	if was, held := s.held[name]; held {
 		return was
@@ -275,7 +276,7 @@ func (s *subscription) runs(name string) *xds.Resource {
 	return s.at.Lookup(s.of, name)
 }
 
-// listeners returns the listeners as the client has them.
+// listeners returns the client's versions of the listeners.
 func (s *subscription) listeners() []*xds.Resource {
 	names := make(map[string]struct{})
 	for name := range s.held {
@@ -295,7 +296,7 @@ func (s *subscription) listeners() []*xds.Resource {
 	return list
 }
 
-// instead returns resources with those that are held as the client has them.
+// instead replaces the held resources in a list with the client's versions.
 func (r *response) instead(all []*encoded) []*encoded {
 	if len(r.held) == 0 {
 		return all
@@ -309,7 +310,7 @@ func (r *response) instead(all []*encoded) []*encoded {
 	return all
 }
 
-// unpark has what the client refused sent once more, in another state or once it is time.
+// unpark sends refused resources again, in another state or when their pause is over.
 func (s *Stream) unpark(sub *subscription, now *state) {
 	if sub.nack.state == nil || sub.nack.state == now && (sub.nack.again.IsZero() || s.pushesAt(sub.nack.again)) {
 		return
@@ -318,11 +319,11 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 		sub.nack.tries, sub.nack.offers, sub.nack.retries = 0, transition.Offers{}, false
 	}
 	if sub.unpark(); sub.strays {
-		sub.owed.all = true
+		sub.pending.all = true
 	}
 }
 
-// park keeps the resources and errors of a refused response from the client until the next state.
+// park withholds the resources and errors of a refused response until the next state.
 func (s *subscription) park(r *response) {
 	s.nack.state = r.state
 	for _, name := range r.names() {
@@ -331,26 +332,26 @@ func (s *subscription) park(r *response) {
 	maps.Copy(s.nack.errors, r.absent)
 }
 
-// isRefused reports whether a name waits for unpark. If the reason of the error has changed, the name does not wait.
+// isRefused reports whether a name waits for unpark. A name with a new error detail doesn't wait.
 func (s *subscription) isRefused(name string) bool {
 	_, refused := s.nack.names[name]
 	detail, failed := s.nack.errors[plain(name)]
 	return refused && (!failed || detail == s.detail(plain(name)))
 }
 
-// unpark lets the client have again the resources and errors that it refused.
+// unpark clears the refused resources and errors.
 func (s *subscription) unpark() {
 	clear(s.nack.names)
 	clear(s.nack.errors)
 	s.nack.state, s.nack.again = nil, time.Time{}
 }
 
-// hopes reports whether the reason for a refusal may pass, and has the client told once more then: at an
-// address of a new listener there may be another one that still warms or drains; and nobody knows
-// how far the streams of the other singleton services are. The first refusal of this kind is none for a
-// quorum. Of a response that says nothing there is nothing to tell again.
+// hopes reports whether the reason for a refusal may pass, and then schedules a retry. Another listener that
+// still warms or drains may have the address of a new listener. The order of the streams of singleton
+// services is unknown. The first such refusal doesn't count for a quorum. An empty response is not retried.
 func (s *Stream) hopes(sub *subscription, r *response) (first bool) {
-	if len(r.names()) == 0 || r.state != s.view.current.Load() || s.only == nil && !(sub.of == xds.Listener && (r.doubtful || sub.nack.tries > 0)) || sub.nack.tries == len(pauses) {
+	addresses := sub.of == xds.Listener && (r.doubtful || sub.nack.tries > 0)
+	if len(r.names()) == 0 || r.state != s.view.current.Load() || s.only == nil && !addresses || sub.nack.tries == len(pauses) {
 		return false
 	}
 	sub.nack.again = time.Now().Add(pauses[sub.nack.tries])

@@ -17,16 +17,16 @@ import (
 	"xdspub/xds/params"
 )
 
-// A client that knows of dynamic parameters sends them with each name, in a resource locator. It gets
-// resources in wrappers, those that have constraints by a resource_name with these, and is told which
-// variant goes. Any other client gets the variants for its node, as if there were no others.
+// A client that knows dynamic parameters sends them with each name, in a resource locator. It gets resources
+// in wrappers. A resource with constraints has them in its resource_name, and removals name the variant. Any
+// other client gets the variants for its node as plain resources.
 // https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md
 
-// introduce takes down who the client is, at its first request, and the dynamic parameters of what it
-// locates, at any. It returns the names of the locators, each of the set of parameters that sets has.
+// introduce records the client at its first request, and the dynamic parameters of the locators at each
+// request. introduce returns the names of the locators; sets has the number of each name's parameter set.
 func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLocator) (names []string, sets []int, err error) {
 	located := len(locators) > 0
-	if s.sets == nil { // this goroutine alone sets it
+	if s.sets == nil { // only this goroutine sets it
 		p := s.cache.options.Parameters(node)
 		if located {
 			p = locators[0].GetDynamicParameters()
@@ -50,14 +50,14 @@ func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLo
 	return names, sets, nil
 }
 
-// readsVerbatim reports whether a client reads ads: {} as it is written. Envoy takes a config source without
-// resource_api_version for one of the v2 API, and refuses it. A client that names no user agent may be an Envoy.
+// readsVerbatim reports whether a client accepts ads: {} as written. Envoy treats a config source without
+// resource_api_version as one of the v2 API, and refuses it. A client without a user agent may be an Envoy.
 func readsVerbatim(node *corev3.Node) bool {
 	agent := node.GetUserAgentName()
 	return agent != "" && agent != envoy
 }
 
-// join makes a stream one of the class of clients with Parameters.
+// join adds a stream to the class for Parameters.
 func (c *Cache) join(s *Stream, p params.Parameters, located, verbatim bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *Cache) join(s *Stream, p params.Parameters, located, verbatim bool) err
 	return nil
 }
 
-// moves makes a stream one of another class, whose clients got until now what it got.
+// moves moves a stream to another class, which has the same resources as the stream's class before.
 func (s *Stream) moves(to *class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Stream) moves(to *class) {
 	s.stands(to.views[form{s.kind, s.located, s.verbatim}])
 }
 
-// stands makes a view that of the client.
+// stands sets the view of the stream.
 func (s *Stream) stands(v *view) {
 	if s.view != nil {
 		s.view.remove(s)
@@ -96,8 +96,7 @@ func (s *Stream) stands(v *view) {
 	}
 }
 
-// locates makes a stream one whose client knows of dynamic parameters, or of several sets of them, which
-// it did not say before.
+// locates changes a stream when its client first sends resource locators, or several parameter sets.
 func (c *Cache) locates(s *Stream, several bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +125,8 @@ func (c *Cache) locates(s *Stream, several bool) error {
 	return nil
 }
 
-// locatedUntilNow returns the versions and the variants of what a client has that says now that it locates: it has
-// resources without constraints.
+// locatedUntilNow returns the versions and variants of the client's resources when the client begins to send
+// locators. So far the client has resources without constraints.
 func (s *subscription) locatedUntilNow() (versions map[string]string, of map[string][]params.Constraints) {
 	versions, of = make(map[string]string), make(map[string][]params.Constraints)
 	for name := range s.hadNames() {
@@ -146,7 +145,7 @@ func (s *subscription) locatedUntilNow() (versions map[string]string, of map[str
 	return versions, of
 }
 
-// locate gives a resource its constraints. They are a part of what it is, and so of its version.
+// locate adds the constraints to a resource and to its version.
 func (e *encoded) locate() {
 	d := proto.CloneOf(e.delta)
 	if d.Name = plain(d.Name); !e.For.None() {
@@ -163,7 +162,7 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// constraintsOf returns state.constraints.
+// constraintsOf returns state.constraints for a Snapshot.
 func constraintsOf(s *xds.Snapshot) map[*xds.Type]func() string {
 	all := make(map[*xds.Type]func() string)
 	for _, t := range xds.Types {
@@ -185,8 +184,8 @@ func constraintsOf(s *xds.Snapshot) map[*xds.Type]func() string {
 	return all
 }
 
-// Version returns the version of the resources of a type, which are others with other constraints where
-// they are located.
+// Version returns the version of the resources of a type. For located resources the version covers the
+// constraints.
 func (s *state) Version(t *xds.Type) string {
 	version := s.Snapshot.Version(t)
 	if s.located {
@@ -195,8 +194,8 @@ func (s *state) Version(t *xds.Type) string {
 	return version
 }
 
-// removes returns the variants that an incremental response takes from a client, by their names: those
-// that are gone, and those in whose place another one is sent.
+// removes returns the variants that an incremental response removes from a client, by name: removed variants,
+// and variants that another variant replaces.
 func (s *subscription) removes(r *response) map[string][]params.Constraints {
 	gone := make(map[string][]params.Constraints)
 	for _, name := range r.removed {
@@ -228,10 +227,10 @@ func (s *subscription) variantsOf(name string) []params.Constraints {
 	return nil
 }
 
-// tellRemoved adds the variants that are gone to a response, and those without constraints, or of which there
-// are none, by their names.
+// tellRemoved adds removed variants to a response. Variants without constraints, and resources without
+// variants, are removed by name only.
 func (s *subscription) tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, now *state, gone map[string][]params.Constraints) {
-	removed := make(map[string]struct{}) // by several sets of parameters, a name may be gone several times
+	removed := make(map[string]struct{}) // with several parameter sets a name may occur several times
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
 		if len(gone[name]) == 0 && s.hasOther(name, now) {
 			continue
@@ -246,12 +245,12 @@ func (s *subscription) tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, now *s
 			removed[plain(name)] = struct{}{}
 		}
 	}
-	delete(removed, "*") // there is nothing at all
+	delete(removed, "*") // the wildcard itself is never removed
 	m.RemovedResources = slices.Sorted(maps.Keys(removed))
 }
 
-// hasOther reports whether a client with several sets of parameters gets a variant of a resource by any of them:
-// then nothing says that there is none for one of them.
+// hasOther reports whether a client with several parameter sets gets another variant of a resource. A
+// response then can't say that the resource is missing for one set.
 func (s *subscription) hasOther(name string, now *state) bool {
 	return s.several != nil && slices.ContainsFunc(variantsNamed(now.Of(s.of), plain(name)), func(r *xds.Resource) bool { return s.several.gets(r.Name) })
 }

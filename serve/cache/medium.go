@@ -11,11 +11,10 @@ import (
 	"xdspub/xds/bind"
 )
 
-// Kind is a variant of the transport protocol. Clients of one Kind get the same resources.
+// Kind is a variant of the transport protocol. Clients of one Kind get the same encodings.
 type Kind string
 
-// The variants: state of the world and incremental, each aggregated or by singleton services,
-// and REST.
+// The Kinds: state of the world and incremental, each aggregated or with singleton services, and REST.
 const (
 	Aggregated      Kind = "ads"
 	DeltaAggregated Kind = "delta-ads"
@@ -24,23 +23,23 @@ const (
 	REST            Kind = "rest"
 )
 
-// delta reports whether the variant is incremental.
+// delta reports whether the Kind is incremental.
 func (k Kind) delta() bool { return k == DeltaAggregated || k == DeltaSingleton }
 
-// aggregated reports whether one stream has all types.
+// aggregated reports whether one stream carries all types.
 func (k Kind) aggregated() bool { return k == Aggregated || k == DeltaAggregated }
 
-// medium is a Kind as bind sees it.
+// medium adapts a Kind for package bind.
 type medium struct {
 	kind Kind
-	// cluster is the one of a client's bootstrap that leads to a singleton service.
+	// cluster is the cluster in the client's bootstrap that leads to a singleton service.
 	cluster string
-	// verbatim leaves a config source that says ads or self as its author wrote it, on an aggregated stream.
+	// verbatim keeps config sources with ads or self as written, on an aggregated stream.
 	verbatim bool
 }
 
-// Source returns the config source that leads a client back to this server. What else the
-// author set on the config source stays.
+// Source returns the config source that leads a client back to this server. Other settings of the author's
+// config source stay.
 func (m medium) Source(sub xds.Subscription) *corev3.ConfigSource {
 	verbatim := m.verbatim && m.kind.aggregated()
 	if verbatim && sub.Source.GetConfigSourceSpecifier() != nil {
@@ -60,8 +59,8 @@ func (m medium) Source(sub xds.Subscription) *corev3.ConfigSource {
 		return source
 	case REST:
 		api.ApiType, api.ClusterNames = corev3.ApiConfigSource_REST, []string{m.cluster}
-		// Long polling: the server answers once there is something to say. Without a delay Envoy
-		// refuses the config source.
+		// Use long polling: the server answers when resources change. Envoy refuses a config source without a
+		// delay.
 		api.RefreshDelay, api.RequestTimeout = durationpb.New(time.Second), durationpb.New(30*time.Second)
 	case Singleton, DeltaSingleton:
 		api.ApiType = corev3.ApiConfigSource_GRPC
@@ -76,5 +75,5 @@ func (m medium) Source(sub xds.Subscription) *corev3.ConfigSource {
 	return source
 }
 
-// Inline inlines what Envoy asks for in groups: that is by the incremental variants only.
+// Inline inlines the types that Envoy requests in groups, which works only over incremental xDS.
 func (m medium) Inline() bind.Inline { return bind.Inline{Groups: !m.kind.delta()} }

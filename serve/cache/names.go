@@ -12,20 +12,19 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// The Cache knows xdstp names by their canonical spelling, in which the library gets what a client
-// asks for. Errors and incremental responses have the name that the client asked by. Resources by state of the
-// world have their own names.
+// The Cache uses the canonical spelling of xdstp names, and passes it to the library. Errors and incremental
+// responses use the client's spelling. Resources in a state of the world use their own names.
 
-// spelled are the xdstp names of a type that a client asks for.
+// spelled are the xdstp names in a client's subscription to a type.
 type spelled struct {
-	// otherwise are those that it spells in another way, by the canonical one.
-	otherwise map[string]string
-	// collections means that it asks for one, or has.
+	// aliases maps a canonical name to the client's spelling of it, if different.
+	aliases map[string]string
+	// collections means that the client subscribes, or has subscribed, to a collection.
 	collections bool
 }
 
-// hasURLs returns the type of a request, and whether one of its names is an xdstp one. Virtual hosts
-// have two names in one, and no such names.
+// hasURLs returns the type of a request, and whether the request has xdstp names. Names of virtual hosts are
+// never xdstp names: they consist of two names.
 func hasURLs(typeURL string, names []string) (*xds.Type, bool) {
 	if !slices.ContainsFunc(names, xdstp.Is) {
 		return nil, false
@@ -34,8 +33,7 @@ func hasURLs(typeURL string, names []string) (*xds.Type, bool) {
 	return t, t != nil && t != xds.VirtualHost
 }
 
-// spell gives names that a client asks for their canonical spelling, and takes down how it spells
-// them.
+// spell gives the names of a request their canonical spelling, and records the client's spelling.
 func (s *Stream) spell(typeURL string, names []string) {
 	t, ok := hasURLs(typeURL, names)
 	if !ok {
@@ -45,22 +43,22 @@ func (s *Stream) spell(typeURL string, names []string) {
 	defer s.mu.Unlock()
 	is := s.spelled[t]
 	if is == nil {
-		is = &spelled{otherwise: make(map[string]string)}
+		is = &spelled{aliases: make(map[string]string)}
 		s.spelled[t] = is
 	}
-	if !s.kind.delta() { // a request has all names
-		clear(is.otherwise)
+	if !s.kind.delta() { // a request lists all names
+		clear(is.aliases)
 	}
 	for i, name := range names {
 		names[i] = xdstp.Canonical(name)
-		if delete(is.otherwise, names[i]); names[i] != name {
-			is.otherwise[names[i]] = name
+		if delete(is.aliases, names[i]); names[i] != name {
+			is.aliases[names[i]] = name
 		}
 		is.collections = is.collections || xdstp.IsCollection(names[i])
 	}
 }
 
-// unspell gives names that a client no longer asks for their canonical spelling.
+// unspell gives unsubscribed names their canonical spelling.
 func (s *Stream) unspell(typeURL string, names []string) {
 	t, ok := hasURLs(typeURL, names)
 	if !ok {
@@ -71,12 +69,12 @@ func (s *Stream) unspell(typeURL string, names []string) {
 	for i, name := range names {
 		names[i] = xdstp.Canonical(name)
 		if is := s.spelled[t]; is != nil {
-			delete(is.otherwise, names[i])
+			delete(is.aliases, names[i])
 		}
 	}
 }
 
-// spellVersions gives the names of resources that a client says it has their canonical spelling.
+// spellVersions gives the names in initial_resource_versions their canonical spelling.
 func spellVersions(typeURL string, versions map[string]string) {
 	for name, version := range versions {
 		if is := xdstp.Canonical(name); is != name && xds.TypeOfURL(typeURL) != xds.VirtualHost {
@@ -86,7 +84,7 @@ func spellVersions(typeURL string, versions map[string]string) {
 	}
 }
 
-// collect takes over which collections the client asks for.
+// collect records the collections that the client subscribes to.
 func (s *Stream) collect(sub *subscription) {
 	is := s.spelled[sub.of]
 	if is == nil || !is.collections {
@@ -103,29 +101,32 @@ func (s *Stream) collect(sub *subscription) {
 	}
 }
 
-// asAsked gives an incremental response the names by which the client asks.
+// asAsked gives an incremental response the client's spelling of names.
 func (s *Stream) asAsked(t *xds.Type, m *discoveryv3.DeltaDiscoveryResponse) {
 	is := s.spelled[t]
-	if is == nil || len(is.otherwise) == 0 {
+	if is == nil || len(is.aliases) == 0 {
 		return
 	}
-	for i, r := range m.Resources { // which all streams share
-		if name, ok := is.otherwise[r.GetName()]; ok {
-			m.Resources[i] = &discoveryv3.Resource{Name: name, Aliases: r.GetAliases(), Version: r.GetVersion(), Resource: r.GetResource(), Ttl: r.GetTtl(), CacheControl: r.GetCacheControl()}
+	for i, r := range m.Resources { // copy, because streams share r
+		if name, ok := is.aliases[r.GetName()]; ok {
+			m.Resources[i] = &discoveryv3.Resource{
+				Name: name, Aliases: r.GetAliases(), Version: r.GetVersion(), Resource: r.GetResource(),
+				Ttl: r.GetTtl(), CacheControl: r.GetCacheControl(),
+			}
 		}
-		if name, ok := is.otherwise[r.GetResourceName().GetName()]; ok {
+		if name, ok := is.aliases[r.GetResourceName().GetName()]; ok {
 			m.Resources[i] = proto.CloneOf(r)
 			m.Resources[i].ResourceName.Name = name
 		}
 	}
 	for _, r := range m.RemovedResourceNames {
-		if name, ok := is.otherwise[r.GetName()]; ok {
+		if name, ok := is.aliases[r.GetName()]; ok {
 			r.Name = name
 		}
 	}
 	m.RemovedResources = slices.Clone(m.RemovedResources)
 	for i, r := range m.RemovedResources {
-		if name, ok := is.otherwise[r]; ok {
+		if name, ok := is.aliases[r]; ok {
 			m.RemovedResources[i] = name
 		}
 	}
@@ -136,7 +137,7 @@ func (s *state) members(t *xds.Type, collection string) []*xds.Resource {
 	return membersOf(s.Of(t), collection)
 }
 
-// membersOf returns those of all resources of a type that belong to a collection.
+// membersOf returns the resources of a collection from all resources of a type, sorted by name.
 func membersOf(all []*xds.Resource, collection string) (list []*xds.Resource) {
 	if !xdstp.IsCollection(collection) {
 		return nil
@@ -151,7 +152,7 @@ func membersOf(all []*xds.Resource, collection string) (list []*xds.Resource) {
 	return list
 }
 
-// members returns the resources of a state that the client gets by a name of a collection.
+// members returns the resources that the client gets by the name of a collection.
 func (s *subscription) members(now *state, name string) []*xds.Resource {
 	if s.several != nil {
 		return s.several.members(now.Of(s.of), name)
@@ -159,7 +160,7 @@ func (s *subscription) members(now *state, name string) []*xds.Resource {
 	return now.members(s.of, name)
 }
 
-// collects reports whether the client asks for a collection that a resource belongs to.
+// collects reports whether the client subscribes to a collection of a resource.
 func (s *subscription) collects(name string) bool {
 	if len(s.collections) == 0 {
 		return false

@@ -15,111 +15,111 @@ import (
 	"xdspub/xds/params"
 )
 
-// By REST, Envoy does not say that it refuses a response: it asks again with the version that it
-// has, as does one that starts. So an Envoy that asks the same again, after it was answered, is
-// taken for one that refuses the version, and gets it again after a pause only.
+// Over REST, Envoy doesn't report a refusal: Envoy repeats the request with its old version, like an Envoy
+// that starts. So an answered Envoy that repeats its request counts as having refused the version, and gets
+// it again only after a pause.
 const (
-	// pauseOfSame is the time between two answers to the same question.
+	// pauseOfSame is the time between two answers to the same request.
 	pauseOfSame = 10 * time.Second
-	// soon is the time in which an Envoy may ask the same for another reason: several clusters of
-	// it may have the same endpoints, and each of them asks.
+	// soon is the time in which an Envoy may repeat a request for another reason: several of its clusters may
+	// have the same endpoints, and each cluster sends the request.
 	soon = 500 * time.Millisecond
 	// never is longer than any request waits.
 	never = 365 * 24 * time.Hour
 )
 
-// Question is a request of a client by REST.
+// Question is a request of a REST client.
 type Question struct {
-	// Client tells the client from others, Key what it asks for from what others do.
+	// Client identifies the client, Key its subscription.
 	Client, Key string
-	// Node is that of the client, Address the one that it comes from. Envoy means that it is one.
+	// Node is the client's node, Address its address. Envoy means that the client is an Envoy.
 	Node    *corev3.Node
 	Address string
 	Envoy   bool
-	// Names are asked for, or All resources of the Type.
+	// The request is for Names, or for All resources of the Type.
 	Type  *xds.Type
 	Names []string
 	All   bool
-	// Version is that of what the client has. Refused means that it gives a reason why it does
-	// not take what it was sent, the Reason.
+	// Version is the client's version. Refused means that the request is a NACK of the last response, with
+	// the Reason.
 	Version string
 	Refused bool
 	Reason  string
 }
 
-// Poll is one request of a client by REST.
+// Poll is one request of a REST client.
 type Poll struct {
 	Question
 	cache  *Cache
 	params params.Parameters
-	view   *view  // of the class of the client
-	state  *state // that Watch returned
+	view   *view  // of the client's class
+	state  *state // last returned by Watch
 }
 
-// Reader answers clients by REST, which have no stream.
+// Reader answers REST clients, which have no stream.
 type Reader struct{ cache *Cache }
 
-// Reader returns the Reader of REST.
+// Reader returns a Reader of the Cache.
 func (c *Cache) Reader() Reader { return Reader{c} }
 
-// Verdict is what to do about a request.
+// Verdict says how to answer a request.
 type Verdict struct {
-	// Send means to send the version that was asked about. Pause is when to ask again, zero for
-	// not before others are there.
+	// Send means to send the version. Otherwise Pause is the time until the next Judge; zero means to wait
+	// for a change.
 	Send  bool
 	Pause time.Duration
-	// Rejected means that the client is found to reject a response, which was not known before.
+	// Rejected means that Judge found a NACK that was not known before.
 	Rejected bool
 }
 
-// polled is what is known of a question.
+// polled is the state of a Question over several requests.
 type polled struct {
 	of    *xds.Type
-	names []string // the first ones
+	names []string // the first names
 	asked int
 	all   bool
 
 	has string // version_info of the last request
-	// version is what was served when the client asked last, "" for nothing; ofType is the version
-	// of all resources of the type then.
+	// version is the served version at the client's last request, "" for none. ofType is the version of all
+	// resources of the type at that time.
 	version, ofType string
-	// sent is the last answer; nil where the client has confirmed it.
+	// sent is the last answer; nil after its ACK.
 	sent        *answer
 	sentVersion string
 	refusal     *refusal
-	since       time.Time // of the last answer, or of what the client said to that
-	last        time.Time // when the client asked last
+	since       time.Time // time of the last answer, ACK or NACK
+	last        time.Time // time of the last request
 
-	// wait is for the client's answer to a Snapshot; nil where nobody waits. before means that
-	// it rejected one before that.
+	// wait waits for the client's answer to a Snapshot; nil without a wait. before means that the client had
+	// already rejected an earlier Snapshot.
 	client *clients.Client
 	wait   *wait
 	before bool
 
-	// view is that of the class of the client, params are its dynamic parameters.
+	// view is the view of the client's class, params are the client's dynamic parameters.
 	view   *view
 	params params.Parameters
 
-	// gap means that the client has a gap, which was reported; missing are the first names of that.
+	// gap means that the client has a reported gap. missing are the first names of missing resources.
 	gap     bool
 	missing []string
 
-	bytes int // that polls has counted
+	bytes int // counted in polls.bytes
 }
 
-// answer is a response by REST.
+// answer is a response to a REST client.
 type answer struct {
 	version string
 	had     string // version_info of the request
 	at      time.Time
-	refused bool  // by the client, which was logged
-	again   bool  // it was sent after a refusal
-	sure    bool  // the client gave a reason, or refused it again
-	wait    *wait // for what the client says to that
+	refused bool  // by the client; already logged
+	again   bool  // sent after a refusal
+	sure    bool  // the client gave a reason, or refused again
+	wait    *wait // for the client's answer to this response
 }
 
-// Poll takes down a request. rejected means that the client says so of the response before. The error is
-// a status of gRPC.
+// Poll records a request. rejected means that the request is a NACK of the response before. The error is a
+// gRPC status.
 func (r Reader) Poll(q Question) (p *Poll, rejected bool, err error) {
 	p = &Poll{Question: q, cache: r.cache, params: r.cache.options.Parameters(q.Node)}
 	if p.view, err = p.cache.restView(p.params); err != nil {
@@ -130,7 +130,7 @@ func (r Reader) Poll(q Question) (p *Poll, rejected bool, err error) {
 		is.has = q.Version
 		switch {
 		case was == nil:
-		case was.version == q.Version: // the client has taken it
+		case was.version == q.Version: // an ACK
 			r.cache.registry.takes(is.client.Node, is.refusal)
 			is.sent, is.refusal, is.since = nil, nil, is.last
 		case q.Refused && !was.refused:
@@ -145,16 +145,16 @@ func (p *Poll) Parameters() params.Parameters { return p.params }
 
 func (p *Poll) polls() *polls { return p.cache.registry.polls }
 
-// Watch returns the resources as the client gets them, nil before the first Publish, and a channel
-// that is closed once others of its type are there. class tells clients from those who get others.
+// Watch returns the client's resources, nil before the first Publish, and a channel that is closed when
+// resources of the type change. class identifies the client's class.
 func (p *Poll) Watch() (now *xds.Snapshot, class any, changed <-chan struct{}) {
 	for {
 		v, err := p.cache.restView(p.params)
 		if err == nil {
-			p.view = v // else there are too many classes: it stays in its own
+			p.view = v // otherwise the limit of classes is reached, and the client stays in its class
 		}
 		changed = p.view.wait(p.Type)
-		// Only now: what is published from here on closes the channel.
+		// Load after wait: a later publish closes the channel.
 		is := p.view.current.Load()
 		if again, err := p.cache.restView(p.params); err == nil && again != p.view {
 			continue
@@ -166,13 +166,13 @@ func (p *Poll) Watch() (now *xds.Snapshot, class any, changed <-chan struct{}) {
 	}
 }
 
-// restViews are views of clients by REST, by their parameters.
+// restViews are the views of REST clients, by parameters.
 type restViews struct {
 	sync.Map
 	count atomic.Int64
 }
 
-// restView returns the view of a client by REST.
+// restView returns the view of a REST client.
 func (c *Cache) restView(of params.Parameters) (*view, error) {
 	key := of.String()
 	if v, ok := c.rest.Load().Load(key); ok {
@@ -191,8 +191,8 @@ func (c *Cache) restView(of params.Parameters) (*view, error) {
 	return v, nil
 }
 
-// Judge judges whether to answer with a version, "" for nothing, of what the client asks for in the
-// Snapshot that Watch returned last.
+// Judge decides whether to answer with a version of the requested resources in the Snapshot of the last
+// Watch; "" for no resources.
 func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 	gap, keeps := p.hasGap(p.Type), p.keeps()
 	var missing []string
@@ -212,7 +212,7 @@ func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 			if is.wait != nil && is.serves() {
 				is.answers(nil, nil)
 			}
-			if version != "" && is.refusal != nil { // it runs what is served
+			if version != "" && is.refusal != nil { // the client runs the served version
 				p.cache.registry.takes(is.client.Node, is.refusal)
 				is.sent, is.refusal = nil, nil
 			}
@@ -228,8 +228,7 @@ func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 	return v
 }
 
-// pause returns how long a client is not sent a version, since it refuses that, and whether that
-// was not known before.
+// pause returns how long to withhold a version that the client refuses, and whether the refusal is new.
 func (is *polled) pause(q Question) (pause time.Duration, refused bool) {
 	was := is.sent
 	if was == nil || was.version != is.version {
@@ -249,7 +248,7 @@ func (is *polled) pause(q Question) (pause time.Duration, refused bool) {
 	return max(0, pauseOfSame-since), refused
 }
 
-// refuses takes down that a client refuses a version. It returns true.
+// refuses records that a client refuses a version. It returns true.
 func (is *polled) refuses(q Question, version string) bool {
 	is.sent.refused, is.sent.sure, is.since = true, q.Refused, time.Now()
 	reason := "by REST Envoy gives no reason: it asks again for what it had; its own log has the reason"
@@ -260,7 +259,7 @@ func (is *polled) refuses(q Question, version string) bool {
 	return true
 }
 
-// Sent takes down that the client was sent a version.
+// Sent records that the client was sent a version.
 func (p *Poll) Sent(version string) {
 	p.polls().with(p, func(is *polled) bool {
 		was := is.sent
@@ -279,7 +278,7 @@ func (p *Poll) Sent(version string) {
 	})
 }
 
-// status returns the question as a client's.
+// status returns the status of the subscription.
 func (is *polled) status() clients.Subscription {
 	now := is.view.current.Load()
 	s := clients.Subscription{
@@ -292,8 +291,8 @@ func (is *polled) status() clients.Subscription {
 	return s
 }
 
-// sync reports whether the client runs what it asks for. One that has not asked since others are
-// there may be behind.
+// sync reports whether the client runs its resources. A client without a request since the last change may be
+// stale.
 func (is *polled) sync(now *state) clients.Sync {
 	switch {
 	case is.refusal != nil:
@@ -308,8 +307,8 @@ func (is *polled) sync(now *state) clients.Sync {
 	return clients.Synced
 }
 
-// inState returns the resources that the client may mean: those that it names, or the one that it
-// has asked for.
+// inState returns the resources that the refusal may be about: the only requested resource, or the resources
+// in the message.
 func (r *refusal) inState(now *state) (list []*xds.Resource) {
 	if len(r.names) == 1 {
 		return slices.DeleteFunc([]*xds.Resource{now.Lookup(r.of, r.names[0])}, func(is *xds.Resource) bool { return is == nil })

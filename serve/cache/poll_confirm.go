@@ -8,13 +8,13 @@ import (
 	"xdspub/xds"
 )
 
-// A client by REST has taken what it asks again for with that version, and rejects what it says so of or,
-// as an Envoy, asks for once more with the version of before, and does so again after a pause: a response
-// may be lost, and another cluster of it may ask for the same endpoints. A client answers once for each of
-// its questions that a Snapshot concerns.
+// A REST client acknowledges a version by repeating its request with that version. A client rejects a version
+// by a NACK or, as an Envoy does, by repeating its request with the old version twice, before and after a
+// pause. Once is not enough, because a response may get lost, and another cluster of the Envoy may request
+// the same endpoints. A client answers once for each of its requests that a Snapshot concerns.
 
-// confirm has the clients that the current state of a view concerns answer to a wait. It comes before
-// those that wait for a change are told.
+// confirm makes the clients of a view report to a wait if the current state concerns them. confirm runs
+// before waiting requests are woken.
 func (ps *polls) confirm(w *wait, v *view) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -34,7 +34,7 @@ func (ps *polls) confirm(w *wait, v *view) {
 			}
 			w.expects(&c.Client, nil)
 			is.wait, is.before = w, is.refusal != nil
-			if is.sent != nil && is.serves() { // it was faster
+			if is.sent != nil && is.serves() { // the client was faster
 				is.sent.wait = w
 			}
 		}
@@ -50,13 +50,13 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// serves reports whether what a client was last judged by is what clients get now.
+// serves reports whether the client's last verdict is about the currently served resources.
 func (is *polled) serves() bool {
 	now := is.view.current.Load()
 	return now != nil && now.Version(is.of) == is.ofType
 }
 
-// forgetWait makes a wait one that nobody answers to any more.
+// forgetWait removes a wait from all requests.
 func (ps *polls) forgetWait(w *wait) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -72,7 +72,7 @@ func (ps *polls) forgetWait(w *wait) {
 	}
 }
 
-// concerned reports whether the client may get something else by a change of resources.
+// concerned reports whether changed resources may change the answer to the client.
 func (is *polled) concerned(changed map[string]bool) bool {
 	if is.all || is.asked > len(is.names) {
 		return len(changed) > 0
@@ -80,19 +80,19 @@ func (is *polled) concerned(changed map[string]bool) bool {
 	return slices.ContainsFunc(is.names, func(name string) bool { return changed[name] })
 }
 
-// answers answers to the wait: by a refusal and the findings about that, or nil.
+// answers reports an answer to the wait: a refusal with its findings, or nil for an ACK.
 func (is *polled) answers(r *refusal, found diag.List) {
 	is.wait.answers(is.client, nil, r, found)
 	is.wait = nil
 }
 
-// rejects reports whether the client has rejected the response that the wait is for.
+// rejects reports whether the client has rejected the response for the wait.
 func (is *polled) rejects() bool {
 	return is.wait != nil && is.sent != nil && is.sent.wait == is.wait && is.sent.sure
 }
 
-// rejected answers to the wait by a refusal. A client that has rejected what was there before, and does
-// not say that it means what has changed, goes on to reject that: this is no answer to the Snapshot.
+// rejected reports a refusal to the wait. If the client had rejected the Snapshot before, and doesn't name a
+// changed resource, the client only repeats its old rejection, and rejected reports an ACK.
 func (is *polled) rejected(r *refusal, found diag.List, now *state) {
 	changed := setOf(now.changed(is.of))
 	means := slices.ContainsFunc(r.changed, func(meant *xds.Resource) bool { return changed[meant.Name] })
@@ -102,7 +102,7 @@ func (is *polled) rejected(r *refusal, found diag.List, now *state) {
 	is.answers(r, found)
 }
 
-// ends takes back what the client would have answered, and its gap.
+// ends withdraws the client's expected answer and its gap.
 func (is *polled) ends() {
 	if is.gap {
 		is.view.clients.gapCloses(is.client.Node, is.of, false)

@@ -15,39 +15,38 @@ import (
 )
 
 const (
-	// mostPolled is how many questions of clients by REST are known, mostPolledOfClient how many of
-	// one client. Of more of them, those are forgotten that were asked the longest ago.
+	// mostPolled is the largest number of REST requests that are remembered, mostPolledOfClient the largest
+	// number per client. The oldest requests are forgotten first.
 	mostPolled         = 10_000
 	mostPolledOfClient = 1000
-	// silentFor is how long a client by REST may not ask until it counts as gone. Envoy asks again
-	// within two refresh_delay.
+	// silentFor is the time without a request after which a REST client counts as gone. Envoy repeats
+	// requests within two refresh_delay.
 	silentFor = 2 * time.Minute
 )
 
-// polls knows the clients that ask by REST. They have no stream whose end would say that they are
-// gone.
+// polls tracks REST clients. Without a stream, only silence shows that a REST client has left.
 type polls struct {
 	registry *registry
 
 	mu      sync.Mutex
 	clients map[string]*list.Element // of a *poller
-	recent  list.List                // of *poller, the one that asked last at the end
+	recent  list.List                // of *poller, by last request
 	count   int                      // of questions
 	bytes   int                      // of questions
 }
 
-// poller is a client that asks by REST.
+// poller is a REST client.
 type poller struct {
 	clients.Client // without Subscriptions
 	key            string
 	questions      map[string]*polled
-	last           time.Time // when it asked last
+	last           time.Time // time of the last request
 }
 
-// nameless reports whether the client is nobody's node, such as curl. It has asked, and that is all.
+// nameless reports whether the client has no node id, like curl. Such a client is not shown or counted.
 func (c *poller) nameless() bool { return c.Node == "" }
 
-// with calls f with what is known of a question, and logs what f finds that the client refuses.
+// with calls f with the state of a request, and logs a refusal that f finds.
 func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	ps.mu.Lock()
 	c := ps.client(p)
@@ -61,7 +60,7 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	r, now := is.refusal, is.view.current.Load()
 	named := *r
 	ps.mu.Unlock()
-	// To look for a place may mean to parse a large file: nobody else waits for that.
+	// Finding a position may parse a large file, so release the lock.
 	named.changed = named.inState(now)
 	found := named.findings(fmt.Sprintf("client %q", c.Node), &ps.registry.places)
 	ps.mu.Lock()
@@ -69,7 +68,7 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	if is.rejects() {
 		is.rejected(&named, found, now)
 	}
-	if c.questions[p.Key] == is { // else it was forgotten
+	if c.questions[p.Key] == is { // otherwise the request was forgotten
 		ps.weighs(c, is)
 	}
 	ps.mu.Unlock()
@@ -80,7 +79,7 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	return refused
 }
 
-// byView returns the questions of clients by the views that answer them.
+// byView returns the requests by the views that answer them.
 func (ps *polls) byView() map[*view][]*polled {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -93,14 +92,14 @@ func (ps *polls) byView() map[*view][]*polled {
 	return by
 }
 
-// parametersOf returns the dynamic parameters of the last request that asked a question.
+// parametersOf returns the dynamic parameters of a request.
 func (ps *polls) parametersOf(q *polled) params.Parameters {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return q.params
 }
 
-// move makes a view the one that answers questions.
+// move sets the view of requests.
 func (ps *polls) move(list []*polled, to *view) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -109,7 +108,7 @@ func (ps *polls) move(list []*polled, to *view) {
 	}
 }
 
-// client returns the client of a question, as the one that asked last.
+// client returns the client of a request, and moves it to the end of recent.
 func (ps *polls) client(q *Poll) *poller {
 	now := time.Now()
 	if e := ps.clients[q.Client]; e != nil {
@@ -130,7 +129,7 @@ func (ps *polls) client(q *Poll) *poller {
 	return c
 }
 
-// question returns what is known of a question of a client.
+// question returns the state of a client's request.
 func (ps *polls) question(c *poller, q Question) *polled {
 	is := c.questions[q.Key]
 	if is == nil {
@@ -148,7 +147,7 @@ func (ps *polls) question(c *poller, q Question) *polled {
 	return is
 }
 
-// forgetOldest forgets the question of a client that was asked the longest ago.
+// forgetOldest forgets the oldest request of a client.
 func (ps *polls) forgetOldest(c *poller) {
 	var oldest string
 	var at time.Time
@@ -161,7 +160,7 @@ func (ps *polls) forgetOldest(c *poller) {
 	delete(c.questions, oldest)
 }
 
-// ends takes down that a question is forgotten.
+// ends removes a request from the counts.
 func (ps *polls) ends(is *polled) {
 	is.ends()
 	ps.count--
@@ -169,8 +168,8 @@ func (ps *polls) ends(is *polled) {
 	is.bytes = 0
 }
 
-// weighs takes down how many bytes a question of the client that asked last has. If all questions have too many, those are
-// forgotten that were asked the longest ago.
+// weighs updates the byte count of a request. If the total is too large, weighs forgets the oldest requests,
+// except the current one.
 func (ps *polls) weighs(c *poller, is *polled) {
 	now := bytesOf(c.Client) + heldByShown + bytesOfNames(is.names)
 	for key, value := range is.params {
@@ -192,14 +191,14 @@ func (ps *polls) weighs(c *poller, is *polled) {
 	}
 }
 
-// sweep makes those clients gone that have not asked for long.
+// sweep removes clients without a request for silentFor.
 func (ps *polls) sweep(now time.Time) {
 	for e := ps.recent.Front(); e != nil && now.Sub(e.Value.(*poller).last) > silentFor; e = ps.recent.Front() {
 		ps.leave(e)
 	}
 }
 
-// leave makes a client one that is gone.
+// leave moves a client to the clients that are gone.
 func (ps *polls) leave(e *list.Element) {
 	c := ps.recent.Remove(e).(*poller)
 	delete(ps.clients, c.key)
@@ -207,7 +206,7 @@ func (ps *polls) leave(e *list.Element) {
 	for _, is := range c.questions {
 		ps.ends(is)
 	}
-	clear(c.questions) // a request that is being answered may know of one
+	clear(c.questions) // a running request may still refer to one
 	if c.nameless() {
 		return
 	}
@@ -216,7 +215,7 @@ func (ps *polls) leave(e *list.Element) {
 	ps.registry.went(c.Client, c.last, had)
 }
 
-// list returns the clients that are there.
+// list returns the current clients.
 func (ps *polls) list() []clients.Client {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -242,7 +241,7 @@ func (ps *polls) subscriptions(c *poller) []clients.Subscription {
 	return merged([]clients.Subscription{}, list)
 }
 
-// release forgets what clients refused, so that they get it once more.
+// release forgets the last answers, so that clients get refused resources again.
 func (ps *polls) release() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

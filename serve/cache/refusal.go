@@ -16,21 +16,19 @@ import (
 // refusal is a NACK.
 type refusal struct {
 	of *xds.Type
-	// state is the number of the state that the response was made from, version that of the
-	// response. names are what the client was told about, changed the resources of these that were
-	// new to it.
+	// state is the number of the response's state, version the version of the response. names are the
+	// resources in the response, changed the resources among them that were new to the client.
 	state   int
 	version string
 	names   []string
 	changed []*xds.Resource
 	message string // the client's
 	time    time.Time
-	// found are the findings of a client by REST, which are made once.
+	// found caches the findings of a REST client.
 	found diag.List
 }
 
-// meant returns the names that the client means: those in its message, or else all that it was told
-// about.
+// meant returns the names that the client means: the names in its message, or else all names.
 func (r *refusal) meant() []string {
 	named := slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !mentions(r.message, plain(name)) })
 	if len(named) == 0 {
@@ -39,17 +37,17 @@ func (r *refusal) meant() []string {
 	return named
 }
 
-// mostBlamed is of how many resources a refusal has findings.
+// mostBlamed is the largest number of resources in the findings of a refusal.
 const mostBlamed = 10
 
-// places knows where refused resources stand in the source tree: many clients refuse the same
-// ones, and to look for a place means to parse its file.
+// places caches the positions of refused resources in the source tree. Many clients refuse the same
+// resources, and finding a position parses a file.
 type places struct {
 	mu sync.Mutex
 	of map[*xds.Resource]diag.Diagnostic
 }
 
-// at returns a finding without a message.
+// at returns a finding for a resource, without a message.
 func (p *places) at(r *xds.Resource) diag.Diagnostic {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +70,7 @@ func (p *places) forget() {
 	p.of = nil
 }
 
-// findings returns a finding for each resource that the client means, at most some.
+// findings returns findings for the first mostBlamed resources that the client means.
 func (r *refusal) findings(client string, places *places) diag.List {
 	list, meant := diag.List{}, r.meant()
 	for _, blamed := range r.changed {
@@ -87,7 +85,7 @@ func (r *refusal) findings(client string, places *places) diag.List {
 		d.Message = fmt.Sprintf("%s rejected %s %q: %s", client, r.of.API, d.Resource.Name, r.words())
 		list = append(list, d)
 	}
-	if len(list) == 0 { // an incremental response that removed resources
+	if len(list) == 0 { // an incremental response with removals only
 		list = append(list, diag.Diagnostic{Code: clients.RefusedByClient.Name, Severity: clients.RefusedByClient.Severity,
 			Resource: diag.Resource{Type: r.of.URL()}, Message: fmt.Sprintf("%s rejected %s: %s", client, r.of.API, r.words())})
 	}
@@ -102,7 +100,7 @@ func (r *refusal) words() string {
 	return r.message
 }
 
-// mentions reports whether a text names something: the name is not a part of a longer word.
+// mentions reports whether a text contains a name as a whole word.
 func mentions(text, name string) bool {
 	inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-/", r) }
 	for at := 0; name != ""; {

@@ -21,22 +21,24 @@ import (
 )
 
 const (
-	// mostGone is how many clients are remembered that are gone, and goneFor how long.
+	// mostGone is the largest number of disconnected clients that are remembered, goneFor the longest time.
 	mostGone = 1000
 	goneFor  = time.Hour
-	// mostRejecting is of how many nodes and types NACKs are counted: of those with the last NACKs.
+	// mostRejecting is the largest number of nodes and types with counted NACKs. The oldest are forgotten
+	// first.
 	mostRejecting = 1000
 )
 
-// registry knows the clients of a Cache. Whoever holds the lock of a Stream may call it; it locks
-// no Stream while it holds its own.
+// registry tracks the clients of a Cache. Its methods may be called with the lock of a Stream held; registry
+// never locks a Stream while holding its own lock.
 type registry struct {
 	log    *event.Log
 	places places
 
 	mu        sync.Mutex
 	connected map[identity]*connected
-	// gone are in the order in which they went. Gone of a client can be compared though somebody sets the clock.
+	// gone is sorted by the time of disconnection. Client.Gone has a monotonic clock reading, which survives
+	// changes of the clock.
 	gone      []clients.Client
 	goneBytes int // of gone
 	rejecting map[rejecting]*rejections
@@ -47,40 +49,43 @@ type registry struct {
 }
 
 func newRegistry(log *event.Log) *registry {
-	r := &registry{log: log, connected: make(map[identity]*connected), rejecting: make(map[rejecting]*rejections), gaps: make(map[rejecting]*gaps), open: make(map[string]int)}
+	r := &registry{
+		log: log, connected: make(map[identity]*connected), rejecting: make(map[rejecting]*rejections),
+		gaps: make(map[rejecting]*gaps), open: make(map[string]int),
+	}
 	r.polls = &polls{registry: r, clients: make(map[string]*list.Element)}
 	return r
 }
 
-// identity is what the streams of one client share.
+// identity identifies a client over all its streams.
 type identity struct {
 	kind Kind
 	node string
-	// connection is the connection of a client that has a stream for each type, and the stream of
-	// any other: several clients of one node may come by one connection.
+	// connection is the connection of a client with singleton streams. For any other client, connection is
+	// the stream itself, because several clients of one node may share a connection.
 	connection any
 }
 
-// connected is a client that is there.
+// connected is a connected client.
 type connected struct {
 	clients.Client // without Subscriptions
 	identity       identity
 	streams        map[*Stream]struct{}
-	ended          []clients.Subscription // of the last stream of each type that has ended
+	ended          []clients.Subscription // the last ended stream of each type
 }
 
-// rejecting is who sends NACKs, or has a gap, and of which type.
+// rejecting is a key for NACKs and gaps: a node and a type.
 type rejecting struct{ node, api string }
 
-// rejections are the NACKs of a node for a type.
+// rejections counts the NACKs of a node for a type.
 type rejections struct {
 	count   uint64
-	version string // of the last NACK, until a client takes another version
-	retried bool   // the last NACK was
+	version string // version of the last NACK; "" after an ACK of another version
+	retried bool   // the last NACK was retried
 	last    time.Time
 }
 
-// join makes a stream one of the client that its first request tells of.
+// join adds a stream to the client that its first request describes.
 func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 	id := identity{s.kind, diag.Clip(node.GetId(), diag.MaxWord), s}
 	if p := s.peer; s.only != nil && p != nil && p.Addr != nil {
@@ -101,7 +106,7 @@ func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 	return c
 }
 
-// back forgets a client that was gone, where c may be that client.
+// back removes a client from gone if it has reconnected.
 func (r *registry) back(c clients.Client) {
 	i := slices.IndexFunc(r.gone, func(g clients.Client) bool { return g.Node == c.Node && g.Kind == c.Kind })
 	if i >= 0 {
@@ -110,7 +115,7 @@ func (r *registry) back(c clients.Client) {
 	}
 }
 
-// went remembers a client that is gone since a time. The caller holds the lock.
+// went adds a client to gone. The caller holds the lock.
 func (r *registry) went(c clients.Client, at time.Time, had []clients.Subscription) {
 	c.Gone, c.Subscriptions = at, had
 	r.gone = append(r.gone, c)
@@ -118,7 +123,7 @@ func (r *registry) went(c clients.Client, at time.Time, had []clients.Subscripti
 	r.forget(time.Now())
 }
 
-// leave ends a stream of a client. had is what the stream had asked for.
+// leave removes a stream from a client. had are the stream's subscriptions.
 func (r *registry) leave(s *Stream, c *connected, had []clients.Subscription) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +139,7 @@ func (r *registry) leave(s *Stream, c *connected, had []clients.Subscription) {
 	r.went(c.Client, time.Now(), c.ended)
 }
 
-// forget forgets the clients that are gone for long, and those that are too many.
+// forget removes clients from gone that are too old or too many.
 func (r *registry) forget(now time.Time) {
 	old := 0
 	for old < len(r.gone) && (len(r.gone)-old > mostGone || r.goneBytes > mostGoneBytes || now.Sub(r.gone[old].Gone) > goneFor) {
@@ -144,8 +149,9 @@ func (r *registry) forget(now time.Time) {
 	r.gone = slices.Delete(r.gone, 0, old)
 }
 
-// rejected counts a NACK of a version, and logs it unless a client of the node has rejected the version before,
-// and taken none since: a hundred replicas may share a node id. A NACK that is retried is logged once, too.
+// rejected counts a NACK, and logs it if it is new. A NACK is not new if a client of the node has rejected
+// the version before without accepting another version since, because hundreds of replicas may share a node
+// id. A retried NACK is also logged once.
 func (r *registry) rejected(key rejecting, version string, e event.Event) {
 	_, retried := e.(event.ResponseRetried)
 	r.mu.Lock()
@@ -164,8 +170,8 @@ func (r *registry) rejected(key rejecting, version string, e event.Event) {
 	}
 }
 
-// takes has a version that a client refused logged once more where one of its node refuses it again: the
-// client has taken another one since. A nil refusal is none.
+// takes records that a client accepts another version after a refusal, which may be nil. The next NACK of the
+// refused version by a client of the node is logged again.
 func (r *registry) takes(node string, refused *refusal) {
 	if refused == nil {
 		return
@@ -177,7 +183,7 @@ func (r *registry) takes(node string, refused *refusal) {
 	}
 }
 
-// makeRoom forgets whose last NACK is the oldest, where they are too many.
+// makeRoom forgets the entry with the oldest NACK if the registry is full.
 func (r *registry) makeRoom() {
 	if len(r.rejecting) < mostRejecting {
 		return
@@ -186,8 +192,8 @@ func (r *registry) makeRoom() {
 	delete(r.rejecting, key)
 }
 
-// oldest returns the key of the entry with the earliest time. last returns the time of an entry, and false for
-// an entry that does not count. ok is false if none counts.
+// oldest returns the key of the entry with the earliest time. last returns the time of an entry, and whether
+// the entry counts. ok is false if no entry counts.
 func oldest[E any](all map[rejecting]E, last func(E) (at time.Time, counts bool)) (key rejecting, ok bool) {
 	var first time.Time
 	for k, e := range all {
@@ -198,8 +204,8 @@ func oldest[E any](all map[rejecting]E, last func(E) (at time.Time, counts bool)
 	return key, ok
 }
 
-// Rejections returns how many NACKs the clients of each node have sent for each type. It forgets
-// nodes whose last one is long ago where there are more than 1,000.
+// Rejections returns the number of NACKs by node and type. With more than 1,000 entries, Rejections forgets
+// the entries with the oldest NACKs.
 func (c *Cache) Rejections() []clients.Rejections {
 	r := c.registry
 	r.mu.Lock()
@@ -214,9 +220,9 @@ func (c *Cache) Rejections() []clients.Rejections {
 	return list
 }
 
-// Clients returns the clients that are connected, and behind them the last ones that were: 1,000
-// at most, for an hour, unless they come back. Both are sorted by node. If the details of the first clients have
-// 16 MiB, the other clients have no details.
+// Clients returns the connected clients, followed by up to 1,000 clients that have disconnected within an
+// hour. Both parts are sorted by node. If the details of the first clients exceed 16 MiB, the other clients
+// have no details.
 func (c *Cache) Clients() []clients.Client {
 	r := c.registry
 	polling := r.polls.list()
@@ -231,7 +237,7 @@ func (c *Cache) Clients() []clients.Client {
 	gone := slices.Clone(r.gone)
 	for i := range gone {
 		gone[i].Gone = gone[i].Gone.UTC().Round(0)
-		gone[i].Subscriptions = slices.Clone(gone[i].Subscriptions) // countRejections writes into these
+		gone[i].Subscriptions = slices.Clone(gone[i].Subscriptions) // countRejections writes into Subscriptions
 	}
 	r.mu.Unlock()
 	list, left := make([]clients.Client, 0, len(there)+len(polling)+len(gone)), mostDetails
@@ -277,8 +283,8 @@ func compareClients(a, b clients.Client) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Kind, b.Kind), a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address))
 }
 
-// merged adds subscriptions to others of the same client. Those of one type, such as of the
-// endpoints of one cluster each, become one, with the worst state.
+// merged merges subscriptions of the same client. Subscriptions of one type, for example to the endpoints of
+// each cluster, become one subscription with the worst state.
 func merged(list, more []clients.Subscription) []clients.Subscription {
 	for _, m := range more {
 		i := slices.IndexFunc(list, func(s clients.Subscription) bool { return s.API == m.API })
@@ -304,12 +310,12 @@ func merged(list, more []clients.Subscription) []clients.Subscription {
 	return list
 }
 
-// badness orders subscriptions, the worst first.
+// badness orders subscriptions, worst first.
 func badness(s clients.Subscription) int {
 	return slices.Index([]clients.Sync{clients.Rejected, clients.Retrying, clients.NoVariant, clients.Stale, clients.Synced, clients.NotSent}, s.Sync)
 }
 
-// orderOf returns the place of a type in the order of make before break.
+// orderOf returns the position of a type in the make-before-break order.
 func orderOf(api string) int {
 	if t := xds.TypeOfAPI(api); t != nil {
 		return t.Turn
@@ -317,7 +323,7 @@ func orderOf(api string) int {
 	return len(xds.Types) + 1
 }
 
-// connectionOf returns what tells a connection from others: gRPC makes one address for each.
+// connectionOf returns a comparable identity of a connection. gRPC creates one address value per connection.
 func connectionOf(a net.Addr) any {
 	switch a.(type) {
 	case *net.TCPAddr, *net.UnixAddr:
@@ -326,7 +332,7 @@ func connectionOf(a net.Addr) any {
 	return a.Network() + " " + a.String()
 }
 
-// addressOf returns the address of a client, or the Unix socket that it came by.
+// addressOf returns the address of a client, or the Unix socket that it uses.
 func addressOf(p *peer.Peer) string {
 	switch {
 	case p == nil || p.Addr == nil:
@@ -337,7 +343,7 @@ func addressOf(p *peer.Peer) string {
 	return p.Addr.String()
 }
 
-// userAgent returns the program of a node, and its version.
+// userAgent returns the name and version of a node's user agent.
 func userAgent(n *corev3.Node) string {
 	version := n.GetUserAgentVersion()
 	if v := n.GetUserAgentBuildVersion().GetVersion(); v != nil {

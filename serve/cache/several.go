@@ -17,20 +17,18 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// A client that sends several sets of dynamic parameters, such as a cache for other clients, can have
-// several variants of a resource. In its view each variant has a name of its own, and what the client asks
-// for is a collection of those that its parameters match. No text of a message has these bytes, which are
-// no UTF-8.
+// A client with several parameter sets, such as a cache for other clients, can have several variants of a
+// resource. In the client's view each variant has its own name, and each subscription is a collection of the
+// matching variants. The separators in these names are not valid UTF-8, so they can't occur in messages.
 const (
-	ofVariant = "\xff" // between the name of a resource and the constraints of the variant; none where it is for all
-	ofSet     = "\xfe" // between a name that a client asks for and the number of the parameters; none for the first
+	ofVariant = "\xff" // between a resource name and the constraints of a variant, which may be empty
+	ofSet     = "\xfe" // between a subscribed name and the number of its parameter set; omitted for the first set
 )
 
-// mostSets bounds the sets of parameters of a stream.
+// mostSets is the largest number of parameter sets of a stream.
 const mostSets = 100
 
-// constrained are constraints by their text in the names of variants: those of all variants that were ever
-// named.
+// constrained maps the text in the name of a variant to the constraints. It only grows.
 type constrained struct{ sync.Map }
 
 // name returns the name of a variant.
@@ -43,23 +41,23 @@ func (c *constrained) name(name string, of params.Constraints) string {
 	return name + ofVariant + text
 }
 
-// of returns constraints by their text.
+// of returns the constraints for a text.
 func (c *constrained) of(text string) params.Constraints {
 	is, ok := c.Load(text)
 	if !ok {
-		return params.Or() // no client
+		return params.Or() // matches no client
 	}
 	return is.(params.Constraints)
 }
 
-// plain returns the name of a resource without what tells a variant or a set of parameters.
+// plain returns the name of a resource without the variant or parameter set.
 func plain(name string) string {
 	name, _, _ = strings.Cut(name, ofVariant)
 	name, _, _ = strings.Cut(name, ofSet)
 	return name
 }
 
-// set returns the number of a set of parameters, in the order in which the client sent them.
+// set returns the number of a parameter set, in the client's order.
 func (s *Stream) set(of params.Parameters) (int, error) {
 	same := func(p params.Parameters) bool { return maps.Equal(p, of) }
 	if i := slices.IndexFunc(s.sets, same); i >= 0 {
@@ -78,8 +76,8 @@ func (s *Stream) set(of params.Parameters) (int, error) {
 	return n - 1, nil
 }
 
-// ParameterBytes returns how many bytes the sets of parameters hold that the client has sent. The goroutine of the
-// stream calls it.
+// ParameterBytes returns the memory of the client's parameter sets in bytes. Only the goroutine of the stream
+// may call it.
 func (s *Stream) ParameterBytes() (bytes int) {
 	for _, set := range s.sets {
 		for key, value := range set {
@@ -89,10 +87,10 @@ func (s *Stream) ParameterBytes() (bytes int) {
 	return bytes
 }
 
-// heldByParameter is what a map holds for a parameter, beside its text.
+// heldByParameter is the memory of a parameter in a map, in bytes, beside its text.
 const heldByParameter = 100
 
-// inSets adds to names the sets of parameters that they are of.
+// inSets adds parameter sets to names.
 func inSets(names []string, sets []int) {
 	for i, set := range sets {
 		if set > 0 {
@@ -101,7 +99,7 @@ func inSets(names []string, sets []int) {
 	}
 }
 
-// classOfSeveral returns the class of clients with several sets of parameters.
+// classOfSeveral returns the class of clients with several parameter sets.
 func (c *Cache) classOfSeveral() *class {
 	if i := slices.IndexFunc(c.classes, func(of *class) bool { return of.several }); i >= 0 {
 		return c.classes[i]
@@ -115,8 +113,8 @@ func (c *Cache) classOfSeveral() *class {
 	return of
 }
 
-// withoutMembers returns a Snapshot without variants of virtual hosts and of endpoints of LEDS. By state of the
-// world they stand in the resources that ask for them, and variants for several clients can't stand there together.
+// withoutMembers returns a Snapshot without variants of virtual hosts and LEDS endpoints. In a state of the
+// world these are inlined into other resources, which can't hold variants for different clients.
 func withoutMembers(s *xds.Snapshot) *xds.Snapshot {
 	var change xds.Change
 	for _, r := range s.All() {
@@ -130,7 +128,7 @@ func withoutMembers(s *xds.Snapshot) *xds.Snapshot {
 	return s.Apply(change)
 }
 
-// name gives each variant a name of its own.
+// name gives each variant its own name.
 func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 	named := make(map[*xds.Resource]*xds.Resource)
 	var all []*xds.Resource
@@ -146,16 +144,16 @@ func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 	return xds.NewSnapshot(all)
 }
 
-// several is what a client with several sets of parameters asks for, beside the names of a subscription,
-// which all are collections.
+// several holds the subscriptions of a client with several parameter sets. subscription.names are then all
+// collections.
 type several struct {
 	sets        []params.Parameters
 	constraints *constrained
-	// asked are the sets of parameters with which the client asks for a name, a collection or all.
+	// asked are the parameter sets of each subscribed name, collection or "*".
 	asked map[string][]params.Parameters
 }
 
-// newSeveral returns what a client with those sets of parameters asks for by names.
+// newSeveral returns the subscriptions to names.
 func newSeveral(names map[string]struct{}, sets []params.Parameters, c *constrained) *several {
 	v := &several{sets: sets, constraints: c, asked: make(map[string][]params.Parameters)}
 	for name := range names {
@@ -164,14 +162,14 @@ func newSeveral(names map[string]struct{}, sets []params.Parameters, c *constrai
 	return v
 }
 
-// set returns the parameters with which the client asks for a name.
+// set returns the parameter set of a subscribed name.
 func (v *several) set(asked string) params.Parameters {
 	_, number, _ := strings.Cut(asked, ofSet)
 	set, _ := strconv.Atoi(number)
 	return v.sets[set]
 }
 
-// asks takes over what the client asks for from now on.
+// asks replaces the names that the client subscribes to.
 func (s *Stream) asks(sub *subscription, names map[string]struct{}, wildcard bool) {
 	if !s.view.several {
 		sub.ask(names, wildcard)
@@ -193,21 +191,21 @@ func (s *Stream) asks(sub *subscription, names map[string]struct{}, wildcard boo
 	}
 }
 
-// asksLess owes the client the errors of names of which the client may get no variant any more: until now, it asked
-// by other parameters as well, for that name or for all resources of a collection.
+// asksLess queues the errors of names that may have lost their last variant: the client has unsubscribed from
+// a name or a collection with one of several parameter sets.
 func (s *subscription) asksLess(asked string) {
 	if s.asksByName(asked) {
-		s.owesError(asked)
+		s.queueError(asked)
 	}
 	if asked != "*" && !xdstp.IsCollection(asked) {
 		return
 	}
 	for name := range s.several.asked {
-		s.owesError(name)
+		s.queueError(name)
 	}
 }
 
-// matches reports whether what a client asks for by a name is, among others, the variant of a name.
+// matches reports whether a subscribed name covers the variant of a name.
 func (v *several) matches(asked, name string) bool {
 	set := v.set(asked)
 	asked = plain(asked)
@@ -215,7 +213,7 @@ func (v *several) matches(asked, name string) bool {
 	return (asked == name || asked == "*" || xdstp.Collection(name) == asked) && v.constraints.of(text).Matches(set)
 }
 
-// gets reports whether the client asks for the variant of a name, by any set of parameters.
+// gets reports whether any subscription covers the variant of a name.
 func (v *several) gets(name string) bool {
 	name, text, _ := strings.Cut(name, ofVariant)
 	of := v.constraints.of(text)
@@ -224,7 +222,7 @@ func (v *several) gets(name string) bool {
 	})
 }
 
-// variantsNamed returns those of all resources, sorted by name, that are variants of one.
+// variantsNamed returns the variants of a resource from all resources, which are sorted by name.
 func variantsNamed(all []*xds.Resource, name string) []*xds.Resource {
 	from := sort.Search(len(all), func(i int) bool { return all[i].Name >= name })
 	to := from
@@ -234,8 +232,8 @@ func variantsNamed(all []*xds.Resource, name string) []*xds.Resource {
 	return all[from:to]
 }
 
-// namedUntilNow returns the versions of what a client has that sends now a second set of parameters, by the
-// names of variants.
+// namedUntilNow returns the versions of the client's resources by names of variants, when the client sends
+// its second parameter set.
 func (s *subscription) namedUntilNow(c *constrained) map[string]string {
 	versions := make(map[string]string)
 	for name := range s.hadNames() {
@@ -247,7 +245,7 @@ func (s *subscription) namedUntilNow(c *constrained) map[string]string {
 			versions[c.name(name, of)] = version
 		}
 		if len(all) == 0 && version != "" {
-			versions[name] = unsure // in a variant that nobody knows
+			versions[name] = unsure // of an unknown variant
 		}
 	}
 	for _, r := range s.inFlight() {
@@ -263,8 +261,8 @@ func (s *subscription) namedUntilNow(c *constrained) map[string]string {
 	return versions
 }
 
-// members returns the resources of a state that a client gets by a name: the variants of one resource, or
-// those of all, or of a collection.
+// members returns the resources that a subscribed name covers: the variants of one resource, of a collection,
+// or of all resources.
 func (v *several) members(all []*xds.Resource, asked string) (list []*xds.Resource) {
 	name, _, _ := strings.Cut(asked, ofSet)
 	if name != "*" && !xdstp.IsCollection(name) {

@@ -10,20 +10,20 @@ import (
 	"xdspub/xds/params"
 )
 
-// What a status shows of clients is what the clients have said. So the bytes of it are bounded: no account of a
-// client holds them.
+// The status shows texts that clients have sent. No account of a client holds these bytes, so they are
+// bounded here.
 const (
-	// mostDetails bounds the details of all connected clients in a list. Clients beyond that have none.
+	// mostDetails bounds the details of all connected clients in a list. Further clients have no details.
 	mostDetails = 16 << 20
-	// mostGoneBytes bounds what is remembered of clients that are gone.
+	// mostGoneBytes bounds the memory of disconnected clients.
 	mostGoneBytes = 8 << 20
-	// mostPolledBytes bounds what is known of questions by REST.
+	// mostPolledBytes bounds the memory of REST requests.
 	mostPolledBytes = 40 << 20
-	// mostNameBytes bounds the names of one subscription that are shown.
+	// mostNameBytes bounds the shown names of one subscription.
 	mostNameBytes = 1 << 10
 )
 
-// firstNames returns copies of the first of some names.
+// firstNames returns copies of the first names, up to the limits.
 func firstNames(names []string) (list []string) {
 	n := 0
 	for _, name := range names {
@@ -35,7 +35,7 @@ func firstNames(names []string) (list []string) {
 	return list
 }
 
-// shownParameters returns the parameters of a client, or the first 4 KiB of them by their keys.
+// shownParameters returns the parameters of a client, up to 4 KiB in the order of keys.
 func shownParameters(p params.Parameters) params.Parameters {
 	n, first := 0, make(params.Parameters)
 	for _, key := range slices.Sorted(maps.Keys(p)) {
@@ -47,7 +47,7 @@ func shownParameters(p params.Parameters) params.Parameters {
 	return p
 }
 
-// bytesOf returns how many bytes a client has in a list.
+// bytesOf returns the memory of a client in a list, in bytes.
 func bytesOf(c clients.Client) (n int) {
 	n = heldByShown + len(c.Node) + len(c.Cluster) + len(c.UserAgent) + len(c.Address)
 	for key, value := range c.Parameters {
@@ -76,17 +76,20 @@ func bytesOfFindings(list diag.List) (n int) {
 	return n
 }
 
-// heldByShown is what a client, a subscription or a finding has beside its texts.
+// heldByShown is the memory of a client, subscription or finding, in bytes, beside its texts.
 const heldByShown = 300
 
-// withoutDetails returns a client without what it asks for and why it rejects what it rejects.
+// withoutDetails returns a client without parameters, names and reasons of rejections.
 func withoutDetails(c clients.Client) clients.Client {
 	c.Parameters = nil
 	for i := range c.Subscriptions {
 		s := &c.Subscriptions[i]
 		s.Names, s.Missing = []string{}, nil
 		if s.Refusal != nil {
-			s.Refusal = &clients.Refusal{Version: s.Refusal.Version, Time: s.Refusal.Time, Message: "not shown: the status has the details of the first clients only", Findings: diag.List{}}
+			s.Refusal = &clients.Refusal{
+				Version: s.Refusal.Version, Time: s.Refusal.Time,
+				Message: "not shown: the status has the details of the first clients only", Findings: diag.List{},
+			}
 		}
 	}
 	return c

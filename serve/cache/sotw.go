@@ -14,14 +14,14 @@ import (
 	"xdspub/xds"
 )
 
-// HoldsAll reports whether a response by state of the world has all resources of a type that the
-// client asks for: it removes those that are absent. Of other types it keeps them. An empty list of
-// names asks for all resources of these types, and for none of others.
+// HoldsAll reports whether a state-of-the-world response must hold all subscribed resources of a type,
+// because clients remove missing resources. Clients keep missing resources of other types. An empty list of
+// names subscribes to all resources of such a type, and to no resources of other types.
 func HoldsAll(t *xds.Type) bool {
 	return t.Asked == xds.AsWhole
 }
 
-// world makes the response one by state of the world; nil for none.
+// world completes a state-of-the-world response; nil if the client lacks nothing.
 func (s *subscription) world(r *response) *response {
 	r.absent = s.absence(r)
 	switch {
@@ -42,8 +42,8 @@ func (s *subscription) world(r *response) *response {
 	return r
 }
 
-// world returns the resources of a response by state of the world, in wrappers where they have a
-// TTL and the client counts it.
+// world returns the resources of a state-of-the-world response. wraps puts resources with a TTL into
+// wrappers.
 func (r *response) world(wraps bool) []*anypb.Any {
 	list := make([]*anypb.Any, 0, len(r.resources))
 	for _, e := range r.resources {
@@ -56,7 +56,7 @@ func (r *response) world(wraps bool) []*anypb.Any {
 	return list
 }
 
-// asked returns all resources of a state that the client has asked for, by name.
+// asked returns the subscribed resources of a state, by name.
 func (s *subscription) asked(now *state) []*encoded {
 	all := now.all(s.of)
 	if s.wildcard {
@@ -71,7 +71,7 @@ func (s *subscription) asked(now *state) []*encoded {
 	return list
 }
 
-// CreateWatch takes a request of the client, and answers it once there is something to say.
+// CreateWatch handles a state-of-the-world request, and answers when the client lacks resources.
 func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscription, answers chan cache.Response) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,16 +84,16 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	if first && q.GetVersionInfo() != "" {
 		sub.strays = true
 		s.comesBack(sub)
-		if !HoldsAll(sub.of) { // it may have each of them
+		if !HoldsAll(sub.of) { // the client may have any of them
 			for name := range sub.names {
 				sub.doubt(name)
 				sub.removals.unknown[name] = time.Time{}
 			}
 		}
 	}
-	// A client that has asked by name or by "*" may have the version of fewer resources.
+	// After a subscription by names or "*", the same version may cover fewer resources.
 	if now := s.view.current.Load(); first && sub.legacy && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.warmsWith(sub.of)[""] {
-		sub.at = now // the client has it from the stream before
+		sub.at = now // the client has this state from an earlier stream
 		sub.last.acknowledged = q.GetVersionInfo()
 		s.resumes(sub, now)
 	}
@@ -102,7 +102,7 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	sub.answer = func(r *response) {
 		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: asks.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if r.message = m; r.whole && (!wraps || r.state.mortal[sub.of] == 0) {
-			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].world()) // is sent as it stands
+			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].world()) // sent unchanged
 		} else {
 			m.Resources = r.world(wraps)
 		}
@@ -113,11 +113,11 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		sub.answer = nil
-		sub.drop() // as the server does
+		sub.drop() // the server drops the response too
 	}, nil
 }
 
-// OnStreamOpen takes down who the client is.
+// OnStreamOpen records the peer.
 func (s *Stream) OnStreamOpen(ctx context.Context, _ int64, _ string) error {
 	s.peer, _ = peer.FromContext(ctx)
 	return nil
@@ -126,7 +126,7 @@ func (s *Stream) OnStreamOpen(ctx context.Context, _ int64, _ string) error {
 // OnStreamClosed does nothing.
 func (s *Stream) OnStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamRequest removes what nobody needs of a node, and spells names as the Cache does.
+// OnStreamRequest removes unused parts of the node, and gives names their canonical spelling.
 func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error {
 	names, sets, err := s.introduce(q.GetNode(), q.GetResourceLocators())
 	if err != nil {
@@ -137,14 +137,14 @@ func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error
 	s.spell(q.GetTypeUrl(), q.GetResourceNames())
 	inSets(q.ResourceNames[len(q.ResourceNames)-len(names):], sets)
 	slices.Sort(q.ResourceNames)
-	q.ResourceNames = slices.Compact(q.ResourceNames) // the library makes room for as many as there are
+	q.ResourceNames = slices.Compact(q.ResourceNames) // the library allocates memory for each name
 	s.overtaken(q)
 	return nil
 }
 
-// overtaken takes down what a request no longer asks for that the library ignores, because its nonce is not
-// that of the last response. The client drops that. It may ask again by the next request that counts, which
-// then looks as if the client had asked all the time.
+// overtaken handles a request that the library ignores because of a stale nonce. The client drops the
+// resources that the request no longer names. The next request may name them again, and would then look like
+// an unchanged subscription, so overtaken marks these names pending.
 func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,19 +158,18 @@ func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
 	}
 	for name := range sub.names {
 		if !names[name] {
-			sub.owed.owe(name)
+			sub.pending.add(name)
 		}
 		if !plainNames[plain(name)] {
-			sub.repeatsError(plain(name))
+			sub.requeueError(plain(name))
 		}
 	}
 	if sub.wildcard && !names["*"] && (len(names) > 0 || !sub.legacy) {
-		sub.owed.all = true
+		sub.pending.all = true
 	}
 }
 
-// shorten removes from a node, which is kept for the time of the stream, all but who it is: an
-// Envoy lists a thousand extensions.
+// shorten removes most of a node, which is kept as long as the stream: an Envoy lists a thousand extensions.
 func shorten(n *corev3.Node) {
 	if n != nil {
 		n.Extensions, n.Metadata, n.DynamicParameters, n.ClientFeatures = nil, nil, nil, features(n)
@@ -178,7 +177,7 @@ func shorten(n *corev3.Node) {
 	}
 }
 
-// OnStreamResponse takes down that a response leaves for the client.
+// OnStreamResponse records that a response is being sent.
 func (s *Stream) OnStreamResponse(_ context.Context, _ int64, q *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
 	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
 }

@@ -15,32 +15,31 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 )
 
-// state is what a view serves at one time. It does not change.
+// state is an immutable version of a view's resources.
 type state struct {
 	*xds.Snapshot
-	// located and several are those of the view.
+	// located and several are copied from the view.
 	located, several bool
 	number           int
-	// changes lead here from the states before, the last one at the end: the names of the
-	// resources of each type that one of them added, edited or removed.
+	// changes are the names of resources that the last states added, changed or removed, by type; the newest
+	// state is last.
 	changes []map[*xds.Type][]string
 
-	// mortal counts the resources of each type that have a TTL.
+	// mortal counts the resources with a TTL, by type.
 	mortal map[*xds.Type]int
 
 	whole   map[*xds.Type]whole
 	aliases func() map[string]*xds.Resource
-	// clusters are the names of clusters that resources refer to.
+	// clusters returns the names of the clusters that resources refer to.
 	clusters func() map[string]bool
-	// constraints are a hash of those of all resources of a type, where these are located.
+	// constraints returns a hash of the constraints of all resources of a type; nil unless located.
 	constraints map[*xds.Type]func() string
 }
 
-// mostChanges is how many changes a state knows. A client that is behind by more is told by a
-// comparison of all resources.
+// mostChanges is the length of state.changes. For older states, all resources are compared.
 const mostChanges = 64
 
-// next returns the state after s, which is nil before the first.
+// next returns the state after s; s may be nil.
 func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, v *view) *state {
 	n := &state{Snapshot: snapshot, located: v.located, several: v.several, mortal: make(map[*xds.Type]int), whole: make(map[*xds.Type]whole)}
 	if s != nil {
@@ -71,15 +70,14 @@ func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, v *view) *state
 	return n
 }
 
-// count adds, by times, a resource to those that have a TTL.
+// count adds by to the number of resources with a TTL if r has one.
 func (s *state) count(r *xds.Resource, by int) {
 	if r != nil && r.Meta.GetTtl() != nil {
 		s.mortal[r.Type] += by
 	}
 }
 
-// changedSince returns the names of the resources of a type that may be others than in an
-// earlier state.
+// changedSince returns the names of the resources of a type that may differ from an earlier state.
 func (s *state) changedSince(old *state, t *xds.Type) (names []string) {
 	n := s.number - old.number
 	if n <= len(s.changes) {
@@ -96,7 +94,7 @@ func (s *state) changedSince(old *state, t *xds.Type) (names []string) {
 	return names
 }
 
-// find returns the resource that a client means by a name or an alias, or nil.
+// find returns a resource by its name or alias; nil for none.
 func (s *state) find(t *xds.Type, name string) *xds.Resource {
 	if r := s.Lookup(t, name); r != nil || t != xds.VirtualHost {
 		return r
@@ -104,8 +102,8 @@ func (s *state) find(t *xds.Type, name string) *xds.Resource {
 	return s.aliases()[name]
 }
 
-// aliases returns virtual hosts by the names that Envoy asks for on demand:
-// <route configuration>/<domain>, and by those of their wrappers.
+// aliases returns virtual hosts by the names that Envoy requests on demand, <route configuration>/<domain>,
+// and by the aliases in their wrappers.
 func aliases(s *xds.Snapshot) map[string]*xds.Resource {
 	byAlias := make(map[string]*xds.Resource)
 	for _, r := range s.Of(xds.VirtualHost) {
@@ -126,7 +124,7 @@ func aliasesOf(r *xds.Resource) []string {
 	return slices.Compact(slices.Sorted(slices.Values(all)))
 }
 
-// version returns the version of a resource, "" where there is none of that name.
+// version returns the version of a resource; "" if the state has no such resource.
 func (s *state) version(t *xds.Type, name string) string {
 	if r := s.find(t, name); r != nil {
 		return s.encode(r).delta.GetVersion()
@@ -134,23 +132,23 @@ func (s *state) version(t *xds.Type, name string) string {
 	return ""
 }
 
-// encoded is a resource as it is sent. All streams share it.
+// encoded is the encoding of a resource, shared by all streams.
 type encoded struct {
 	*xds.Resource
-	// world is the resource in a response by state of the world, delta in an incremental one.
-	// wrapped is world for clients that count TTLs.
+	// world is the resource in a state-of-the-world response, wrapped the same for clients that count TTLs,
+	// delta the resource in an incremental response.
 	world, wrapped *anypb.Any
 	delta          *discoveryv3.Resource
 }
 
-// encodedKey is the key under which a resource keeps its encoding (xds.Resource.Kept).
+// encodedKey is the key under which a resource caches its encoding (xds.Resource.Kept).
 type encodedKey struct{ located bool }
 
 // encode returns the encoding of a resource for the clients of the state.
 func (s *state) encode(r *xds.Resource) *encoded { return encode(r, s.located) }
 
-// encode returns the encoding of a resource; located adds the constraints. The resource keeps the encoding, so that both
-// become garbage together.
+// encode returns the cached encoding of a resource; located adds the constraints. The cache is in the
+// resource, so that both become garbage together.
 func encode(r *xds.Resource, located bool) *encoded {
 	return r.Kept(encodedKey{located}, func() any {
 		e := encoding(r)
@@ -162,26 +160,29 @@ func encode(r *xds.Resource, located bool) *encoded {
 }
 
 func encoding(r *xds.Resource) *encoded {
-	body, _ := r.Canonical() // the loader made the message of bytes, or of what has such a form
+	body, _ := r.Canonical() // no error: messages of the loader have a canonical form
 	e := &encoded{Resource: r, world: &anypb.Any{TypeUrl: r.Type.URL(), Value: body}}
-	e.delta = &discoveryv3.Resource{Name: r.Name, Aliases: aliasesOf(r), Version: r.Version(), Resource: e.world, Ttl: r.Meta.GetTtl(), CacheControl: r.Meta.GetCacheControl()}
+	e.delta = &discoveryv3.Resource{
+		Name: r.Name, Aliases: aliasesOf(r), Version: r.Version(), Resource: e.world,
+		Ttl: r.Meta.GetTtl(), CacheControl: r.Meta.GetCacheControl(),
+	}
 	if e.wrapped = e.world; e.delta.Ttl != nil {
 		e.wrapped = wrapped(&discoveryv3.Resource{Name: r.Name, Resource: e.world, Ttl: e.delta.Ttl})
 	}
 	return e
 }
 
-// all returns all resources of a type as they are sent, by name.
+// all returns the encodings of all resources of a type, sorted by name.
 func (s *state) all(t *xds.Type) []*encoded { return s.whole[t].list() }
 
-// whole is all resources of a type: as a list by name, and as the bytes of the resources of a
-// response, which all who are sent all of them share. None of it is made before it is asked for.
+// whole holds all resources of a type: as a list, and as encoded response fields that all streams share. Each
+// is computed on first use.
 type whole struct {
 	list         func() []*encoded
 	world, delta func() []byte
 }
 
-// wholeOf returns all resources of a type. It must not refer to a state: later states share it.
+// wholeOf returns a whole. A whole must not refer to a state, because later states share it.
 func wholeOf(resources []*xds.Resource, located bool) whole {
 	list := sync.OnceValue(func() []*encoded {
 		list := make([]*encoded, 0, len(resources))
@@ -197,16 +198,16 @@ func wholeOf(resources []*xds.Resource, located bool) whole {
 	}
 }
 
-// resourcesField is the number of the resources of a response, of either kind.
+// resourcesField is the field number of resources in both kinds of responses.
 const resourcesField = 2
 
-// wire returns the bytes of resources in a response.
+// wire encodes resources as a field of a response.
 func wire(list []*encoded, form func(*encoded) proto.Message) (b []byte) {
 	for _, e := range list {
 		m := form(e)
 		b = protowire.AppendTag(b, resourcesField, protowire.BytesType)
 		b = protowire.AppendVarint(b, uint64(proto.Size(m)))
-		b, _ = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m) // names were read as text
+		b, _ = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m) // no error: names are valid UTF-8
 	}
 	return b
 }

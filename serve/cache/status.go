@@ -9,14 +9,14 @@ import (
 	"xdspub/xds/clients"
 )
 
-// status returns what the client asks for, and which of it it runs.
+// status returns the status of the client's subscriptions.
 func (s *Stream) status() []clients.Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.statuses()
 }
 
-// statuses does the work of status, for a Stream that is locked.
+// statuses is status for a caller that holds the lock.
 func (s *Stream) statuses() []clients.Subscription {
 	list := make([]clients.Subscription, 0, len(s.subscriptions))
 	for _, t := range xds.InTurn {
@@ -53,12 +53,12 @@ func (s *Stream) statusOf(sub *subscription) clients.Subscription {
 	return is
 }
 
-// findings returns those about a refusal of the client.
+// findings returns the findings about a NACK of the client.
 func (s *Stream) findings(r *refusal) diag.List {
 	return r.findings(fmt.Sprintf("client %q", s.client.Node), &s.view.clients.places)
 }
 
-// syncOf reports whether the client runs what it asks for.
+// syncOf reports whether the client runs its resources.
 func (s *Stream) syncOf(sub *subscription) clients.Sync {
 	now := s.load()
 	switch {
@@ -70,20 +70,20 @@ func (s *Stream) syncOf(sub *subscription) clients.Sync {
 		return clients.NoVariant
 	case sub.waits() || now != nil && s.response(sub, now) != nil:
 		return clients.Stale
-	case !sub.toldAny():
+	case !sub.deliveredAny():
 		return clients.NotSent
 	}
 	return clients.Synced
 }
 
-// waits reports whether the client has not answered what it was sent, but for a heartbeat, or is to be
-// told that once more.
+// waits reports whether the client has not answered a response, except a heartbeat, or is waiting for a
+// retry.
 func (s *subscription) waits() bool {
 	return !s.nack.again.IsZero() || s.made != nil && !s.made.beat || s.sent != nil && !s.sent.beat
 }
 
-// toldAny reports whether the client was told anything, be it by a stream before.
-func (s *subscription) toldAny() bool {
+// deliveredAny reports whether the client has got resources, on this stream or an earlier one.
+func (s *subscription) deliveredAny() bool {
 	if s.at != nil {
 		return true
 	}

@@ -19,87 +19,85 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// first are the types that the client must have acknowledged before it gets changes of those
-// behind them: Envoy acknowledges clusters once they are warm, and asks for their endpoints and
-// secrets before.
+// first are the types that the client must acknowledge before it gets later types. Envoy acknowledges
+// clusters only after warming them, and requests their endpoints and secrets before that.
 var first = xds.TypesThat(func(t *xds.Type) bool { return t.Upstream })
 
-// behindFirst reports whether a type comes after all that are first.
+// behindFirst reports whether a type comes after all first types.
 func behindFirst(t *xds.Type) bool {
 	return !slices.ContainsFunc(first, func(of *xds.Type) bool { return t.Turn <= of.Turn })
 }
 
-// patience is how long changes of other types wait for that.
+// patience is how long changes of later types wait.
 const patience = 30 * time.Second
 
-// Stream is one stream of a client. It answers the server of go-control-plane that reads the
-// stream, as its cache.ConfigWatcher and its callbacks.
+// Stream is one stream of a client. A Stream implements the cache.ConfigWatcher and the callbacks of
+// go-control-plane's server for that stream.
 type Stream struct {
 	cache *Cache
 	kind  Kind
-	only  *xds.Type // of a singleton service
+	only  *xds.Type // nil for the aggregated service
 
-	peer *peer.Peer // nil where the server does not tell
+	peer *peer.Peer // nil if unknown
 
-	// params are the dynamic parameters of the client; they are there before the view is. sets are those that
-	// it sends, params first.
+	// params are the dynamic parameters of the client, set before the view. sets are the client's parameter
+	// sets, beginning with params.
 	params params.Parameters
 	sets   []params.Parameters
 
 	mu      sync.Mutex
 	view    *view      // nil before the first request
-	changes uint64     // Cache.changes before the state was loaded
+	changes uint64     // Cache.changes at the last load
 	client  *connected // nil before the first request
 	reading
 	subscriptions map[*xds.Type]*subscription
-	spelled       map[*xds.Type]*spelled // of the types of which it asks for xdstp names
+	spelled       map[*xds.Type]*spelled // by type; only types with xdstp names
 	warmup        warmup
 	alarm         alarm
 	gone          bool
-	wait          *wait // for the answer of the client; nil where nobody waits
-	// maySecret reports whether the client may have a resource that holds a secret, by its sets of parameters,
-	// and ends the stream if it may not; nil lets it have all.
-	maySecret func(*xds.Resource, []params.Parameters) bool
+	wait          *wait // for the client's answer; nil without a wait
+	// authorize reports whether the client may get a resource with a secret, by the client's parameter sets,
+	// and otherwise ends the stream. A nil authorize permits all secrets.
+	authorize func(*xds.Resource, []params.Parameters) bool
 }
 
-// reading is how the client reads resources.
+// reading says how the client reads resources.
 type reading struct {
-	located  bool // by resource locators
-	verbatim bool // with ads: {} as it is written
-	ttls     bool // with TTLs, which it counts
+	located  bool // the client sends resource locators
+	verbatim bool // the client accepts ads: {} as written
+	ttls     bool // the client counts TTLs
 }
 
-// warmup holds the times and resources of warming, by which the server orders the types.
+// warmup tracks the warming of clusters and listeners, which determines the order of types.
 type warmup struct {
-	told    time.Time // when the last response of one of the first types was sent
-	resumed time.Time // when the client said that it has resources from a stream before
-	// sent are the clusters and listeners of the first responses, in the time after started: the client
-	// warms them.
+	lastFirst time.Time // time of the last response with a first type
+	resumed   time.Time // when the client claimed resources from an earlier stream
+	// sent are the clusters and listeners of the first responses after started. The client is warming them.
 	sent    [][]*xds.Resource
 	started time.Time
 }
 
 // alarm calls push at a time.
 type alarm struct {
-	timer *time.Timer // nil if nothing waits
+	timer *time.Timer // nil without a pending call
 	at    time.Time
 }
 
-// Secrets has may called before the client is sent a resource that holds a secret, with the sets of its
-// dynamic parameters. If may returns false, no more is sent; may ends the stream.
-func (s *Stream) Secrets(may func(*xds.Resource, []params.Parameters) bool) {
+// AuthorizeSecrets sets the check that runs before a resource with a secret is sent. The check gets the
+// client's parameter sets. If the check returns false, it must end the stream, and nothing more is sent.
+func (s *Stream) AuthorizeSecrets(check func(*xds.Resource, []params.Parameters) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.maySecret = may
+	s.authorize = check
 }
 
-// mayHave reports whether the client may have all resources of a response.
-func (s *Stream) mayHave(r *response) bool {
-	if s.maySecret == nil {
+// permits reports whether the client may get all resources of a response.
+func (s *Stream) permits(r *response) bool {
+	if s.authorize == nil {
 		return true
 	}
 	for _, e := range r.resources {
-		if e.Resource != nil && e.HoldsSecret() && !s.maySecret(e.Resource, s.sets) {
+		if e.Resource != nil && e.HoldsSecret() && !s.authorize(e.Resource, s.sets) {
 			return false
 		}
 	}
@@ -131,14 +129,14 @@ func (s *Stream) Close() {
 	}
 }
 
-// published sends what a new state of the view has changed for the client.
+// published sends the client the changes of a new state.
 func (s *Stream) published() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push()
 }
 
-// push sends what the client is to be told next.
+// push sends the client its next responses.
 func (s *Stream) push() {
 	now := s.load()
 	if s.gone || now == nil {
@@ -162,12 +160,12 @@ func (s *Stream) push() {
 		if r == nil {
 			continue
 		}
-		if !s.mayHave(r) {
+		if !s.permits(r) {
 			s.gone = true
 			return
 		}
 		if slices.Contains(first, t) && !r.beat {
-			s.warmup.told = time.Now()
+			s.warmup.lastFirst = time.Now()
 		}
 		if s.located && !r.beat {
 			r.gone = sub.removes(r)
@@ -181,30 +179,30 @@ func (s *Stream) push() {
 	s.settles(now)
 }
 
-// load returns the state that the client gets.
+// load returns the client's current state.
 func (s *Stream) load() *state {
 	s.changes = s.cache.changes.Load()
 	return s.view.current.Load()
 }
 
-// between reports whether the state that was loaded may not belong to the resources of all clients, because Publish
-// changes both. The reason why the client lacks a resource is not known then.
+// between reports whether the loaded state and Cache.all may not belong together, because Publish changes
+// both. The reason for a missing resource is then unknown.
 func (s *Stream) between() bool {
 	changes := s.cache.changes.Load()
 	return changes%2 == 1 || changes != s.changes
 }
 
-// waits reports whether changes of other types have to wait for the first types: until the client
-// has acknowledged these, or has asked for them where it comes back. push is called again when it
-// has, or when that takes too long.
+// waits reports whether changes of later types must wait for the first types: until the client has
+// acknowledged them, or a reconnecting client has subscribed to them. push runs again afterwards, or after
+// patience.
 func (s *Stream) waits() bool {
 	if slices.ContainsFunc(first, func(t *xds.Type) bool { sub := s.subscriptions[t]; return sub != nil && sub.busy() }) {
-		return s.pushesAt(s.warmup.told.Add(patience))
+		return s.pushesAt(s.warmup.lastFirst.Add(patience))
 	}
 	return s.only == nil && s.subscriptions[xds.Cluster] == nil && s.pushesAt(s.warmup.resumed.Add(grace))
 }
 
-// pushesAt has push called at a time, and reports whether that is still to come.
+// pushesAt schedules push at a time, and reports whether the time is in the future.
 func (s *Stream) pushesAt(at time.Time) bool {
 	left := time.Until(at)
 	if left <= 0 {
@@ -223,32 +221,32 @@ func (s *Stream) pushesAt(at time.Time) bool {
 func (s *Stream) timeout() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.alarm.timer == nil || time.Now().Before(s.alarm.at) { // it was stopped too late
+	if s.alarm.timer == nil || time.Now().Before(s.alarm.at) { // the timer was stopped too late
 		return
 	}
 	s.alarm.timer = nil
 	s.push()
 }
 
-// response returns what the client lacks of a subscription, but for removals that wait until the client no
-// longer uses the resources; nil for nothing.
+// response returns the resources that the client lacks in a subscription, without removals that wait until
+// the client no longer uses the resources; nil for none.
 func (s *Stream) response(sub *subscription, now *state) *response {
 	r := sub.lacks(now)
 	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { _, still := s.drains(sub, name); return still })
 	return s.form(sub, r)
 }
 
-// next returns what the client is to be told of a subscription now; nil for nothing.
+// next returns the next response for a subscription; nil for none.
 func (s *Stream) next(sub *subscription, now *state) *response {
 	r := s.unrefused(sub, now)
 	if r != nil && s.holdsAll(sub) && len(sub.nack.names)+len(sub.nack.errors) > 0 {
-		sub.unpark() // the response repeats the refused resources in any case
+		sub.unpark() // the response repeats the refused resources anyway
 		r = s.unrefused(sub, now)
 	}
 	return r
 }
 
-// unrefused does the work of next, without the resources and errors that the client refused.
+// unrefused is next without the resources and errors that the client refused.
 func (s *Stream) unrefused(sub *subscription, now *state) *response {
 	r := sub.lacks(now)
 	if !s.keeps(sub.of, now) {
@@ -259,7 +257,7 @@ func (s *Stream) unrefused(sub *subscription, now *state) *response {
 	return s.form(sub, r)
 }
 
-// form makes a response of the variant of the Stream; nil where it says nothing.
+// form completes a response for the Stream's Kind; nil for an empty response.
 func (s *Stream) form(sub *subscription, r *response) *response {
 	if s.kind.delta() {
 		return sub.increment(r)
@@ -267,7 +265,7 @@ func (s *Stream) form(sub *subscription, r *response) *response {
 	return sub.world(r)
 }
 
-// leaves takes down that a response leaves for the client, with a nonce.
+// leaves records that a response is being sent with a nonce.
 func (s *Stream) leaves(message any, typeURL, nonce string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +276,7 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 	r := sub.made
 	r.nonce, sub.nonce = nonce, nonce
 	sub.made, sub.sent = nil, r
-	if r.beat { // tells nothing
+	if r.beat { // a heartbeat changes nothing
 		s.push()
 		return
 	}
@@ -286,7 +284,7 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 	s.push()
 }
 
-// tells takes down that a response was handed over to be sent.
+// tells records that a response was handed over for sending.
 func (s *Stream) tells(sub *subscription, r *response) {
 	sub.tells(r)
 	if s.only != nil || sub.several != nil {
@@ -302,7 +300,8 @@ func (s *Stream) tells(sub *subscription, r *response) {
 	}
 }
 
-// followUp has a client told again what it needs once it has a changed cluster, assignment or listener: Envoy warms it until endpoints and routes come, be they as before.
+// followUp marks the dependencies of a changed cluster, assignment or listener pending. Envoy warms the
+// resource until its endpoints and routes come again, even unchanged ones.
 // https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
 func (s *Stream) followUp(r *xds.Resource, now *state) {
 	for _, asks := range r.Facts().Subscriptions {
@@ -314,20 +313,20 @@ func (s *Stream) followUp(r *xds.Resource, now *state) {
 		switch sub := s.subscriptions[key.Type]; {
 		case sub == nil:
 		case all:
-			sub.owed.all = true
+			sub.pending.all = true
 		case sub.asks(key.Name):
-			sub.owed.owe(key.Name)
+			sub.pending.add(key.Name)
 			for _, member := range now.members(key.Type, key.Name) {
-				sub.owed.owe(member.Name)
+				sub.pending.add(member.Name)
 			}
 		}
 	}
 }
 
-// allScopes is what a listener asks for that has scopes.
+// allScopes is the subscription of a listener with scoped routes.
 var allScopes = xds.Key{Type: xds.ScopedRoutes}
 
-// request is one of either variant.
+// request is a request of either variant of the protocol.
 type request interface {
 	GetTypeUrl() string
 	GetNode() *corev3.Node
@@ -335,8 +334,8 @@ type request interface {
 	GetErrorDetail() *rpcstatus.Status
 }
 
-// takes takes down a request as an answer to the response before. It returns the subscription of its
-// type, and whether this is the first request for that; nil for a type that nobody knows, which has no
+// takes handles a request, including its ACK or NACK of the last response. takes returns the subscription of
+// the type, and whether this is its first request. The subscription is nil for an unknown type, which has no
 // resources. A singleton service has one type.
 func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 	t := xds.TypeOfURL(q.GetTypeUrl())
@@ -354,13 +353,12 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 		sub, first = newSubscription(t, s), true
 		s.subscriptions[t] = sub
 	}
-	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
+	s.handleAck(sub, q.GetResponseNonce(), q.GetErrorDetail())
 	return sub, first, nil
 }
 
-// hears takes down the answer of a client to the response with a nonce: why it does not take
-// that, or nil.
-func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Status) {
+// handleAck handles the ACK or NACK of the response with a nonce. refused is nil for an ACK.
+func (s *Stream) handleAck(sub *subscription, nonce string, refused *rpcstatus.Status) {
 	r := sub.sent
 	if r == nil || nonce != r.nonce {
 		return
@@ -370,7 +368,7 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	case refused == nil && r.beat:
 		return
 	case r.beat:
-		clear(sub.heartbeats.alive) // it would refuse the next one too
+		clear(sub.heartbeats.alive) // the client would refuse the next heartbeat too
 	}
 	sub.last.since = time.Now()
 	sub.answered(r, refused != nil)
@@ -382,16 +380,19 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 		}
 		return
 	}
-	sub.last.nack = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.last.since, message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText))}
+	sub.last.nack = &refusal{
+		of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.last.since,
+		message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText)),
+	}
 	pause := s.fetches(sub, r)
 	hope := pause > 0 || sub.nack.offers == (transition.Offers{}) && s.hopes(sub, r)
 	sub.yields = sub.exchanged()
 	if r.foreign {
-		sub.last.nack.state = -1 // no state of this view
+		sub.last.nack.state = -1 // not a state of this view
 	} else if r.state == s.view.current.Load() {
 		sub.park(r)
 	} else if sub.strays {
-		sub.owed.all = true
+		sub.pending.all = true
 	}
 	if !hope {
 		s.refuses(sub)

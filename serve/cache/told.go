@@ -7,88 +7,88 @@ import (
 	"xdspub/xds/params"
 )
 
-// told is what a client has of one type, as far as the server knows: what the client has acknowledged, and
-// what is on the way to it. A response that is handed over makes a new told; a response that is dropped
-// before it is sent brings back the told before.
-type told struct {
-	// at is the state of which the client has all that it asks for; nil before the first response.
-	// versions has the resources of which the client has another version than that of at: "" if it has
-	// none, unsure if it may have any version or none.
+// delivered holds the resources of one type that a client has, as far as the server knows, including
+// responses in flight. A response that is handed over creates a new delivered. If the response is dropped
+// before sending, the delivered before is restored.
+type delivered struct {
+	// at is the state whose subscribed resources the client has; nil before the first response. versions are
+	// the exceptions, by name: "" for a resource that the client lacks, unsure if the client may have any
+	// version or none.
 	at       *state
 	versions map[string]string
-	// variants has the resources of which the client may have other variants than that of at. Only
-	// clients that locate have any.
+	// variants are the resources of which the client may have other variants than in at. Only clients with
+	// resource locators have variants.
 	variants map[string][]params.Constraints
-	// held has the resources that a response left as the client has them: listeners that wait for an
-	// address, nil for a listener that the client lacks, and what a state of the world still has although
-	// the snapshot has it no longer.
+	// held are the client's versions of resources that a response didn't update: listeners that wait for an
+	// address, nil for a listener that the client lacks, and, in a state of the world, resources whose
+	// removal is delayed.
 	held map[string]*xds.Resource
-	// yields is the listener that goes before the client is sent once more what it refused; "" for none.
+	// yields is the listener to remove before refused listeners are sent again; "" for none.
 	yields string
-	// resumed means that the client has resources from a stream before, and that this stream has not told
-	// it anything. strays means that the client may have resources that no response has had: by state of
-	// the world, it does not say which it has from a stream before.
+	// resumed means that the client has resources from an earlier stream, and has got no response on this
+	// stream. strays means that the client may have resources that no response has had: in a state of the
+	// world, a client doesn't list its resources from an earlier stream.
 	resumed, strays bool
 }
 
-// unsure stands for a version that the client may have or not.
+// unsure is a version that the client may or may not have.
 const unsure = "?"
 
-// owed is what a client is to be told in any case, whatever it has.
-type owed struct {
+// pending are the names that the next response must cover, whatever the client has.
+type pending struct {
 	names map[string]struct{}
-	all   bool // that it asks for
+	all   bool // every subscribed name
 }
 
-// owe adds what the client asks for by a name: a resource, or a collection and the resources in it.
-func (o *owed) owe(name string) {
-	if o.names == nil {
-		o.names = make(map[string]struct{})
+// add adds a resource, or a collection with its resources.
+func (p *pending) add(name string) {
+	if p.names == nil {
+		p.names = make(map[string]struct{})
 	}
-	o.names[name] = struct{}{}
+	p.names[name] = struct{}{}
 }
 
-// merge adds what another owed has.
-func (o *owed) merge(other owed) {
+// merge adds the names of another pending.
+func (p *pending) merge(other pending) {
 	for name := range other.names {
-		o.owe(name)
+		p.add(name)
 	}
-	o.all = o.all || other.all
+	p.all = p.all || other.all
 }
 
-// isOwed reports whether the client is to be told about a name in any case.
-func (s *subscription) isOwed(name string) bool {
-	if _, ok := s.owed.names[name]; ok || s.owed.all {
+// isPending reports whether the next response must cover a name.
+func (s *subscription) isPending(name string) bool {
+	if _, ok := s.pending.names[name]; ok || s.pending.all {
 		return true
 	}
 	_, known := s.versions[name]
 	return !known && s.at == nil
 }
 
-// known returns the version that the client has of a resource: "" for none, unsure for any or none.
-func (s *subscription) known(name string) string { return s.told.known(s.of, name) }
+// known returns the client's version of a resource: "" for none, unsure for any version or none.
+func (s *subscription) known(name string) string { return s.delivered.known(s.of, name) }
 
-func (t *told) known(of *xds.Type, name string) string {
-	if version, ok := t.versions[name]; ok {
+func (d *delivered) known(of *xds.Type, name string) string {
+	if version, ok := d.versions[name]; ok {
 		return version
 	}
-	if t.at == nil {
+	if d.at == nil {
 		return ""
 	}
-	return t.at.version(of, name)
+	return d.at.version(of, name)
 }
 
-// mayHave reports whether the client may have a resource in any version.
+// mayHave reports whether the client may have any version of a resource.
 func (s *subscription) mayHave(name string) bool { return s.known(name) != "" }
 
-// doubt makes a resource one of which the client may have any version or none.
+// doubt marks a resource of which the client may have any version or none.
 func (s *subscription) doubt(name string) { s.versions[name] = unsure }
 
-// ask takes over what the client asks for from now on. What is new the client is owed.
+// ask replaces the names that the client subscribes to. New names become pending.
 func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
-	if s.names != nil { // else the client is owed all of that, as s.at is nil
-		s.owed.all = s.owed.all || wildcard && !s.wildcard
-		flying := make(map[string]bool) // resources on the way to the client
+	if s.names != nil { // otherwise every name is pending, because s.at is nil
+		s.pending.all = s.pending.all || wildcard && !s.wildcard
+		flying := make(map[string]bool) // resources in flight
 		for _, r := range s.inFlight() {
 			for _, is := range r.changed {
 				flying[is.Name] = true
@@ -102,8 +102,8 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 		for name := range names {
 			if _, before := s.names[name]; !before {
 				s.begins(name, flying)
-				s.owed.owe(name)
-				s.repeatsError(plain(name))
+				s.pending.add(name)
+				s.requeueError(plain(name))
 			}
 		}
 	}
@@ -115,8 +115,8 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 	}
 }
 
-// begins takes down that the client asks for a name from now on. If the client did not ask for the resource until now, the
-// client has never had the resource, or has given the resource up, unless the resource is flying to the client.
+// begins handles a new name of the subscription. Without a subscription before, the client never had the
+// resource or has dropped it, unless the resource is in flight.
 func (s *subscription) begins(name string, flying map[string]bool) {
 	if s.at == nil || s.asks(name) || flying[name] {
 		return
@@ -124,16 +124,16 @@ func (s *subscription) begins(name string, flying map[string]bool) {
 	s.versions[name] = ""
 	for _, r := range s.inFlight() {
 		if !r.beat {
-			r.before.versions[name] = "" // if the client refuses the response, the client still has nothing
+			r.before.versions[name] = "" // after a NACK the client still has nothing
 		}
 	}
 }
 
-// tells takes down that a response was handed over to be sent. The client is taken to accept it; answered
-// takes down if not.
+// tells records that a response was handed over for sending. The client is assumed to accept it; answered
+// corrects this after a NACK.
 func (s *subscription) tells(r *response) {
-	r.before, r.owed = s.told, s.owed
-	next := told{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
+	r.before, r.pending = s.delivered, s.pending
+	next := delivered{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
 	for name := range r.absent {
 		delete(s.nack.errors, name)
 	}
@@ -144,27 +144,27 @@ func (s *subscription) tells(r *response) {
 	for name := range s.nack.names {
 		next.versions[name] = s.known(name)
 	}
-	var owes owed
+	var stillPending pending
 	later := func(name, version string) {
 		next.versions[name] = version
-		if s.isOwed(name) {
-			owes.owe(name)
+		if s.isPending(name) {
+			stillPending.add(name)
 		}
 	}
 	for name, version := range r.late {
 		later(name, version)
 		if of := s.variantsOf(name); len(of) > 0 {
-			next.variants[name] = of // those of the state before
+			next.variants[name] = of // of the state before
 		}
 	}
 	for name, was := range r.held {
 		if was == nil {
 			version := ""
 			if s.stream.kind.delta() && !slices.Contains(r.removed, name) {
-				version = s.known(name) // an incremental response leaves what the client has
+				version = s.known(name) // an incremental response doesn't change the client's version
 			}
 			later(name, version)
-			owes.owe(name)
+			stillPending.add(name)
 			continue
 		}
 		later(name, was.Version())
@@ -182,25 +182,25 @@ func (s *subscription) tells(r *response) {
 			next.variants[is.Name] = append(slices.Clone(gone), is.For)
 		}
 	}
-	s.told, s.owed = next, owes
+	s.delivered, s.pending = next, stillPending
 }
 
-// drop takes down that the response that was handed over is not sent.
+// drop records that the response in made will not be sent.
 func (s *subscription) drop() {
 	r := s.made
 	if s.made = nil; r == nil || r.beat {
 		return
 	}
-	if !r.foreign { // carryOver has replaced told otherwise
-		s.told = r.before
+	if !r.foreign { // otherwise carryOver has replaced delivered
+		s.delivered = r.before
 	}
-	s.owed.merge(r.owed)
+	s.pending.merge(r.pending)
 }
 
-// answered takes down which resources the client has, once it has answered a response.
+// answered records which resources the client has after its ACK or NACK of a response.
 func (s *subscription) answered(r *response, refused bool) {
-	s.learns(r, refused)
-	if r.foreign { // carryOver doubts these resources
+	s.recordErrors(r, refused)
+	if r.foreign { // carryOver has marked these resources unsure
 		return
 	}
 	s.strays = s.strays || refused && r.before.strays
@@ -222,10 +222,10 @@ func (s *subscription) answered(r *response, refused bool) {
 	}
 }
 
-// carryOver makes what the client has something of a stream before: from now on, what it gets is made of
-// other states. versions and variants are those of told, by the names of these states.
+// carryOver handles a change of the view: the client's resources now count as resources of an earlier stream.
+// versions and variants are by the names in the new view.
 func (s *subscription) carryOver(versions map[string]string, variants map[string][]params.Constraints) {
-	s.told = told{versions: versions, variants: variants, resumed: s.resumed, strays: s.strays}
+	s.delivered = delivered{versions: versions, variants: variants, resumed: s.resumed, strays: s.strays}
 	s.heartbeats.state = nil
 	s.unpark()
 	clear(s.heartbeats.alive)
@@ -235,12 +235,12 @@ func (s *subscription) carryOver(versions map[string]string, variants map[string
 	}
 }
 
-// inFlight returns the responses that the client has not answered: it may take them, or refuse them.
+// inFlight returns the responses without an ACK or NACK.
 func (e *exchange) inFlight() []*response {
 	return slices.DeleteFunc([]*response{e.made, e.sent}, func(r *response) bool { return r == nil })
 }
 
-// hadNames returns the names of the resources of which the client may have something.
+// hadNames returns the names of the resources that the client may have.
 func (s *subscription) hadNames() map[string]struct{} {
 	names := make(map[string]struct{})
 	for name := range s.versions {

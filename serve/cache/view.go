@@ -12,19 +12,20 @@ import (
 	"xdspub/xds/bind"
 )
 
-// view is what clients of one class get in one form, and their Streams.
+// view holds the resources of one class in one form, and the Streams that get them.
 type view struct {
 	medium  medium
 	located bool
-	several bool // each variant is a resource of its own (several.go)
-	// named are the variants that have names of their own, constraints those by their text in these.
+	several bool // each variant has its own name (several.go)
+	// named are the renamed variants by original. constraints are the constraints by their text in the new
+	// names.
 	named       map[*xds.Resource]*xds.Resource
 	constraints constrained
 	clients     *registry
 
 	// Only Cache uses these, under its lock.
 	binder bind.Binder
-	source *xds.Snapshot // bound last; nil before the first
+	source *xds.Snapshot // last bound Snapshot; nil before the first
 
 	current atomic.Pointer[state] // nil before the first Publish
 
@@ -32,16 +33,19 @@ type view struct {
 	streams map[*Stream]struct{}
 	beats   map[time.Duration]*time.Timer // by TTL
 	pushed  *state                        // nil before the first push
-	// waiting are closed once the resources of a type have changed.
+	// waiting holds, by type, a channel that is closed when resources of the type change.
 	waiting map[*xds.Type]chan struct{}
 }
 
 func newView(m medium, located bool, clients *registry) *view {
-	return &view{medium: m, located: located, clients: clients, streams: make(map[*Stream]struct{}), beats: make(map[time.Duration]*time.Timer), waiting: make(map[*xds.Type]chan struct{})}
+	return &view{
+		medium: m, located: located, clients: clients, streams: make(map[*Stream]struct{}),
+		beats: make(map[time.Duration]*time.Timer), waiting: make(map[*xds.Type]chan struct{}),
+	}
 }
 
-// bind makes a Snapshot what the view serves, and tells nobody yet. It returns false where ctx
-// has ended, and then changes nothing.
+// bind makes a Snapshot the view's current state, without sending. If ctx has ended, bind returns false and
+// changes nothing.
 func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 	was := v.current.Load()
 	var changes []xds.Edited
@@ -74,7 +78,7 @@ func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 	return true
 }
 
-// split returns a view of clients that got what those of v get, and will no longer.
+// split returns a new view for some clients of v, which will get other resources than v.
 func (v *view) split() *view {
 	s := newView(v.medium, v.located, v.clients)
 	s.source, s.several = v.source, v.several
@@ -82,8 +86,8 @@ func (v *view) split() *view {
 	return s
 }
 
-// push sends what has changed to all streams, and wakes who waits for it. The streams answer to a
-// wait, unless that is nil.
+// push sends the changes to all streams, and wakes waiting requests. If w is not nil, the streams report to
+// w.
 func (v *view) push(w *wait) {
 	streams := v.all()
 	if w != nil { // before a client can answer
@@ -104,7 +108,7 @@ func (v *view) all() []*Stream {
 	return slices.Collect(maps.Keys(v.streams))
 }
 
-// wake wakes who waits for what a state has changed.
+// wake wakes the requests that wait for a change in a state.
 func (v *view) wake(now *state) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -117,7 +121,7 @@ func (v *view) wake(now *state) {
 	v.pushed = now
 }
 
-// wakeAll wakes all who wait.
+// wakeAll wakes all waiting requests.
 func (v *view) wakeAll() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -139,7 +143,7 @@ func (v *view) remove(s *Stream) {
 	delete(v.streams, s)
 }
 
-// wait returns a channel that is closed once other resources of a type are there.
+// wait returns a channel that is closed when resources of a type change.
 func (v *view) wait(t *xds.Type) <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
