@@ -77,17 +77,18 @@ xdspub would read what it has published as a source the next time. Keep the two 
 	codeTooManyClients = diag.Code{Name: "too-many-clients", Severity: diag.Warning, Doc: `The variants of resources tell too many clients apart.
 
 Without --param or targets, a client is judged for each combination of variants that one finding can
-depend on, such as the variants of a route, of its cluster and of the endpoints. If more than 1,000 clients
-are needed, or if the constraints combine too many keys, not all are judged. Then findings may be missing,
-and an error stays an error if each judged client that gets the resource has the error.`}
+depend on, such as the variants of a route, of its cluster and of the endpoints. If more than 1,000
+clients are needed, or if the constraints combine too many keys, not all are judged. Then findings
+may be missing, and an error stays an error if each judged client that gets the resource has the
+error.`}
 
 	codeOtherTarget = diag.Code{Name: "other-target", Doc: `Another target of the source tree is refused.
 
-With --all-or-nothing nothing is published for any target while one can't be: the source tree, or the
-way to it from what is published, has errors for that target, or its Envoys have rejected what it would
-get. The findings of that one say why.`}
+With --all-or-nothing, one refused target keeps all targets from being published. A target is
+refused if the source tree, or the change from the published snapshot, has errors for the target, or
+if its Envoys have rejected its snapshot. The findings of that one say why.`}
 
-	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `It is not clear whether a file is a bootstrap or holds resources.
+	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `A file could be a bootstrap or a file of resources.
 
 For a single file, validate decides by the names at the top: a file with a field of a bootstrap is
 a bootstrap, which it follows; a file with @type, resources or a list is part of a source tree. A
@@ -95,18 +96,18 @@ misspelt name can make one look like the other.`}
 
 	codeIgnoreComment = diag.Code{Name: "ignore-comment", Severity: diag.Warning, Doc: `A comment with xdspub:ignore ignores nothing as it is written.
 
-Such a comment has one rule, or several with commas, and a reason in words:
-"# xdspub:ignore unresolved-reference the cluster comes by another server". Without a reason, or with
-a name that no rule has, it ignores nothing. Findings about what xdspub can't read can't be ignored,
-and findings about a change of what is published can only be turned off. A file has at most 10,000
-such comments.`}
+Such a comment has one rule, or several with commas, and a reason in words: "# xdspub:ignore
+unresolved-reference the cluster comes by another server". Without a reason, or with an unknown
+rule, the comment has no effect. Findings about what xdspub can't read can't be ignored, and
+findings about a change of what is published can only be turned off. A file has at most 10,000 such
+comments.`}
 
 	codeUnusedIgnore = diag.Code{Name: "unused-ignore", Severity: diag.Info, Doc: `An ignore pattern, or a comment with xdspub:ignore, has nothing to ignore.
 
-A pattern with a typing error leaves nothing out, and what it was meant for is read and
-published. A comment may have outlived its finding, or stand on another line: it is about its own
-line, or the line below, or a resource that begins there. Comments are judged only where all files
-can be read. This is for your information, and never refuses a tree, also under
---warnings-as-errors: settings that several trees share have patterns for each of them, and a
-pattern may stand for files that come and go. A watch notices at each look at the whole tree.`}
+A pattern with a typing error has no effect: the file that it should leave out is read and
+published. A comment may have outlived its finding, or stand on a wrong line: a comment concerns
+its own line, the line below, or a resource that begins there. Comments are judged only if all
+files can be read. The finding is information, and never refuses a tree, even with
+--warnings-as-errors: settings of several trees have patterns for each of them, and a pattern may
+stand for files that come and go. A watch judges patterns at each look at the whole tree.`}
 )

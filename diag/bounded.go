@@ -3,7 +3,7 @@ package diag
 import "fmt"
 
 // TooMany is the code of the finding that stands for unlisted findings.
-var TooMany = Code{Name: "too-many-findings", Doc: `There are too many findings to list all of them.
+var TooMany = Code{Name: "too-many-findings", Doc: `Too many findings: the list is incomplete.
 
 A failed script, or an attack, can cause millions of findings. xdspub lists at most 10,000 errors
 and 10,000 warnings of a file, and 100,000 each of a source tree and of all rules; a finding with

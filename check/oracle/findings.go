@@ -18,8 +18,8 @@ var (
 	codeRefused = diag.Code{Name: "envoy-refused", Doc: `Envoy refuses a resource.
 
 With --envoy FILE that program judges the resources by envoy --mode validate, and with --envoy-mode
-shadow also as it loads the files, once no rule finds an error. The message is Envoy's own. It may know better than the rules: it is the version that you run,
-with the extensions that it was built with.`}
+shadow also as it loads the files, once no rule finds an error. The message is Envoy's own. This
+Envoy may know better than the rules, because it has your version and your extensions.`}
 
 	codeCrashed = diag.Code{Name: "envoy-crashed", Doc: `Envoy dies of a resource, or does not come to an end with it.
 
@@ -28,10 +28,10 @@ An Envoy that reads this resource at work would die as well, and again at each s
 
 	codeNotAsked = diag.Code{Name: "envoy-not-asked", Severity: diag.Info, Doc: `Envoy is not asked about some resources.
 
-With --envoy FILE that program judges the resources. By envoy --mode validate it can't judge what it
-only gets by a subscription, such as scoped route configurations; nor by any means what names files
-that this machine does not have. It must not judge what would run code or write files, nor what xdspub can't
-read and may do so. The rules have judged all of it.`}
+With --envoy FILE that program judges the resources. envoy --mode validate can't judge resources
+that Envoy gets only by a subscription, such as scoped route configurations. No mode can judge a
+resource that names files which this machine lacks. It must not judge what would run code or write
+files, nor what xdspub can't read and may do so. The rules have judged every resource.`}
 )
 
 // findings turns a verdict into findings on a Candidate of the same identity. Resources of the Candidate may

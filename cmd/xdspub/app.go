@@ -33,7 +33,7 @@ var exitMeanings = []struct {
 	status  int
 	meaning string
 }{
-	{exitOK, "success: no error was found; what had to be published is published; all is in sync"},
+	{exitOK, "success: no errors, everything published, everything in sync"},
 	{exitRefused, "an error was found, nothing was published, an Envoy rejected the change, or something is not in sync"},
 	{exitUsage, "wrong usage: a command, an option, a setting or an argument"},
 	{exitFailed, "could not run: a file or directory can't be read or written, another process publishes there, or an Envoy can't be asked"},

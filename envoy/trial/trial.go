@@ -22,10 +22,10 @@ var Codes = []diag.Code{codeRefused}
 
 var codeRefused = diag.Code{Name: "refused-by-mode-validate", Doc: `Envoy does not take a bootstrap.
 
-With --envoy FILE, xdspub bootstrap envoy has that program judge what it would write, by envoy --mode
-validate. The message is Envoy's own; nothing is written. Envoy looks for the files that the bootstrap
-names, which have to be there: with --out something must have been published. It makes the access log
-that the bootstrap names for admin, runs the Lua code in the bootstrap, and opens no address.`}
+With --envoy FILE, xdspub bootstrap envoy has that program judge what it would write, by envoy
+--mode validate. The finding quotes Envoy; xdspub writes no file. Envoy reads the files that the
+bootstrap names, so with --out, publish before. It makes the access log that the bootstrap names for
+admin, runs the Lua code in the bootstrap, and opens no address.`}
 
 // The bounds of one question.
 const (

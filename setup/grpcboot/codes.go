@@ -19,5 +19,5 @@ described in doc/grpc_xds_bootstrap_format.md of gRPC's repository.`}
 
 Clients skip fields, credentials and server features that they do not know, so that one file can
 serve old and new clients. A misspelt name is skipped in the same way. A client uses the first
-channel credentials that it knows: what follows those that all clients know is never used.`}
+channel credentials of a known type. Credentials behind a type that all clients know are never used.`}
 )

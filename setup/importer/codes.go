@@ -6,11 +6,10 @@ import "xdspub/diag"
 var Codes = []diag.Code{codeChange, codeDump, codeRedacted, codeStatic}
 
 var (
-	codeChange = diag.Code{Name: "import-change", Severity: diag.Warning, Doc: `An import can't take something over as it is.
+	codeChange = diag.Code{Name: "import-change", Severity: diag.Warning, Doc: `An import changes or drops a part of the configuration.
 
-xdspub import says by this what does not become what it was: a path that has to be absolute, a
-listener that needs a name, comments that a file can't have, and resources that Envoy gets from
-elsewhere.`}
+xdspub import reports each difference from the input: a path that must be absolute, a listener that
+needs a name, comments that a file can't hold, and resources that Envoy gets from another source.`}
 
 	codeDump = diag.Code{Name: "import-dump", Doc: `A dump is not that of a whole Envoy.
 
@@ -20,15 +19,15 @@ leave out. Dumps of the v2 API, and several in one, are refused too.`}
 
 	codeRedacted = diag.Code{Name: "import-redacted", Doc: `A dump has no secrets.
 
-Envoy writes "[redacted]" in place of each key, token or password that is in its configuration, and
-no file is written where one would have that. Import the files that Envoy was started with instead.
-A secret that Envoy gets by SDS from a file, or from another server than the ADS server, is no
-error: what asks for it still gets it there.`}
+Envoy writes "[redacted]" in place of each key, token or password in its configuration. xdspub
+writes no file with that text. Import the files that Envoy was started with instead. A secret that
+Envoy gets by SDS from a file, or from another server than the ADS server, is no error: what asks
+for it still gets it there.`}
 
 	codeStatic = diag.Code{Name: "import-static", Severity: diag.Info, Doc: `A resource stays in the static resources of the bootstrap.
 
-xdspub import leaves there what Envoy has to have before it gets any resources: clusters that the
-bootstrap itself names, those of management servers, the secrets and clusters that these clusters
-name, and an api_listener. Give the bootstrap to validate, render, watch and serve by --bootstrap,
-so that they know these names.`}
+Some resources must exist before Envoy gets any others, so xdspub import leaves them in the
+bootstrap: clusters that the bootstrap itself names, clusters of management servers, the secrets and
+clusters that these clusters name, and an api_listener. Give the bootstrap to validate, render,
+watch and serve by --bootstrap, so that they know these names.`}
 )

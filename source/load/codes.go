@@ -18,7 +18,7 @@ var (
 xdspub reads the listeners, clusters and secrets of static_resources from it. What else it says, such
 as node, admin, stats_sinks or layered_runtime, reaches no Envoy: it belongs into the bootstrap that
 Envoy is started with. xdspub import makes a source tree of such a file, and a bootstrap of the rest.
-Where the file is that bootstrap, list it under ignore: in xdspub.yaml.`}
+If the file is that bootstrap, list the file under ignore: in xdspub.yaml.`}
 
 	codeEmptyFile = diag.Code{Name: "empty-file", Doc: `A resource file is empty.
 
@@ -37,8 +37,8 @@ source tree, and inlines it, so that Envoy gets both in one step. The path start
 contains it. Envoy itself would start at its working directory, and reject the resource if the
 file is missing.
 
-An error of the disk or of the system, such as an I/O error, is no finding: validate and render exit with 3, and watch
-and serve try again.`}
+An error of the disk or of the system, such as an I/O error, is no finding: validate and render exit
+with 3, and watch and serve try again.`}
 
 	codeNoResponse = diag.Code{Name: "no-response", Doc: `A file that Envoy subscribes to is not a DiscoveryResponse.
 
@@ -54,14 +54,14 @@ read. xdspub follows links and relative paths inside the tree, and into the fold
 
 	codeReadOtherwise = diag.Code{Name: "read-otherwise", Doc: `Envoy's parser reads a value differently from how it is written.
 
-These concern files that Envoy reads itself; in a source tree all of them work. Envoy reads only
+These faults concern files that Envoy reads; in a source tree, such files work. Envoy reads only
 the first YAML document of a file. It has no merge keys (<<), and ignores them as unknown fields.
 It reads numbers such as 0o10, 0b11 and 1_000 as text, and rejects the whole file if a number is
 needed; the same goes for durations such as .5s, 1.s and +1s, and for a JSON file with a byte
 order mark. In a Struct of a YAML file it reads fractions and numbers beyond 32 bits as text (a
 warning).`}
 
-	codeResourceWrapper = diag.Code{Name: "resource-wrapper", Doc: `A Resource wrapper is invalid, or has fields that files do not support.
+	codeResourceWrapper = diag.Code{Name: "resource-wrapper", Doc: `A Resource wrapper is invalid, or has fields without an effect in files.
 
 Envoy does not compare the wrapper's name with the resource's name, ignores ttl in files, and
 creates an empty resource (a cluster named "") from a wrapper without one. Dynamic parameter

@@ -123,15 +123,16 @@ const intro = `# The xDS protocol, sentence by sentence
 
 <!-- Made by go generate ./tools/protocoldoc; a test compares. Edit tools/protocoldoc/sentences.txt and the scripts instead. -->
 
-What the [description of the protocol](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol)
-says about how a server behaves, in our own words, section by section; and what shows that
-` + "`xdspub serve`" + ` does so. A script is a dialogue of clients and a server over gRPC, which
-` + "`serve.TestProtocol`" + ` plays: it says what each client asks, and what it must be told, or that it
-is told nothing. Sentences in italics are about clients alone. Where go-control-plane's servers do not
-do what a sentence says, [the architecture](architecture.md#what-the-library-does-not-do) says what we
-do instead. The last sections are about
-[xRFC TP2](https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md),
-which [dynamic-parameters.md](dynamic-parameters.md) is about.
+For people who write or debug a client of ` + "`xdspub serve`" + `. After this page you know how the server behaves in
+each situation, and which test shows that.
+
+The page restates the [description of the protocol](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol)
+section by section. Each sentence names the scripts and tests that show it. A script is a dialogue of clients and a
+server over gRPC, with the requests of each client and the expected responses; ` + "`serve.TestProtocol`" + ` plays the
+scripts. Sentences in italics are about clients alone. [The architecture](architecture.md#what-the-library-does-not-do)
+lists the sentences that go-control-plane's servers break, and our remedies. The last sections restate
+[xRFC TP2](https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md), the
+subject of [dynamic-parameters.md](dynamic-parameters.md).
 `
 
 // generate returns the text of docs/protocol.md for the repository at root.

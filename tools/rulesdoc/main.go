@@ -70,12 +70,12 @@ func generate(root string) (map[string][]byte, error) {
 func index(list []*family) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Rules\n" + generated + `
-Every code that a finding can have, by what it is about. ` + "`xdspub explain CODE`" + ` prints
+Every code of a finding, by subject. ` + "`xdspub explain CODE`" + ` prints
 the same text.
 
 | severity | effect |
 |---|---|
-| error | nothing is published: the last valid files stay as they are |
+| error | xdspub publishes nothing, and keeps the last valid files |
 | warning | is shown; with ` + "`--warnings-as-errors`" + ` it is treated as an error |
 | info | is shown |
 

@@ -9,7 +9,7 @@ var reusePortChanged = &Rule{
 	Doc: `A running listener changes enable_reuse_port.
 
 Envoy rejects the change ("reuse port cannot be changed during an update"), even if the address
-changes too. If the field is not set, it is true. Give the listener a new name.`,
+changes too. An unset field means true. Give the listener a new name.`,
 	Run: func(p *Pass) error {
 		s, err := socketsOf(p)
 		if err != nil {

@@ -16,7 +16,7 @@ of bandwidth_share by its id. The running user keeps the object while the new on
 under another name, and while it drains. Envoy rejects other settings ("config specified DNS cache
 'x' with different settings", "AsyncFileManager mismatched config", "mismatched
 FileSystemHttpCacheConfig with same path", "to have different config you must use a distinct
-bucket_id"). Every detail counts: a default that is written out is another setting. Only redis_proxy
+bucket_id"). Every detail counts: writing out a default makes another setting. Only redis_proxy
 is accepted with other settings, which have no effect (a warning).`,
 	Run: func(p *Pass) error {
 		asked, err := singletonUses(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })

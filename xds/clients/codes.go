@@ -9,5 +9,5 @@ var Codes = []diag.Code{RefusedByClient}
 var RefusedByClient = diag.Code{Name: "refused-by-client", Doc: `A client rejected a served resource.
 
 The client of xdspub serve keeps the resources that it had, and does not get this one again before
-the snapshot changes. With --ack-quorum the snapshot is taken back for all clients where too many of
-them reject it. The message is the client's own; xdspub status shows which clients reject what.`}
+the snapshot changes. With --ack-quorum, too many rejections take the snapshot back for all clients.
+The message is the client's own; xdspub status shows which clients reject what.`}

@@ -24,11 +24,10 @@ From load_balancing_policy Envoy uses the first policy that it knows, and reject
 without one. Beside it, lb_subset_config and the locality, zone and hashing fields of
 common_lb_config are rejected, and lb_policy and its settings have no effect (a warning).
 
-ORIGINAL_DST, aggregate, composite, dynamic_forward_proxy and reverse_connection clusters
-choose their endpoints themselves and need CLUSTER_PROVIDED. Other clusters can't have it,
-except redis, which supports both. ORIGINAL_DST and reverse_connection need it in lb_policy,
-even beside a load_balancing_policy. A policy that delegates to another one crashes Envoy if
-that is CLUSTER_PROVIDED.
+ORIGINAL_DST, aggregate, composite, dynamic_forward_proxy and reverse_connection clusters choose
+their endpoints themselves and need CLUSTER_PROVIDED. Other cluster types refuse the policy, except
+redis, which supports both. ORIGINAL_DST and reverse_connection need it in lb_policy, even beside a
+load_balancing_policy. A policy that delegates to CLUSTER_PROVIDED crashes Envoy.
 
 minimum_ring_size (1024 by default) must not exceed maximum_ring_size, and the table_size of
 maglev must be a prime. A subset selector may have fallback_keys_subset with KEYS_SUBSET
@@ -39,13 +38,13 @@ locality_weighted_lb_config. use_hostname_for_hashing needs the type STRICT_DNS.
 		{Name: "cluster-provided", Summary: "CLUSTER_PROVIDED does not fit the type of the cluster."},
 		{Name: "endpoint-picking-policy", Summary: "A policy can't have this endpoint_picking_policy."},
 		{Name: "hostname-hashing", Summary: "A cluster of this type can't hash by hostnames."},
-		{Name: "inner-policy", Summary: "The policy that another one hands over to is missing, or crashes Envoy."},
+		{Name: "inner-policy", Summary: "A policy delegates to a missing policy, or to a policy that crashes Envoy."},
 		{Name: "locality-weight-aware", Summary: "locality_weight_aware needs locality_weighted_lb_config."},
 		{Name: "no-policy", Summary: "load_balancing_policy is missing, or has no policy that Envoy knows."},
 		{Name: "override-host-source", Summary: "An override_host_source has not exactly one of header and metadata."},
 		{Name: "ring-size", Summary: "minimum_ring_size exceeds maximum_ring_size."},
 		{Name: "subset-keys", Summary: "The keys and the fallback of a subset selector do not fit."},
-		{Name: "subset-provided", Summary: "A cluster that chooses its endpoints itself has lb_subset_config."},
+		{Name: "subset-provided", Summary: "A cluster with its own choice of endpoints has lb_subset_config."},
 		{Name: "table-size", Summary: "The table_size of maglev is not a prime, or 1."},
 		{Name: "unused-settings", Summary: "Settings of another policy have no effect."},
 	},

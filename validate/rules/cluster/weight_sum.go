@@ -16,7 +16,7 @@ import (
 
 var weightSum = &validate.Rule{
 	Code: "weight-sum",
-	Doc: `Weights are missing, are all 0, or exceed 32 bits together.
+	Doc: `Weights are missing, all zero, or above 32 bits in sum.
 
 Each weighted cluster of a route needs a weight ("Field 'weight' is missing"). In an HTTP
 route at least one must be above 0 ("Sum of weights in the weighted_cluster must be greater

@@ -16,7 +16,7 @@ import (
 
 var extensionConfigType = &validate.Rule{
 	Code: "extension-config-type",
-	Doc: `An extension config has a type that its filter does not accept.
+	Doc: `The filter does not accept the type of its extension config.
 
 config_discovery.type_urls lists the types that a filter accepts. Envoy rejects any other
 type, both from ECDS and in default_config ("filter config has type URL … but expect …").

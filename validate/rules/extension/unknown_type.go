@@ -30,10 +30,10 @@ Envoy rejects the whole file, however deep in a resource the type is used ("coul
 does not contain. An extension without any type, or a TypedStruct whose type is unknown, has
 its resource rejected ("Didn't find a registered implementation").
 
-If a TypedStruct has a field that its type does not have, Envoy accepts it and ignores the
-field; in a bootstrap it does not start. Envoy skips an optional HTTP filter, its
-configuration for a route, or a cluster specifier plugin, if a TypedStruct gives it an
-unknown type. It ignores the type of a TypedStruct among a cluster's protocol options.`,
+Envoy ignores a field of a TypedStruct that the type lacks; with such a field in its bootstrap,
+Envoy does not start. Envoy skips an optional HTTP filter, its configuration for a route, or a
+cluster specifier plugin, if a TypedStruct gives it an unknown type. It ignores the type of a
+TypedStruct among a cluster's protocol options.`,
 	Messages: []protoreflect.FullName{"google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {

@@ -15,7 +15,7 @@ The API's proto files define which fields are required and which values they acc
 the whole file for a violation in a resource, and its log often does not name the field
 ("goo.gle/debugonly").
 
-A constraint that is newer than all Envoys of --envoy-version is a warning, and names its release.
+A constraint newer than all Envoys of --envoy-version causes a warning, which names the release.
 Envoy does not check some messages, such as most policies in a load_balancing_policy: a
 violation there is a warning. A hash_policy there without a policy specifier crashes it.
 This rule does not check config sources that xdspub replaces.`,

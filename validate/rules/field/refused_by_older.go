@@ -18,14 +18,15 @@ var refusedByOlder = &validate.Rule{
 	Doc: `The Envoy of --envoy-version refuses what newer ones take.
 
 A field may be empty in the API of today, and had to be set before: that Envoy refuses the resource
-("TokenBucketValidationError.MaxTokens: value must be greater than 0"). If an endpoint of a STATIC or EDS
-cluster has additional_addresses, Envoy before 1.38 takes IP addresses only, for the first one as well
-("additional_addresses must be IP addresses."). If versions are mixed, the oldest one decides.
+("TokenBucketValidationError.MaxTokens: value must be greater than 0"). If an endpoint of a STATIC
+or EDS cluster has additional_addresses, Envoy before 1.38 takes IP addresses only, for the first
+one as well ("additional_addresses must be IP addresses."). If versions are mixed, the oldest one
+decides.
 
-What that Envoy does not know at all is newer-than-envoy.`,
+A field or type unknown to that Envoy is newer-than-envoy.`,
 	Checks: []diag.Check{
 		{Name: "additional-address", Summary: "An endpoint with additional addresses has a pipe or an internal listener among them."},
-		{Name: "empty-field", Summary: "A field is empty that had to be set before."},
+		{Name: "empty-field", Summary: "A field is empty although older releases require a value."},
 	},
 	MessagesOf: func(v *envoyapi.Version, message protoreflect.FullName) bool {
 		_, onlyIP := v.OnlyIPAddressesAreMore()

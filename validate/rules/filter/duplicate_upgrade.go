@@ -17,9 +17,8 @@ var duplicateUpgrade = &validate.Rule{
 	Code: "duplicate-upgrade",
 	Doc: `A list has a duplicate upgrade type.
 
-Envoy rejects the route ("Duplicate upgrade websocket") or the listener ("multiple upgrade
-configs with the same name"). It ignores case here. A route may have an upgrade that its
-connection manager has too.`,
+Envoy rejects the route ("Duplicate upgrade websocket") or the listener ("multiple upgrade configs
+with the same name"). It ignores case here. A route may repeat an upgrade of its connection manager.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RouteAction",
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

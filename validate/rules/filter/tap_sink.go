@@ -12,7 +12,7 @@ import (
 
 var tapSink = &validate.Rule{
 	Code: "tap-sink",
-	Doc: `A tap uses a sink that is not supported here.
+	Doc: `A tap uses an unsupported sink.
 
 Only a tap with admin_config can send traces to the admin interface. In static_config Envoy
 rejects streaming_admin ("Specifying admin streaming output without configuring admin", even

@@ -29,8 +29,8 @@ a priority is left out (0 and 2 without 1), in which two endpoints have the same
 endpoint has the weight 0, or weights add up to more than 4294967295. An endpoint needs a
 socket_address: gRPC reads any other as an empty one (gRFC A27, A37).`,
 	Checks: []diag.Check{
-		{Name: "address", Summary: "An endpoint has no socket_address, or one that another has."},
-		{Name: "locality", Summary: "An entry has no locality, or one that another has."},
+		{Name: "address", Summary: "An endpoint lacks a socket_address, or repeats one."},
+		{Name: "locality", Summary: "An entry lacks a locality, or repeats one."},
 		{Name: "locality-weight", Summary: "gRPC ignores endpoints whose locality has no weight."},
 		{Name: "priority", Summary: "A priority is left out."},
 		{Name: "weights", Summary: "A weight is 0, or the weights add up to too much."},

@@ -19,17 +19,17 @@ var grpcHTTPFilter = &validate.Rule{
 	Code: "grpc-http-filter",
 	Doc: `gRPC rejects an HTTP filter, a chain of them, or a route's override for one.
 
-gRPC rejects an HTTP filter that it does not know, unless that has is_optional: true; then it
-leaves the filter out. Clients know fault and router, servers rbac and router. Filters need names
-that are unique in their chain. A filter with config_discovery counts as unknown. Of the filters
-that are left, the last one must be the router, and no other.
+gRPC rejects an unknown HTTP filter, and leaves out an unknown filter with is_optional: true.
+Clients know fault and router, servers rbac and router. The names of filters must be unique in their
+chain. A filter with config_discovery counts as unknown. The last remaining filter must be the
+router, and only the last.
 
 A typed_per_filter_config of a virtual host, a route or a weighted cluster must be of a filter
 that gRPC knows, or be in a FilterConfig with is_optional: true. The router has no override
 (gRFC A39). Clients in C++ also know stateful_session (gRFC A55), clients in Go and Java do not: a
 warning.`,
 	Checks: []diag.Check{
-		{Name: "duplicate-name", Summary: "Two HTTP filters have one name, or one has none."},
+		{Name: "duplicate-name", Summary: "Two HTTP filters share a name, or a filter lacks a name."},
 		{Name: "override", Summary: "gRPC does not know an override, or it is of the router."},
 		{Name: "router", Summary: "The HTTP filters do not end with the router."},
 		{Name: "stateful-session", Summary: "gRPC in Go and Java does not know stateful_session."},

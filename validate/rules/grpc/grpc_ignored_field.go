@@ -16,13 +16,13 @@ import (
 var grpcIgnoredField = &validate.Rule{
 	Code:     "grpc-ignored-field",
 	Severity: diag.Warning,
-	Doc: `gRPC ignores a field that changes what Envoy does.
+	Doc: `gRPC ignores a field that changes Envoy's behaviour.
 
-gRPC ignores what it does not know, without a line in its log. This rule reports fields that people
+gRPC ignores unknown fields without a line in its log. This rule reports fields that people
 rely on: rewrites, mirrors, timeouts other than max_stream_duration, changes of headers, CORS and
 rate limits of routes; active health checks, the detectors of outlier_detection that count
 5xx answers, circuit breakers other than max_requests, subsets and overprovisioning of clusters.
-Fields that gRPC rejects are errors of other rules.`,
+Other rules report fields that gRPC rejects.`,
 	Messages: ignoringMessages,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if _, manager := n.Message.(*hcmv3.HttpConnectionManager); manager && sideOf(n) == neither {

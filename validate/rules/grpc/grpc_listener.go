@@ -17,9 +17,9 @@ var grpcListener = &validate.Rule{
 	Doc: `gRPC rejects a listener.
 
 A gRPC client asks for the listener that has the name in its target, xds:///NAME. It needs an
-api_listener with an HttpConnectionManager, which has a route_config, or an rds whose config
-source is ads or self. A gRPC server asks for a listener with its own address. That has a
-socket_address, and filter_chains in which each filter is an HttpConnectionManager.
+api_listener with an HttpConnectionManager, which has a route_config, or an rds whose config source
+is ads or self. A gRPC server asks for a listener with its own address. The listener has a
+socket_address and filter_chains, and each filter is an HttpConnectionManager.
 
 gRPC rejects xff_num_trusted_hops and original_ip_detection_extensions, and on a server
 listener_filters and use_original_dst. A server drops a filter chain that matches by

@@ -29,7 +29,7 @@ intervals above 0. A cluster_specifier_plugin is a RouteLookupClusterSpecifier o
 
 gRPC ignores a route with query_parameters, with cluster_header, or with a plugin that it
 does not know: requests then match the routes below it. On redirect, direct_response and
-filter_action each call of a client fails (UNAVAILABLE). All these are warnings.`,
+filter_action each call of a client fails (UNAVAILABLE). These findings are warnings.`,
 	Checks: []diag.Check{
 		{Name: "action", Summary: "gRPC does not support the action: each call that matches fails."},
 		{Name: "cluster-weights", Summary: "The weights of the clusters do not add up to a number from 1 to 4294967295."},

@@ -15,7 +15,7 @@ import (
 
 var listenerOptions = &validate.Rule{
 	Code: "listener-options",
-	Doc: `A listener has an option that its kind of listener does not support.
+	Doc: `A listener has an option that its kind does not support.
 
 Envoy rejects enable_mptcp for UDP listeners and pipes, bind_to_port: false for UDP,
 connection_balance_config for QUIC ("doesn't work with connection balancer"), and every

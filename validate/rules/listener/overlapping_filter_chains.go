@@ -18,13 +18,13 @@ var overlappingFilterChains = &validate.Rule{
 	Code: "overlapping-filter-chains",
 	Doc: `Two filter chains of a listener match the same connections.
 
-Envoy selects a filter chain by destination port, destination address, server name,
-transport protocol, application protocol, directly connected address, source type, source
-address and source port, in this order. It rejects two chains that share a value of every
-criterion ("multiple filter chains with overlapping matching rules", "has the same matching
-rules"). A criterion that is not set counts as a value, and so does each address range, cut
-to its length. Server names are compared in lower case, and *.example.com equals
-.example.com. A duplicate value within one chain is rejected with the same words.
+Envoy selects a filter chain by destination port, destination address, server name, transport
+protocol, application protocol, directly connected address, source type, source address and source
+port, in this order. It rejects two chains that share a value of every criterion ("multiple filter
+chains with overlapping matching rules", "has the same matching rules"). An unset criterion counts
+as a value. Each address range, cut to its length, is a value, too. Server names are compared in
+lower case, and *.example.com equals .example.com. A duplicate value within one chain is rejected
+with the same words.
 
 10.0.0.0/8 and 10.1.0.0/16 do not overlap: the narrower range wins. The default filter chain
 and chains beside a filter_chain_matcher are not compared.`,

@@ -32,7 +32,7 @@ QuicDownstreamTransport on TCP, where no handshake succeeds.`,
 		{Name: "codec", Summary: "The codec_type does not fit the listener."},
 		{Name: "last-filter", Summary: "A QUIC listener does not end with an http_connection_manager."},
 		{Name: "no-filters", Summary: "A filter chain of a QUIC listener has no filters."},
-		{Name: "quic-on-tcp", Summary: "A listener that is not QUIC has QuicDownstreamTransport."},
+		{Name: "quic-on-tcp", Summary: "A listener without QUIC has QuicDownstreamTransport."},
 		{Name: "transport-socket", Summary: "A filter chain of a QUIC listener has no QUIC transport socket."},
 	},
 	Messages: []protoreflect.FullName{

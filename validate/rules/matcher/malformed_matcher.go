@@ -27,7 +27,7 @@ as missing ("CEL expression not set").
 
 Envoy accepts an empty matcher, which matches nothing (a warning).`,
 	Checks: []diag.Check{
-		{Name: "cel-expression", Summary: "CelMatcher has no expression that it reads."},
+		{Name: "cel-expression", Summary: "CelMatcher has no expression in a field that Envoy reads."},
 		{Name: "domain", Summary: "A domain is empty, listed twice, or has an invalid wildcard."},
 		{Name: "empty-matcher", Summary: "A matcher is empty and matches nothing."},
 		{Name: "no-on-match", Summary: "An entry without on_match crashes Envoy."},

@@ -19,7 +19,7 @@ import (
 
 var unsupportedMatcher = &validate.Rule{
 	Code: "unsupported-matcher",
-	Doc: `A matcher has an input or action that is not supported here.
+	Doc: `A matcher has an unsupported input or action at this place.
 
 Each field that holds a matcher supports its own inputs and actions. Envoy rejects an input
 of another field ("Didn't find a registered implementation", "Route table can only match on

@@ -25,14 +25,15 @@ specifier"); in a source tree it means this tree. A filter with
 apply_default_config_without_warming needs a default_config ("applied without warming but has
 no default config").
 
-With watch_modify Envoy reads a file with each write to any file of the watched_directory. If a program
-writes the file in place, Envoy reads the first part of the file as the whole: if the part is valid, Envoy
-removes the resources of the rest until the program has written them. This is a warning.`,
+With watch_modify Envoy reads a file with each write to any file of the watched_directory. If a
+program writes the file in place, Envoy reads the first part of the file as the whole: if the part
+is valid, Envoy removes the resources of the rest until the program has written them. This is a
+warning.`,
 	Checks: []diag.Check{
 		{Name: "aggregated-type", Summary: "A type AGGREGATED_GRPC stands outside of a bootstrap."},
-		{Name: "cluster-names", Summary: "A REST config source does not have exactly one cluster name, or a gRPC one has some."},
-		{Name: "default-config", Summary: "A filter applies a default_config that it does not have."},
-		{Name: "grpc-services", Summary: "A gRPC config source does not have exactly one service, or a REST one has some."},
+		{Name: "cluster-names", Summary: "A REST config source needs exactly one cluster name, a gRPC config source none."},
+		{Name: "default-config", Summary: "A filter applies a missing default_config."},
+		{Name: "grpc-services", Summary: "A gRPC config source needs exactly one service, a REST config source none."},
 		{Name: "path-options", Summary: "A path has both poll_interval and watched_directory."},
 		{Name: "refresh-delay", Summary: "A config source of type REST has no refresh_delay."},
 		{Name: "self-unknown", Summary: "A config source is self, which Envoy does not know."},

@@ -13,7 +13,7 @@ import (
 
 var duplicateResource = &validate.Rule{
 	Code: "duplicate-resource",
-	Doc: `Two resources of one type have the same name.
+	Doc: `Two resources of a type share a name.
 
 Of two clusters or listeners with one name Envoy keeps the first, and rejects the update
 ("duplicate cluster a found"). A file of endpoints, routes or a secret must hold exactly one

@@ -11,17 +11,17 @@ import (
 var unsupportedConfigSource = &validate.Rule{
 	Code:     "unsupported-config-source",
 	Profiles: validate.Envoy,
-	Doc: `A config source uses this snapshot for something that it can't deliver.
+	Doc: `A config source uses this snapshot for resources that no file can deliver.
 
-ads and self mean "from this snapshot". For the types of the source tree xdspub replaces them:
-by the path of a file, or by how a client of serve gets its resources. Envoy has other
-subscriptions, which neither files nor serve answer: filter chain collections (FCDS), routes of Thrift, Dubbo and generic_proxy, on-demand clusters and certificates, cluster
-lists of an aggregate cluster, rate limits of access logs. With files, if ads or self stays there,
-Envoy rejects it ("Missing config source specifier", "ADS must be configured"), never gets an
-answer, or waits: with such an RDS it was still INITIALIZING after 40 s. With serve it would ask
-the server, which does not know most of these types, and meets them with silence, as the protocol
-says. Clients of gRPC have none of these subscriptions: with --profile grpc alone the rule does not
-run.`,
+ads and self mean "from this snapshot". For the types of the source tree xdspub replaces them: by
+the path of a file, or by how a client of serve gets its resources. Envoy has other subscriptions,
+which neither files nor serve answer: filter chain collections (FCDS), routes of Thrift, Dubbo and
+generic_proxy, on-demand clusters and certificates, cluster lists of an aggregate cluster, rate
+limits of access logs. With files, if ads or self stays there, Envoy rejects it ("Missing config
+source specifier", "ADS must be configured"), never gets an answer, or waits: with such an RDS it
+was still INITIALIZING after 40 s. With serve it would ask the server, which does not know most of
+these types, and meets them with silence, as the protocol says. Clients of gRPC have none of these
+subscriptions: with --profile grpc alone the rule does not run.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		source := n.Message.(*corev3.ConfigSource)

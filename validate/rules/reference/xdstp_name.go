@@ -26,14 +26,14 @@ bootstrap has another type ("xdstp:// type does not match"), as it rejects an as
 leds_collection_name of another type, or with one that has a fragment other than #alt= and #entry=
 ("Unknown fragment component"). In files, and for the name of a cluster
 in a route, it compares the text. gRPC clients reject a name that they can't read, or one of another
-type. A name that ends with /* is a collection, which no resource can be.
+type. A name with the suffix /* is a collection, not a resource.
 
 The order of the parameters, and which characters are percent-encoded, do not matter: two spellings
 are one name, and clients get it in the canonical one. A bootstrap, and the files that it names,
 are Envoy's to read: there two spellings are two names.`,
 	Checks: []diag.Check{
 		{Name: "collection", Summary: "The name of a resource is that of a collection."},
-		{Name: "other-type", Summary: "The name is that of another type."},
+		{Name: "other-type", Summary: "The name belongs to another type."},
 		{Name: "unreadable", Summary: "The name has no type, or can't be read."},
 	},
 	Wants: func(md protoreflect.MessageDescriptor) bool {

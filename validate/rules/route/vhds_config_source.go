@@ -11,7 +11,7 @@ import (
 
 var vhdsConfigSource = &validate.Rule{
 	Code: "vhds-config-source",
-	Doc: `VHDS has a config source that Envoy does not support.
+	Doc: `VHDS has a config source unknown to Envoy.
 
 Envoy gets virtual hosts by delta gRPC or delta ADS only. It rejects a route configuration whose
 vhds uses a file, a REST server or a plain gRPC stream ("vhds: only 'DELTA_GRPC' or 'ADS' (which

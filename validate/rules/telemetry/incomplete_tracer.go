@@ -32,7 +32,7 @@ X-Ray that is not an IP address; write IPv6 in brackets, as in [::1].`,
 	Checks: []diag.Check{
 		{Name: "collector", Summary: "A tracer has no collector, or two."},
 		{Name: "grpc-endpoint-version", Summary: "collector_endpoint_version GRPC crashes Envoy."},
-		{Name: "no-exporter", Summary: "An OpenTelemetry tracer has nothing that takes its spans."},
+		{Name: "no-exporter", Summary: "An OpenTelemetry tracer has no receiver of its spans."},
 		{Name: "sampler", Summary: "A sampler has no expression, or no wrapped_sampler."},
 		{Name: "x-ray-endpoint", Summary: "The daemon_endpoint of X-Ray is missing or unusable."},
 	},

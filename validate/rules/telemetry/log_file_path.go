@@ -21,13 +21,12 @@ var logFilePath = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `Envoy can't open a log file at this path.
 
-Envoy opens the files of access logs and health check events when it loads the resource,
-creates missing files, and rejects the resource if it can't ("unable to open file '/tmp': Is
-a directory"). It does not create directories. This rule reports paths that can't work on any
-machine: a path that ends with a slash, a directory that every system has, a path below
-/dev/null, a component of more than 255 bytes, or more than 4,095 bytes in total. Envoy does
-not expand ~ and does not support file:// URLs. Whether another directory exists on Envoy's
-machine is not known here.`,
+Envoy opens the files of access logs and health check events when it loads the resource, creates
+missing files, and rejects the resource if it can't ("unable to open file '/tmp': Is a directory").
+It does not create directories. This rule reports paths that can't work on any machine: a path that
+ends with a slash, a directory that every system has, a path below /dev/null, a component of more
+than 255 bytes, or more than 4,095 bytes in total. Envoy does not expand ~ and does not support
+file:// URLs. xdspub can't know further directories of Envoy's machine.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.HealthCheck",
 		"envoy.extensions.access_loggers.file.v3.FileAccessLog",

@@ -31,7 +31,7 @@ access log types. The process_ratelimit filter needs dynamic_config.`,
 	Checks: []diag.Check{
 		{Name: "collector", Summary: "An OpenTelemetry access logger does not have exactly one collector."},
 		{Name: "dynamic-config", Summary: "A process_ratelimit filter has no dynamic_config."},
-		{Name: "gauge-operation", Summary: "A gauge does not have exactly one operation with its log types."},
+		{Name: "gauge-operation", Summary: "A gauge needs exactly one operation with its log types."},
 		{Name: "stats-scope", Summary: "A stats logger does not have exactly one of stat_prefix and stats_scope."},
 		{Name: "stats-value", Summary: "A counter or gauge does not have exactly one value."},
 		{Name: "value-type", Summary: "A body or an attribute is not a string, list or map."},

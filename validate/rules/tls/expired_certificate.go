@@ -28,11 +28,12 @@ var expiredCertificate = &validate.Rule{
 
 Envoy accepts and uses the certificate, and peers that verify it close the connection. If all
 certificates in trusted_ca are out of date, Envoy rejects every peer, unless
-allow_expired_certificate is set. An Envoy that runs notices nothing when its certificate expires.
+allow_expired_certificate is set. A running Envoy does not notice that its certificate expires.
 
 A certificate expires soon in the last 14 days before its end, or in the last sixth of its validity
-if that is shorter. watch and serve judge by the time of day as well: the finding comes with the next
-rescan, without a change of the source tree. While a certificate is out of date, status says "not in sync".`,
+if that is shorter. watch and serve judge by the time of day as well: the finding comes with the
+next rescan, without a change of the source tree. While a certificate is out of date, status says
+"not in sync".`,
 	Checks: []diag.Check{
 		{Name: string(checkExpired), Summary: "A certificate has expired."},
 		{Name: string(checkExpiresSoon), Summary: "A certificate expires soon."},

@@ -16,10 +16,10 @@ var ocspStaple = certificateRule(&validate.Rule{
 	Severity: diag.Error,
 	Doc: `An OCSP response is missing, invalid or expired.
 
-A listener's ocsp_staple is an OCSP response in DER, from a file or in inline_bytes. Envoy rejects
-a response that is text ("OCSP staple cannot be provided via inline_string"), that is damaged,
-that reports an error ("OCSP response was unsuccessful"), or that has another serial number than
-the certificate. It also rejects a certificate without a response if ocsp_staple_policy is
+A listener's ocsp_staple is an OCSP response in DER, from a file or in inline_bytes. Envoy rejects a
+response in text ("OCSP staple cannot be provided via inline_string"), a damaged response, a
+response with an error ("OCSP response was unsuccessful"), and a response with another serial number
+than the certificate. It also rejects a certificate without a response if ocsp_staple_policy is
 MUST_STAPLE ("Required OCSP response is missing from TLS context"), or if the certificate has the
 must-staple extension.
 

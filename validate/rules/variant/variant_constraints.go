@@ -14,8 +14,8 @@ var variantConstraints = &validate.Rule{
 	OfVariants: true,
 	Doc: `The constraints of a variant match every client, or none.
 
-Such as a key that has two values at once, or that exists or does not. A variant for none is never
-sent; one for all is better written without constraints.`,
+Examples: a key with two values at once, or a key that exists or is absent. A variant for no client
+is never sent; write a variant for all clients without constraints.`,
 	Checks: []diag.Check{
 		{Name: "always-match", Summary: "The constraints match every client."},
 		{Name: "never-match", Summary: "The constraints match no client."},

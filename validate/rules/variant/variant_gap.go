@@ -12,7 +12,7 @@ var variantGap = &validate.Rule{
 	Code:       "variant-gap",
 	Severity:   diag.Warning,
 	OfVariants: true,
-	Doc: `For some clients there is no variant of a resource.
+	Doc: `Some clients get no variant of a resource.
 
 "Failure to do this will result in the server acting as if the requested resource does not exist"
 (xRFC TP2, Matching Behavior and Best Practices). Clients that send a value that no variant names, or

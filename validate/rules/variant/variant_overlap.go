@@ -12,10 +12,10 @@ var variantOverlap = &validate.Rule{
 	OfVariants: true,
 	Doc: `Two variants of a resource are for the same client.
 
-Which of them it would get is not defined. "Control planes must not accept a set of resources that
-violates this requirement" (xRFC TP2, Variants With Overlapping Constraint Values). A resource without
-constraints is for every client, so it can have no variants. To serve clients that do not send
-a new key yet, let the constraints of the variant for them say so: not (key exists).`,
+The client's variant is undefined. "Control planes must not accept a set of resources that violates
+this requirement" (xRFC TP2, Variants With Overlapping Constraint Values). A resource without
+constraints selects every client, which leaves no client for a variant. To serve clients that do not
+send a new key yet, give their variant the constraint: not (key exists).`,
 	Resource: func(p *validate.LookupPass) {
 		namesakes := p.Namesakes()
 		if !p.IsFirst() || !varies(namesakes) {
