@@ -170,7 +170,7 @@ func TestClients(t *testing.T) {
 	eventually(t, c, "edge ads, CDS REJECTED, EDS NOT SENT")
 	a.answer("")
 	eventually(t, c, "edge ads, CDS SYNCED, EDS NOT SENT")
-	// It goes, and is remembered until it comes back.
+	// The client disconnects, and is remembered until it reconnects.
 	a.end()
 	list = eventually(t, c, "edge ads gone, CDS SYNCED, EDS NOT SENT")
 	if list[0].Gone.IsZero() || list[0].Subscriptions[0].Acknowledged == "" {
@@ -247,8 +247,8 @@ func TestRejectionsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestRejectionAfterAnother: what a client has rejected comes back after the client has taken something else,
-// and it rejects that again: the log says so each time, in one line.
+// TestRejectionAfterAnother checks that a rejection is logged again, once, after the client has accepted
+// another version in between.
 func TestRejectionAfterAnother(t *testing.T) {
 	var log syncBuffer
 	c := cache.New(cache.Options{Log: event.New(slog.NewTextHandler(&log, nil))})

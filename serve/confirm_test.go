@@ -92,8 +92,8 @@ func quorumOf(t *testing.T, text string) quorum.Quorum {
 	return q
 }
 
-// TestConfirm: a snapshot is taken back from all clients where so many reject it that the quorum
-// can't be met, and from none otherwise.
+// TestConfirm checks that a snapshot is taken back from all clients if the quorum can't be met, and otherwise
+// from none.
 func TestConfirm(t *testing.T) {
 	for _, test := range []struct {
 		name, quorum string
@@ -179,7 +179,7 @@ func like(is, want string) bool {
 	return slices.EqualFunc(a, b, func(a, b string) bool { return a == b || b == "?" })
 }
 
-// quiet waits until so many clients have answered all that they were sent.
+// quiet waits until n clients have answered all their responses.
 func quiet(t *testing.T, c *cache.Cache, n int) {
 	t.Helper()
 	envoytest.Eventually(t, patience, "all clients have answered", func() (bool, string) {
@@ -189,7 +189,7 @@ func quiet(t *testing.T, c *cache.Cache, n int) {
 	})
 }
 
-// TestConfirmFindings: what many clients say of a resource is one finding, at its place.
+// TestConfirmFindings checks that equal complaints of many clients become one finding, with its position.
 func TestConfirmFindings(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)
@@ -208,8 +208,7 @@ func TestConfirmFindings(t *testing.T) {
 	}
 }
 
-// TestSilenceIsNoRefusal: a client that does not answer does not take a snapshot back; nor does one
-// that goes.
+// TestSilenceIsNoRefusal checks that clients which don't answer, or disconnect, don't take a snapshot back.
 func TestSilenceIsNoRefusal(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)
@@ -255,7 +254,7 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestFirstSnapshotStays: there is nothing before it to serve instead.
+// TestFirstSnapshotStays checks that the first snapshot stays after a rejection.
 func TestFirstSnapshotStays(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)

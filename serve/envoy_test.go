@@ -192,7 +192,7 @@ func TestEnvoy(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// A listener that Envoy can't open: it refuses that once, and the other stays.
+			// Envoy refuses a listener that it can't open, once, and keeps the other listener.
 			bad := fmt.Sprintf(listenerAt, "bad", port+1, "192.0.2.1")
 			publish(fmt.Sprintf(clusterTo, "new-4", blue.Port()) + in + bad + fmt.Sprintf(routeTo, "new-4"))
 			envoytest.Eventually(t, patience, "Envoy refuses the listener", func() (bool, string) {

@@ -26,7 +26,7 @@ import (
 	"xdspub/validate/rules"
 )
 
-// grpcVerdict is a resource and what grpc-go makes of it.
+// grpcVerdict is a resource with the verdicts of grpc-go and xdspub.
 type grpcVerdict struct {
 	// name says what the resource is about.
 	name string
@@ -34,10 +34,10 @@ type grpcVerdict struct {
 	kind string
 	// fields are its fields, beside the name.
 	fields string
-	// grpc is what grpc-go does: "takes", "fails CODE" (each call), or a part of its words
-	// where it rejects the resource.
+	// grpc is the behavior of grpc-go: "takes", "fails CODE" for each call, or a part of its message if it
+	// rejects the resource.
 	grpc string
-	// finds is the code of what xdspub finds, with ! where it is an error.
+	// finds is the code of xdspub's finding, with ! for an error.
 	finds string
 }
 
@@ -66,7 +66,7 @@ func apiListener(fields string) string {
 	return `api_listener: {api_listener: {"@type": ` + managerType + `, ` + fields + `}}`
 }
 
-// serverListener is one of a server, with other fields in its filter chain.
+// serverListener returns a server's listener with additional fields in its filter chain.
 func serverListener(chain, fields string) string {
 	return `ADDRESS, filter_chains: [{` + chain + `filters: [{name: hcm, typed_config: {"@type": ` + managerType + `, ` + fields + `}}]}]`
 }
@@ -340,8 +340,8 @@ func grpcBootstrap(socket string) []byte {
 "certificate_providers": {"own": {"plugin_name": "file_watcher", "config": {"certificate_file": "/c.pem", "private_key_file": "/k.pem", "ca_certificate_file": "/ca.pem"}}}}`, socket)
 }
 
-// dialBy returns a client that finds its backend by the server at a socket. It stays until the
-// test ends: it rejects what it got only after its calls have failed.
+// dialBy returns a client that finds its backend through the server at a socket. The client stays until the
+// test ends, because it sends a NACK only after its calls have failed.
 func dialBy(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
 	resolver, err := xds.NewXDSResolverWithConfigForTesting(grpcBootstrap(socket))

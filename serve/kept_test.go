@@ -282,7 +282,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		clients.Go(func() {
 			for i := range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-				// The client is cut off at any time: its errors say nothing.
+				// Errors of the client don't matter, because it is cut off at any time.
 				_ = s.connected(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 					for ctx.Err() == nil {
 						_ = way(ctx, conn)

@@ -242,7 +242,7 @@ func (s *running) pollAll(ctx context.Context) error {
 	}
 }
 
-// TestLargeResponse: a response that is larger than what a connection may hold is sent to all clients, one after
+// TestLargeResponse checks that a response larger than a connection's limit is sent to all clients, one after
 // the other.
 func TestLargeResponse(t *testing.T) {
 	s := run(t, serve.Options{ClientMemory: 8 << 20})

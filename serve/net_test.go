@@ -47,7 +47,7 @@ type running struct {
 	ended    chan error
 }
 
-// syncBuffer is a log that tests read while it is written.
+// syncBuffer is a log that tests read while it grows.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -183,7 +183,7 @@ func soonAnswered(t testing.TB, open func() sotwStream) (r *discoveryv3.Discover
 	return r
 }
 
-// follows fails where a client that was answered is not told what is new.
+// follows fails unless the client gets a changed resource.
 func (s *running) follows(stream sotwStream, last *discoveryv3.DiscoveryResponse) {
 	s.t.Helper()
 	if err := stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: last.TypeUrl, ResponseNonce: last.Nonce, VersionInfo: last.VersionInfo}); err != nil {
@@ -208,7 +208,7 @@ func ends[S any, R any](t testing.TB, s grpc.BidiStreamingClient[S, R]) *status.
 // oneCluster is a tree.
 const oneCluster = `[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s}]`
 
-// TestHostileRequests has a client ask for what it may not, beside a good one.
+// TestHostileRequests sends forbidden requests beside a good client.
 func TestHostileRequests(t *testing.T) {
 	s, impatient := run(t, serve.Options{}), run(t, serve.Options{Limits: serve.Limits{FirstRequest: 200 * time.Millisecond}})
 	s.publish(oneCluster)
@@ -243,7 +243,7 @@ func TestHostileRequests(t *testing.T) {
 		"100,000 given up":         {delta: pieces(many, func(q *discoveryv3.DeltaDiscoveryRequest, n []string) { q.ResourceNamesUnsubscribe = n }), want: codes.ResourceExhausted, message: "names on one stream"},
 		"100,000 types":            {sotw: ofTypes(many), want: codes.ResourceExhausted, message: "32 types"},
 		"100,000 by delta":         {delta: deltaTypes(many), want: codes.ResourceExhausted, message: "32 types"},
-		"secrets by TCP":           {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: xds.Secret.URL(), ResourceNames: []string{"key"}}}, want: codes.PermissionDenied, message: "secrets are sent by TLS or a Unix socket only"},
+		"secrets by TCP":           {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: xds.Secret.URL(), ResourceNames: []string{"key"}}}, want: codes.PermissionDenied, message: "secrets are sent only over TLS or a Unix socket"},
 		"secrets by delta":         {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: xds.Secret.URL()}}, want: codes.PermissionDenied, message: "secrets are sent"},
 		"a locator without a name": {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceLocators: []*discoveryv3.ResourceLocator{{}}}}, want: codes.InvalidArgument, message: "a resource locator without a name"},
 		"a locator of 1 MB":        {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceLocatorsUnsubscribe: []*discoveryv3.ResourceLocator{{Name: strings.Repeat("x", 1<<20)}}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
@@ -323,7 +323,7 @@ func deltaTypes(names []string) (list []*discoveryv3.DeltaDiscoveryRequest) {
 	return list
 }
 
-// TestIgnored: what the protocol has a server ignore ends nothing.
+// TestIgnored checks that requests which the protocol ignores end no stream.
 func TestIgnored(t *testing.T) {
 	s := run(t, serve.Options{})
 	s.publish(strings.Replace(oneCluster, "]", `, {"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: layer}]`, 1))
@@ -437,8 +437,8 @@ func rawDial(t testing.TB, address string) net.Conn {
 	return conn
 }
 
-// h2 is a client of HTTP/2 that sends frames as it likes. What it writes leaves in one go when it
-// reads: so a server with little patience has it, however busy the machine is.
+// h2 is an HTTP/2 client that sends arbitrary frames. Its writes are sent together at the next read, so that
+// a server with short timeouts gets them even on a busy machine.
 type h2 struct {
 	*http2.Framer
 	net.Conn
@@ -549,7 +549,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestStreams: more streams than there may be are refused, on one connection by HTTP/2 itself.
+// TestStreams checks that too many streams are refused, on one connection by HTTP/2 itself.
 func TestStreams(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Streams: 3, ConnectionStreams: 2}})
 	s.publish(oneCluster)
@@ -570,8 +570,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestNeverReads: a client that takes in nothing loses its connection; others get what is new
-// meanwhile.
+// TestNeverReads checks that a client that doesn't read loses its connection, while other clients get their
+// changes.
 func TestNeverReads(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Send: 500 * time.Millisecond}})
 	var big strings.Builder
@@ -608,7 +608,7 @@ func TestNeverReads(t *testing.T) {
 			t.Errorf("the other is told %d clusters", n)
 		}
 	}
-	if !strings.Contains(s.log.String(), "has not taken in a response") {
+	if !strings.Contains(s.log.String(), "has not read a response") {
 		t.Error(s.log)
 	}
 }
@@ -636,7 +636,7 @@ func TestSecretsInListeners(t *testing.T) {
 			continue
 		}
 		for _, err := range []error{errA, errB} {
-			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "by TLS or a Unix socket only") {
+			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "only over TLS or a Unix socket") {
 				t.Errorf("by TCP: %v", err)
 			}
 		}

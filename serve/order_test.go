@@ -165,8 +165,8 @@ func TestRefusalThatPasses(t *testing.T) {
 	})
 }
 
-// TestNothingRefused: a client may refuse a response that has nothing in it. That is no reason to tell
-// it anything, and what it takes after that is all that it has to take.
+// TestNothingRefused checks a NACK of an empty response. The server sends nothing more, and the next ACK
+// completes the client's resources.
 func TestNothingRefused(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -196,8 +196,8 @@ func TestNothingRefused(t *testing.T) {
 	}
 }
 
-// TestBegunEnds: what a client says it has of a stream before it is told once more for half a minute,
-// where it warms what it was told with that. Then it is believed.
+// TestBegunEnds checks that resources claimed from an earlier stream are sent again for half a minute if the
+// client warms with them. Afterwards the server trusts the claim.
 func TestBegunEnds(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 29 * time.Second, 31 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,8 +220,9 @@ func TestBegunEnds(t *testing.T) {
 	}
 }
 
-// TestExchangedWhileAway: listeners that have exchanged their addresses while a client was away, which
-// the server does not know, are refused for their addresses. One of them goes then, and comes back last.
+// TestExchangedWhileAway checks listeners that exchanged their addresses while the client was away, without
+// the server's knowledge. Envoy refuses them for their addresses. The server then removes one listener first,
+// and adds it last.
 func TestExchangedWhileAway(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

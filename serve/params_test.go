@@ -161,9 +161,9 @@ func TestSecretVariants(t *testing.T) {
 	}
 }
 
-// TestSecretHost: a secret in a virtual host for some clients (VHDS) is for these alone, by whichever way the
-// virtual host comes, be it in a route configuration that is for all. After an edit that changes nothing
-// but for whom the virtual host is, the secret is for the others.
+// TestSecretHost checks that a secret in a virtual host with constraints (VHDS) goes only to its clients,
+// even inside a route configuration for all clients. After an edit of only the constraints, the secret goes
+// to the other clients.
 func TestSecretHost(t *testing.T) {
 	s := runSecured(t, func(o *serve.Options) {
 		env, err := admit.ParseParamRule("env=prod=spiffe://test/edge-1")
@@ -248,8 +248,8 @@ func TestSecretHost(t *testing.T) {
 	}
 }
 
-// TestRetiredVariant: a variant that is gone stays for its clients until the trim, and no other client gets it,
-// even if the variants that are left do not tell these clients apart.
+// TestRetiredVariant checks that a retired variant stays for its clients until the trim. No other client gets
+// the variant, even if the remaining variants don't distinguish these clients.
 func TestRetiredVariant(t *testing.T) {
 	s := run(t, serve.Options{TrimDelay: time.Hour})
 	endpoints := func(name, of string) string {
@@ -329,7 +329,7 @@ func TestRESTVariants(t *testing.T) {
 	if is, _ := timeout(<-later); is != "4s" {
 		t.Error(is)
 	}
-	if is := post(t, "http://"+s.web+"/v3/discovery:clusters", `{"resource_locators": [{"name": "web"}]}`); !strings.Contains(is, "ask for others by gRPC") {
+	if is := post(t, "http://"+s.web+"/v3/discovery:clusters", `{"resource_locators": [{"name": "web"}]}`); !strings.Contains(is, "use gRPC for resource locators") {
 		t.Error(is)
 	}
 }
@@ -354,8 +354,8 @@ func post(t *testing.T, url, body string) string {
 	return string(text)
 }
 
-// TestTooManyKinds: clients that the variants tell apart have a bound; one of a kind that is there comes in all
-// the same, and so does any once others have gone and something changes.
+// TestTooManyKinds checks the limit of classes. A client of an existing class is still admitted, and so is
+// any client after others have left and a resource has changed.
 func TestTooManyKinds(t *testing.T) {
 	s := run(t, serve.Options{})
 	tree := func(timeout int) string {

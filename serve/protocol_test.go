@@ -210,7 +210,7 @@ var documents = map[string]string{
 	"f": `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: '%[1]s', layer: {a: %[2]s}}`,
 }
 
-// snapshot makes the Snapshot of words such as c/blue@2. It has a layer more: quiet asks for it.
+// snapshot parses a Snapshot from words such as c/blue@2, and adds a layer for quiet.
 func snapshot(t *testing.T, words []string) *xds.Snapshot {
 	t.Helper()
 	var text []string
@@ -351,7 +351,7 @@ type client struct {
 	version map[string]string
 	names   map[string][]string
 	asked   bool
-	// features are those of its node, parameters its metadata.
+	// features are the features of the client's node, parameters its metadata.
 	features   []string
 	parameters params.Parameters
 }
@@ -546,8 +546,8 @@ func (c *client) text(m proto.Message) string {
 	return strings.Join(append([]string{xds.TypeOfURL(url).API}, names...), " ")
 }
 
-// quiet fails where the client is told something: it asks for a layer, and nothing comes before
-// that.
+// quiet fails if a response is waiting for the client: it subscribes to a layer, whose response must come
+// first.
 func (c *client) quiet() {
 	c.t.Helper()
 	if c.only != nil {

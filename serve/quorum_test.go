@@ -10,7 +10,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// alone is a listener that an Envoy rejects which has another one at its address.
+// alone is a listener that an Envoy rejects if another listener has its address.
 const alone = `
 - {"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: alone, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: tcp, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: s, cluster: blue}}]}]}
 `
@@ -59,7 +59,7 @@ func TestQuorumOfEnvoys(t *testing.T) {
 					return strings.Contains(listeners, "in::") && !strings.Contains(listeners, "alone::"), listeners
 				})
 			}
-			// Where one is enough it stays.
+			// With the quorum any, the snapshot stays.
 			if a = confirm("any"); a.Refused || a.TakenBack || a.Acknowledged == 0 {
 				t.Fatalf("%+v", a)
 			}

@@ -32,7 +32,7 @@ func FuzzVariants(f *testing.F) {
 // TestRandomVariants runs FuzzVariants with fixed seeds.
 func TestRandomVariants(t *testing.T) { runSeeds(t, selectAtRandom) }
 
-// divided are ways to divide clients, by constraints that exclude each other.
+// divided are ways to divide clients by exclusive constraints.
 var divided = [][]string{
 	{""}, {"env=prod"}, {"env=prod", "!env=prod"}, {"env=prod|env=qa", "env=test"}, {"env", "!env"},
 	{"env=prod,version=1", "env=prod,!version=1", "!env=prod"}, {"env=prod,version", "env=prod,!version", "env=test,version=1"},
@@ -183,8 +183,8 @@ func (c *varied) drop(of *xds.Type) {
 	}
 }
 
-// wants reports whether the client asks for a variant. A client that does not locate does not see which it
-// has.
+// wants reports whether the client subscribes to a variant. A client without locators can't see which variant
+// it has.
 func (c *varied) wants(of *xds.Type, name string, is params.Constraints) bool {
 	for _, asked := range []string{name, "*"} {
 		for _, set := range c.asks[of][asked] {
@@ -210,7 +210,7 @@ func (c *varied) request(of *xds.Type, refused *status.Status) {
 	c.ask(q)
 }
 
-// hear takes a response, if there is one.
+// hear receives a response, if one is waiting.
 func (c *varied) hear(refuse bool) bool {
 	var refused *status.Status
 	if refuse {
@@ -305,7 +305,7 @@ func (c *varied) onlyOne(of *xds.Type) {
 	}
 }
 
-// want is what the client must have in the end.
+// want returns the resources that the client must have in the end.
 func (c *varied) want(of *xds.Type) map[string]string {
 	want := make(map[string]string)
 	for _, r := range c.snapshot.Of(of) {
@@ -341,8 +341,8 @@ func (c *varied) want(of *xds.Type) map[string]string {
 	return want
 }
 
-// wantErrors is of which names the client must know in the end that it gets no resource, and why. A client that
-// keeps what it has is told nothing of what it may have for all that the server knows.
+// wantErrors returns the errors that the client must know in the end, by name. A client that keeps resources
+// gets no error for resources that it may have.
 func (c *varied) wantErrors(of *xds.Type) map[string]string {
 	want, heard, keeps := make(map[string]string), c.errors[of], c.keeps()
 	refused := slices.Contains(slices.Collect(maps.Values(heard.unsure)), true)
@@ -366,8 +366,8 @@ func (c *varied) wantErrors(of *xds.Type) map[string]string {
 	return want
 }
 
-// keeps reports whether nothing is removed from the client: the snapshot has clusters that it asks for by
-// name, and none of them is for it. No resource of the test names a cluster, so that who asks for all of them
+// keeps reports whether the client must keep all resources: the snapshot has clusters that it subscribes to
+// by name, and none for this client. The test's resources refer to no clusters, so a client with a wildcard
 // needs none.
 func (c *varied) keeps() bool {
 	exists := false
@@ -436,8 +436,8 @@ func selectAtRandom(t *testing.T, seed uint64) {
 	}
 }
 
-// rests has a client hear what the server has to tell, and holds that the client has what it asks for of the
-// snapshot, and the errors of what it gets nothing of.
+// rests receives all waiting responses. It checks that the client has the subscribed resources of the
+// snapshot, and the errors of missing ones.
 func (c *varied) rests(number int) {
 	for heard := true; heard; {
 		heard = false

@@ -28,10 +28,10 @@ import (
 	"xdspub/xds"
 )
 
-// FuzzClients lets clients that follow the protocol subscribe, acknowledge, refuse and come back
-// at random, while the snapshot changes: by names, by the wildcard, and by both, in requests that answer
-// a response and in requests that do not. In the end each client must have what it asks for of the last
-// snapshot, and nothing else.
+// FuzzClients lets clients that follow the protocol subscribe, acknowledge, refuse and reconnect at random,
+// while the snapshot changes. They subscribe by names, by the wildcard, and by both, in requests that answer
+// a response and in requests that don't. In the end each client must have exactly the subscribed resources of
+// the last snapshot.
 func FuzzClients(f *testing.F) {
 	f.Add(uint64(0))
 	f.Add(uint64(42649)) // a listener waits for an address, after the client has refused the listener
@@ -126,8 +126,8 @@ func followAtRandom(t *testing.T, seed uint64) {
 	}
 }
 
-// rests has all clients hear what the server has to tell, and holds that each has what it asks for of the
-// snapshot, and the errors of the names that do not exist.
+// rests lets all clients receive the waiting responses. It checks that each client has the subscribed
+// resources of the snapshot, and the errors of missing names.
 func (w *world) rests() {
 	for i, c := range w.clients {
 		c.settle()
@@ -162,10 +162,10 @@ type world struct {
 	published []map[string]string
 }
 
-// modelNames are few, so that changes meet: a seed costs some milliseconds.
+// modelNames are few, so that changes collide. A seed takes some milliseconds.
 var modelNames = []string{"a", "b", "c"}
 
-// publish makes a random snapshot: another one, one that differs in one resource, or one of before.
+// publish publishes a random snapshot: a new one, one with a single change, or an earlier one.
 func (w *world) publish() {
 	switch words := w.draw(); {
 	case len(w.published) == 0 || w.r.IntN(2) == 0:
@@ -193,7 +193,7 @@ func (w *world) publish() {
 	}
 }
 
-// sharesPort reports whether a listener would have the port of another one.
+// sharesPort reports whether a listener would have the port of another listener.
 func sharesPort(words map[string]string, key, is string) bool {
 	port, _, _ := strings.Cut(is, "~")
 	for other, word := range words {
@@ -290,7 +290,7 @@ func (w *world) wanted(m *modelType, typ *xds.Type, delta, counts bool) map[stri
 	return want
 }
 
-// modelType is what a client asks for of a type, and what it has.
+// modelType is a client's subscription to a type, with its resources.
 type modelType struct {
 	names    map[string]bool
 	wildcard bool
@@ -361,7 +361,7 @@ func (h *heardErrors) hears(t *testing.T, list []*discoveryv3.ResourceError, tol
 	}
 }
 
-// holds compares the errors with those that a client has to have that has heard all that the server has to tell.
+// holds compares the errors with the errors that the client must know after all responses.
 func (h *heardErrors) holds(t *testing.T, asks string, want map[string]string) {
 	if !maps.Equal(h.is, want) {
 		t.Errorf("%s: has errors of %q, want %q", asks, h.is, want)
@@ -377,8 +377,8 @@ func (h *heardErrors) holds(t *testing.T, asks string, want map[string]string) {
 type model struct {
 	*world
 	delta bool
-	// counts means that it counts TTLs, drops that it drops a resource when it no longer asks for that by
-	// name, although it asks for all: the server has to tell it again.
+	// counts means that the client counts TTLs. drops means that it drops a resource when it unsubscribes
+	// from the name, in spite of a wildcard; the server must then send the resource again.
 	counts, drops bool
 	types         map[*xds.Type]*modelType
 
@@ -435,7 +435,7 @@ func (f *fake) sends() {
 	}
 }
 
-// sendsAll has the server get all requests on their way.
+// sendsAll delivers all requests to the server.
 func (f *fake) sendsAll() {
 	for len(f.queue) > 0 {
 		f.sends()
@@ -511,7 +511,7 @@ func (w *world) connect(c *model) *model {
 	c.stream = newFake(w.t.Context(), w.pace)
 	c.asked = false
 	go c.stream.serve(w.cache, c.delta)
-	for _, typ := range xds.Types { // asks for all that it asked for before
+	for _, typ := range xds.Types { // repeats all earlier subscriptions
 		m := c.types[typ]
 		if m == nil {
 			continue
@@ -614,7 +614,7 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 			m.wildcard, m.legacy = true, false
 			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
 		case name == "*" && m.legacy && !c.delta:
-			changed[name] = false // there is no such request by state of the world
+			changed[name] = false // no such request in a state of the world
 		case name == "*":
 			m.wildcard = false
 			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
@@ -635,7 +635,7 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 			m.legacy = m.legacy && c.delta // by state of the world it says * from now on
 		}
 	}
-	for name := range m.has { // what it does not ask for any more it drops
+	for name := range m.has { // the client drops unsubscribed resources
 		if !m.wildcard && !m.names[name] {
 			delete(m.has, name)
 			delete(m.versions, name)
@@ -643,8 +643,8 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 	}
 }
 
-// hear takes a response, if there is one, and acknowledges or refuses it. It may change what it asks for
-// by its answer.
+// hear receives a response, if one is waiting, and acknowledges or refuses it. With change, the answer may
+// change the subscription.
 func (c *model) hear(refuse, change bool) bool {
 	select {
 	case r := <-c.stream.down:
@@ -748,7 +748,7 @@ func (c *model) fails(m *modelType, errors []*discoveryv3.ResourceError, told []
 	}, refused)
 }
 
-// settle hears and acknowledges until there is no more, be it later.
+// settle receives and acknowledges until no response comes, even later.
 func (c *model) settle() {
 	for heard := true; heard; {
 		heard = false

@@ -13,8 +13,8 @@ import (
 	"xdspub/serve/cache"
 )
 
-// TestRestore: to restore waits for no client, be it that others wait for all of them. What is
-// published then is a change of it: the cluster that went stays until its trim.
+// TestRestore checks that Restore waits for no client, even with a quorum of all. The next snapshot is a
+// change of the restored one: a dropped cluster stays until its trim.
 func TestRestore(t *testing.T) {
 	s := run(t, serve.Options{Confirm: &cache.Confirmation{Quorum: quorumOf(t, "all"), Timeout: time.Hour}})
 	restore := func(text string) {

@@ -41,10 +41,10 @@ import (
 	"xdspub/xds/params"
 )
 
-// FuzzSecrets publishes random variants with secrets in them, by random rules of who may have which dynamic
-// parameter. Random clients ask for them in each way. A client that asks must be sent exactly what is for its
-// parameters, or, if a secret in that is not for its certificate, nothing. No secret is in the logs, the
-// metrics and the status.
+// FuzzSecrets publishes random variants with secrets, with random rules for dynamic parameters. Random
+// clients subscribe to them in each way. A client must get exactly the resources for its parameters, or no
+// resource if a secret in them is not for its certificate. The logs, metrics and status must contain no
+// secret.
 func FuzzSecrets(f *testing.F) {
 	f.Add(uint64(22)) // a variant that is gone, and a client that comes later
 	f.Fuzz(secretsAtRandom)
@@ -130,7 +130,7 @@ func behind(pattern, text string) (rest string, ok bool) {
 
 const nodeID = "" // the key of rights to a node id
 
-// secretsWorld is a server, what it serves and who may have it.
+// secretsWorld is a server with its resources and rules.
 type secretsWorld struct {
 	*running
 	t          *testing.T
@@ -151,7 +151,7 @@ type person struct {
 	local bool
 	names []string // in its certificate
 	node  *corev3.Node
-	sets  []params.Parameters // that it locates by; nil if it does not
+	sets  []params.Parameters // of its locators; nil without locators
 	conn  *grpc.ClientConn
 	http  *http.Client
 
@@ -159,10 +159,10 @@ type person struct {
 	seen map[string]bool // the marks that streams were sent
 }
 
-// isNode reports whether the client may be the node that it says it is.
+// isNode reports whether the rules permit the client's node id.
 func (p *person) isNode() bool { return p.local || p.has(nodeID, p.node.GetId()) }
 
-// has reports whether the rules allow the client a value; all do without rules.
+// has reports whether the rules permit a value to the client. Without rules every value is permitted.
 func (p *person) has(key, value string) bool {
 	ruled := false
 	for _, r := range p.rights {
@@ -174,7 +174,7 @@ func (p *person) has(key, value string) bool {
 	return !ruled
 }
 
-// parameters are those by which the client gets resources.
+// parameters returns the parameters that select the client's resources.
 func (p *person) parameters() []params.Parameters {
 	if p.sets != nil {
 		return p.sets
@@ -190,7 +190,7 @@ func (p *person) parameters() []params.Parameters {
 	return []params.Parameters{of}
 }
 
-// admitted reports whether the client is let in at all: if all that it says of itself is allowed.
+// admitted reports whether the rules permit the client's node and parameters.
 func (p *person) admitted() bool {
 	for _, set := range p.parameters() {
 		for key, value := range set {
@@ -202,7 +202,7 @@ func (p *person) admitted() bool {
 	return p.isNode()
 }
 
-// shows reports whether it is shown that the client has a parameter.
+// shows reports whether a rule or the node id proves a parameter of the client.
 func (p *person) shows(key string) bool {
 	ruled := func(key string) bool {
 		return slices.ContainsFunc(p.rights, func(r right) bool { return r.key == key })
@@ -232,8 +232,8 @@ type way struct {
 // inlines reports whether virtual hosts come in other resources.
 func (w way) inlines() bool { return !w.delta }
 
-// gets returns the documents that a client gets by a name, each with what is inlined into it, and whether it may
-// have the secrets in them.
+// gets returns the documents that a client gets by a name, with their inlined parts, and whether it may have
+// the secrets in them.
 func (p *person) gets(all []planted, w way, of *xds.Type, asked string) (got []planted, may bool) {
 	may = true
 	take := func(d planted, sets []params.Parameters) {
@@ -288,7 +288,7 @@ func marksIn(data []byte) map[string]bool {
 	return all
 }
 
-// sentinel is a resource of each type that is for all, so that each question has an answer.
+// sentinel is a resource of each type for all clients, so that each request has an answer.
 const sentinel = "sentinel"
 
 // askedTypes are those that clients ask for.
@@ -314,7 +314,7 @@ func sentinelOf(of *xds.Type) string {
 	return sentinel
 }
 
-// told are ways to divide clients, by constraints that exclude each other.
+// told are ways to divide clients by exclusive constraints.
 var told = [][]string{
 	{""}, {"env=prod"}, {"env=prod", "!env=prod"}, {"env", "!env"}, {"env=prod", "env=test"}, {"zone=1"}, {"zone=1", "!zone"},
 	{"env=prod,zone=1", "env=prod,!zone=1", "!env=prod"}, {"id=edge-1", "id=edge-2"}, {"env=prod|zone=1", "!env=prod,!zone=1"},
@@ -408,7 +408,7 @@ func (w *secretsWorld) planted(of *xds.Type, name, constraints string) planted {
 	return w.written(d)
 }
 
-// written wraps the resource with its constraints, instead of those that it had.
+// written replaces the constraints of a resource.
 func (w *secretsWorld) written(d planted) planted {
 	if _, inner, ok := strings.Cut(d.text, ", resource: "); ok {
 		d.text = strings.TrimSuffix(inner, "}")
@@ -490,7 +490,7 @@ func (w *secretsWorld) trim() {
 	}
 }
 
-// ways are all by which a client can ask.
+// ways returns all ways to subscribe.
 func (p *person) ways() []way {
 	list := []way{{name: "state of the world"}, {name: "incremental", delta: true}, {name: "one service", single: true}, {name: "one incremental service", single: true, delta: true}}
 	if !p.local && p.sets == nil {
@@ -499,8 +499,8 @@ func (p *person) ways() []way {
 	return list
 }
 
-// ask asks for a name, or for all, and for the sentinel. It returns the marks that the client is sent, and whether
-// it is refused.
+// ask subscribes to a name, or to all, and to the sentinel. It returns the marks in the responses, and
+// whether the client was refused.
 func (p *person) ask(w way, of *xds.Type, name string) (got map[string]bool, refused bool) {
 	names := []string{name, sentinelOf(of)}
 	if name == "*" {
@@ -619,7 +619,7 @@ func (p *person) post(of *xds.Type, names []string) (got map[string]bool, refuse
 	return marksIn(text), r.StatusCode == http.StatusForbidden
 }
 
-// names are those that a client can ask for.
+// asked returns the names that a client can subscribe to.
 func (p *person) asked(w way, of *xds.Type) []string {
 	names := namesOf(of)
 	switch of {
@@ -637,13 +637,13 @@ func (p *person) asked(w way, of *xds.Type) []string {
 	return names
 }
 
-// probe asks something, and judges the answer: exactly, or, where resources that are gone may be served on, by all
-// that was ever served.
+// probe sends a request and judges the answer: exactly, or against everything served so far if retired
+// resources may remain.
 func (p *person) probe(exactly bool) {
 	ways := p.ways()
 	w, of := ways[p.r.IntN(len(ways))], askedTypes[p.r.IntN(len(askedTypes))]
 	if p.r.IntN(4) == 0 {
-		of = xds.RouteConfiguration // which holds what is for others
+		of = xds.RouteConfiguration // contains the inlined virtual hosts of other clients
 	}
 	if of == xds.VirtualHost {
 		w = way{name: "incremental", delta: true, single: p.r.IntN(2) == 0}
@@ -693,7 +693,7 @@ func (p *person) String() string {
 	return fmt.Sprintf("a client by %s, %v, node %q %v with %v, byNode %v, rights %v,", by, p.sets != nil, p.node.GetId(), p.node.GetMetadata(), p.parameters(), p.byNode, p.rights)
 }
 
-// onlyAllowed judges that of all that was ever served the client has seen only what is for it.
+// onlyAllowed checks that every mark that a client got was allowed for it.
 func (p *person) onlyAllowed(what string, got map[string]bool) {
 	for m := range got {
 		of := 0
@@ -713,7 +713,7 @@ func (p *person) onlyAllowed(what string, got map[string]bool) {
 	}
 }
 
-// follow keeps streams that are told all that changes, until ctx ends. It acknowledges all.
+// follow keeps streams that receive and acknowledge all changes, until ctx ends.
 func (p *person) follow(ctx context.Context) (ended func()) {
 	var running sync.WaitGroup
 	see := func(m proto.Message) {
@@ -771,7 +771,7 @@ func (p *person) follow(ctx context.Context) (ended func()) {
 	return running.Wait
 }
 
-// mostRights are those that a server may have some of.
+// mostRights are the possible rights of a server.
 var mostRights = []right{
 	{"env", "prod", "spiffe://test/prod-1"}, {"env", "prod", "spiffe://test/**"}, {"env", "test", "spiffe://test/edge-*"}, {"env", "**", "spiffe://test/edge-1"},
 	{"zone", "1", "spiffe://test/edge-*"}, {nodeID, "edge-*", "spiffe://test/edge-*"}, {nodeID, "**", "spiffe://test/prod-1"},
@@ -824,7 +824,7 @@ func newSecretsWorld(t *testing.T, r *rand.Rand) *secretsWorld {
 	return w
 }
 
-// person returns a client that has not asked for anything.
+// person returns a client without requests.
 func (w *secretsWorld) person() *person {
 	some := func(list ...string) string { return list[w.r.IntN(len(list))] }
 	p := &person{secretsWorld: w, local: w.r.IntN(4) == 0, names: []string{some("spiffe://test/edge-1", "spiffe://test/edge-2", "spiffe://test/prod-1")}, seen: make(map[string]bool)}
@@ -900,7 +900,7 @@ func secretsAtRandom(t *testing.T, seed uint64) {
 		}
 		w.edit()
 		w.publish()
-		clients[2+r.IntN(len(clients)-2)] = w.person() // which comes while others are still served what is gone
+		clients[2+r.IntN(len(clients)-2)] = w.person() // comes while retired resources are still served
 	}
 	for _, c := range clients[:2] {
 		c.mu.Lock()

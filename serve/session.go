@@ -191,7 +191,7 @@ func (b *bounded) SendMsg(m any) error {
 	until := listen.Written(b.arrival.conn) + int64(out.size+len(out.shared))
 	b.stuck = time.AfterFunc(b.of.limits.Send, func() {
 		if !sent.Load() || listen.Written(b.arrival.conn) < until {
-			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "has not taken in a response for %v", b.of.limits.Send))
+			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "the client has not read a response for %v", b.of.limits.Send))
 			b.arrival.conn.Close()
 		}
 	})

@@ -82,7 +82,7 @@ func (s *secured) config(t testing.TB, by *certs.Authority, names ...string) *tl
 // oneOfEach is a tree with a secret.
 const oneOfEach = `[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s}, {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: key, generic_secret: {secret: {inline_string: the-secret}}}]`
 
-// TestMTLS: who has a certificate of the CA is the node that it allows, and gets secrets.
+// TestMTLS checks that a client certificate permits its node id and secrets.
 func TestMTLS(t *testing.T) {
 	s := runSecured(t)
 	s.publish(oneOfEach)
@@ -201,7 +201,7 @@ func TestEnvoyMTLS(t *testing.T) {
 		return err == nil && status == 200 && body == "blue", fmt.Sprint(status, body, err)
 	})
 	envoytest.Eventually(t, patience, "the other one is refused", func() (bool, string) {
-		return strings.Contains(other.Log(), "does not allow it the node id"), other.Log()
+		return strings.Contains(other.Log(), "does not allow the node id"), other.Log()
 	})
 	if n := other.Stat(t, "cluster_manager.cds.update_success"); n != 0 {
 		t.Errorf("it got clusters %d times", n)

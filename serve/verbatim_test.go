@@ -10,8 +10,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestVerbatim: a client that is no Envoy gets ads: {} as it is written; an Envoy, and a client that does not say
-// what it is, get it with the resource_api_version that Envoy needs.
+// TestVerbatim checks that a client other than Envoy gets ads: {} as written. An Envoy, or a client without a
+// user agent, gets the resource_api_version that Envoy needs.
 func TestVerbatim(t *testing.T) {
 	c := cache.New(cache.Options{})
 	conn := dialTo(t, listen(t, c))

@@ -39,8 +39,8 @@ func ports(aReuses, bReuses bool, a, b int) string {
 	return text
 }
 
-// TestAllOrNothing: while one target has errors in the source tree or in its plan, or its Envoys have rejected
-// what it would get, a watch publishes none, where that is wanted.
+// TestAllOrNothing checks that AllOrNothing publishes no target while one target has errors in the tree or
+// the plan, or a rejected snapshot.
 func TestAllOrNothing(t *testing.T) {
 	s := newSite(t, ports(true, true, 1, 1))
 	all, logs := s.environments()
@@ -89,8 +89,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestAllOrNothingWithoutOne: a target whose output directory another process has keeps no other one from being
-// published, though all have to agree.
+// TestAllOrNothingWithoutOne checks that a target whose output directory is locked by another process doesn't
+// block the others, even with AllOrNothing.
 func TestAllOrNothingWithoutOne(t *testing.T) {
 	s := newSite(t, perEnvironment(1, 1))
 	all, logs := s.environments()

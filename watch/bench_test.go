@@ -60,7 +60,7 @@ func BenchmarkPass(b *testing.B) {
 // benchEdit is an edit of the source tree: files by name, an empty one is removed.
 type benchEdit struct {
 	name string
-	// before are the edits that go before each, and trimmed means that a trim does, too.
+	// before are the edits before each measured edit; trimmed adds a trim before it.
 	before  []func(change int) map[string]string
 	trimmed bool
 	files   func(change int) map[string]string
@@ -120,7 +120,7 @@ func editsOf(t sample.Topology) []benchEdit {
 	}
 }
 
-// tree is a source tree that is published.
+// tree is a published source tree.
 type tree struct {
 	b *testing.B
 	o Options
@@ -164,7 +164,7 @@ func (t *tree) write(files map[string]string) (changed []string) {
 	return changed
 }
 
-// pass is that after events of files; without any, that of a rescan.
+// pass runs a pass after events for files, or after a rescan without files.
 func (t *tree) pass(changed ...string) {
 	ctx := context.Background()
 	read := t.s.Check
@@ -201,7 +201,7 @@ func (t *tree) trim() {
 	}
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns the processor time of this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

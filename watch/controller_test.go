@@ -127,7 +127,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestAfterRefusal: what is said to be out after a refusal is out.
+// TestAfterRefusal checks that the message after a refusal matches the published files.
 func TestAfterRefusal(t *testing.T) {
 	undone := publish.Result{Undone: []publish.StepResult{{Name: "listeners"}}}
 	for _, tt := range []struct {
@@ -146,7 +146,7 @@ func TestAfterRefusal(t *testing.T) {
 	}
 }
 
-// heard is a log that can be waited for.
+// heard is a log with a wait for an event.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -27,17 +27,17 @@ type filled struct {
 	content int
 }
 
-// sourceTree is a source tree that is edited at random.
+// sourceTree is a randomly edited source tree.
 type sourceTree struct {
 	t      *testing.T
 	random *rand.Rand
 	src    string
-	// files are what the files are meant to hold, by path in the tree. Where it begins with
-	// FOLDER, that has one name or another.
+	// files are the intended contents of files, by path in the tree. A path that begins with FOLDER is in the
+	// folder with the random name.
 	files  map[string][]filled
 	folder string
 	saves  int      // so far
-	dirty  []string // the paths that changed since they were taken
+	dirty  []string // changed paths since the last take
 }
 
 var fileNames = []string{"a.yaml", "b.yml", "c.json", "d.pb", "e.pb_text", "f.txtpb", "FOLDER/a.yaml", "FOLDER/x/b.json", "FOLDER/x/c.yaml", ".g.yaml", "h.yaml", "i.yaml"}
@@ -217,8 +217,8 @@ func (tree *sourceTree) damage(name string) {
 	}
 }
 
-// heal makes every file what it is meant to be. It takes resources out that others of their
-// name stand before, and adds what resources need.
+// heal gives every file its intended content. It removes resources that collide with an earlier resource, and
+// adds resources that others need.
 func (tree *sourceTree) heal() {
 	for _, name := range slices.Sorted(maps.Keys(tree.files)) {
 		had := make(map[slot]bool)
@@ -242,7 +242,7 @@ func (tree *sourceTree) heal() {
 	}
 }
 
-// save writes a file as it is meant to be, and removes one that is to be empty.
+// save writes the intended content of a file, or removes a file that is meant to be empty.
 func (tree *sourceTree) save(name string) {
 	if len(tree.files[name]) > 0 {
 		tree.write(name, tree.meant(name))

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// slot is one of the resources that a history edits. Each content that it may have has a
-// number: its content.
+// slot is a resource that histories edit. Its possible contents are numbered.
 type slot struct {
 	kind string
 	n    int
 }
 
-// slots are all that there are.
+// slots are all slots.
 var slots = func() (list []slot) {
 	for _, k := range []struct {
 		kind string
@@ -28,7 +27,7 @@ var slots = func() (list []slot) {
 	return list
 }()
 
-// contents is more than any slot has; a content is taken modulo what its slot has.
+// contents exceeds the number of contents of any slot; a number is taken modulo the slot's own count.
 const contents = 60
 
 const hcm = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
@@ -157,7 +156,7 @@ func (s slot) listener(content int) (text string, needs []slot) {
 		return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: tcp, typed_config: %s}]}]}`,
 			s.n, 10000+(2*s.n+content/15)%8, typed("extensions.filters.network.tcp_proxy.v3.TcpProxy", fmt.Sprintf("stat_prefix: tcp, cluster: c%d", to.n))), []slot{to}
 	}
-	// The ports are those of the other listeners, too: they move, and change places.
+	// Other listeners use the same ports: the listeners move and exchange ports.
 	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}%s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": %s, stat_prefix: in, %s, http_filters: [%s%s{name: router, typed_config: %s}]}}]}]}`,
 		s.n, 10000+(2*s.n+content/15)%8, pick(content, "", ", reuse_port: false"), hcm, from, limits, inner, typed("extensions.filters.http.router.v3.Router", "")), needs
 }
@@ -167,7 +166,7 @@ func endpointGroup(n int) string {
 	return fmt.Sprintf("xdstp://a/envoy.config.endpoint.v3.LbEndpoint/g%d", n)
 }
 
-// share is a bucket that route configurations share: it has the same settings in all of them.
+// share returns a bucket with the same settings in all route configurations.
 func share(content int) string {
 	if content%3 > 0 {
 		return ""

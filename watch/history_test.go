@@ -36,13 +36,12 @@ import (
 	"xdspub/xds/variants"
 )
 
-// TestWatchHistories plays random histories of a watch: edits of its source tree, of its settings
-// and of what it has published, time that passes, refusals, interrupted publishes, restarts.
-// At each point it does what a process would do that knows nothing: it says the same, and
-// leaves the same bytes.
+// TestWatchHistories plays random histories of a watch: edits of its source tree, settings and output,
+// passing time, refusals, interrupted publishes, restarts. At each point the watch must do the same as a new
+// process: log the same, and leave the same bytes.
 //
-// It plays the same histories each time. With XDSPUB_SOAK, such as 10m, it plays others for
-// that long (scripts/soak); XDSPUB_SOAK_SEED repeats one.
+// The histories are the same each time. With XDSPUB_SOAK, such as 10m, TestWatchHistories plays new histories
+// for that long (scripts/soak); XDSPUB_SOAK_SEED repeats one.
 func TestWatchHistories(t *testing.T) {
 	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -130,7 +129,7 @@ func play(t *testing.T, seed uint64) {
 	})
 }
 
-// history is a watch and what happens to it.
+// history is a watch with its events.
 type history struct {
 	t      *testing.T
 	random *rand.Rand
@@ -141,7 +140,7 @@ type history struct {
 	edited bool    // since the watch read them
 	log    fixture.Ender
 	answers
-	// said is what happened so far, for whoever reads a failure.
+	// said describes the events so far, for failure messages.
 	said []string
 	// damaged means that somebody has changed the output directory by hand: only a look at
 	// the whole of it sees that.
@@ -190,7 +189,7 @@ func (h *history) start() {
 		return []Options{h.o}, edited, nil
 	}}), h.o)
 	var err error
-	// Nothing is watched: a history tells what changed.
+	// The watcher is idle: the history itself reports changes.
 	h.w.source.watcher, err = notify.New(h.t.Context(), h.o.Source.Path, notify.Options{Poll: time.Hour, Skip: load.Hidden})
 	h.tree.must(err)
 	h.tree.must(h.w.Open())
@@ -292,8 +291,8 @@ func (h *history) harm() {
 	}
 }
 
-// end heals all, and waits until all is gone that has to go: then what is out follows from the
-// tree alone, and nothing moves any more.
+// end heals the tree, and waits until all retired files are removed. The output then follows from the tree
+// alone, and no file moves any more.
 func (h *history) end() {
 	h.o.WarningsAsErrors, h.o.InotifyBudget, h.edited = false, 100, true
 	h.tree.heal()
@@ -374,7 +373,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 	return got.Result
 }
 
-// settled returns the snapshot that the watch trusts to be all that is in the output directory; nil for none.
+// settled returns the snapshot that the watch takes for the contents of the output directory; nil for none.
 func (h *history) settled() *xds.Snapshot {
 	if !h.w.state.trusted() {
 		return nil
@@ -480,7 +479,7 @@ type seen struct {
 	Files    map[string]string // in the output directory
 }
 
-// compare fails where a watch does not do what a new process does.
+// compare fails if a watch differs from a new process.
 func (h *history) compare(want, got seen) {
 	h.t.Helper()
 	if !want.Checked {
@@ -526,7 +525,7 @@ func (h *history) cold(out, reason string, a answers, retry bool) seen {
 	return s
 }
 
-// pass is what a watch does between its look at the tree and its trim.
+// pass runs the part of a watch between the look at the tree and the trim.
 func (s *seen) pass(ctx context.Context, c *Controller, reason string) error {
 	if reason != trimming {
 		checked, err := Tree([]Options{c.options}).Check(ctx)
@@ -655,7 +654,7 @@ func (a answers) confirmer(of publish.Refusal) publish.Confirmer {
 	return &chance{answers: a, of: of, step: -1}
 }
 
-// chance is a Confirmer that does what it was told to.
+// chance is a Confirmer with a preset answer.
 type chance struct {
 	answers
 	of   publish.Refusal

@@ -87,8 +87,8 @@ func TestRestoredVariants(t *testing.T) {
 	}
 }
 
-// TestRestoredSecrets: of what the tree no longer has, secrets are not served on: the output directory does not say
-// which clients they were for.
+// TestRestoredSecrets checks that dropped secrets are not restored, because the output directory doesn't
+// record their clients.
 func TestRestoredSecrets(t *testing.T) {
 	parse := func(text string) *xds.Snapshot {
 		return load.Parse(load.Input{Name: "tree.yaml", Format: "yaml", Data: []byte(text)}).Snapshot()
@@ -103,8 +103,8 @@ func TestRestoredSecrets(t *testing.T) {
 	}
 }
 
-// TestRestoredForm: what is in the output directory with its endpoints inlined is restored as clients had
-// it, unless it has changed meanwhile.
+// TestRestoredForm checks that an output directory with inlined endpoints is restored as clients had it,
+// except for changes.
 func TestRestoredForm(t *testing.T) {
 	const (
 		cluster   = "{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %[1]s, type: EDS, eds_cluster_config: {eds_config: {ads: {}, resource_api_version: V3}}}\n---\n"
@@ -217,7 +217,7 @@ func TestFirstTakenBack(t *testing.T) {
 	}
 }
 
-// TestNothingToRestore: what nobody has changed while there was no process is not read back.
+// TestNothingToRestore checks that an unchanged output directory is not read back.
 func TestNothingToRestore(t *testing.T) {
 	s, c, server, _ := restarted(t, func(string) {})
 	if o := s.pass(c); o.Verdict != Published || server.restored != nil || server.now == nil {
@@ -225,8 +225,8 @@ func TestNothingToRestore(t *testing.T) {
 	}
 }
 
-// TestRestoredAsServed: what is read back from the output directory is for clients what they had of
-// the source tree, by its versions, too.
+// TestRestoredAsServed checks that restored resources have the versions that clients had from the source
+// tree.
 func TestRestoredAsServed(t *testing.T) {
 	for _, name := range []string{"ads", "legacy", "quickstart", "static-import"} {
 		s := newSite(t, web)

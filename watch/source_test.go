@@ -19,7 +19,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 )
 
-// hanging is a Confirmer whose Envoy does not answer before it is released.
+// hanging is a Confirmer whose Envoy doesn't answer until released.
 type hanging struct{ released chan struct{} }
 
 func (hanging) Before(context.Context, publish.Step) error { return nil }
@@ -55,8 +55,8 @@ func (s *site) environments() (all []Options, logs map[string]*heard) {
 	return all, logs
 }
 
-// TestTargetsDoNotWait: a target whose Envoy does not answer keeps no other one waiting. Once it answers, what is
-// newest is published for it.
+// TestTargetsDoNotWait checks that a target whose Envoy doesn't answer doesn't delay the others. When the
+// Envoy answers, the newest snapshot is published.
 func TestTargetsDoNotWait(t *testing.T) {
 	s := newSite(t, perEnvironment(1, 1))
 	all, logs := s.environments()
@@ -122,8 +122,8 @@ func TestServedVariants(t *testing.T) {
 	}
 }
 
-// TestTargetThatCannotBegin: a target that comes while a watch runs, and whose directory another process has, does
-// not end the watch of the others. It is published once the directory is free.
+// TestTargetThatCannotBegin adds a target while a watch runs, whose directory another process has locked. The
+// watch of the others goes on. The target is published when the directory is free.
 func TestTargetThatCannotBegin(t *testing.T) {
 	s := newSite(t, perEnvironment(1, 1))
 	all, logs := s.environments()

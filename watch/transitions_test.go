@@ -31,8 +31,8 @@ name: %s
 `, reusesPort, cluster)
 }
 
-// TestServedTransitions: what Envoys would reject because of what the Server has given them is
-// invalid, and they keep what they have.
+// TestServedTransitions checks that a transition that Envoys would reject makes the tree invalid, and that
+// Envoys keep their resources.
 func TestServedTransitions(t *testing.T) {
 	serving := func(t *testing.T, change func(*Options)) (*site, *Controller) {
 		s := newSite(t, ported(true, "web"))

@@ -35,8 +35,8 @@ func TestWholeLook(t *testing.T) {
 	}
 }
 
-// TestRescanOfWrongTree: a rescan that can't publish since the tree is wrong leaves nothing of the
-// output directory known. What somebody removed there is back with the next edit that is right.
+// TestRescanOfWrongTree checks that a rescan of an invalid tree trusts nothing in the output directory. The
+// next valid edit restores removed files.
 func TestRescanOfWrongTree(t *testing.T) {
 	s := newSite(t, web)
 	w := watchingOf(t, s)
@@ -80,8 +80,8 @@ func watchingOf(t *testing.T, s *site) *watching {
 	return w
 }
 
-// TestRescanOfNothing: a rescan ends early where nothing has changed, and only there. Whatever was
-// done to the output directory is mended by it.
+// TestRescanOfNothing checks that a rescan ends early only if nothing has changed, and repairs any change of
+// the output directory.
 func TestRescanOfNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *site, w *watching) error

@@ -164,16 +164,16 @@ func (s *Stream) introduce(node *corev3.Node) error {
 		return s.refuse(codes.InvalidArgument, "a node of %d bytes: %d are allowed", n, maxNode)
 	}
 	if s.judge.options.Certificates && s.client.TLS && s.client.Certificate == nil {
-		return s.refuse(codes.PermissionDenied, "the client has shown no certificate")
+		return s.refuse(codes.PermissionDenied, "the client presented no certificate, and the server needs one (--client-ca)")
 	}
 	if !s.judge.allows(s.client, node.GetId()) {
-		return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow it the node id %.100q", node.GetId())
+		return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow the node id %.100q: see --allow-node", node.GetId())
 	}
 	if !s.located.Load() {
 		of := s.judge.options.Parameters(node)
 		for _, value := range of {
 			if len(value) > params.MaxText {
-				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes, which the node says: %d are allowed", len(value), params.MaxText)
+				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes in the node: %d are allowed", len(value), params.MaxText)
 			}
 		}
 		if err := s.judgeParameters(of); err != nil {
@@ -217,8 +217,8 @@ func (j *Judge) Status(c Client) error {
 			}
 		}
 	}
-	const words = "this client may not ask what clients run: a client of a Unix socket may, one with a certificate of --allow-status, " +
-		"and, without --client-ca, one on the machine of the server"
+	const words = "this client may not see the status of clients: connect through a Unix socket, present a certificate of --allow-status, " +
+		"or, without --client-ca, connect from the machine of the server"
 	err := status.Error(codes.PermissionDenied, words)
 	j.Refused(c.Address, words, err)
 	return err
@@ -235,7 +235,7 @@ func (s *Stream) judgeType(url string) error {
 		return nil
 	}
 	if s.unknown[url] = struct{}{}; len(s.unknown) > maxTypes {
-		return s.refuse(codes.ResourceExhausted, "more than %d types that are unknown here", maxTypes)
+		return s.refuse(codes.ResourceExhausted, "more than %d types that this server does not know", maxTypes)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (s *Stream) Secret() error {
 	if s.client.Private() {
 		return nil
 	}
-	return s.refuse(codes.PermissionDenied, "secrets are sent by TLS or a Unix socket only")
+	return s.refuse(codes.PermissionDenied, "secrets are sent only over TLS or a Unix socket")
 }
 
 // Count sets the number of names of a type on the stream, and judges the total.

@@ -31,7 +31,7 @@ func TestNodeRule(t *testing.T) {
 		{"edge=edge.test", "edge", "other.test", false},
 		{"edge=edge.test", "edge2", "edge.test", false},
 		{"edge=edge.test", "", "edge.test", false},
-		// One * stands for the same text in both.
+		// One * matches the same text on both sides.
 		{"edge-*=spiffe://test/edge-*", "edge-1", "spiffe://test/edge-1", true},
 		{"edge-*=spiffe://test/edge-*", "edge-1", "spiffe://test/edge-2", false},
 		{"edge-*=spiffe://test/edge-*", "edge-", "spiffe://test/edge-", false},
@@ -46,7 +46,7 @@ func TestNodeRule(t *testing.T) {
 		{"aba*aba=x", "ababa", "x", false},
 		{"a=b=c", "a", "b=c", true},
 		{".*=x", "ab", "x", false}, // no regular expression
-		// An id that only looks like the one that is allowed is another id.
+		// An id with an extra line feed is another id.
 		{"edge-*=spiffe://test/edge-*", "edge-1\n", "spiffe://test/edge-1", false},
 		{"edge-*=spiffe://test/edge-*", "edge-1\x00", "spiffe://test/edge-1", false},
 		{"edge-*=spiffe://test/edge-*", "EDGE-1", "spiffe://test/edge-1", false},
@@ -123,7 +123,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestStatus: what all clients run is not for each of them.
+// TestStatus checks who may request the status of all clients.
 func TestStatus(t *testing.T) {
 	ops, web := &x509.Certificate{DNSNames: []string{"a", "ops.test"}}, &x509.Certificate{DNSNames: []string{"web.other"}}
 	ops.Subject.CommonName, web.Subject.CommonName = "x", "ops.test"
@@ -230,8 +230,7 @@ func TestHowMuch(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce: a client that comes back is logged once in a while, and what is remembered
-// of others is bounded.
+// TestRefusedOnce checks that repeated refusals are logged rarely, and that the memory for them is bounded.
 func TestRefusedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

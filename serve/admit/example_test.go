@@ -14,5 +14,5 @@ func Example() {
 	fmt.Println(stream.Ask(admit.Request{TypeURL: xds.Secret.URL()}))
 	// Output:
 	// <nil>
-	// rpc error: code = PermissionDenied desc = secrets are sent by TLS or a Unix socket only
+	// rpc error: code = PermissionDenied desc = secrets are sent only over TLS or a Unix socket
 }

@@ -147,7 +147,8 @@ func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
 func (s *Stream) judgeParameters(p params.Parameters) error {
 	for key, value := range p {
 		if s.judge.hasRule(key) && !s.client.Local && !s.judge.allowsParam(s.client, key, value) {
-			return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow it the dynamic parameter %.100q", key+"="+value)
+			return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow the dynamic parameter %.100q: see --allow-param",
+				key+"="+value)
 		}
 	}
 	return nil
@@ -178,7 +179,7 @@ func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
 	}
 	sets = slices.DeleteFunc(slices.Clone(sets), func(p params.Parameters) bool { return !r.For.Matches(p) })
 	if len(sets) == 0 {
-		return s.refuse(codes.PermissionDenied, "a %s with a secret is for other clients", r.Type.Noun)
+		return s.refuse(codes.PermissionDenied, "a %s with a secret is only for clients with other dynamic parameters", r.Type.Noun)
 	}
 	for _, key := range r.SecretFor().Keys() {
 		has := func(p params.Parameters) bool { _, ok := p[key]; return ok }

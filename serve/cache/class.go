@@ -319,7 +319,8 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 		}
 	}
 	if len(c.classes) == MostClasses {
-		return nil, status.Errorf(codes.ResourceExhausted, "%d kinds of clients are told apart by their dynamic parameters: no more are allowed", MostClasses)
+		return nil, status.Errorf(codes.ResourceExhausted,
+			"the dynamic parameters of clients select %d different sets of resources: no more are allowed", MostClasses)
 	}
 	of := newClass(p)
 	of.tells = tells

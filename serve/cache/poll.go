@@ -251,7 +251,7 @@ func (is *polled) pause(q Question) (pause time.Duration, refused bool) {
 // refuses records that a client refuses a version. It returns true.
 func (is *polled) refuses(q Question, version string) bool {
 	is.sent.refused, is.sent.sure, is.since = true, q.Refused, time.Now()
-	reason := "by REST Envoy gives no reason: it asks again for what it had; its own log has the reason"
+	reason := "over REST Envoy gives no reason: it repeats its request with its old version; see the reason in its log"
 	if q.Refused {
 		reason = q.Reason
 	}

@@ -23,7 +23,7 @@ func (s slow) Range(path xds.Path) diag.Range {
 	return s.Origin.Range(path)
 }
 
-// TestPlacesAside: while the place is looked for of what one client by REST refuses, others are answered.
+// TestPlacesAside checks that finding the position of a refused resource doesn't delay other REST clients.
 func TestPlacesAside(t *testing.T) {
 	tree := load.Parse(load.Input{Name: "tree.yaml", Format: "yaml", Data: []byte(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web}`)})
 	at := slow{asked: make(chan struct{}), end: make(chan struct{})}

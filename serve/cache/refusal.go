@@ -95,7 +95,7 @@ func (r *refusal) findings(client string, places *places) diag.List {
 // words returns the client's message.
 func (r *refusal) words() string {
 	if r.message == "" {
-		return "it gives no reason"
+		return "the client gives no reason"
 	}
 	return r.message
 }

@@ -61,7 +61,7 @@ func (f *fake) hear(nonce string) {
 	f.stream.OnStreamResponse(f.t.Context(), 1, r.GetRequest(), m)
 }
 
-// TestManyClients: what is known of 10,000 clients is little, and bounded once they are gone.
+// TestManyClients checks that 10,000 clients need little memory, and that disconnected clients are bounded.
 func TestManyClients(t *testing.T) {
 	const n = 10_000
 	c := cache.New(cache.Options{})

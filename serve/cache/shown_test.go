@@ -42,8 +42,8 @@ func bytesOf(t *testing.T, list []clients.Client) int {
 	return len(text)
 }
 
-// TestDetailsAreBounded: clients that give long reasons for NACKs are all in the list, the first ones with
-// the reasons. What is remembered of such clients is bounded.
+// TestDetailsAreBounded checks that all clients with long NACK reasons are listed, the first ones with their
+// reasons. The memory of such clients is bounded.
 func TestDetailsAreBounded(t *testing.T) {
 	c := manyClusters(t)
 	before := heap()
@@ -81,13 +81,13 @@ func TestDetailsAreBounded(t *testing.T) {
 		t.Errorf("%d clients that are gone, the last is %s", len(list), list[len(list)-1].Node)
 	}
 	list = nil
-	heap() // what is in a pool goes with the second one
+	heap() // heap() // the second collection empties pools
 	if more := int(heap()) - int(before); more > 12<<20 {
 		t.Errorf("%d bytes are remembered", more)
 	}
 }
 
-// TestPollsAreBounded: what is known of clients by REST that give long reasons is bounded.
+// TestPollsAreBounded checks that the memory of REST clients with long NACK reasons is bounded.
 func TestPollsAreBounded(t *testing.T) {
 	c := manyClusters(t)
 	reader := c.Reader()

@@ -108,7 +108,7 @@ func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 		says.Clients = append(says.Clients, c)
 	}
 	if !own {
-		return nil, errors.New("the server does not say what it serves: it is no xdspub serve, or an older one")
+		return nil, errors.New("the answer does not describe the server: it is not xdspub serve, or an older version")
 	}
 	return says, nil
 }

@@ -304,7 +304,7 @@ func urlOf(api string) string {
 func clientOf(config *statusv3.ClientConfig) (c clients.Client, err error) {
 	text := config.GetNode().GetMetadata().GetFields()[metadataKey].GetStringValue()
 	if text == "" {
-		return c, errors.New("the server does not say what xdspub serve says of its clients")
+		return c, errors.New("the answer does not describe the clients: the server is not xdspub serve, or an older version")
 	}
 	return c, json.Unmarshal([]byte(text), &c)
 }

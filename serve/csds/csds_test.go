@@ -38,7 +38,7 @@ func some() []clients.Client {
 	}
 }
 
-// itself is a server whose source tree is invalid.
+// itself returns a server with an invalid source tree.
 func itself() csds.Server {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	finding := diag.Diagnostic{Code: "unknown-field", Position: diag.Position{File: "a.yaml", Line: 3, Column: 1}, End: diag.End{EndLine: 3, EndColumn: 1}, Related: []diag.Related{}, Fixes: []diag.Fix{}, Message: "no"}
@@ -91,7 +91,7 @@ func listen(t testing.TB, all []clients.Client) string {
 	return "unix:" + socket
 }
 
-// TestAsk: what the server knows arrives as it is.
+// TestAsk checks that an answer arrives unchanged.
 func TestAsk(t *testing.T) {
 	answer, err := csds.Ask(t.Context(), listen(t, some()), nil)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestConfigs: other programs read the fields that CSDS has, by both methods.
+// TestConfigs checks the CSDS fields for other programs, by both methods.
 func TestConfigs(t *testing.T) {
 	conn, err := grpc.NewClient(listen(t, some()), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -207,8 +207,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// TestAnswers: only so many requests are answered at one time, and one that waits ends with its
-// client.
+// TestAnswers checks the limit of simultaneous requests, and that a waiting request ends with its client.
 func TestAnswers(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)

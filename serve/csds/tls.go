@@ -65,20 +65,20 @@ func (f *Files) config(address string) (*tls.Config, error) {
 // explain adds the remedy to a TLS error.
 func (f *Files) explain(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return fmt.Errorf("no certificate of %s signs that of the server: %w", cmp.Or(f.CA, "the system"), err)
+		return fmt.Errorf("no CA certificate of %s signs the certificate of the server: %w", cmp.Or(f.CA, "the system"), err)
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Errorf("%w; --tls-server-name says which name the server has", err)
+		return fmt.Errorf("%w; give the name in the certificate with --tls-server-name", err)
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return fmt.Errorf("the server speaks no TLS on this address: %w", err)
+		return fmt.Errorf("the server does not use TLS on this address: %w", err)
 	}
 	remote, ok := errors.AsType[*net.OpError](err)
 	switch {
 	case !ok || remote.Op != "remote error": // an alert of TLS
 		return err
 	case f.Cert == "":
-		return fmt.Errorf("the server wants the certificate of a client, give --tls-cert and --tls-key: %w", remote.Err)
+		return fmt.Errorf("the server needs a client certificate, give --tls-cert and --tls-key: %w", remote.Err)
 	}
 	return fmt.Errorf("the server rejects the certificate %s: %w", f.Cert, remote.Err)
 }

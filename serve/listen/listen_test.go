@@ -63,7 +63,7 @@ func TestSocket(t *testing.T) {
 	if _, err := Listen(t.Context(), at, Options{}); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
 		t.Errorf("a live socket: %v", err)
 	}
-	// Its file is another's by now: that one stays.
+	// Close keeps a file that another process has created.
 	if err := os.Remove(at.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestSocket(t *testing.T) {
 		if err := make(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Listen(t.Context(), addr.Address{Network: "unix", Name: path}, Options{}); err == nil || !strings.Contains(err.Error(), "no socket") {
+		if _, err := Listen(t.Context(), addr.Address{Network: "unix", Name: path}, Options{}); err == nil || !strings.Contains(err.Error(), "not a socket") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Lstat(path); err != nil {
@@ -118,8 +118,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestSocketIsMadeAgain: a socket whose file somebody removes is there again, with its mode, and what was
-// connected stays. A file of somebody else is left, and told once.
+// TestSocketIsMadeAgain checks that a removed socket file is created again with its mode, and that
+// connections stay. Another process's file is kept, and logged once.
 func TestSocketIsMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -333,7 +333,7 @@ func TestGateRate(t *testing.T) {
 		for range 21 {
 			order = append(order, accept().Port)
 		}
-		// The first one was chosen when no other address was there.
+		// The first connection was chosen before other addresses arrived.
 		if order[0] != 19 || order[1] != 99 && order[2] != 99 || order[20] != 0 {
 			t.Error("served", order)
 		}
@@ -381,8 +381,8 @@ func (nopConn) LocalAddr() net.Addr    { return &net.TCPAddr{} }
 func (c nopConn) RemoteAddr() net.Addr { return c.from }
 func (nopConn) Close() error           { return nil }
 
-// TestHandshakesTakeTurns: a handshake has a turn while it works, and none while it waits for its client, once
-// it is over, or while certificates are read.
+// TestHandshakesTakeTurns checks that a handshake holds a turn only while it computes: not while it waits for
+// its client, reads certificates, or is over.
 func TestHandshakesTakeTurns(t *testing.T) {
 	dir := t.TempDir()
 	ca := certs.NewAuthority(t)
@@ -457,8 +457,8 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	another()
 }
 
-// TestKeysExpire: a certificate that nobody replaces is logged when it expires soon and when it has expired, each
-// once. So is the certificate that replaces it.
+// TestKeysExpire checks that an expiring certificate is logged once when it expires soon, and once when it
+// has expired. The replacement is logged as well.
 func TestKeysExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -523,7 +523,7 @@ func TestKeysExpire(t *testing.T) {
 	})
 }
 
-// lines is a log that other goroutines write.
+// lines is a log for concurrent writers.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -669,7 +669,7 @@ func serveEcho(l net.Listener) {
 	}
 }
 
-// TestBadKeys: what can't be used from the start is refused.
+// TestBadKeys checks that unusable files are refused at the start.
 func TestBadKeys(t *testing.T) {
 	dir := t.TempDir()
 	ca := certs.NewAuthority(t)

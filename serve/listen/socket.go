@@ -191,7 +191,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return errors.New("there is a file that is no socket: it is not replaced")
+		return errors.New("the path exists and is not a socket: remove it, or listen on another path")
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"fmt"
+	"strings"
 
 	"xdspub/serve/memory"
 )
@@ -14,8 +15,10 @@ func Example() {
 	stream := connection.Open()
 	defer stream.Close()
 	fmt.Println(stream.Take(1 << 20))
-	fmt.Println(stream.Take(2 << 20))
+	err := stream.Take(2 << 20)
+	fmt.Println(strings.ReplaceAll(err.Error(), "; ", ";\n"))
 	// Output:
 	// <nil>
-	// no memory is left for this: this stream has 1.5 MiB of 3.0 MiB, and asks for 3.0 MiB; ask for less, or raise --max-client-memory of the server (now 24 MiB)
+	// no memory is left for this: this stream has 1.5 MiB of 3.0 MiB, and needs 3.0 MiB more;
+	// request less, or raise --max-client-memory of the server (now 24 MiB)
 }

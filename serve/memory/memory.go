@@ -382,7 +382,7 @@ func (a *Account) refusal(bytes int64) string {
 		"connection": "this connection has",
 		"stream":     "this stream has",
 	}[a.level]
-	return fmt.Sprintf("no memory is left for this: %s %s of %s, and asks for %s; ask for less, or raise --max-client-memory of the server (now %.0f MiB)",
+	return fmt.Sprintf("no memory is left for this: %s %s of %s, and needs %s more; request less, or raise --max-client-memory of the server (now %.0f MiB)",
 		who, mib(a.held), mib(a.most), mib(bytes), float64(a.budget.limit)/(1<<20))
 }
 

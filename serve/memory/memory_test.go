@@ -16,7 +16,7 @@ func level(a *Account, bytes int) string {
 	return ""
 }
 
-// TestLevels: each account has a limit, and what it holds, those above it hold.
+// TestLevels checks the limit of each account, and that bytes count in the accounts above.
 func TestLevels(t *testing.T) {
 	refusals := make(map[string]int)
 	full := 0
@@ -81,7 +81,7 @@ func TestGiveWay(t *testing.T) {
 		return a
 	}
 	const mib = 1 << 20
-	// Each attacker holds as much as it leaves to others: the last one leaves next to nothing.
+	// Each attacker takes half of the remaining memory, until almost none is left.
 	var attackers []*Account
 	for i, held := range []int{7 * mib, 6 * mib, 7 * mib, 3 * mib, 1.5 * mib, 1.5*mib - 1} {
 		attackers = append(attackers, connect(Known, string("aabcde"[i]), held))
@@ -119,8 +119,8 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
-// TestStranger: an address is a client. A network of IPv6 is one, too, since each client has as many addresses
-// as it likes.
+// TestStranger checks that an address is a client, and that an IPv6 network is one client, because a client
+// can use all its addresses.
 func TestStranger(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "::ffff:192.0.2.1", "[2001:db8::1:2:3:4]:80": "2001:db8::/64", "[2001:db8:0:0:ffff::]:80": "2001:db8::/64",
@@ -132,8 +132,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestIdentify: once a client has shown who it is, it holds bytes of the share of its kind, and gives those of
-// the other back.
+// TestIdentify checks that identification moves bytes to the share of the client's kind.
 func TestIdentify(t *testing.T) {
 	b := New(3<<20, Options{Certificates: true})
 	c := b.Connect(Anonymous, "1.2.3.4", nil)
@@ -157,14 +156,14 @@ func TestIdentify(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	a := New(3<<20, Options{}).Connect(Known, "a", nil).Open()
 	err := a.Take(300 << 10)
-	for _, word := range []string{"this stream has 0.0 MiB of 0.4 MiB", "asks for 0.4 MiB", "raise --max-client-memory of the server (now 3 MiB)"} {
+	for _, word := range []string{"this stream has 0.0 MiB of 0.4 MiB", "needs 0.4 MiB more", "raise --max-client-memory of the server (now 3 MiB)"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v: lacks %q", err, word)
 		}
 	}
 }
 
-// TestWait: who waits gets bytes once others give them back, or an error once it is late.
+// TestWait checks that a waiting caller gets bytes when others give them back, or an error when it is late.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(3<<20, Options{}).Connect(Known, "a", nil)

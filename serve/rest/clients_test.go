@@ -123,7 +123,7 @@ func TestRejected(t *testing.T) {
 			told <- is
 		}()
 		synctest.Wait()
-		silent := `: error: client "edge" rejected LDS: by REST Envoy gives no reason: it asks again for what it had; its own log has the reason [refused-by-client]`
+		silent := `: error: client "edge" rejected LDS: over REST Envoy gives no reason: it repeats its request with its old version; see the reason in its log [refused-by-client]`
 		s.shows("edge (rest envoy 1.40.0), LDS REJECTED x1 [" + strings.TrimPrefix(silent, ": ") + "]")
 		began := time.Now()
 		if err := s.cache.Retry(t.Context()); err != nil {
@@ -152,16 +152,16 @@ func TestRejected(t *testing.T) {
 	})
 }
 
-// TestConfirmedByREST: a client by REST confirms what it asks again for with its version. It rejects what
-// it gives a reason for, or, as an Envoy, what it goes on to ask for with the version of before. Who has
-// gone, and who is nobody, is not waited for.
+// TestConfirmedByREST checks that a REST client confirms a version by repeating its request with the version.
+// A client rejects a version by a reason or, as an Envoy, by repeating the old version. Clients that have
+// left or are nameless don't count.
 func TestConfirmedByREST(t *testing.T) {
 	all, err := quorum.Parse("all")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		reply string // to what is sent; %s and %s are the version that it had and the one of that
+		reply string // the answer; the two %s are the client's old and new version
 		after time.Duration
 		want  cache.Answers
 	}{
@@ -205,7 +205,7 @@ func TestConfirmedByREST(t *testing.T) {
 				is := <-waits
 				time.Sleep(tt.after)
 				ended := make(chan struct{})
-				go func() { // what is taken back is confirmed by a request that waits for it
+				go func() { // a waiting request confirms the old snapshot
 					defer close(ended)
 					for told := "a b"; tt.reply != "" && told == "a b"; {
 						told, _ = ask("listeners", fmt.Sprintf(tt.reply, had, is))
@@ -229,8 +229,7 @@ func TestConfirmedByREST(t *testing.T) {
 	}
 }
 
-// TestManyClients: what is known of clients is bounded, whoever they say they are and whatever they
-// ask.
+// TestManyClients checks that the memory of clients is bounded, whatever their names and requests.
 func TestManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

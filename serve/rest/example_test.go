@@ -39,8 +39,11 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(r.Status)
-	fmt.Println(string(body))
+	fmt.Println(strings.ReplaceAll(string(body), `,"`, ",\n"+`"`))
 	// Output:
 	// 200 OK
-	// {"version_info":"vff86a09b855218ae","type_url":"type.googleapis.com/envoy.config.cluster.v3.Cluster","resources":[{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"web"}]}
+	// {"version_info":"vff86a09b855218ae",
+	// "type_url":"type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	// "resources":[{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	// "name":"web"}]}
 }

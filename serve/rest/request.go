@@ -61,7 +61,7 @@ func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, sta
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d bytes", largest)
 		}
-		return nil, http.StatusBadRequest, fmt.Errorf("the body is no discovery request: %w", err)
+		return nil, http.StatusBadRequest, fmt.Errorf("the body is not a discovery request: %w", err)
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
@@ -138,7 +138,7 @@ func (q *request) parse(body io.Reader) error {
 			err = q.readNames(d)
 		case "resource_locators", "resourceLocators":
 			if d.PeekKind() != 'n' {
-				return errors.New("resource_locators: clients by REST get the resources for their node; ask for others by gRPC")
+				return errors.New("resource_locators: REST clients get the resources for their node; use gRPC for resource locators")
 			}
 			err = d.SkipValue()
 		case "node":
@@ -154,7 +154,7 @@ func (q *request) parse(body io.Reader) error {
 		return err
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return errors.Join(errors.New("something follows the request"), err)
+		return errors.Join(errors.New("the body continues after the request"), err)
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func enter(d *jsontext.Decoder, kind jsontext.Kind) (open bool, err error) {
 	case t.Kind() == 'n':
 		return false, nil
 	case t.Kind() != kind:
-		return false, fmt.Errorf("%s: there must be %q, not %q", d.StackPointer(), kind, t.Kind())
+		return false, fmt.Errorf("%s must begin with %q, not %q", d.StackPointer(), kind, t.Kind())
 	}
 	return true, nil
 }
@@ -284,7 +284,7 @@ func text(d *jsontext.Decoder) (string, error) {
 	case t.Kind() == 'n':
 		return "", nil
 	case t.Kind() != '"':
-		return "", fmt.Errorf("%s: there must be a string, not %q", d.StackPointer(), t.Kind())
+		return "", fmt.Errorf("%s must be a string, not %q", d.StackPointer(), t.Kind())
 	default:
 		return t.String(), nil
 	}

@@ -183,7 +183,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 		now, changed := h.read(poll)
 		if now == nil {
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "there is no snapshot yet", http.StatusServiceUnavailable)
+			http.Error(w, "no snapshot is published yet", http.StatusServiceUnavailable)
 			return
 		}
 		s := now.selected(q)

@@ -29,7 +29,7 @@ import (
 	"xdspub/xds"
 )
 
-// server is a Handler, what it serves and what it logs.
+// server is a Handler with its Cache and its log.
 type server struct {
 	*testing.T
 	cache   *cache.Cache
@@ -133,8 +133,8 @@ func (s *server) ask(path, body string, patience time.Duration) (told, version s
 	return strings.Join(names, " "), r.GetVersionInfo()
 }
 
-// TestTypes: each type has its path, an empty list asks for all of some types and for none of
-// others, * for all.
+// TestTypes checks the path of each type. An empty list subscribes to all resources of some types and to none
+// of others; * subscribes to all.
 func TestTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -166,8 +166,8 @@ func TestTypes(t *testing.T) {
 	})
 }
 
-// TestVersion: the version is that of what is asked for. Clusters are told to be gone, endpoints
-// are not.
+// TestVersion checks that the version covers only the requested resources. Removed clusters are reported,
+// removed endpoints are not.
 func TestVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -326,7 +326,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// TestMemory: a request that waits holds memory of its account. One that has none left is refused, with what to do.
+// TestMemory checks that a waiting request holds memory of its account. A request without memory is refused
+// with the remedy.
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -362,8 +363,8 @@ func TestMemory(t *testing.T) {
 
 const envoyNode = `"node": {"id": "edge", "user_agent_name": "envoy"}`
 
-// TestRefusal: an Envoy that asks again for what it had refuses the version, and gets it again
-// after a pause, or another one at once. That is logged once.
+// TestRefusal checks an Envoy that repeats its request with the old version. It has refused the version, and
+// gets it again after a pause, or another version at once. The refusal is logged once.
 func TestRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -493,7 +494,7 @@ func TestJudge(t *testing.T) {
 	ask("clusters", "edge", ``, 403)
 }
 
-// TestTTL: there is no stream on which its heartbeats could come.
+// TestTTL checks that REST responses have no TTLs, because REST has no stream for heartbeats.
 func TestTTL(t *testing.T) {
 	s := start(t)
 	s.publish("t/a@5")
@@ -502,8 +503,8 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// TestDeadlines: the deadlines of a server do not end a wait. They may well end what comes before
-// it, where the machine is busy: then it is tried again.
+// TestDeadlines checks that the deadlines of a server don't end a wait. On a busy machine they may end an
+// earlier phase; the test then tries again.
 func TestDeadlines(t *testing.T) {
 	s := start(t)
 	s.publish("e/a")
@@ -558,7 +559,8 @@ func TestDeadlines(t *testing.T) {
 	}, http.StatusOK)
 }
 
-// TestShares: a change of one resource encodes that alone, and what is gone is forgotten.
+// TestShares checks that a change of one resource encodes only that resource, and that removed resources are
+// forgotten.
 func TestShares(t *testing.T) {
 	s := start(t)
 	var words []string
@@ -580,7 +582,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestNames: a resource is found by any spelling of an xdstp name, which are one question.
+// TestNames checks that all spellings of an xdstp name find the resource, and are one question.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

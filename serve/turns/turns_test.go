@@ -33,8 +33,8 @@ func work(c *Client, n int, d time.Duration, end <-chan struct{}, running *sync.
 	return func() time.Duration { return time.Duration(turns.Load()) * d }
 }
 
-// TestFair: clients that always have work get the same time, however many goroutines they have, and however long
-// their turns are. A client with little work waits for the turns that others have, and for no more.
+// TestFair checks that clients with constant work get the same time, whatever the number of their goroutines
+// and the length of their turns. A client with little work waits only for running turns.
 func TestFair(t *testing.T) {
 	for _, most := range []int{1, 3} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestFair(t *testing.T) {
 	}
 }
 
-// TestForgets: what is known of clients does not grow with the clients that come.
+// TestForgets checks that the memory doesn't grow with the number of clients over time.
 func TestForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := New(1)

@@ -144,8 +144,7 @@ func TestManySubscriptions(t *testing.T) {
 	}
 }
 
-// TestDraft: a bootstrap that is still to be written is judged, and the files that it leads to are
-// not.
+// TestDraft checks that a Draft is judged without the files that it leads to.
 func TestDraft(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "cds.yaml"), "resources: [{name: not read}]\n")

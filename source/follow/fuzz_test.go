@@ -86,7 +86,7 @@ func writeAll(t *testing.T, dir string, archive []byte) map[string][][]byte {
 	for _, file := range txtar.Parse(archive).Files {
 		path := filepath.Join(dir, file.Name)
 		if !filepath.IsLocal(file.Name) || os.MkdirAll(filepath.Dir(path), 0o755) != nil || os.WriteFile(path, file.Data, 0o644) != nil {
-			continue // the name is none, or that of a folder
+			continue // no name, or the name of a folder
 		}
 		lines[path] = bytes.Split(file.Data, []byte("\n"))
 	}

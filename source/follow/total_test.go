@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFollowTotal: the files that a bootstrap leads to are bounded together, each of
-// those that go into resources as often as it does.
+// TestFollowTotal checks the limit for the total size of files. A file inlined several times counts each
+// time.
 func TestFollowTotal(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{

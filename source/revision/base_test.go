@@ -9,8 +9,8 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestBase: what a commit has is written as it is, whatever the names; a link is a link, and a
-// submodule is left out.
+// TestBase checks that Write writes the commit's files unchanged, for all names. Links stay links, and
+// submodules are omitted.
 func TestBase(t *testing.T) {
 	dir := newRepository(t)
 	sh.Run(t, dir, `printf 'a\r\n\000b' >'envoy/q"uo	te.yaml'; mkdir -p envoy/deep/er; echo deep >envoy/deep/er/é.yaml; ln -s ../../README envoy/deep/link.yaml; ln -s /etc/passwd envoy/out.yaml
@@ -97,7 +97,7 @@ func TestBaseLacking(t *testing.T) {
 	}
 }
 
-// TestHad: a file that a commit has removed is told from one that never was.
+// TestHad distinguishes a removed file from a file that never existed.
 func TestHad(t *testing.T) {
 	dir := newRepository(t)
 	sh.Run(t, dir, `git mv envoy/a.yaml envoy/b.yaml; git commit -qm two; git rm -q README; mkdir new; echo n >new/n.yaml`)

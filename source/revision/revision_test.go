@@ -68,8 +68,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// TestRevisionInHook: a git that runs a hook tells it its repository, which is not
-// that of the source.
+// TestRevisionInHook checks that Of ignores the repository that git passes to its hooks.
 func TestRevisionInHook(t *testing.T) {
 	dir := newRepository(t)
 	t.Setenv("GIT_DIR", t.TempDir())
@@ -79,8 +78,8 @@ func TestRevisionInHook(t *testing.T) {
 	}
 }
 
-// TestRevisionOfSomebodyElse: who owns the source says of which commit it is, and
-// nobody else who can write into a folder above it.
+// TestRevisionOfSomebodyElse checks that only a .git of the source's owner counts, not one that another user
+// created in a folder above.
 func TestRevisionOfSomebodyElse(t *testing.T) {
 	dir := newRepository(t)
 	if os.Geteuid() != 0 {
@@ -137,8 +136,7 @@ func TestRevisionOfSHA256(t *testing.T) {
 	}
 }
 
-// TestRevisionRunsNothing: settings of git start programs, and can come with the
-// tree. None of them is obeyed, whoever brought them.
+// TestRevisionRunsNothing checks that no git setting in the tree starts a program.
 func TestRevisionRunsNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name, setup, source string
@@ -196,7 +194,7 @@ func TestRevisionRunsNothing(t *testing.T) {
 	}
 }
 
-// TestRevisionWithoutGit: nothing fails where there is no git.
+// TestRevisionWithoutGit checks that Of works without git.
 func TestRevisionWithoutGit(t *testing.T) {
 	dir := newRepository(t)
 	t.Setenv("PATH", t.TempDir())

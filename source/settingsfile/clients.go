@@ -166,7 +166,7 @@ func (w *Whens) add(is *folderWhen, dir string, f *Folder) {
 		wrong = fmt.Sprintf("there are more than %d patterns of files, with those of the folders around it", maxFilePatterns)
 	}
 	if wrong != "" {
-		w.wrong = append(w.wrong, f.Text.Finding(CodeInvalidWhen, f.rules[0].at, wrong, "say less in it, or in the folders around it"))
+		w.wrong = append(w.wrong, f.Text.Finding(CodeInvalidWhen, f.rules[0].at, wrong, "remove parameters or files here, or in the folders around it"))
 		return
 	}
 	for _, r := range f.rules {
@@ -190,7 +190,7 @@ func (w *Whens) Findings(files Files) diag.List {
 		list = append(list, diag.Diagnostic{
 			Code: CodeInvalidWhen.Name, Position: diag.Position{File: w.root},
 			Message: fmt.Sprintf("the constraints of the folders of the source tree have more than %d bytes together", maxWhenText),
-			Help:    "say less in xdspub.yaml",
+			Help:    "remove parameters from the xdspub.yaml files",
 		})
 	}
 	for dir, f := range w.of {

@@ -7,7 +7,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// A settings file says what each setting has, and where that stands.
+// Read returns each setting with its value and position.
 func ExampleRead() {
 	var text syntax.Text
 	text.Init("xdspub.yaml", syntax.YAML, []byte("eds: inline\nignore:\n- \"*.tmp\"\n"), plain{})

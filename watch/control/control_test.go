@@ -149,8 +149,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestForget: only the socket of a watch is removed, and nobody who has put something else there
-// keeps us from publishing.
+// TestForget checks that Forget removes only sockets, and that another file at the path doesn't prevent
+// publishing.
 func TestForget(t *testing.T) {
 	out := newOut(t)
 	forget := func(left bool) {
@@ -206,8 +206,8 @@ func TestNoWatch(t *testing.T) {
 	}
 }
 
-// stranger answers the next client of the directory out in its own way. The function
-// that it returns waits until it has, and has taken its socket away.
+// stranger answers the next client of the directory out with says. The returned function waits until the
+// answer is sent and the socket is removed.
 func stranger(t *testing.T, out, says string) (ended func()) {
 	t.Helper()
 	l, err := net.Listen("unix", Path(out))
@@ -410,8 +410,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestHang has more clients than are listened to at a time, who say nothing, or a
-// part of what they want, or don't read what they are told.
+// TestHang connects more clients than maxConnections. They send nothing, send a part of a request, or don't
+// read the answer.
 func TestHang(t *testing.T) {
 	out := newOut(t)
 	s := New()
@@ -435,9 +435,8 @@ func TestHang(t *testing.T) {
 	})
 }
 
-// TestSlowClients has an honest client come after hundreds of slow ones. It does not wait
-// until these have lost their connections: most that are listened to are still there when
-// it is answered. One that waits for the watch is not sent away for them.
+// TestSlowClients sends a request after hundreds of slow ones. The request is answered while most slow
+// connections are still open. A client that waits for the watch keeps its connection.
 func TestSlowClients(t *testing.T) {
 	out := newOut(t)
 	s := New()
@@ -477,8 +476,7 @@ func TestSlowClients(t *testing.T) {
 	asking.Wait()
 }
 
-// TestFlood has more requests than may wait: each is carried out and answered, or
-// told that it is not.
+// TestFlood sends more requests than maxWaiting. Each request is executed and answered, or refused.
 func TestFlood(t *testing.T) {
 	const clients = 200
 	out := newOut(t)
@@ -519,7 +517,7 @@ func TestFlood(t *testing.T) {
 	answers(t, out)
 }
 
-// TestGone has a client that ends before its turn.
+// TestGone sends a request whose client leaves before its turn.
 func TestGone(t *testing.T) {
 	out := newOut(t)
 	s := serve(t, out)
@@ -553,7 +551,7 @@ func TestLongPass(t *testing.T) {
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
 	loop(t, s, func(r *Request) {
-		_, _ = connect(t, out).Read(make([]byte, 1)) // one that does not ask loses its connection
+		_, _ = connect(t, out).Read(make([]byte, 1)) // a silent client loses its connection
 		if r.Gone() {
 			t.Error("the client was taken for gone")
 		}
@@ -565,8 +563,7 @@ func TestLongPass(t *testing.T) {
 	})
 }
 
-// TestClose ends a watch whose clients wait: those that it has not begun with and
-// the one that it was at.
+// TestClose ends a watch with waiting clients: one request is running, others have not begun.
 func TestClose(t *testing.T) {
 	out := newOut(t)
 	s := New()

@@ -10,8 +10,7 @@ import (
 	"xdspub/watch/control"
 )
 
-// A watch answers on a socket in its output directory, and who asks there learns what
-// it does.
+// A watch answers on a socket in its output directory.
 func Example() {
 	out, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

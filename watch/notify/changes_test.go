@@ -57,8 +57,8 @@ func TestChanges(t *testing.T) {
 		{do: "mv root away/root; mv away/root root", all: true},
 	} {
 		sh.Run(t, top, s.do)
-		// Events keep their order: once this one has counted, those of the script have. Only
-		// where the root itself was away, it may go with the old watches.
+		// Events keep their order: when this event has counted, the events of the script have too. If the
+		// root itself was away, the event may get lost with the old watches.
 		last := fmt.Sprint("last", i)
 		log.again(t, filepath.Join(root, last), func(int) { sh.Run(t, root, "echo >>"+last) })
 		waitSignal(t, w)
@@ -79,8 +79,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestBesideTheTree: what happens beside the source tree, or beside the one file that is the source,
-// is no change of it.
+// TestBesideTheTree checks that changes beside the source tree, or beside a single source file, don't count.
 func TestBesideTheTree(t *testing.T) {
 	top := t.TempDir()
 	sh.Run(t, top, "mkdir root; echo 1 >root/a.yaml; echo 1 >file.yaml; echo 1 >beside.yaml; mkdir folder")
@@ -109,7 +108,7 @@ func TestBesideTheTree(t *testing.T) {
 	}
 }
 
-// TestChangesUnknown: where events may have been lost, all may have changed.
+// TestChangesUnknown checks that lost events lead to All.
 func TestChangesUnknown(t *testing.T) {
 	w, _ := newWatcher(t, t.TempDir(), Options{Rescan: time.Millisecond})
 	run(t, w)
@@ -123,8 +122,8 @@ func TestChangesUnknown(t *testing.T) {
 	}
 }
 
-// TestChangesOnTheirWay: git, or a turned link, has changed more files than events have told
-// of yet. The Watcher does not run here, so no event comes.
+// TestChangesOnTheirWay checks that git or a changed link leads to All, because events may be on their way.
+// The Watcher does not run in this test, so that no event comes.
 func TestChangesOnTheirWay(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir .git ..1 ..2; ln -s ..1 ..data; echo 1 >.git/index")

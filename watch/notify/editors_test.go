@@ -63,9 +63,8 @@ func (d workbench) run(name string, args ...string) {
 	}
 }
 
-// TestEditors replays what editors do, as strace showed it. In all of it one
-// signal comes, from the save and not before its end: opening and closing a file
-// is nobody's business.
+// TestEditors replays the system calls of editors, as recorded by strace. Each session gives one signal, at
+// the end of the save. Opening and closing a file gives no signal.
 func TestEditors(t *testing.T) {
 	const trunc, creat, excl = os.O_TRUNC, os.O_CREATE, os.O_EXCL
 	none := func(workbench) {}

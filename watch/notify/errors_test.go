@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestErrorQueue: whoever hands errors over never waits for who fetches them, which
-// is what keeps fsnotify, with its lock held then, and the watch apart.
+// TestErrorQueue checks that sending an error never waits for its receiver. Otherwise fsnotify, which holds
+// its lock, and the watch would block each other.
 func TestErrorQueue(t *testing.T) {
 	in := make(chan error)
 	q := newErrorQueue(in)

@@ -55,8 +55,8 @@ func TestFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Another list: what is new on it may have changed already. A signal may be that of a
-			// change before, so the reading tells that the list has been taken.
+			// A new list: its files may have changed already. A signal may come from an earlier change, so
+			// the test reads until the list is in use.
 			set := func(files ...string) {
 				t.Helper()
 				for read() {

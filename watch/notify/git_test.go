@@ -19,8 +19,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// repository makes one with two branches, one and two, which hold the same files
-// with other texts.
+// repository creates a repository with branches one and two, which hold the same files with different texts.
 func repository(t *testing.T, files int) (dir string) {
 	t.Helper()
 	sh.Git(t)
@@ -79,7 +78,7 @@ func TestCheckout(t *testing.T) {
 		setup      string
 		poll       time.Duration
 	}{
-		{name: "work tree", root: "."}, // first: the others are set up in it
+		{name: "work tree", root: "."}, // first, because the others are set up in it
 		{name: "folder in it", root: "envoy"},
 		{name: "polled", root: "envoy", poll: time.Millisecond},
 		{name: "linked work tree", root: "linked/envoy", setup: "git worktree add -q --detach linked one"},
@@ -97,7 +96,7 @@ func TestCheckout(t *testing.T) {
 			w, _ := newWatcher(t, root, Options{QuietPeriod: time.Microsecond, Rescan: time.Hour, Poll: tt.poll})
 			run(t, w)
 			var done atomic.Bool
-			var stale atomic.Bool // a lock has stood so long that it is not waited for
+			var stale atomic.Bool // a lock is too old to wait for
 			checkouts := make(chan error, 1)
 			go func() {
 				defer done.Store(true)
@@ -138,7 +137,7 @@ func TestCheckout(t *testing.T) {
 	}
 }
 
-// TestCheckoutSignals: one checkout is one signal, which comes after the lock.
+// TestCheckoutSignals checks that a checkout gives one signal, after the lock.
 func TestCheckoutSignals(t *testing.T) {
 	dir := repository(t, 1000)
 	w, _ := newWatcher(t, filepath.Join(dir, "envoy"), Options{QuietPeriod: 200 * time.Millisecond, MaxDelay: time.Hour, Rescan: -1})
@@ -235,9 +234,8 @@ func TestStaleLock(t *testing.T) {
 	}
 }
 
-// TestLockAndClock: what the clock says of a lock counts where nobody has looked before.
-// One that was not there at the last look is no older than that, though its file says so
-// once the clock is set forward.
+// TestLockAndClock checks that the time of a lock file counts only at the first look. A lock that was missing
+// at the last look is at most that old, even if the clock was set forward.
 func TestLockAndClock(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir .git; : >.git/index.lock")
@@ -338,7 +336,7 @@ func TestGitPipe(t *testing.T) {
 	waitSignal(t, w)
 }
 
-// TestRead: what changes while it is read is read again, but not for ever.
+// TestRead checks that a tree that changes during a read is read again, but not forever.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir .git")
@@ -386,8 +384,7 @@ func TestRead(t *testing.T) {
 	w.Read(ctx, func(Changes) { t.Error("read after the end") })
 }
 
-// TestReadWithinSave: a save that has removed its file and has yet to write it is
-// waited for.
+// TestReadWithinSave checks that Read waits for a save that has removed its file and not yet written it.
 func TestReadWithinSave(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.yaml")
@@ -418,9 +415,8 @@ func TestReadWithinSave(t *testing.T) {
 	}
 }
 
-// TestReadWhileLinksTurn has the link of a Kubernetes volume turned within each of the
-// first reads, more often than a tree that never rests is read. What is read last is
-// of one revision.
+// TestReadWhileLinksTurn changes the link of a Kubernetes volume during each of the first reads, more often
+// than the limit reads. The last read sees a single revision.
 func TestReadWhileLinksTurn(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir root; "+kubelet(0)+"; ln -s ..data/a.yaml root/a.yaml; ln -s ..data/b.yaml root/b.yaml")

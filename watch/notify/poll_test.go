@@ -13,7 +13,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestPoll is about what polling sees, and that nothing else makes a signal.
+// TestPoll checks which changes polling finds, and that nothing else gives a signal.
 func TestPoll(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	sh.Run(t, filepath.Dir(root), `mkdir -p root/x/y root/.h out/z; echo 1 >root/x/a.yaml; echo 1 >out/f.yaml; echo 1 >out/z/f.yaml
@@ -46,7 +46,7 @@ func TestPoll(t *testing.T) {
 		if s.want != nil {
 			waitSignal(t, w)
 		}
-		end := filepath.Join(root, fmt.Sprint("zz.", i)) // sorted last, so that nothing of the same look comes behind it
+		end := filepath.Join(root, fmt.Sprint("zz.", i)) // sorted last, so that it ends its look
 		sh.Run(t, root, ": >"+end)
 		var got []string
 		for _, e := range log.until(t, counts(end)) {
@@ -78,7 +78,7 @@ func TestPollQuiet(t *testing.T) {
 	const quiet = 500 * time.Millisecond
 	w, _ := newWatcher(t, root, Options{QuietPeriod: quiet, MaxDelay: time.Hour, Rescan: -1, Poll: time.Millisecond})
 	run(t, w)
-	calm := false // this test had to wait so long that the burst ended
+	calm := false // the wait was so long that the burst ended
 	for i, at := 0, time.Now(); i < 5000; i, at = i+1, time.Now() {
 		if err := os.WriteFile(filepath.Join(root, fmt.Sprint(i%20, ".yaml")), []byte(fmt.Sprint(i)), 0o644); err != nil {
 			t.Fatal(err)

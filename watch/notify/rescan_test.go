@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestRescanPace: a rescan that finds nothing puts the next one off by two thousand times what it
-// has cost, within bounds; one that finds something does not.
+// TestRescanPace checks that an idle rescan delays the next one in proportion to its cost, within bounds. A
+// rescan with changes doesn't.
 func TestRescanPace(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -64,8 +64,8 @@ func TestRescanPace(t *testing.T) {
 	}
 }
 
-// TestRescanInTheMidst: a rescan may come when an editor has moved a file away, and throws away
-// the event of that. There is no signal before the file is back.
+// TestRescanInTheMidst checks a rescan after an editor has moved a file away, which loses the event for that.
+// No signal comes before the file is back.
 func TestRescanInTheMidst(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write := func() {

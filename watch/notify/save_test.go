@@ -10,8 +10,8 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestSaves: a lone file that is whole is signalled without a quiet time, all else after
-// one. The times are such that a slow machine changes nothing.
+// TestSaves checks that a complete change of one file gives a signal without a quiet period, and other
+// changes after one. The durations are safe on a slow machine.
 func TestSaves(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED, needs Linux: no other system tells when a file is whole")

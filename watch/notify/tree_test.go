@@ -21,8 +21,7 @@ func makeTree(t *testing.T, names ...string) (root string) {
 	return root
 }
 
-// TestWatchedNames: the names that are met in one look are bounded, those that don't
-// count among them.
+// TestWatchedNames checks the limit for names in one look, which includes ignored names.
 func TestWatchedNames(t *testing.T) {
 	root := makeTree(t, "a/1", "a/.2", "b/3")
 	for _, always := range []bool{false, true} {

@@ -58,8 +58,7 @@ func TestOverflow(t *testing.T) {
 	log.until(t, func(e entry) bool { return e.path == filepath.Join(root, "sub/deep/a.yaml") })
 }
 
-// again runs the test that calls it in another process, made by attr, and reports
-// whether this is that process.
+// again runs the calling test in a new process with attr, and reports whether this is that process.
 func again(t *testing.T, attr *syscall.SysProcAttr) (inside bool) {
 	t.Helper()
 	const variable = "WATCH_TEST_INSIDE"
@@ -83,7 +82,7 @@ func again(t *testing.T, attr *syscall.SysProcAttr) (inside bool) {
 	return false
 }
 
-// own returns a namespace of those kinds, in which this user may do all.
+// own returns namespaces in which this user has all rights.
 func own(kinds uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  kinds | syscall.CLONE_NEWUSER,
@@ -103,8 +102,8 @@ func TestLimits(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	// The kernel counts an instance for a while after it is closed. Where instances are not
-	// what there is too few of, there are more than the rescans can have closed meanwhile.
+	// The kernel counts an instance for a while after its end. If instances are not the scarce resource,
+	// permit more than the rescans can have closed meanwhile.
 	const enough = 100
 	const watches, instances = "no space left on device: raise the sysctl fs.inotify.max_user_watches", "too many open files: raise the sysctl fs.inotify.max_user_instances"
 	for _, tt := range []struct {
@@ -161,8 +160,7 @@ func TestLimits(t *testing.T) {
 					t.Errorf("%+v came by an event", e)
 				}
 			}
-			// A rescan, of which there is one every 20ms, can drop an event: it comes
-			// with a signal of its own.
+			// A rescan comes every 20ms and can drop an event, but sends its own signal.
 			e := log.again(t, root+"/c/x/a.yaml", func(try int) { sh.Run(t, root, fmt.Sprintf("echo %d >c/x/a.yaml", try)) })
 			if e.op == "POLL" {
 				t.Errorf("still polls: %+v", e)
@@ -222,7 +220,7 @@ func TestMounts(t *testing.T) {
 					change(t)
 					waitSignal(t, w)
 					log.until(t, counts(root))
-					// The looks while it was mounted may have dropped one event.
+					// The looks during the mount may have dropped one event.
 					log.again(t, root+"/x/a.yaml", func(try int) { sh.Run(t, root, fmt.Sprintf("mkdir -p x; echo %d >>x/a.yaml", try)) })
 				}
 			}
@@ -233,8 +231,8 @@ func TestMounts(t *testing.T) {
 // TestUnreadable runs without the rights over files that root has.
 func TestUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 {
-		// They can only be dropped for a thread, and a thread's children. It ends
-		// with this goroutine, as it is never unlocked.
+		// Only a thread with its children can drop rights. The thread ends with this goroutine, which never
+		// unlocks it.
 		runtime.LockOSThread()
 		for _, c := range []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH} {
 			if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {

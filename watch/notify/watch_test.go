@@ -20,8 +20,8 @@ import (
 
 const deadline = 2 * time.Minute // generous: it only bounds a failing test
 
-// entry is one log record. The debug entries are the counted events: the tests
-// read them to tell what counted from what only happened near something that did.
+// entry is a log record. Debug entries are counted events, by which tests distinguish events that count from
+// events that don't.
 type entry struct {
 	level slog.Level
 	path  string // absolute
@@ -142,11 +142,11 @@ func waitSignal(t *testing.T, w *Watcher) Reason {
 	}
 }
 
-// A step runs a script, and then writes a file in root: events keep their order,
-// so once that file has counted, all that the script did has had its chance.
+// A step runs a script, and then writes a file in root. Events keep their order, so when that file has
+// counted, the events of the script have come.
 type step struct {
 	do   string
-	want []string // paths below root that must have counted; none: nothing may
+	want []string // paths below root that must count; if empty, no path may count
 	not  []string // paths that may not
 }
 
@@ -156,8 +156,8 @@ func kubelet(n int) string {
 		ln -s ..%[1]d root/..data_tmp; mv -T root/..data_tmp root/..data 2>/dev/null || mv -h root/..data_tmp root/..data`, n)
 }
 
-// TestTree is about what counts. There is no rescan that could cover up a fault.
-// Scripts run in a folder that holds the folders root and out.
+// TestTree checks which events count, without a rescan that could hide a fault. Scripts run in a folder that
+// holds the folders root and out.
 func TestTree(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -329,7 +329,7 @@ func TestTree(t *testing.T) {
 			sh.Run(t, dir, "mkdir root out")
 			sh.Run(t, dir, tt.setup)
 			root := filepath.Join(dir, cmp.Or(tt.root, "root"))
-			var ends []string // that count, too, where nothing else in the folder does
+			var ends []string // paths that also count, for a folder where nothing else does
 			source := root
 			if info, err := os.Stat(root); err != nil {
 				t.Fatal(err)
@@ -380,8 +380,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestBurst writes 10,000 files. Its signals are few, the last comes soon after
-// the last file, and what is held for all that stays small.
+// TestBurst writes 10,000 files. The signals are few, the last signal comes soon after the last file, and the
+// memory stays small.
 func TestBurst(t *testing.T) {
 	const quiet = 50 * time.Millisecond
 	files := 10_000
@@ -418,7 +418,7 @@ func TestBurst(t *testing.T) {
 				}
 				wrote <- os.WriteFile(filepath.Join(root, "last"), []byte("x"), 0o644)
 			}()
-			// Its receiver looks at the tree at each signal, until it has seen all.
+			// The receiver reads the tree at each signal, until all files are there.
 			signals := 0
 			for complete := false; !complete || wrote != nil; {
 				select {
@@ -451,7 +451,7 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestLateEvents: a burst that fires while events are there to be read goes on.
+// TestLateEvents checks that a burst goes on if events are waiting when it fires.
 func TestLateEvents(t *testing.T) {
 	root := t.TempDir()
 	w, log := newWatcher(t, root, Options{QuietPeriod: time.Hour, MaxDelay: 2 * time.Hour})

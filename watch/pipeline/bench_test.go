@@ -75,7 +75,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkTransitions holds a tree against what is published, as each reconcile does.
+// BenchmarkTransitions runs the transition rules on a tree, as each reconcile does.
 func BenchmarkTransitions(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
 		s := loaded(b, dir)

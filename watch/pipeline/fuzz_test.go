@@ -13,10 +13,9 @@ import (
 	"xdspub/tools/fixture"
 )
 
-// FuzzEdits edits a source tree as its input says, with a reconcile after each edit by
-// one Pipeline that keeps what it knows. What it finds and what is out must at each
-// point be what a new Pipeline makes of the same tree, and nothing moves while the
-// tree is wrong.
+// FuzzEdits edits a source tree as its input says, with a reconcile after each edit by one Pipeline with
+// caches. Findings and output must always equal those of a new Pipeline for the same tree, and no file moves
+// while the tree is invalid.
 func FuzzEdits(f *testing.F) {
 	stock := newVariants(f)
 	for _, edits := range [][]byte{
@@ -73,23 +72,22 @@ func FuzzEdits(f *testing.F) {
 	})
 }
 
-// The edits of a tree. Behind each in the script stand what it is about, as said
-// here, and where.
+// The kinds of edits. In the script, each is followed by the arguments in its comment.
 const (
 	drop    = iota    // resource: and what needs it
 	copied            // resource, variant, file: it may stand elsewhere, too
 	take              // resource: it may be needed
 	rename            // file, file
 	damage            // file, length
-	heal              // every file is again what it is meant to be
+	heal              // every file gets its intended content
 	fold              // a folder gets another name
 	tick              // minutes
 	restart           // mode of endpoints: the pipeline forgets what it knows
 	stop              // the next publish ends after its first step
-	batch             // the next edit is one with the one behind it
+	batch             // the next edit is combined with the one after it
 	alter             // resource, variant: where it stands
 	put               // resource, variant, file: and what it needs
-	kinds   = put + 4 // it is what all higher numbers mean
+	kinds   = put + 4 // the meaning of all higher numbers
 )
 
 // Resources of the stock.

@@ -13,8 +13,8 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// TestPublishedRevision: the record has the commit that brought what is out, and
-// keeps it for later commits that change nothing of it.
+// TestPublishedRevision checks that the record has the commit of the published files, and keeps it for later
+// commits without changes of these files.
 func TestPublishedRevision(t *testing.T) {
 	sh.Git(t)
 	dir := t.TempDir()

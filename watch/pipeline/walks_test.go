@@ -33,8 +33,8 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// probes are message types that count how often one of them is decoded. One in an Any tells
-// how often a walk comes by: each walk decodes it once.
+// probes are message types that count their decodings. A probe in an Any counts walks, because each walk
+// decodes the Any once.
 var probes = sync.OnceValues(func() (map[string]*probe, error) {
 	file := &descriptorpb.FileDescriptorProto{Name: proto.String("probes.proto"), Package: proto.String("probes"), Syntax: proto.String("proto3")}
 	for _, name := range []string{"Cluster", "EdsCluster", "Endpoints", "Listener", "HttpFilter", "Routes", "Static"} {
@@ -92,14 +92,13 @@ const probed = `[
   "http_filters": [{"name": "router", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}]}]}
 ]`
 
-// TestWalks counts how often what stands in an Any is decoded on the way of a resource through
-// all stages, and after edits. To read a file takes one time: protojson packs what it decodes,
-// and in a binary file the fields that nobody knows are looked for. One walk then serves facts,
-// rules, versions and transitions. Of a resource that is bound, the walk that binds it serves
-// its facts and its version. Each writer but the binary one decodes what it writes; a text is
-// read back, and before YAML is written, numbers are looked for that Envoy would make texts of.
+// TestWalks counts how often an Any is decoded while its resource passes all stages, and after edits. Reading
+// a file decodes it once: protojson packs the decoded message, and a binary file is searched for unknown
+// fields. One walk then serves facts, rules, versions and transitions. If a resource is bound, the binding
+// walk serves facts and version. Each writer except the binary one decodes its output: a text is read back,
+// and YAML is searched for numbers that Envoy would read as texts.
 //
-// What is unloaded is decoded again once it is collected: of an edited resource what it was.
+// An unloaded message is decoded again after its collection, such as the old version of an edited resource.
 func TestWalks(t *testing.T) {
 	all, err := probes()
 	if err != nil {
@@ -123,7 +122,7 @@ func TestWalks(t *testing.T) {
 				for _, step := range []struct {
 					old, new string
 					edited   []string
-					again    map[string]int64 // where it was collected
+					again    map[string]int64 // after a collection
 				}{
 					{"", "", slices.Collect(maps.Keys(all)), nil},
 					{"8080", "8081", []string{"Endpoints"}, map[string]int64{"Endpoints": 1}},
@@ -194,7 +193,7 @@ func resourceFiles(t *testing.T, list, format string) map[string][]byte {
 	return files
 }
 
-// reconcile publishes the tree as a watch does that was told what has changed.
+// reconcile publishes the tree like a watch that knows the changed files.
 func reconcile(t *testing.T, s *fixture.Fixture, dir *publish.Dir, changed []string) {
 	checked, err := s.Checked.Update(t.Context(), changed)
 	if err != nil || !checked.Accepted() {

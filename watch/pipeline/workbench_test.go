@@ -48,7 +48,7 @@ func (s *script) below(n int) int {
 	return int(b) % n
 }
 
-// workbench is where a tree is edited: a fixture, and what is known of its tree.
+// workbench is an editable tree: a fixture with the intended contents of its files.
 type workbench struct {
 	*fixture.Fixture
 	variants []variants
@@ -56,9 +56,9 @@ type workbench struct {
 	dir      *publish.Dir
 
 	held    map[string][]variant // what the files are meant to hold
-	folder  string               // that has one name or another
+	folder  string               // the folder's current name
 	good    map[string][]byte    // the tree that was accepted last
-	settled *xds.Snapshot        // what the last publish left, and nothing else; nil where that is not known
+	settled *xds.Snapshot        // the snapshot alone in the output; nil if unknown
 	stopped bool                 // the next publish is to end early
 	ender   fixture.Ender
 	wanted  map[string]time.Time // when what is out was wanted last
@@ -76,7 +76,7 @@ func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 	d.Fixture = fixture.New(t, func(o *pipeline.Options) {
 		o.Format, o.Source.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
 		if how >= 24 {
-			o.InotifyBudget = 4 // for some trees too little, for others with all inline
+			o.InotifyBudget = 4 // too few for some trees, enough for others with everything inlined
 		}
 	})
 	if err := os.MkdirAll(filepath.Join(d.Src, d.folder, "x"), 0o755); err != nil {
@@ -95,7 +95,7 @@ func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 	return d
 }
 
-// edit carries out one edit and reports whether it wants a reconcile behind it.
+// edit executes one edit and reports whether a reconcile follows.
 func (d *workbench) edit() bool {
 	s := d.script
 	file := func() string { return deskFiles[s.below(len(deskFiles))] }
@@ -173,7 +173,7 @@ func (d *workbench) add(r, n int, name string, needs bool) {
 	d.save(name)
 }
 
-// alter gives a resource another content where it stands.
+// alter changes the content of a resource in its place.
 func (d *workbench) alter(r, n int) {
 	for _, name := range slices.Sorted(maps.Keys(d.held)) {
 		for i, v := range d.held[name] {
@@ -218,7 +218,7 @@ func (d *workbench) leave(r int) {
 	}
 }
 
-// save writes a file as it is meant to be, and removes one that is to be empty.
+// save writes the intended content of a file, or removes a file that is meant to be empty.
 func (d *workbench) save(name string) {
 	list := d.held[name]
 	if len(list) == 0 {
@@ -379,7 +379,7 @@ func (d *workbench) compare(s *xds.Snapshot, trimmed bool) {
 	}
 }
 
-// cluster stands before the names of clusters where there are those of files, too.
+// cluster is the prefix for names of clusters in a map that also has names of files.
 const cluster = "cluster "
 
 // standsIn reports whether a published file is that of an empty layer.
@@ -397,8 +397,7 @@ func (d *workbench) standsIn(name string) bool {
 	return ok && layer.GetLayer() == nil
 }
 
-// end takes a tree that is wrong back to the one that was right, and waits until
-// all is gone that has to go.
+// end restores the last valid tree, and waits until all retired files are removed.
 func (d *workbench) end() {
 	d.T.Helper()
 	d.must(os.RemoveAll(d.Src))
