@@ -28,22 +28,22 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		registry:  prometheus.NewRegistry(),
-		requests:  byType("xdspub_requests_total", "Discovery requests of clients, acknowledgements among them."),
+		requests:  byType("xdspub_requests_total", "Discovery requests of clients, including ACKs and NACKs."),
 		rejected:  byType("xdspub_rejections_total", "Responses that a client rejected (NACK)."),
-		responses: byType("xdspub_responses_total", "Discovery responses that were sent."),
+		responses: byType("xdspub_responses_total", "Discovery responses sent to clients."),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "xdspub_streams_ended_total", Help: "gRPC streams that have ended.",
 		}, []string{"code"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "xdspub_client_memory_refusals_total",
-			Help: "Times that a client was refused memory, by what had reached its limit: " +
+			Help: "Refusals of memory to clients, by the limit that was reached: " +
 				"all clients, those without a certificate (anonymous), those with one (known), a client, a connection or a stream.",
 		}, []string{"of"}),
 		published: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "xdspub_snapshot_time_seconds", Help: "When the snapshot that is served was published, in seconds since 1970.",
+			Name: "xdspub_snapshot_time_seconds", Help: "When the served snapshot was published, in seconds since 1970.",
 		}),
 		pushes: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "xdspub_publish_seconds", Help: "Time to hand a new snapshot to all streams, and to wait for the answers that --ack-quorum asks for.",
+			Name: "xdspub_publish_seconds", Help: "Time to pass a new snapshot to all streams, including the wait for --ack-quorum.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
@@ -59,8 +59,8 @@ func (m *metrics) watch(c *cache.Cache, f *front, s *sessions, gate *listen.Gate
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
 	gauge("xdspub_connections", "Connections of clients.", func() float64 { return float64(gate.Open()) })
-	gauge("xdspub_client_memory_bytes", "Memory that clients make the server hold, as it is accounted for.", func() float64 { return float64(budget.Held()) })
-	gauge("xdspub_client_memory_limit_bytes", "The limit of that (--max-client-memory).", func() float64 { return float64(budget.Limit()) })
+	gauge("xdspub_client_memory_bytes", "Memory that the server holds for clients, in bytes.", func() float64 { return float64(budget.Held()) })
+	gauge("xdspub_client_memory_limit_bytes", "Limit of xdspub_client_memory_bytes (--max-client-memory).", func() float64 { return float64(budget.Limit()) })
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
 	if keys != nil {
 		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 {
@@ -73,7 +73,7 @@ func (m *metrics) watch(c *cache.Cache, f *front, s *sessions, gate *listen.Gate
 type gapCollector struct{ cache *cache.Cache }
 
 var gapDesc = prometheus.NewDesc("xdspub_clients_without_variant",
-	"Clients whose dynamic parameters select no resource of the type, while other clients get some.", []string{"type"}, nil)
+	"Clients whose dynamic parameters select no resource of the type, although the snapshot has such resources.", []string{"type"}, nil)
 
 // Describe describes the series.
 func (gapCollector) Describe(to chan<- *prometheus.Desc) { to <- gapDesc }
@@ -90,13 +90,13 @@ type sourceCollector struct{ front *front }
 
 var (
 	validDesc = prometheus.NewDesc("xdspub_source_valid",
-		"1 if the source tree, as it was read last, is served; 0 if it is invalid, held, or can't be read or served.", nil, nil)
-	errorsDesc = prometheus.NewDesc("xdspub_source_errors", "Errors for which the source tree is not served.", nil, nil)
+		"1 if the source tree, as read last, is served; 0 if the tree is invalid or held, or can't be read or served.", nil, nil)
+	errorsDesc = prometheus.NewDesc("xdspub_source_errors", "Errors that prevent serving the source tree.", nil, nil)
 	infoDesc   = prometheus.NewDesc("xdspub_snapshot_info",
-		"1, with the id of the snapshot that is served and the git commit of the source tree, as it was read last.",
+		"1, with the id of the served snapshot and the git commit of the source tree, as read last.",
 		[]string{"snapshot", "revision"}, nil)
 	successDesc = prometheus.NewDesc("xdspub_last_success_time_seconds",
-		"When the source tree was last read and found valid and served, in seconds since 1970.", nil, nil)
+		"When the source tree was last found valid and served, in seconds since 1970.", nil, nil)
 )
 
 // Describe describes the series.
