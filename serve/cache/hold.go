@@ -40,8 +40,8 @@ func (s *Stream) comesBack(sub *subscription) {
 // yet.
 func (s *subscription) warms(r *response) bool { return r.asked && !s.resumed }
 
-// mostWarmed is how many responses a reconnecting client may get before it has repeated its subscriptions,
-// within patience.
+// mostWarmed is the largest number of responses in warmup.sent. A reconnecting client is expected to repeat
+// its subscriptions within this many responses, and within patience.
 const mostWarmed = 8
 
 // startsWarming records the first resources that the client warms.
@@ -54,7 +54,8 @@ func (s *Stream) startsWarming(r *response) {
 	}
 }
 
-// endsWarming forgets these resources after the client had time to subscribe to their dependencies.
+// endsWarming forgets the resources of startsWarming after the client had time to subscribe to their
+// dependencies.
 func (s *Stream) endsWarming() {
 	if len(s.warmup.sent) > 0 && !s.pushesAt(s.warmup.started.Add(patience)) {
 		s.warmup.sent = nil
