@@ -9,18 +9,18 @@ import (
 type bracketScan struct {
 	text []byte
 	open []int // offsets of the brackets that are open
-	// lines has the line of each of them, line that which the scan is on.
+	// lines has the line of each open bracket, line the current line of the scan.
 	lines []lineStart
 	line  lineStart
 	// last and end are where the value, or bracket, in front of the offset begins and ends.
 	last, end int
 	inText    int // where the text in quotes that the offset is in begins, or -1
-	// neighbours has the indent of the first line in each open bracket, and outside of all; -1
-	// before there is one.
+	// neighbours has the indent of the first line in each open bracket, and of the first line outside of all;
+	// -1 if no line has come yet.
 	neighbours []int
-	// odd is the first line that is indented otherwise than its neighbours, or the first bracket
-	// otherwise than the line of the one that it closes. Where people lay their brackets out by
-	// lines, one is missing above it, or too many.
+	// odd is the first line with another indent than its neighbours, or the first bracket with another indent
+	// than the line of its opening bracket. If people arrange brackets by lines, a bracket above is missing or
+	// surplus.
 	odd *mistake
 }
 
@@ -72,7 +72,7 @@ func scanBrackets(text []byte, to int, isProto bool) bracketScan {
 	return s
 }
 
-// close takes a bracket up that closes the last one that is open.
+// close handles a bracket that closes the last open bracket.
 func (s *bracketScan) close(at int) {
 	if len(s.open) == 0 {
 		return
@@ -102,7 +102,7 @@ func (s *bracketScan) lineUp(to int) {
 	}
 }
 
-// lineStart is where a line begins, and what stands on it.
+// lineStart has the offsets of a line and of its content.
 type lineStart struct{ at, content int }
 
 func (l lineStart) indent() int { return l.content - l.at }
@@ -122,7 +122,7 @@ func (s *bracketScan) unclosed() *mistake {
 	return notClosed(at, s.text[at])
 }
 
-// wrongBracket is the mistake of a bracket that does not close the one that is open.
+// wrongBracket returns the mistake of a bracket that does not match the open bracket.
 func (s *bracketScan) wrongBracket(at int) *mistake {
 	c := s.text[at]
 	if s.odd != nil {

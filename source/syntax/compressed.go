@@ -17,7 +17,7 @@ type holder struct {
 	// compressed is the text of the content, and size its length.
 	compressed []byte
 	size       int
-	// lent is what was decompressed last, until the garbage collector takes it.
+	// lent is the text decompressed last, until the garbage collector takes it.
 	lent atomic.Pointer[weak.Pointer[content]]
 }
 
@@ -47,7 +47,7 @@ func (s *Text) Size() int {
 	return s.holder.size
 }
 
-// Holds reports whether the text is this one.
+// Holds reports whether the source's text equals text.
 func (s *Text) Holds(text []byte) bool {
 	return s.Size() == len(text) && bytes.Equal(s.Data(), text)
 }
@@ -76,8 +76,8 @@ func (p *Compressor) compress(text []byte) (compressed []byte, err error) {
 	return bytes.Clone(p.out.Bytes()), err
 }
 
-// Compress compresses the text of the source, unless somebody has asked where something stands in it:
-// what was made for that is kept. Others may use the source meanwhile. It reports whether the text is compressed.
+// Compress compresses the text of the source, unless the source has cached data for places. Compress is safe
+// for concurrent use of the source. It reports whether the text is compressed.
 func (s *Text) Compress(p *Compressor) bool {
 	h := &s.holder
 	c := h.held.Load()
@@ -89,7 +89,7 @@ func (s *Text) Compress(p *Compressor) bool {
 	}
 	compressed, err := p.compress(c.data)
 	if err != nil {
-		return false // it stays as it is
+		return false // the text stays uncompressed
 	}
 	h.compressed, h.size = compressed, len(c.data)
 	h.lend(c)
@@ -102,7 +102,7 @@ func (c *content) isPlain() bool {
 	return c.asked.made.Load() == nil && !slices.ContainsFunc(c.documents, func(d *Document) bool { return d.asked.made.Load() != nil })
 }
 
-// decompressed is the content of a source that is compressed.
+// decompressed returns the content of a compressed source.
 func (s *Text) decompressed() *content {
 	data := make([]byte, s.holder.size)
 	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(s.holder.compressed)), data); err != nil {

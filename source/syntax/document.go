@@ -24,7 +24,7 @@ type Document struct {
 	asked  lazy[documentViews]
 }
 
-// documentViews are made when they are first asked for. Most documents have none.
+// documentViews computes each view on first use. Most documents have no views.
 type documentViews struct {
 	yaml   func() *yaml.Node
 	tree   func() *TextTree
@@ -50,8 +50,8 @@ func (d *Document) views() *documentViews {
 	})
 }
 
-// Forget lets go of what was made for places in the document, which takes several times the space of its text. Whoever asks for a
-// place has it made again.
+// Forget drops the cached data for places in the document, which takes several times the space of the text.
+// The next use computes the data again.
 func (d *Document) Forget() { d.asked.made.Store(nil) }
 
 // YAML returns the root of a YAML document.

@@ -17,7 +17,7 @@ func (s *Text) Documents() []*Document {
 	return c.documents
 }
 
-// Kept is one of the documents that the text was cut into.
+// Kept returns a document of the split text.
 func (s *Text) Kept(index int) *Document { return s.content().documents[index] }
 
 // WithoutTabs writes spaces for tabs that Envoy's parser reads over.

@@ -137,7 +137,7 @@ func (d *Document) Edit(l Literal, c diag.Correction) (e diag.Edit, ok bool) {
 	return diag.Edit{Range: d.Span(Span{at, at + len(c.Wrong)}), Text: c.Right}, true
 }
 
-// isSimple matches what is written alike in quotes and without them, in all formats.
+// isSimple matches text with the same form in quotes and without quotes, in all formats.
 var isSimple = regexp.MustCompile(`^[A-Za-z0-9_.%/-]+$`)
 
 var isBare = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)

@@ -10,7 +10,7 @@ import (
 // first line that is neither empty nor a comment. The first that matches wins.
 var foreignTexts = []struct {
 	first *regexp.Regexp
-	is    Format // what a file of such a text should be called, if it can be read at all
+	is    Format // the right format of the text, if readable
 	what  string
 }{
 	{regexp.MustCompile(`(?i)^<(?:!doctype html|html|head|body)\b`), Other, "an HTML page"},
@@ -33,8 +33,8 @@ var foreignTexts = []struct {
 // yamlOnly matches a first line of YAML that no text proto has.
 var yamlOnly = regexp.MustCompile(`^(?:---|- |["'][@\w.-]+["']:|[\w.-]+:$)`)
 
-// ForeignText is the mistake of a text that is of another kind than the file's suffix says. It is
-// asked only where the text can't be read as that.
+// ForeignText returns the mistake of a text of another kind than the file's suffix. ForeignText is called only
+// for a text that can't be read by its suffix.
 func (d *Document) ForeignText() *mistake {
 	at, first := firstLine(d.Text)
 	for _, kind := range foreignTexts {

@@ -9,7 +9,7 @@ import (
 // Format is how a text is written.
 type Format int
 
-// The formats. Other files are only looked at: do they look like xDS?
+// The formats. A file of another format is only checked for a resemblance to xDS.
 const (
 	Other Format = iota
 	YAML
@@ -18,13 +18,13 @@ const (
 	Binary
 )
 
-// formatRow is what there is to know of a format that is read.
+// formatRow describes a readable format.
 type formatRow struct {
 	format Format
 	Name   string // of an Input
 	word   string // in messages
-	// suffixes are those that Envoy knows, the usual one first; others are read in source trees
-	// alone.
+	// suffixes are the suffixes that Envoy knows, the usual one first; others are suffixes for source trees
+	// only.
 	suffixes, others []string
 }
 
@@ -76,7 +76,7 @@ func EnvoyFormat(path string) Format {
 	return JSON
 }
 
-// Row is what there is to know of a format; nothing of one that is not read.
+// Row returns the row of a format; the zero row for an unreadable format.
 func (f Format) Row() formatRow {
 	for _, row := range formats {
 		if row.format == f {

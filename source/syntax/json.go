@@ -73,7 +73,7 @@ func jsonError(doc *Document, err error) diag.Diagnostic {
 	return doc.asJSON().jsonMistake(offset, reason).Finding(doc)
 }
 
-// JSONNode is one value of a JSON text and where it stands.
+// JSONNode is a value of a JSON text with its place.
 type JSONNode struct {
 	Name            string // of a member of an object
 	key, Value, End int    // offsets of the name, of the value, and behind it; key is -1 in a list
@@ -116,12 +116,10 @@ func ParseJSON(text []byte) JSONNode {
 	return root
 }
 
-// longValue is the length of a JSON value whose members are looked for once: any of them may
-// have a finding.
+// longValue is the length from which a JSON value's members are cached, because any member may have a finding.
 const longValue = 4 << 10
 
-// members are the children of a value, without what is in them. A finding must not have the
-// tree of the whole text made.
+// members returns the direct children of a value, without the cost of a tree of the whole text.
 func (d jsonDocument) members(n JSONNode) []JSONNode {
 	if n.End-n.Value < longValue {
 		return membersIn(d.Text, n)

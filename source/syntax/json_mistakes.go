@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonMistake is what is wrong at an offset where a text is no JSON; reason is what the parser
-// says.
+// jsonMistake returns the mistake at an offset of a text that is no JSON; reason is the parser's reason.
 func (d jsonDocument) jsonMistake(offset int, reason string) *mistake {
 	if strings.Contains(reason, "max depth") {
 		return &mistake{At: Span{offset, offset}, Message: "the file is nested too deeply", Help: TooDeepHelp}

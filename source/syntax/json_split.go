@@ -7,19 +7,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The functions here take JSON apart that was read before: they look for no faults in it, copy
-// nothing, and go through the text once. What they return is a part of the text.
+// These functions split JSON that was parsed before: they check nothing, copy nothing, and go through the text
+// once. Their results are parts of the text.
 
-// JSONEntry is a member of an object. start is where it begins, behind what stands before its
-// comma, and end the place behind its value.
+// JSONEntry is a member of an object. Start is the offset of the text between the previous comma and the name,
+// End the offset behind the value.
 type JSONEntry struct {
 	Name       string
 	Value      json.RawMessage
 	Start, End int
 }
 
-// EachEntry calls f for the members of an object, in order, until f returns false. It is false
-// for a text that is no object.
+// EachEntry calls f for the members of an object, in order, until f returns false. EachEntry returns false for
+// a text that is no object.
 func EachEntry(text []byte, f func(JSONEntry) bool) bool {
 	pos := SpaceEnd(text, 0)
 	if !BeginsWith(text[pos:], '{') {
@@ -44,8 +44,8 @@ func EachEntry(text []byte, f func(JSONEntry) bool) bool {
 	}
 }
 
-// ObjectOf returns the members of an object by their names, the last of two equal ones. It is
-// false for a text that is no object; null has no members.
+// ObjectOf returns the members of an object by name; the last of equal names wins. null has no members. ok is
+// false for a text that is no object.
 func ObjectOf(text []byte) (members map[string]json.RawMessage, ok bool) {
 	members = make(map[string]json.RawMessage)
 	ok = EachEntry(text, func(m JSONEntry) bool {
@@ -55,8 +55,7 @@ func ObjectOf(text []byte) (members map[string]json.RawMessage, ok bool) {
 	return members, ok || IsNullText(text)
 }
 
-// ListOf returns the elements of a list. It is false for a text that is no list; null has no
-// elements.
+// ListOf returns the elements of a list. null has no elements. ok is false for a text that is no list.
 func ListOf(text []byte) (items []json.RawMessage, ok bool) {
 	pos := SpaceEnd(text, 0)
 	if !BeginsWith(text[pos:], '[') {
@@ -197,7 +196,7 @@ func WriteObject(members []Entry) jsontext.Value {
 	return append(out, '}')
 }
 
-// Unquote is the text that a JSON string holds, nothing for any other value.
+// Unquote returns the text of a JSON string; "" for any other value.
 func Unquote(raw jsontext.Value) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {

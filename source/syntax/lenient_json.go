@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// LooseJSON is JSON as Envoy's parser takes it: strings and names in single quotes,
-// names without quotes, a comma behind the last element, control characters in
-// strings. It is false for what that refuses too.
+// LooseJSON converts JSON that Envoy's parser accepts to strict JSON: strings and names in single quotes,
+// names without quotes, a comma behind the last element, control characters in strings. ok is false for a text
+// that Envoy refuses, too.
 func LooseJSON(text []byte) ([]byte, bool) {
 	p := looseParser{rest: text}
 	p.value()
@@ -28,7 +28,7 @@ type looseParser struct {
 
 func (p *looseParser) skip() { p.rest = bytes.TrimLeft(p.rest, JSONSpace) }
 
-// peek is the next character that is no space.
+// peek returns the next character after spaces.
 func (p *looseParser) peek() byte {
 	if p.skip(); p.failed || len(p.rest) == 0 {
 		p.failed = true

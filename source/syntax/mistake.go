@@ -7,13 +7,13 @@ import (
 	"xdspub/diag"
 )
 
-// mistake is what is wrong in a text that can't be parsed, and what would be right.
+// mistake is a fault that keeps a text from being parsed, with the remedy.
 type mistake struct {
 	At            Span
 	Message, Help string
 	// isForeign says that the text belongs to another program.
 	isForeign bool
-	// other is a place that the message speaks of, and says what stands there; it may be nil.
+	// other is a place that the message refers to, with a note; may be nil.
 	other *otherPlace
 }
 
@@ -35,17 +35,17 @@ func (m mistake) Finding(d *Document) diag.Diagnostic {
 	return f
 }
 
-// closesNothing is the mistake of a bracket that closes none that is open.
+// closesNothing returns the mistake of a closing bracket without an open bracket.
 func closesNothing(at int, c byte) *mistake {
 	return &mistake{At: Span{at, at + 1}, Message: fmt.Sprintf("this %c closes nothing", c), Help: "remove it, or write the bracket that it closes"}
 }
 
-// notClosed is the mistake of an open bracket.
+// notClosed returns the mistake of an open bracket.
 func notClosed(at int, c byte) *mistake {
 	return &mistake{At: Span{at, at + 1}, Message: fmt.Sprintf("this %c is not closed", c), Help: fmt.Sprintf("write %c behind its last entry", closing(c))}
 }
 
-// closesOther is the mistake of a bracket that closes another kind than the one that is open.
+// closesOther returns the mistake of a closing bracket of another kind than the open bracket.
 func closesOther(at int, c byte, openAt int, open byte) *mistake {
 	return &mistake{At: Span{at, at + 1}, Message: fmt.Sprintf("%c does not close the open bracket, which needs %c", c, closing(open)),
 		Help: fmt.Sprintf("write %c: it closes the bracket", closing(open)), other: &otherPlace{Span{openAt, openAt + 1}, "the bracket opens here"}}
@@ -66,7 +66,7 @@ func proseQuote(at Span, r rune, format string) *mistake {
 	return copied(at, fmt.Sprintf("%c is not a quote in %s", r, format), `write " in its place`)
 }
 
-// TooDeepHelp says what Envoy does with a text that is nested too deeply.
+// TooDeepHelp is Envoy's reaction to a text with too many levels.
 const TooDeepHelp = "Envoy rejects what is nested more than 100 deep"
 
 // Shorten cuts a text that someone put in place of a word.

@@ -16,8 +16,8 @@ var (
 	handlebars     = regexp.MustCompile(`^\{\{[{#/^>!]`)
 )
 
-// notYetText is the mistake of a text that something must run over before anybody can read it: it
-// is a template, or a merge that nobody has finished. Only the text up to an offset is looked at.
+// notYetText returns the mistake of a text that a program or a person must process first: a template, or an
+// unfinished merge. notYetText checks the text up to an offset only.
 func notYetText(text []byte, before int) *mistake {
 	if at := conflictMarker.FindIndex(text); at != nil && at[0] <= before {
 		end := at[0] + bytes.IndexByte(append(text[at[0]:len(text):len(text)], '\n'), '\n')
@@ -49,7 +49,7 @@ func templateAt(text []byte, at int) *mistake {
 	return &mistake{At: Span{at, at + len(shown)}, Message: what, Help: run}
 }
 
-// templateKind is what a template's mark shows it to be, and what has to run over it.
+// templateKind recognizes a template by its mark, and names the program to run.
 func templateKind(mark []byte) (what, run string) {
 	switch {
 	case goTemplate.Match(mark):

@@ -84,8 +84,7 @@ func YAMLLine(text []byte) int {
 	return len(text)
 }
 
-// yamlBreak is where the first line break ends that begins in a part of text, 0 where there is
-// none.
+// yamlBreak returns the offset behind the first line break that begins in text[:part], or 0.
 func yamlBreak(text []byte, part int) int {
 	line, end := text[:part], 0
 	if i := bytes.IndexByte(line, '\n'); i >= 0 {

@@ -6,8 +6,8 @@ import (
 	"xdspub/diag"
 )
 
-// RangeOf finds the value at a path, or where key is set its key. A path that
-// the source does not have gives the nearest value around it.
+// RangeOf returns the range of the value at a path or, if key is set, of its key. If the source lacks the
+// path, RangeOf returns the nearest value around.
 func (d *Document) RangeOf(tokens []string, key bool) diag.Range {
 	switch d.source.Format {
 	case JSON:
@@ -22,8 +22,8 @@ func (d *Document) RangeOf(tokens []string, key bool) diag.Range {
 	}
 }
 
-// Correct is the edit that corrects a word in the value at a path, in the type URL of an Any
-// there, or where key is set in the key. It is not ok where the path does not lead to text of its own that has the wrong word.
+// Correct returns the edit that corrects a word in the value at a path, in the type URL of an Any at the path,
+// or, if key is set, in the key. ok is false unless the path leads to text of its own with the wrong word.
 func (d *Document) Correct(tokens []string, key bool, c diag.Correction) (e diag.Edit, ok bool) {
 	l, ok := d.LiteralAt(tokens, key)
 	if !ok && !key {
@@ -91,8 +91,8 @@ func (n *TextNode) NameLiteral(text []byte) Literal {
 	return Literal{at, n.Name}
 }
 
-// Fix adds the correction of the value at a path, or if key is set of the key there, to the finding about it. It adds
-// nothing if there is nothing to correct, or if the right key is there too.
+// Fix adds the correction of the value at a path or, if key is set, of its key to the finding. Fix adds
+// nothing without a correction, or if the right key exists, too.
 func (d *Document) Fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Correction) {
 	if last := len(tokens) - 1; c.Right == "" || key && !SameField(c.Wrong, c.Right) && d.Has(append(tokens[:last:last], c.Right)) {
 		return

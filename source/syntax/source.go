@@ -1,8 +1,9 @@
-// Package syntax turns the text of a file into nodes, and says where each of them stands: YAML, JSON and text protos. If a
-// text can't be parsed, it finds the mistake. It knows no message: who reads the text is a Reader.
+// Package syntax turns the text of a file (YAML, JSON or text proto) into nodes with places. If a text can't
+// be parsed, package syntax finds the mistake. Package syntax knows no message; the code that reads the text
+// is a Reader.
 //
-// YAML is read by sigs.k8s.io/yaml, whose YAML 1.1 booleans are Envoy's too. Places cost nothing until a finding asks
-// for one: only then is the text parsed again, by a parser that keeps lines and columns.
+// sigs.k8s.io/yaml reads YAML, because its YAML 1.1 booleans are Envoy's, too. Places cost nothing until a
+// finding asks for a place: only then a parser that keeps lines and columns reads the text again.
 package syntax
 
 import (
@@ -33,9 +34,9 @@ type Reader interface {
 	ByEnvoy() bool
 	// OnlyJSON reports whether another program reads the file, and no format but JSON.
 	OnlyJSON() bool
-	// Removal says what to do with a file that holds nothing for the reader.
+	// Removal names the remedy for a file without content for the reader.
 	Removal() string
-	// IsField reports whether a name is that of a field.
+	// IsField reports whether a name is the name of a field.
 	IsField(name string) bool
 	// MayBeSecret reports whether the value of a key may be secret.
 	MayBeSecret(key string) bool
@@ -66,10 +67,10 @@ type sourceViews struct {
 	sensitive func() bool
 }
 
-// lazy is a value that is made when it is first asked for. Without one it is small.
+// lazy computes its value on first use. An empty lazy costs one pointer.
 type lazy[T any] struct{ made atomic.Pointer[T] }
 
-// get returns the value that make made first. What it makes is cheap: it may be made twice.
+// get returns the first value of make. Concurrent calls may call make twice, so make must be cheap.
 func (l *lazy[T]) get(make func() *T) *T {
 	if l.made.Load() == nil {
 		l.made.CompareAndSwap(nil, make())
@@ -114,9 +115,8 @@ func (s *Text) Line(n int) (string, bool) {
 // LongLine is the length from which on a line is not searched for keys again.
 const LongLine = 4 << 10
 
-// Shown is line n of the source, if nothing in it may be secret. A finding can
-// stand beside a key that is not its own: flow style and minified JSON put
-// several resources on one line.
+// Shown returns line n of the source if the line can't hold a secret. A finding may share its line with a
+// foreign key, because flow style and minified JSON put several resources on a line.
 func (s *Text) Shown(n int) (string, bool) {
 	text, ok := s.Line(n)
 	if ok && s.Sensitive() && (len(text) > LongLine || s.sensitiveText([]byte(text))) {
@@ -142,9 +142,8 @@ func (s *Text) Finding(code diag.Code, at diag.Range, message, help string) diag
 	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: at.Position, End: at.End, Message: message, Help: help, Sensitive: s.Sensitive()}
 }
 
-// sensitiveText reports whether a text has a key whose value may be secret. Where
-// the text can't be parsed nobody can tell which lines belong to that key, so
-// none is printed.
+// sensitiveText reports whether a text has a key whose value may be secret. In a text that can't be parsed,
+// the lines of that key are unknown, so no line is printed.
 func (s *Text) sensitiveText(text []byte) bool {
 	if s.reader.HoldsSecrets(text) {
 		return true
@@ -163,8 +162,8 @@ func (s *Text) sensitiveText(text []byte) bool {
 	}
 }
 
-// keyIn is a key for a message. Beside secrets, one that is no name of the API may
-// be a value that lost its quotes.
+// keyIn returns a key for a message. Beside secrets, a key that is no name of the API may be a value without
+// its quotes, and is not quoted.
 func (s *Text) keyIn(name string) string {
 	if s.Sensitive() && !s.reader.IsField(name) {
 		return "a key"

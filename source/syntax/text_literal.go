@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unquoted is the text of a scalar of a text proto: literals that stand side by side are one. What the format does not
-// have is returned as it stands.
+// Unquoted returns the text of a scalar of a text proto; adjacent literals form one text. Invalid syntax is
+// returned unchanged.
 func Unquoted(scalar []byte) string {
 	var out []byte
 	rest := scalar
@@ -58,10 +58,10 @@ func appendLiteral(out, text []byte) (means, rest []byte, ok bool) {
 	return out, text, false
 }
 
-// simpleEscapes are the escapes of one letter, and what each of them means.
+// simpleEscapes maps the letter of an escape to its character.
 var simpleEscapes = map[byte]byte{'"': '"', '\'': '\'', '\\': '\\', '?': '?', 'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v'}
 
-// appendEscape appends what the escape means that a text begins with, behind its backslash.
+// appendEscape appends the meaning of the escape at the beginning of text, behind its backslash.
 func appendEscape(out, text []byte) (means, rest []byte, ok bool) {
 	if len(text) == 0 {
 		return out, text, false
@@ -105,7 +105,7 @@ func appendRune(out, text []byte) (means, rest []byte, ok bool) {
 	return utf8.AppendRune(out, r), text, true
 }
 
-// hexRune is the character that some digits stand for.
+// hexRune returns the character for a number of hexadecimal digits.
 func hexRune(text []byte, size int) (rune, bool) {
 	if len(text) < size {
 		return 0, false

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// TextMistake returns what is wrong at an offset where a text is no text proto; reason is what the
-// parser says.
+// TextMistake returns the mistake at an offset of a text that is no text proto; reason is the parser's reason.
 func TextMistake(d *Document, offset int, reason string) *mistake {
 	offset = min(offset, len(d.Text))
 	end := offset + lineLength(d.Text[offset:])

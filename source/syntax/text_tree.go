@@ -18,20 +18,20 @@ type TextNode struct {
 	// Message tells a message from a scalar; list that the children are elements.
 	Message, List bool
 	Children      []TextNode // in the order of the text
-	// values are those of each field, in a message that is large: a finding in each
-	// of ten thousand resources must not look through all of them.
+	// values indexes the values of each field in a large message, so that findings in ten thousand resources
+	// don't each scan all of them.
 	values map[string][]*TextNode
 }
 
-// large is how many children make a message that is worth an index.
+// large is the number of children from which a message gets an index.
 const large = 64
 
 // TextTree is a whole document.
 type TextTree struct {
 	TextNode
-	// Whole tells that the document was understood to its end.
+	// Whole reports whether the document was parsed to its end.
 	Whole bool
-	// TooDeep is the offset where it is nested over maxDepth, or -1.
+	// TooDeep is the offset of the first level above maxDepth, or -1.
 	TooDeep int
 }
 

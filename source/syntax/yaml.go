@@ -14,7 +14,7 @@ import (
 	"xdspub/diag"
 )
 
-// ToJSON is the document as JSON, or the reasons why it is none.
+// ToJSON returns the document as JSON, or the reasons why it is no YAML.
 func (d YAMLDocument) ToJSON() ([]byte, diag.List) {
 	json, findings := d.parsed()
 	if len(findings) == 0 && d.mayEndEarly() {
@@ -29,7 +29,7 @@ func (d YAMLDocument) ToJSON() ([]byte, diag.List) {
 	return json, findings
 }
 
-// parsed is toJSON for a document whose root is known to end where its text does.
+// parsed is ToJSON for a document whose root ends at the end of the text.
 func (d YAMLDocument) parsed() ([]byte, diag.List) {
 	if json, ok := plainJSON(d.Text); ok {
 		return json, nil
@@ -78,15 +78,15 @@ func (d YAMLDocument) secondRoot() (diag.Range, bool) {
 	if dec.Decode(&first) != nil {
 		return diag.Range{}, false
 	}
-	err := dec.Decode(&second) // wants a --- there, which split would have found
+	err := dec.Decode(&second) // a second document would need ---, which split would have found
 	if err == nil || errors.Is(err, io.EOF) {
 		return diag.Range{}, false
 	}
 	return d.lineRange(parserLine(err)), true
 }
 
-// lineRange is what stands on line n of the document. Behind the last line it is that line:
-// there something is missing.
+// lineRange returns the range of the content of line n. For a line behind the end, lineRange returns the last
+// line, where something is missing.
 func (d YAMLDocument) lineRange(n int) diag.Range { return d.Span(d.lineSpan(n)) }
 
 func (d YAMLDocument) lineSpan(n int) Span {
@@ -99,8 +99,7 @@ func (d YAMLDocument) lineSpan(n int) Span {
 	return Span{start + len(line) - len(bytes.TrimLeft(line, " \t")), start + len(line)}
 }
 
-// Ignores reports whether some key of the document has the tag !ignore: Envoy drops it, with
-// all that stands there.
+// Ignores reports whether a key of the document has the tag !ignore. Envoy drops such a key with its value.
 func (d YAMLDocument) Ignores() bool {
 	if !bytes.Contains(d.Text, []byte("ignore")) || d.YAML() == nil {
 		return false
@@ -154,10 +153,9 @@ func (d YAMLDocument) EachScalar(f func(*yaml.Node)) {
 	look(d.YAML())
 }
 
-// ReadByEnvoy is a YAML document as Envoy has it, for one that is more than JSON can
-// say: without keys that it ignores, the last of equal keys, and text for what is no
-// number to Envoy. It reports false
-// if that can't be told.
+// ReadByEnvoy returns, as JSON, Envoy's view of a YAML document that says more than JSON can: without ignored
+// keys, with the last of equal keys, and with text for scalars that are no numbers to Envoy. ok is false if
+// that view is unknown.
 func (d YAMLDocument) ReadByEnvoy() ([]byte, bool) {
 	root := d.YAML()
 	if root == nil || d.expandsTooFar() {

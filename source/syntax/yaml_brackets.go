@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// bracket is one that is open.
+// bracket is an open bracket.
 type bracket struct {
 	at   int
 	open byte
@@ -116,8 +116,8 @@ func (b *bracket) fill() *mistake {
 	return nil
 }
 
-// unclosedAt is the mistake of brackets that are open where a line begins that looks like
-// one outside of them.
+// unclosedAt returns the mistake of brackets that are open at the beginning of a line that looks like a line
+// outside of brackets.
 func (s *yamlSearch) unclosedAt(open []bracket, at int) *mistake {
 	start, end := s.bounds(s.line)
 	content := bytes.TrimLeft(s.text[start:end], " ")

@@ -29,8 +29,8 @@ func parserLine(err error) int {
 	return line
 }
 
-// yamlError says why a document is no YAML that can be taken over. What the
-// parser says is only used where it can't quote a value: that may be a secret.
+// yamlError explains why a document is invalid YAML. yamlError uses the parser's message only if it can't
+// quote a value, which may be secret.
 func (d YAMLDocument) yamlError(err error) diag.List {
 	if doubled := d.doubledKeys(); len(doubled) > 0 {
 		return doubled
@@ -101,8 +101,8 @@ func (d YAMLDocument) inParserWords(reason string, line int) mistake {
 	return mistake{At: r, Message: "not valid YAML: " + reason, Help: "look at this line and the one above: their indents, quotes and brackets"}
 }
 
-// find is the place of the first mapping key or other node of which is says
-// yes; the document's where there is none.
+// find returns the place of the first mapping key or other node for which is returns true, or the document's
+// place.
 func (d YAMLDocument) find(is func(n *yaml.Node, isKey bool) bool) diag.Range {
 	var look func(*yaml.Node, bool) *yaml.Node
 	look = func(n *yaml.Node, isKey bool) *yaml.Node {
@@ -209,7 +209,7 @@ func (d YAMLDocument) expandsTooFar() bool {
 		if known, ok := sizes[n]; ok {
 			return known
 		}
-		sizes[n] = MaxBytes + 1 // met again below itself, it has no end
+		sizes[n] = MaxBytes + 1 // a node below itself is endless
 		total := len(n.Value) + 1
 		for _, c := range n.Content {
 			total = min(total+size(c), MaxBytes+1)

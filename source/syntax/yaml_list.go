@@ -16,9 +16,9 @@ import (
 // without a parser; the result is the same. Anything unusual, an error among it, has
 // the document parsed as a whole.
 const (
-	// longList is how many elements are worth it.
+	// longList is the number of elements from which a list is parsed in pieces.
 	longList = 128
-	// piece is how many elements are parsed at a time.
+	// piece is the number of elements parsed at a time.
 	piece = 64
 )
 
@@ -32,11 +32,11 @@ type List struct {
 	recent [recentElements]element
 }
 
-// recentElements is how many elements are kept that were looked into: findings are mostly made
-// in their order, on several goroutines.
+// recentElements is the number of cached elements: findings mostly come in the order of elements, on several
+// goroutines.
 const recentElements = 8
 
-// element is one of a list as a document; nil before it is looked into.
+// element is an element of a list as a document; nil before the first use.
 type element struct {
 	i   int
 	doc *Document
@@ -80,8 +80,8 @@ func (d YAMLDocument) beside() *yaml.Node {
 	return v.beside.root
 }
 
-// parseBeside is the tree of a document in which each long list has an empty element alone:
-// all else stands where it stood.
+// parseBeside returns the tree of a document in which each long list has a single empty element. All other
+// nodes keep their places.
 func (d YAMLDocument) parseBeside() *yaml.Node {
 	var text []byte
 	d.views().lists.Range(func(list, _ any) bool {
@@ -104,11 +104,11 @@ func (d YAMLDocument) parseBeside() *yaml.Node {
 	return ParseYAML(text)
 }
 
-// Lists are the lists that were cut out of a document, by their keys.
+// Lists are the lists cut out of a document, by key.
 type Lists map[string]*List
 
-// connected reports whether a text may have what one element of a list can share with
-// another, an anchor or a directive, or what takes a parser to tell elements apart.
+// connected reports whether a text may have syntax that elements of a list share, an anchor or a directive, or
+// syntax that only a parser can split into elements.
 func connected(text []byte) bool {
 	before := byte('\n')
 	for i, c := range text {
@@ -129,8 +129,7 @@ func connected(text []byte) bool {
 	return false
 }
 
-// keyLine is the offset behind the first line that holds nothing but a key at the
-// left margin, -1 where there is none.
+// keyLine returns the offset behind the first line with nothing but a key at the left margin, or -1.
 func (d YAMLDocument) keyLine(key string) int {
 	for pos := 0; ; {
 		at := bytes.Index(d.Text[pos:], []byte(key+":"))
@@ -156,9 +155,9 @@ func isKey(content []byte, key string) bool {
 	return ok && (len(value) == 0 || value[0] == '#')
 }
 
-// listIn finds the elements of a list from pos on, where the line behind its key
-// begins, which stands in column margin. It is false where that takes a parser, or
-// there are no elements in block style; otherwise the line at end is behind the list.
+// listIn finds the elements of a list from pos on, the beginning of the line behind the list's key in column
+// margin. end is the offset behind the list. ok is false if only a parser can find the elements, or if the
+// list has no elements in block style.
 func (d YAMLDocument) listIn(pos, margin int) (l *List, end int, ok bool) {
 	l = &List{}
 	indent := -1
@@ -187,8 +186,7 @@ func (d YAMLDocument) listIn(pos, margin int) (l *List, end int, ok bool) {
 	return l, pos, indent >= 0
 }
 
-// indented is how deep a line is indented, and what stands there; nothing of a line
-// that is empty or a comment.
+// indented returns the indent and the content of a line; no content for an empty line or a comment.
 func indented(line []byte) (depth int, content []byte) {
 	content = bytes.TrimLeft(line, " ")
 	depth = len(line) - len(content)
@@ -202,7 +200,7 @@ func isElement(content []byte) bool {
 	return content[0] == '-' && len(content) > 1 && (content[1] == ' ' || content[1] == '\n' || content[1] == '\r')
 }
 
-// RootList is the list that a document is, if it is one.
+// RootList returns the list at the root of a document, or nil.
 func (d YAMLDocument) RootList() *List {
 	for pos := 0; pos < len(d.Text); {
 		size := YAMLLine(d.Text[pos:])
@@ -220,7 +218,7 @@ func (d YAMLDocument) RootList() *List {
 	return nil
 }
 
-// ListBehind is the list behind a key of the document, if it has one.
+// ListBehind returns the list behind a key of the document, or nil.
 func (d YAMLDocument) ListBehind(key string) Lists {
 	pos := d.keyLine(key)
 	if pos < 0 {
@@ -274,12 +272,12 @@ func (lists Lists) AreLong() bool {
 	return n >= longList
 }
 
-// IsLong reports whether the list by itself is worth it.
+// IsLong reports whether the list is long enough for pieces.
 func (l *List) IsLong() bool { return l.len() >= longList }
 
 func (l *List) len() int { return len(l.starts) - 1 }
 
-// without is the document without the elements of lists.
+// without returns the document without the elements of lists.
 func (d YAMLDocument) without(lists Lists) []byte {
 	var cuts [][2]int
 	for _, l := range lists {
@@ -321,8 +319,8 @@ func (d YAMLDocument) Join(l *List) { d.views().lists.Delete(l) }
 // Pieces counts the pieces of a list.
 func (l *List) Pieces() int { return (l.len() + piece - 1) / piece }
 
-// Piece parses one of the pieces of a list: its first element, and all elements. It is not ok where the piece has to be
-// parsed together with the others.
+// Piece parses a piece of a list, and returns the number of its first element, and its elements. ok is false
+// if the piece can't be parsed alone.
 func (d YAMLDocument) Piece(l *List, n int) (first int, items []json.RawMessage, ok bool) {
 	from, to := n*piece, min((n+1)*piece, l.len())
 	text, findings := d.source.document(d.Text[l.starts[from]:l.starts[to]], 0).AsYAML().parsed()

@@ -52,7 +52,7 @@ func mergedInto(n *yaml.Node) []*yaml.Node {
 	return merged
 }
 
-// keyText is the text that a key has in JSON: there a bare yes is "true".
+// keyText returns the text of a key in JSON: a bare yes becomes "true".
 func keyText(k *yaml.Node) string {
 	if k.Kind == yaml.AliasNode {
 		k = k.Alias

@@ -226,7 +226,7 @@ func (d YAMLDocument) child(n *yaml.Node, token string) (key, value *yaml.Node) 
 	return child(n, token)
 }
 
-// keysOf is where each key of a mapping stands in its Content, the last of equal ones.
+// keysOf maps each key of a mapping to its index in Content; the last of equal keys wins.
 func keysOf(n *yaml.Node) map[string]int {
 	index := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {

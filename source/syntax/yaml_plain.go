@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// plainJSON is a YAML document as JSON, as sigs.k8s.io/yaml writes it, where the document
-// is of the plain kind that most are: ASCII, block style with mappings and lists, short
-// flow style, scalars on one line whose meaning is beyond doubt. It takes half the time of
-// a parser. It is false for all else, an error among it: a parser then says what it is.
-// A fuzz test holds the two against each other.
+// plainJSON converts a plain YAML document to JSON in the form of sigs.k8s.io/yaml. Most documents are plain:
+// ASCII, block style with mappings and lists, short flow style, unambiguous scalars on one line. plainJSON
+// takes half the time of a parser. ok is false for every other document, even a faulty one, which a parser
+// then judges. A fuzz test compares both.
 func plainJSON(text []byte) (json []byte, ok bool) {
 	p := plains.Get().(*plain)
 	defer func() {
@@ -28,10 +27,10 @@ func plainJSON(text []byte) (json []byte, ok bool) {
 	return p.appendJSON(make([]byte, 0, len(text)+len(text)/2), root), true
 }
 
-// plains are parsers that were used before: what they parsed into takes more than the text.
+// plains are used parsers for reuse, because their nodes take more memory than the text.
 var plains = sync.Pool{New: func() any { return new(plain) }}
 
-// plain parses a plain document. Its lines come one by one.
+// plain parses a plain document line by line.
 type plain struct {
 	text []byte
 	pos  int // behind the line
@@ -43,13 +42,13 @@ type plain struct {
 
 	nodes   []plainNode
 	entries []plainEntry // of mappings and lists that are read
-	open    []plainEntry // of those that are being read, the innermost last
+	open    []plainEntry // entries of unfinished nodes, the innermost last
 }
 
-// plainNode is a value: a scalar, or the entries of a mapping or list. Neither a plainNode nor a plainEntry has a pointer:
-// the garbage collector has nothing to do with them.
+// plainNode is a scalar, or the entries of a mapping or list. plainNode and plainEntry have no pointers, so
+// that the garbage collector need not scan them.
 type plainNode struct {
-	kind     byte  // 's' for a scalar that is JSON, '"' for one that is text, '{', '[', 'n' for null that is not written
+	kind     byte  // 's' a JSON scalar, '"' a text, '{', '[', 'n' an absent value (null)
 	from, to int32 // of a scalar in the text, without quotes; of the others in entries
 }
 
@@ -76,7 +75,7 @@ const (
 	maxPlainText = 1 << 30
 )
 
-// isPlainText reports whether the document has no character that is anything but itself.
+// isPlainText reports whether the document has printable ASCII and line breaks only.
 func (p *plain) isPlainText() bool {
 	for _, c := range p.text {
 		if c < ' ' && c != '\n' || c > '~' {
@@ -203,8 +202,8 @@ func (p *plain) mapping(indent, depth int) (int32, bool) {
 	return p.finish('{', first)
 }
 
-// finish takes a mapping or list that is read, whose entries are open from first on; a mapping
-// gets sorted. It is false for one with a doubled key.
+// finish finishes a mapping or list whose entries are open[first:], and sorts a mapping. ok is false for a
+// mapping with a doubled key.
 func (p *plain) finish(kind byte, first int) (int32, bool) {
 	entries := p.open[first:]
 	if kind == '{' {
@@ -362,7 +361,7 @@ func plainKey(text []byte) (key []byte, ok bool) {
 	return text, isPlainWord(text)
 }
 
-// quotedText is what stands in the quotes that a text begins with, and what is behind them.
+// quotedText splits a text that begins with a quote into the quoted text and the rest.
 func quotedText(text []byte) (s, rest []byte, ok bool) {
 	end := bytes.IndexByte(text[1:], text[0])
 	if end < 0 {
@@ -416,11 +415,11 @@ func isPlainWord(text []byte) bool {
 	return !slices.ContainsFunc(otherWords, func(word []byte) bool { return len(word) == len(text) && bytes.EqualFold(word, text) })
 }
 
-// otherWords are words that some parser reads as something else than text, in any case of letters.
+// otherWords are words, in any case, that some parser does not read as text.
 var otherWords = bytes.Fields([]byte("y n yes no on off true false null nan inf"))
 
-// isPlainNumeric reports whether a scalar of digits and dots is text all the same: an
-// address, or a duration in seconds.
+// isPlainNumeric reports whether a scalar of digits and dots is text nevertheless: an address, or a duration
+// in seconds.
 func isPlainNumeric(text []byte) bool {
 	dots, last := 0, len(text)-1
 	for i, c := range text {
@@ -437,8 +436,7 @@ func isPlainNumeric(text []byte) bool {
 	return dots == 3 && text[last] != '.'
 }
 
-// isPlainNumber reports whether a scalar is a number that is written in the one way in which
-// JSON would have it.
+// isPlainNumber reports whether a scalar is a number in JSON's canonical form.
 func isPlainNumber(text []byte) bool {
 	digits := bytes.TrimPrefix(text, []byte("-"))
 	if len(digits) == 0 || len(text) > 15 || digits[0] == '0' && len(text) > 1 {

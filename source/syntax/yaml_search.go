@@ -6,10 +6,9 @@ import (
 	"regexp"
 )
 
-// A YAML parser names the place where it gave up, which is mostly behind the mistake, in its own
-// words. The search for the mistake goes through the lines as a person does: which of them line
-// up, what stands behind a key, which quote is not closed. Only a text that the parser has
-// refused is searched.
+// A YAML parser names, in its own words, the place where it gave up, which is mostly behind the mistake. The
+// search for the mistake goes through the lines as a person does: lines that should line up, text behind a
+// key, an unclosed quote. Only a text that the parser has refused is searched.
 type yamlSearch struct {
 	doc    *Document
 	text   []byte
@@ -18,7 +17,7 @@ type yamlSearch struct {
 	open   []yamlBlock
 	// steps counts how often the text indents by how many spaces; nil before it is asked for.
 	steps map[int]int
-	// lost says that the text has something that the search does not know.
+	// lost means that the search does not know a part of the text.
 	lost bool
 }
 
@@ -32,15 +31,14 @@ type yamlBlock struct {
 	empty bool
 	// entries counts its keys or dashes.
 	entries int
-	// before is the key above the last one, where nothing stands behind and below that.
+	// before is the key above the last one, if no value follows the key.
 	before Span
-	// inner is the column of the keys in a list that ended in front of the last key, which stands
-	// in the column of its dashes; 0 elsewhere.
+	// inner is the column of the keys in a list before the last key, if the last key stands in the column of
+	// the list's dashes; otherwise 0.
 	inner int
 }
 
-// yamlMistake is the first mistake in the text up to a line, counted from 1. It is nil where the
-// search knows none.
+// yamlMistake returns the first mistake in the text up to a line, counted from 1, or nil.
 func yamlMistake(d YAMLDocument, before int) *mistake {
 	s := yamlSearch{doc: d.Document, text: d.Text, starts: d.lines()}
 	for s.line < min(before, len(s.starts)-1) && !s.lost {
@@ -98,7 +96,7 @@ func (s *yamlSearch) entry() *mistake {
 	return s.content(at, end, at-start, true)
 }
 
-// badIndent is the mistake of a line that is indented by other than spaces.
+// badIndent returns the mistake of a line whose indent has other characters than spaces.
 func badIndent(content []byte, at int) *mistake {
 	if content[0] == '\t' {
 		end := len(content) - len(bytes.TrimLeft(content, "\t "))
@@ -135,7 +133,7 @@ func (s *yamlSearch) content(at, end, column int, isFirst bool) *mistake {
 	return s.value(value, end)
 }
 
-// key is where the key of a line stands, and where its value begins.
+// key returns the place of a line's key, and the offset of its value.
 func (s *yamlSearch) key(at, end int) (key Span, value int, ok bool) {
 	from := at + propertiesOf(s.text[at:end])
 	if from >= end {
@@ -161,7 +159,7 @@ func (s *yamlSearch) key(at, end int) (key Span, value int, ok bool) {
 	return Span{from, from + len(bytes.TrimRight(s.text[from:colon], " "))}, colon + 1, true
 }
 
-// colonIn is the offset of the colon behind a key without quotes, -1 where there is none.
+// colonIn returns the offset of the colon behind a key without quotes, or -1.
 func colonIn(text []byte) int {
 	for i, c := range text {
 		switch {
@@ -269,7 +267,7 @@ func (s *yamlSearch) misaligned(b yamlBlock, inner yamlBlock, outer *yamlBlock) 
 	return &mistake{At: at, Message: message, Help: fmt.Sprintf("indent it by %d spaces to put it beside %s", inner.column, s.named(inner.last)), other: s.standsAt(inner)}
 }
 
-// tooDeep is the mistake of a line that is indented below one that has its value already.
+// tooDeep returns the mistake of an indented line below a line that already has a value.
 func (s *yamlSearch) tooDeep(b yamlBlock) *mistake {
 	top := *s.top()
 	if top.inner == b.column && b.column > 0 && !b.isList {
@@ -290,14 +288,14 @@ func (s *yamlSearch) tooDeep(b yamlBlock) *mistake {
 	return m
 }
 
-// between is the mistake of a key that stands between another one and the lines that belong there.
+// between returns the mistake of a key between another key and the lines of that key.
 func (s *yamlSearch) between(b yamlBlock) *mistake {
 	return &mistake{At: b.last, Message: fmt.Sprintf("%s is between %s and its value", s.named(b.last), s.named(b.before)),
 		Help: "swap the two lines, or indent this one", other: &otherPlace{b.before, s.named(b.before) + " is here"}}
 }
 
-// isOdd reports whether it is the only line of a block that is indented otherwise than the text
-// is, and not the line below it in another column.
+// isOdd reports whether a block consists of one line with an unusual indent, while the line below has the
+// usual indent.
 func (s *yamlSearch) isOdd(b yamlBlock, outer, column int) bool {
 	step := s.step()
 	return b.entries == 1 && !b.isList && b.column-outer != step && column-outer == step

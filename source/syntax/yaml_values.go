@@ -37,7 +37,7 @@ func (s *yamlSearch) value(at, end int) *mistake {
 	return s.plain(at, end)
 }
 
-// column is that of the block around, -1 outside of all.
+// column returns the column of the block around, or -1 outside of all blocks.
 func (s *yamlSearch) column() int {
 	if top := s.top(); top != nil {
 		return top.column
@@ -99,7 +99,7 @@ func plainEnd(text []byte) int {
 	return len(text)
 }
 
-// quote is a word in quotes for a help; where it may be secret, any other.
+// quote quotes a word for a help text; a word that may be secret becomes "…".
 func (s *yamlSearch) quote(word []byte) string {
 	if s.doc.source.Sensitive() || len(word) > 80 {
 		return `"…"`
