@@ -24,11 +24,11 @@ import (
 	"xdspub/xds"
 )
 
-// Bootstrap reads an Envoy bootstrap, in the format that Envoy takes from its suffix, as strictly
-// as Envoy does. v is the version that is to read it; nil means the latest that is known.
+// Bootstrap reads an Envoy bootstrap, in the format that Envoy derives from its suffix, as strictly as Envoy
+// does. v is the release that reads the file; nil means the latest known release.
 //
-// An error means that the file can't be read. The findings say what is wrong in it, and the
-// Bootstrap lacks what could not be read for that. It is nil where nothing could be read.
+// The error is not nil if the file can't be read. The findings have the faults of the file, and the Bootstrap
+// lacks the unreadable parts. The Bootstrap is nil if nothing could be read.
 func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.List, error) {
 	b, result, err := BootstrapResources(path, v)
 	if err != nil {
@@ -236,7 +236,7 @@ func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.L
 	r.Registry = v.doc.source.envoy.Registry()
 	before := d.file.bootstrap
 	d.file.bootstrap = r
-	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // the files that it names are Envoy's to read
+	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // Envoy itself reads the named files
 	if !v.doc.source.byEnvoy && (before == nil || proto.Size(before.Message()) == 0) {
 		d.leftOut(v, rest)
 	}

@@ -10,8 +10,8 @@ import (
 	"xdspub/xds"
 )
 
-// contents is what a tree held when it was read last. It does not change: what a change of
-// some files does not touch, the next contents share.
+// contents is the content of a tree at its last read. contents is immutable: the next contents share the
+// unchanged parts.
 type contents struct {
 	root     string
 	folders  folders
@@ -19,7 +19,7 @@ type contents struct {
 	reported []*file // with findings
 	linked   []*file // that a link leads to
 	ignoring []*file // with an IgnoreComment
-	cut      bool    // there are more files, which were left out for their many errors
+	cut      bool    // further files were left out because of many errors
 	inlined  map[string]users
 	settings []*file             // the settings files
 	whens    *settingsfile.Whens // by them; nil for a tree that was not read yet
@@ -27,8 +27,8 @@ type contents struct {
 	result   *Result             // nil for a tree that was not read yet
 }
 
-// users are the files that name a file which goes into their resources. It is in a map by
-// its absolute path.
+// users are the files whose resources inline a file. A map holds users by the absolute path of the inlined
+// file.
 type users struct {
 	path string // as it was read
 	of   []*file
@@ -40,7 +40,7 @@ type edit struct {
 	old, new *file
 }
 
-// ofSettings reports whether the file is, or was, that of a folder's settings.
+// ofSettings reports whether the file is, or was, a folder's settings file.
 func (e edit) ofSettings() bool {
 	return e.old != nil && e.old.source.isSettings || e.new != nil && e.new.source.isSettings
 }
@@ -64,8 +64,8 @@ func editsBetween(old, new []*file) []edit {
 	return edits
 }
 
-// spliced is a list of files once those that keep wants are edited in it. It compares only
-// paths near those of the edits, and copies the rest.
+// spliced returns files after edits, with the files that keep accepts. spliced compares only paths near the
+// edits, and copies the rest.
 func spliced(files []*file, edits []edit, keep func(*file) bool) []*file {
 	if len(edits) == 0 {
 		return files
@@ -84,8 +84,8 @@ func spliced(files []*file, edits []edit, keep func(*file) bool) []*file {
 	return append(next, files...)
 }
 
-// with is what the tree holds after edits, which stand in the order of their paths. cut
-// says that there are more files. Findings are bounded.
+// with returns the contents after edits, which are in the order of their paths. cut means that more files
+// exist. most bounds the findings.
 func (c contents) with(edits []edit, cut bool, most int) contents {
 	if len(edits) == 0 && !cut && c.result != nil {
 		return c
@@ -103,7 +103,7 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	if slices.ContainsFunc(edits, func(e edit) bool { return e.old.count() != e.new.count() || e.ofSettings() }) {
 		c.wrong = c.whens.Findings(treeFiles(c.files))
 	}
-	if cut { // what a pattern matches may be among what was left out
+	if cut { // a pattern may match files that were left out
 		c.wrong = nil
 	}
 	r := &Result{Partial: cut, Inlined: before.Inlined, Bytes: before.Bytes, count: before.count, files: c.files, linked: c.linked, ignoring: c.ignoring}
@@ -138,7 +138,7 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	return c
 }
 
-// findings are those of all files, as far as there are not too many.
+// findings returns the findings of all files, up to a limit.
 func (c contents) findings(most int) diag.List {
 	findings := diag.NewBounded(most)
 	if c.cut {
@@ -179,7 +179,7 @@ func (f *file) names() map[string]string {
 	names := make(map[string]string, len(f.inlined))
 	for _, in := range f.inlined {
 		at, err := filepath.Abs(in.path)
-		if err != nil { // nobody knows where we are: then it is never looked up either
+		if err != nil { // without a working directory, lookups fail, too
 			at = in.path
 		}
 		names[at] = in.path
@@ -187,8 +187,8 @@ func (f *file) names() map[string]string {
 	return names
 }
 
-// change is how edits change a snapshot. Of resources that share a Key, the order of the
-// source is kept: where some come or go, all are put there again.
+// change returns the change of a snapshot by edits. Resources that share a Key keep the order of the source:
+// if one of them comes or goes, all of them are removed and added again.
 func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 	var c xds.Change
 	removed := make(map[*xds.Resource]bool)

@@ -27,7 +27,7 @@ import (
 // decoder collects what one file holds.
 type decoder struct {
 	file *file
-	tree *tree // of the files that resources name; nil where these are left alone
+	tree *tree // for the files that resources name; nil leaves them alone
 	any  bool  // a document was met
 	// lost is what the resources of a text proto lack, by their paths.
 	lost map[xds.Path]xds.Lost
@@ -35,8 +35,8 @@ type decoder struct {
 
 func (d *decoder) report(list ...diag.Diagnostic) { d.file.findings.Add(list...) }
 
-// enough reports whether the file has so many errors that it is read no further, or nobody
-// waits for it any more. It is asked where there is more to read.
+// enough reports whether the decoder should stop: the file has too many errors, or ctx has ended. Call enough
+// only if more remains to be read.
 func (d *decoder) enough() bool {
 	if d.file.findings.HasRoom(diag.Error) && !d.ended() {
 		return false
@@ -45,23 +45,22 @@ func (d *decoder) enough() bool {
 	return true
 }
 
-// ended reports whether nobody waits for what is read.
+// ended reports whether nobody waits for the result any more.
 func (d *decoder) ended() bool { return d.tree != nil && d.tree.ended != nil && d.tree.ended() }
 
-// lose is report where a resource, or what may be one, can't be read at all.
+// lose is report for an unreadable resource, or an unreadable part that may be a resource.
 func (d *decoder) lose(f diag.Diagnostic) {
 	d.report(f)
 	d.file.partial = true
 }
 
-// unreadable notes that a document can't be read. It may hold resources if Envoy itself reads its file, or
-// if that looks like it: templates and the files of other programs do not.
+// unreadable records an unreadable document. The document may hold resources if Envoy itself reads its file,
+// or if its text resembles Envoy's; templates and files of other programs hold none.
 func (d *decoder) unreadable() {
 	d.file.partial = d.file.partial || d.file.source.byEnvoy || envoyText.Match(d.file.source.Data())
 }
 
-// value is one JSON value of a document: text, and where it stands in the
-// document as the source has it.
+// value is a JSON value of a document, with its path in the source.
 type value struct {
 	doc  *document
 	text []byte
@@ -71,7 +70,7 @@ type value struct {
 
 // subject is the resource that a value is decoded as.
 type subject struct {
-	t    *xds.Type // nil where it is none
+	t    *xds.Type // nil for none
 	text []byte
 	name func() string // made when asked for
 }
@@ -126,7 +125,7 @@ func (d *decoder) document(doc *document, text []byte) {
 
 const documentHelp = `a document is a resource ("@type": …), a list of resources, a DiscoveryResponse (resources: […]) or a Bootstrap (static_resources: …). To skip this file, list it under ignore: in xdspub.yaml`
 
-// noObject is the finding about a document that is text, a number or nothing.
+// noObject returns the finding about a document that is a text, a number or empty.
 func (v value) noObject() diag.Diagnostic {
 	if m := v.doc.ForeignText(); m != nil {
 		return m.Finding(v.doc.Document)
@@ -155,7 +154,7 @@ func (d *decoder) object(v value) {
 	case name == "envoy.config.bootstrap.v3.Bootstrap", !typed && isBootstrap(members):
 		d.bootstrap(v, members, nil)
 	case typed:
-		d.elements([]value{v}) // says so too where the type is none
+		d.elements([]value{v}) // reports an unknown type, too
 	default:
 		help, ok := typeMissing(members)
 		if !ok {
@@ -178,7 +177,7 @@ func (d *decoder) foreign(v value, f diag.Diagnostic, ours bool) {
 	d.report(f)
 }
 
-// urlIn is the @type of an object, empty where that is no text.
+// urlIn returns the @type of an object; "" unless the @type is a text.
 func urlIn(members map[string]json.RawMessage) string {
 	if !syntax.BeginsWith(members["@type"], '"') {
 		return ""
@@ -236,9 +235,9 @@ func (d *decoder) response(v value, members map[string]json.RawMessage) {
 	}
 }
 
-// bootstrap takes over the static resources of a Bootstrap, so that an existing
-// static configuration moves over. The rest of it is only checked: it stays in
-// the Envoy's own bootstrap. Lists that were decoded before are not in members.
+// bootstrap takes the static resources of a Bootstrap as resources of the tree, so that users can move a
+// static configuration into a tree. The rest of the Bootstrap is only checked, because it stays in Envoy's own
+// bootstrap. members lacks the lists in decoded.
 func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded map[string][]*file) {
 	v.doc.isBootstrap = true
 	key := "static_resources"
@@ -497,7 +496,7 @@ func (d *decoder) checkConstraints(v value, w *discoveryv3.Resource) bool {
 	return true
 }
 
-// wrapperName is the name that a wrapper gives its resource.
+// wrapperName returns the name in a resource's wrapper.
 func wrapperName(w *discoveryv3.Resource) string {
 	if w.GetName() != "" {
 		return w.GetName()
@@ -521,8 +520,8 @@ func (d *decoder) resource(v value, t *xds.Type, w *discoveryv3.Resource) {
 	d.accept(v, m, w, lost)
 }
 
-// message decodes strictly into m, as far as that can be done, and reports all that is
-// wrong. lost is what m lacks of it. It is not ok where nothing could be read.
+// message decodes a value strictly into m, as far as possible, and reports every fault. lost lists the parts
+// that m lacks. ok is false if nothing could be read.
 func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	v = v.of(m)
 	if v.unmarshal(m) != nil || v.isDoubtful(m) {
@@ -535,19 +534,19 @@ func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	return lost, true
 }
 
-// of is the value that is decoded as m.
+// of returns the value in the role of m.
 func (v value) of(m proto.Message) value {
 	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
 	return v
 }
 
-// isDoubtful reports whether protojson may have taken what Envoy does not: a value of an Any of Empty, or a TypedStruct that
-// does not fit its type.
+// isDoubtful reports whether protojson may have accepted a value that Envoy refuses: the value of an Any of
+// Empty, or a TypedStruct that does not fit its type.
 func (v value) isDoubtful(m proto.Message) bool {
 	return bytes.Contains(v.text, []byte("google.protobuf.Empty")) || v.misfits(m)
 }
 
-// readByOthers reports what Envoy reads in another way.
+// readByOthers reports values that Envoy reads in another way.
 func (d *decoder) readByOthers(v value, m proto.Message) {
 	if v.doc.source.byEnvoy {
 		d.readsAlike(v, m)
@@ -557,7 +556,8 @@ func (d *decoder) readByOthers(v value, m proto.Message) {
 	}
 }
 
-// plain decodes a resource in plain JSON that names its type. It is false for all else, about which nothing is reported.
+// plain decodes a resource in plain JSON that names its type. plain returns false for other values, and
+// reports nothing about them.
 func (d *decoder) plain(v value) bool {
 	m, ok := plainjson.UnmarshalTyped(v.text, v.doc.source.resolver(), func(name protoreflect.FullName) bool { return xds.TypeOf(name) != nil })
 	if !ok || v.isDoubtful(m) {

@@ -108,8 +108,8 @@ func (d *decoder) readsAlike(v value, m proto.Message) {
 	}
 }
 
-// oddNumbers reports numbers in the fields of a decoded message that Envoy takes for
-// text. Where text is wanted they are just that.
+// oddNumbers reports numbers in the fields of a decoded message that Envoy reads as text. In a text field,
+// such a number is fine.
 func (d *decoder) oddNumbers(v value, m proto.Message) {
 	if !v.doc.Odd() {
 		return

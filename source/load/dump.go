@@ -14,8 +14,7 @@ import (
 	"xdspub/xds"
 )
 
-// Dump is the text of an Envoy's /config_dump. Whoever reads it knows at which paths resources
-// stand in it.
+// Dump is the text of an Envoy's /config_dump. Its reader knows the paths of resources in the dump.
 type Dump struct {
 	*PlainJSON
 	envoy *envoyapi.Version
@@ -54,8 +53,8 @@ func ParseDump(in Input) (*Dump, diag.List) {
 	return &Dump{j, in.Envoy}, findings
 }
 
-// Resource decodes a resource that names its type. text is what stands at the path. The resource
-// is nil where nothing of it could be read; the findings say what could not.
+// Resource decodes a resource that names its type; text is the value at the path. The resource is nil if
+// nothing could be read. The findings report the unreadable parts.
 func (d *Dump) Resource(path xds.Path, text []byte) (*xds.Resource, diag.List) {
 	f := newFile(d.document.source)
 	(&decoder{file: f}).element(value{doc: d.document, text: text, path: path})

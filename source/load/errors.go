@@ -127,11 +127,11 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 type explanation struct {
 	code          diag.Code
 	message, help string
-	key           bool // it is the key that is wrong
+	key           bool // the fault is in the key
 	meant         diag.Correction
 }
 
-// explainValue is explain for a value that does not fit its field, and for all else.
+// explainValue is explain for a value that does not fit its field, and for all other faults.
 func (v value) explainValue(e *explanation, reason string, path xds.Path, said said, here func() spot) {
 	if found := farDuration.FindStringSubmatch(reason); found != nil {
 		e.message, e.help = fmt.Sprintf("%s is out of range: %s", said.field, said.value(found[1])), durationRange
@@ -176,7 +176,7 @@ func (v value) atFirstLine(f *diag.Diagnostic, path xds.Path) {
 	}
 }
 
-// unknownField says of a field that its message has not what was meant.
+// unknownField explains a field that its message does not have.
 func (v value) unknownField(here spot, said said) (message, help string) {
 	message = fmt.Sprintf("unknown field %q", said.field)
 	if help = here.suggestField(said.field); help != "" {
@@ -199,7 +199,7 @@ func (v value) unknownField(here spot, said said) (message, help string) {
 
 const typeHelp = `write "@type": type.googleapis.com/… with the message of the extension`
 
-// reaction is that of an Envoy that reads the document.
+// reaction returns the reaction of an Envoy that reads the document.
 func (v value) reaction(lax string) string {
 	if v.doc.isBootstrap && !v.doc.source.byEnvoy {
 		return "an Envoy that has it in its bootstrap does not start"
@@ -207,8 +207,8 @@ func (v value) reaction(lax string) string {
 	return v.doc.source.reaction(lax)
 }
 
-// asWritten is a value as the source has it, where JSON has another form of it: a number that
-// YAML reads, such as 1.10, or a word such as yes.
+// asWritten returns a value in the source's form if JSON has another form: a number that YAML reads, such as
+// 1.10, or a word such as yes.
 func (v value) asWritten(got string, path xds.Path) string {
 	if v.doc.source.Format != syntax.YAML || got == "" || strings.IndexByte(`{["`, got[0]) >= 0 {
 		return got
@@ -238,7 +238,7 @@ func (s said) wants(w wish) (message, help string) {
 	return message, help
 }
 
-// unquotedJSON is the text of a JSON string, and any other value as it is.
+// unquotedJSON returns the text of a JSON string, and any other value unchanged.
 func unquotedJSON(raw string) string {
 	var text string
 	if json.Unmarshal([]byte(raw), &text) != nil {
@@ -250,14 +250,14 @@ func unquotedJSON(raw string) string {
 // durationRange is what Envoy takes for a duration.
 const durationRange = "write a duration from 0s to 9223372035.999999999s (292 years)"
 
-// What Envoy does with what it does not know, where it reads laxly.
+// Envoy's reactions to unknown names when Envoy reads laxly.
 const (
 	drops        = "ignore it without an error"
 	takesDefault = "use the default instead, without an error"
 )
 
-// reaction says what Envoy does where its lax reading would do something. It reads its
-// bootstrap and text protos strictly, and never a file of a source tree.
+// reaction returns Envoy's reaction to a fault that lax reading would accept with the effect lax. Envoy reads
+// its bootstrap and text protos strictly, and never reads a file of a source tree.
 func (s *source) reaction(lax string) string {
 	switch verb, rest, _ := strings.Cut(lax, " "); {
 	case s.isBootstrap || s.Format == syntax.TextProto:
@@ -269,7 +269,7 @@ func (s *source) reaction(lax string) string {
 	}
 }
 
-// refusal says what Envoy does that can't read the source.
+// refusal returns the reaction of an Envoy that can't read the source.
 func (s *source) refusal() string {
 	switch {
 	case s.isBootstrap:
@@ -314,8 +314,8 @@ func (d *decoder) brokenBase64(v value, m proto.Message) {
 
 type protoAt struct{ line, column int }
 
-// cleaned is what protojson says without what differs from build to build, and
-// the place that it speaks of, if any.
+// cleaned returns protojson's message without the parts that differ from build to build, and the place in the
+// message, if any.
 func cleaned(err error) (reason string, place *protoAt) {
 	reason = strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	if found := protoPlace.FindStringSubmatch(reason); found != nil {

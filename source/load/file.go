@@ -11,8 +11,8 @@ import (
 	"xdspub/xds"
 )
 
-// file is what one file held when it was read last. But for the stamps, which the Loader
-// alone looks at, it does not change.
+// file is the content of a file at its last read. A file is immutable except for its stamps, which only the
+// Loader reads.
 type file struct {
 	source    *source
 	found     entry
@@ -22,19 +22,19 @@ type file struct {
 	inlined   []inlined
 	// envelopes are its DiscoveryResponses without their resources.
 	envelopes []*discoveryv3.DiscoveryResponse
-	// saysNone tells that the list of its resources is there, and empty.
+	// saysNone reports whether the file has an explicitly empty list of resources.
 	saysNone bool
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
 	ignores   []IgnoreComment
-	// when is what a settings file says about the files around it, and clientsUnknown tells that it could
-	// not be read.
+	// when is a settings file's value for the clients of the files around it; clientsUnknown means that the
+	// value could not be read.
 	when           *settingsfile.Folder
 	clientsUnknown bool
 	// joined counts the bytes of Constraints that are those of a resource and of its folder.
 	joined int
 	unread bool // findings say why
-	// partial tells that a resource in it could not be read at all.
+	// partial means that a resource of the file could not be read at all.
 	partial bool
 }
 
@@ -47,7 +47,7 @@ func (f *file) diagnostics() diag.List {
 // errors counts the findings that are errors.
 func (f *file) errors() int { return f.diagnostics().Count(diag.Error) }
 
-// giveUp notes that what is left of the file is not read, for its many errors.
+// giveUp records that the rest of the file is not read because of its many errors.
 func (f *file) giveUp() {
 	f.findings.Leave(diag.Error)
 	f.partial = true
@@ -56,9 +56,8 @@ func (f *file) giveUp() {
 // isOther reports whether the file was looked at only.
 func (f *file) isOther() bool { return f.source.Format == syntax.Other && !f.found.isOutside }
 
-// size counts the bytes that were read: of a file that goes into several resources, and of what a
-// settings file says to resources with Constraints of their own, several times. What was looked at only
-// does not count.
+// size counts the bytes read. A file that is inlined into several resources counts several times, and so does
+// a settings file for resources with Constraints of their own. A file that was only scanned does not count.
 func (f *file) size() int64 {
 	if f == nil || f.isOther() {
 		return 0
@@ -78,8 +77,8 @@ func (f *file) count() int {
 	return 1
 }
 
-// isCurrent reports whether the file, and those that went into its resources, surely are
-// what they were. Mostly what the file system says of them is enough.
+// isCurrent reports whether the file, and the files inlined into its resources, are certainly unchanged. The
+// file system's metadata mostly suffice for the answer.
 func (f *file) isCurrent(t *tree) bool {
 	if f.unread || !f.stamp.settled {
 		return false
@@ -92,7 +91,7 @@ func (f *file) isCurrent(t *tree) bool {
 	return err == nil && f.stamp.holds(info) && f.upToDate(t)
 }
 
-// upToDate reports whether the files that went into resources are what they were.
+// upToDate reports whether the inlined files are unchanged.
 func (f *file) upToDate(t *tree) bool {
 	for i := range f.inlined {
 		if !f.inlined[i].same(t) {

@@ -20,25 +20,24 @@ import (
 type entry struct {
 	path   string
 	format syntax.Format
-	// isSettings says that it is the settings file of a folder, and isOutside that it is a folder that is no
-	// part of the tree.
+	// isSettings means that the entry is a folder's settings file, isOutside that the entry is a folder
+	// outside of the tree.
 	isSettings, isOutside bool
 	linked                bool // by a link of its own
-	beyond                bool // a link leads to it, or to a folder that it is in
+	beyond                bool // a link leads here, or to a folder around
 	single                bool // somebody named it by itself
-	// clients are those that the file is for; nil for any, and before the settings files are read.
+	// clients are the clients of the file; nil for any client, and before the settings files are read.
 	clients *settingsfile.Clients
 }
 
-// same reports whether an entry is that of the same file, for the same clients.
+// same reports whether two entries are the same file for the same clients.
 func (e entry) same(other entry) bool {
 	mine, its := e.clients, other.clients
 	e.clients, other.clients = nil, nil
 	return e == other && mine.Equal(its)
 }
 
-// noFormat says that a file that was asked for can't be read, as it has another suffix or is a
-// folder.
+// noFormat returns the error for a requested file that is a folder or has an unreadable suffix.
 func noFormat(path string) error {
 	if dir, err := isDir(path); err != nil {
 		return err
@@ -74,17 +73,17 @@ type folders struct {
 	names int // of files and folders in them
 }
 
-// location is where a folder of the tree is.
+// location is the place of a folder of the tree.
 type location struct {
 	real   string
-	beyond bool // a link leads to it, or to a folder that it is in
+	beyond bool // a link leads here, or to a folder around
 	names  int  // of files and folders in it
 }
 
-// clone are the same folders, which may be changed.
+// clone returns a copy of the folders that may be changed.
 func (f folders) clone() folders { return folders{maps.Clone(f.at), maps.Clone(f.paths), f.names} }
 
-// drop takes the folder at a path out, if there is one, but none of those in it.
+// drop removes the folder at a path, if present, but not the folders inside.
 func (f *folders) drop(path string) {
 	if at, ok := f.at[path]; ok {
 		delete(f.at, path)
@@ -134,7 +133,7 @@ func (f *finder) folder(ctx context.Context, rel string, at location) error {
 	return nil
 }
 
-// list is what a folder holds and what may matter.
+// list returns the relevant entries of a folder.
 func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, error) {
 	return safefile.List(ctx, dir, func(names int) error {
 		if f.folders.names += names; f.folders.names > f.l.names {
@@ -144,8 +143,7 @@ func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, erro
 	}, func(e fs.DirEntry) bool { return !f.l.ignored(filepath.Join(rel, e.Name())) && !Hidden(e.Name()) })
 }
 
-// entry takes one file or folder up. What leads out of the tree is a finding once it
-// is read.
+// entry records a file or folder. A link out of the tree becomes a finding when it is read.
 func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirEntry) error {
 	path := filepath.Join(f.tree.root, below)
 	isDir, linked := e.IsDir(), e.Type()&fs.ModeSymlink != 0
@@ -184,8 +182,8 @@ func Hidden(name string) bool {
 		name == "4913"
 }
 
-// mayBeMistaken reports whether a file of another suffix is worth a look: it could
-// be a resource file that its author misnamed. Prose quotes resources often.
+// mayBeMistaken reports whether a file with another suffix may be a misnamed file of resources. Prose often
+// quotes resources, so files of prose don't count.
 func mayBeMistaken(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".md", ".rst", ".html", ".go", ".py", ".sh":

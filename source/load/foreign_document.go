@@ -17,17 +17,16 @@ import (
 	"xdspub/xds"
 )
 
-// foreign is what a document is that belongs to another program.
+// foreign describes a document that belongs to another program.
 type foreign struct {
 	what string // as "a Compose file"
-	help string // what to do about it; empty where it is only to be moved away
-	// path is where the finding stands; the document where it is empty.
+	help string // the remedy; empty for "move the file away"
+	// path is the path of the finding; empty for the document.
 	path xds.Path
 	key  bool
 }
 
-// foreignKeys are documents of other programs that are known by the names at their top: all of
-// them have to be there.
+// foreignKeys recognizes documents of other programs by their top names; all names must be present.
 var foreignKeys = []struct {
 	keys []string
 	what string
@@ -52,7 +51,7 @@ var foreignKeys = []struct {
 	{[]string{"$schema"}, "a document with a schema of its own"},
 }
 
-// objectHelp has what is to be done about objects of Kubernetes, by the group of their API.
+// objectHelp has the remedy for objects of Kubernetes, by the group of their API.
 var objectHelp = []struct{ group, of, help string }{
 	{"gateway.networking.k8s.io", "the Gateway API", "a controller, such as Envoy Gateway, turns it into Envoy's configuration"},
 	{"gateway.envoyproxy.io", "Envoy Gateway", "Envoy Gateway turns it into Envoy's configuration: egctl x translate shows that"},
@@ -63,8 +62,8 @@ var objectHelp = []struct{ group, of, help string }{
 	{"kustomize.config.k8s.io", "Kustomize", "use the output of kustomize build"},
 }
 
-// foreignDocument says which other program an object is for; nil where it may be Envoy's, or
-// nobody knows.
+// foreignDocument returns the program of an object, or nil if the object may be Envoy's, or if the program is
+// unknown.
 func (v value) foreignDocument(members map[string]json.RawMessage) *foreign {
 	text := func(name string) string { return syntax.Unquote(jsontext.Value(members[name])) }
 	base := strings.ToLower(filepath.Base(v.doc.source.Name))
@@ -112,7 +111,7 @@ func firstOf(members map[string]json.RawMessage, lists []staticList) xds.Path {
 	return ""
 }
 
-// isCompose reports whether an object has services that have an image, or are built.
+// isCompose reports whether an object has services with an image or a build.
 func isCompose(members map[string]json.RawMessage) bool {
 	var services map[string]map[string]json.RawMessage
 	if json.Unmarshal(members["services"], &services) != nil {
@@ -162,8 +161,8 @@ func (v value) notXDS(f foreign) diag.Diagnostic {
 	return v.findingIn(f.path, f.key, syntax.CodeUnknownDocument, "the document is "+f.what, help)
 }
 
-// typeOf is the resource type whose fields an object without @type has. It is nil where none, or
-// several, have all of them.
+// typeOf returns the resource type that has all fields of an object without @type; nil if no type, or several
+// types, have them.
 func typeOf(members map[string]json.RawMessage) (found *xds.Type) {
 	for _, t := range xds.Types {
 		mt, err := (resolver{}).FindMessageByName(t.Message)

@@ -49,8 +49,8 @@ type UnusedPattern struct {
 	Meant string
 }
 
-// UnusedPatterns returns the patterns of Options.Ignore that have left nothing out since the last
-// Load of a tree began, in the order of Options. Of a tree that is one file it returns none.
+// UnusedPatterns returns the patterns of Options.Ignore without a match since the last Load of a tree began,
+// in the order of Options. For a tree of one file, it returns none.
 func (l *Loader) UnusedPatterns() []UnusedPattern {
 	return slices.DeleteFunc(slices.Clone(l.unused), func(u UnusedPattern) bool { return l.matched[u.Pattern] })
 }

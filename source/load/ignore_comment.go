@@ -15,18 +15,18 @@ import (
 type IgnoreComment struct {
 	// Range is that of the comment, from its # to the end of the line.
 	diag.Range
-	// Codes are what stands behind the mark, separated by commas; nil where nothing does.
+	// Codes are the words behind the mark, separated by commas; nil for none.
 	Codes []string
-	// HasReason tells that more follows.
+	// HasReason reports whether a reason follows.
 	HasReason bool
-	// Line is the one that the comment is about: its own, or, where it has one to itself, the next
-	// one that holds anything. 0 for none.
+	// Line is the line that the comment concerns: its own line or, if the comment stands alone on its line,
+	// the next non-empty line; 0 for none.
 	Line int
-	// Resource is the one that begins on that line, where the comment stands above it.
+	// Resource is the resource that begins on that line below the comment.
 	Resource xds.Key
-	// Sensitive is that of findings about the comment.
+	// Sensitive is the Sensitive of findings about the comment.
 	Sensitive bool
-	// Last tells that there are more comments, and that these are not read.
+	// Last means that further comments exist and are not read.
 	Last bool
 }
 
@@ -37,11 +37,11 @@ const (
 	maxIgnoreCodes = 512
 )
 
-// ignoreMark is how a comment begins that is an IgnoreComment.
+// ignoreMark is the beginning of a comment that is an IgnoreComment.
 const ignoreMark = "xdspub:ignore"
 
-// IgnoreComments returns those of all files, in the order of the files, and in a file in the order of
-// lines. JSON has no comments, and a binary file has none.
+// IgnoreComments returns the comments of all files, in the order of files and lines. JSON and binary files
+// have no comments.
 func (r *Result) IgnoreComments() (list []IgnoreComment) {
 	for _, f := range r.ignoring {
 		list = append(list, f.ignores...)
@@ -99,11 +99,10 @@ type commentSearch struct {
 	found  []IgnoreComment
 	// waiting is how many of the last found wait for the line that they are about.
 	waiting int
-	// above tells that one of them has a line to itself.
+	// above means that a comment stands alone on its line.
 	above  bool
 	begins map[int]xds.Key // the resources, by their first lines
-	// block is the column that the lines of a text in YAML's block style are indented beyond, -1
-	// outside of such a text.
+	// block is the column left of the lines of a text in YAML's block style; -1 outside of such a text.
 	block  int
 	inText bool
 }

@@ -31,7 +31,7 @@ const (
 	maxDescriptors = 16 << 20
 )
 
-// inlined is a file that went into a resource, and what it held, or why it could not be
+// inlined is a file that was inlined into a resource, with its content, or with the reason why it could not be
 // read.
 type inlined struct {
 	path string
@@ -40,7 +40,7 @@ type inlined struct {
 	most int64
 }
 
-// same reports whether the file holds what it held.
+// same reports whether the content of the file is unchanged.
 func (i *inlined) same(t *tree) bool {
 	if info, err := t.stat(i.path); err == nil && i.stamp.holds(info) {
 		return true
@@ -53,8 +53,8 @@ func (i *inlined) same(t *tree) bool {
 	return true
 }
 
-// failure returns the error of a file that should have gone into a resource if the disk or the system has failed: that is no
-// fault of the source tree, and passes without a change of it.
+// failure returns the error of a file to inline if the disk or the system has failed. Such an error is no
+// fault of the source tree, and passes without a change of the tree.
 func (f *file) failure() error {
 	for _, i := range f.inlined {
 		if err := Failure(i.path, i.err); err != nil {
@@ -64,8 +64,9 @@ func (f *file) failure() error {
 	return nil
 }
 
-// Failure returns an error that names a file if err, the error of a read of the file, means that the disk or the system has
-// failed. It returns nil for other errors, which are faults of the configuration that names the file.
+// Failure returns an error that names a file if err, the error of reading the file, means that the disk or the
+// system has failed. Failure returns nil for other errors, which are faults of the configuration that names
+// the file.
 func Failure(path string, err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(failures[:], errno) {
 		return &fs.PathError{Op: "read", Path: path, Err: errno}
@@ -153,7 +154,7 @@ func isRelative(s *corev3.DataSource) bool {
 	return name != "" && !filepath.IsAbs(name)
 }
 
-// unwatch drops a relative directory: what was to be watched there is inline.
+// unwatch drops a relative watched directory, because its files are inlined.
 func unwatch(w **corev3.WatchedDirectory) bool {
 	if path := (*w).GetPath(); path == "" || filepath.IsAbs(path) {
 		return false
@@ -221,8 +222,8 @@ func (t *tree) readInlined(path string, most int64) (bytesOf, error) {
 	return read, reason(err)
 }
 
-// ReadData reads a file that is to be put into a resource. Its errors are for a finding that
-// names the file: they do not name it.
+// ReadData reads a file to inline into a resource. The error is for a finding that names the file, so the
+// error does not name it.
 func ReadData(path string) ([]byte, error) {
 	data, err := safefile.Read(path, maxInlined)
 	return data, reason(err)

@@ -31,7 +31,7 @@ import (
 
 // Options for New.
 type Options struct {
-	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	// Envoy is the release that gets the resources; nil means the latest known release.
 	Envoy *envoyapi.Version
 	// Ignore holds glob patterns (path.Match) of files and folders that are not
 	// resources. A pattern with a slash is matched against the path below the
@@ -42,25 +42,25 @@ type Options struct {
 	// Allow names folders outside the tree that links and relative names in it may
 	// lead to.
 	Allow []string
-	// Overlay has texts that are read as if they were the files at these paths, such as what
-	// an editor has not saved. They replace files of the tree, and add to them.
+	// Overlay has texts that replace, or add to, the files at their paths, such as the unsaved text of an
+	// editor.
 	Overlay map[string][]byte
-	// StubSecrets says that certificates, keys and other secrets may be missing on this machine: where a
-	// resource names a file of one that does not exist, it keeps the name.
+	// StubSecrets permits missing files of certificates, keys and other secrets on this machine: the resource
+	// keeps the name of a missing file.
 	StubSecrets bool
-	// Streams says that the resources go to clients by streams alone: there a TTL counts, and in
-	// files Envoy ignores it.
+	// Streams means that clients get the resources by streams alone. A TTL has an effect on streams; in files,
+	// Envoy ignores a TTL.
 	Streams bool
 }
 
-// Loader reads source trees. It keeps what it read: a file that did not change gives the
-// same *xds.Resource values again, and is not even read where what the file system says
-// of it shows that. Not for concurrent use.
+// Loader reads source trees, and caches its reads: an unchanged file gives the same *xds.Resource values
+// again, and is not read again if the file system's metadata show that it is unchanged. Not for concurrent
+// use.
 type Loader struct {
 	options Options
 	overlay overlay
 	known   contents
-	failed  bool // known may be older than what Update was told
+	failed  bool // known may be older than Update's paths
 	// matched has the patterns of Options.Ignore that left something out since the last Load,
 	// unused those that left nothing out then.
 	matched map[string]bool
@@ -78,9 +78,9 @@ func New(o Options) *Loader {
 	return &Loader{options: o, overlay: newOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
 }
 
-// Load reads the tree at root, or the one file at root. What is wrong in a file is in
-// Diagnostics; an error means that something could not be read, or that ctx has ended. Where
-// nothing has changed it returns the Result of the call before.
+// Load reads the tree at root, or the file at root. Diagnostics has the faults of files. The error is not nil
+// if something could not be read, or if ctx has ended. If nothing has changed, Load returns the Result of the
+// previous call.
 func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	l.failed = true
 	t, single, err := l.open(root)
@@ -175,8 +175,8 @@ func (l *Loader) readFor(ctx context.Context, t *tree, found []entry, w *setting
 	return l.readAll(ctx, t, found)
 }
 
-// readAll reads files, but those that are what they were. Where there are too many
-// errors, it gives the first files that lead to that.
+// readAll reads the changed files. If the files have too many errors, readAll returns the first files up to
+// the limit.
 func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, error) {
 	known := l.knownOf(found)
 	files := make([]*file, len(found))
@@ -197,7 +197,7 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 		for _, i := range batches[n] {
 			if errs[i] = ctx.Err(); errs[i] == nil {
 				files[i], errs[i] = l.read(in, found[i], known[i])
-				errs[i] = cmp.Or(ctx.Err(), errs[i]) // where ctx has ended it is not all
+				errs[i] = cmp.Or(ctx.Err(), errs[i]) // incomplete if ctx has ended
 			}
 			if errs[i] == nil {
 				errors += files[i].errors()
@@ -223,8 +223,8 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 // manyFiles is how many files are worth to be read in batches. Fewer may each be large.
 const manyFiles = 64
 
-// knownOf is what is known of files, nil where nothing is. They stand in the order of
-// their paths, as do those that are known.
+// knownOf returns the known file of each entry, or nil. Entries and known files are in the order of their
+// paths.
 func (l *Loader) knownOf(found []entry) []*file {
 	known := make([]*file, len(found))
 	rest := l.known.files
@@ -237,7 +237,7 @@ func (l *Loader) knownOf(found []entry) []*file {
 	return known
 }
 
-// skip counts the files that stand before a path. It is fast where they are few.
+// skip counts the files before a path. It is fast for a small count.
 func skip(files []*file, path string) int {
 	most := 1
 	for most < len(files) && files[most-1].source.Name < path {
@@ -247,8 +247,7 @@ func skip(files []*file, path string) int {
 	return n
 }
 
-// keep puts into files those that are known and, by what the file system says, surely are
-// what they were.
+// keep copies to files the known files that the file system's metadata show to be unchanged.
 func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files []*file) error {
 	const batch = 256
 	batches := (len(found) + batch - 1) / batch
@@ -264,8 +263,7 @@ func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files 
 	return l.overLimit(t)
 }
 
-// read reads one file, or takes what is known of it where its bytes are the same.
-// The single file that somebody names by itself may be anywhere.
+// read reads a file, or returns known if the bytes are equal. A single named file may be anywhere.
 func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	t := in.tree
 	var read bytesOf
@@ -316,7 +314,7 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	return f, l.overLimit(t)
 }
 
-// overLimit is the error of a tree that has more than is read.
+// overLimit returns the error of a tree above the limits.
 func (l *Loader) overLimit(t *tree) error {
 	switch {
 	case t.full():
@@ -329,8 +327,8 @@ func (l *Loader) overLimit(t *tree) error {
 
 var errTurned = errors.New("a link of the source tree was turned while it was read")
 
-// unread is what is known of a file that is not read on account of what it is; other
-// errors are those of reading.
+// unread returns a placeholder for a file that is too large, outside the tree or not regular. Other errors are
+// returned.
 func unread(e entry, err error) (*file, error) {
 	d := diag.Diagnostic{Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: e.path}}
 	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {
@@ -348,10 +346,9 @@ func unread(e entry, err error) (*file, error) {
 	return f, nil
 }
 
-// inParallel calls f, which says how many errors it met, for 0 … n-1 on as many
-// goroutines as there are cores, until there are most errors. It returns how many of the
-// first calls led to that; what others made is to be left out, so that the result does not
-// depend on who was faster.
+// inParallel calls f for 0 … n-1 on as many goroutines as cores, until most errors have come; f returns its
+// number of errors. inParallel returns the number of first calls that led to the limit. Results of later calls
+// must be dropped, so that the result does not depend on timing.
 func inParallel(n, most int, f func(i int) (errors int)) (count int) {
 	var (
 		mu    sync.Mutex
@@ -394,8 +391,8 @@ func inParallel(n, most int, f func(i int) (errors int)) (count int) {
 	return count
 }
 
-// Compress has the Loader hold the texts of its files in less space, for as long as nobody asks where
-// something stands in them. It is for when there is nothing else to do. It returns how many files are compressed.
+// Compress compresses the texts of the Loader's files, for an idle time. A text is decompressed when somebody
+// asks for a place in it. Compress returns the number of compressed files.
 func (l *Loader) Compress() int {
 	var compressed atomic.Int64
 	cores := runtime.GOMAXPROCS(0)

@@ -21,7 +21,7 @@ func newOverlay(texts map[string][]byte) overlay {
 	return o
 }
 
-// text is what stands instead of the file that a path leads to; real is where that is.
+// text returns the overlay's text for a path, and the path without links.
 func (o overlay) text(path string) (text []byte, real string, ok bool) {
 	if len(o) == 0 {
 		return nil, "", false
@@ -31,8 +31,8 @@ func (o overlay) text(path string) (text []byte, real string, ok bool) {
 	return text, real, ok
 }
 
-// unsaved is what the overlay has for a file of the tree, as far as that may be read there. Its
-// stamp is that of a file that has to be read again. It is not ok where the disk has to be asked.
+// unsaved returns the overlay's text for a file of the tree, so far as the tree may read it. Its stamp marks a
+// file that has to be read again. ok is false if the overlay has no text, and the disk decides.
 func (t *tree) unsaved(path string, limit int64) (read bytesOf, err error, ok bool) {
 	text, real, ok := t.overlay.text(path)
 	if !ok {
@@ -56,8 +56,7 @@ func (t *tree) folderOf(real string) (in folder, inside bool) {
 	return t.folders[i], true
 }
 
-// unsaved takes up the files that the overlay adds to the tree: those that are on the disk were
-// found there.
+// unsaved adds the overlay's files that the tree's disk lacks.
 func (f *finder) unsaved() {
 	for real := range f.tree.overlay {
 		below, err := filepath.Rel(f.tree.folders[0].real, real)

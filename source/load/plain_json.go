@@ -38,8 +38,8 @@ func (j *PlainJSON) Finding(code diag.Code, path xds.Path, key bool, message, he
 	return d
 }
 
-// Depth returns how deep lists and objects are nested: 0 where there are none, and up to the mistake
-// where the text is not JSON.
+// Depth returns the depth of nested lists and objects: 0 without any, and the depth up to the mistake for a
+// text that is no JSON.
 func (j *PlainJSON) Depth() (most int) {
 	text := jsontext.NewDecoder(bytes.NewReader(j.document.Text), jsontext.AllowDuplicateNames(true))
 	for {

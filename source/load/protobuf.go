@@ -18,8 +18,8 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// binarySource decodes a binary DiscoveryResponse. Envoy applies what it can read
-// of a damaged one and counts a success: nothing here is taken on trust.
+// binarySource decodes a binary DiscoveryResponse. Envoy applies the readable part of a damaged response and
+// counts a success, so binarySource trusts nothing.
 func (d *decoder) binarySource() {
 	s := d.file.source
 	if s.Size() == 0 && !s.isBootstrap {
@@ -53,7 +53,7 @@ func (d *decoder) decoded(v value, m proto.Message) {
 		d.file.saysNone = len(m.GetResources()) == 0 && m.GetVersionInfo() != "" // these formats have no empty lists
 		d.each(len(m.GetResources()), func(one *decoder, i int) {
 			one.packed(value{doc: v.doc, path: v.path.Field("resources").Index(i)}, m.GetResources()[i])
-			m.Resources[i] = nil // else all of them are held twice
+			m.Resources[i] = nil // frees the first copy
 		})
 	case *discoveryv3.Resource:
 		d.unwrapped(v, m)
@@ -190,9 +190,9 @@ func (d *decoder) setClients(r *xds.Resource) {
 	}
 }
 
-// settle makes of a decoded resource what the others get to see: it reports the fields that
-// are not known, puts the files in that it names, and spells names that are URLs in one way. It
-// walks the resource only where its text does not show that there is nothing of the kind.
+// settle finishes a decoded resource for other packages: it reports unknown fields, inlines the named files,
+// and gives URL names their canonical spelling. settle walks the resource only if its text may need one of
+// these steps.
 func (d *decoder) settle(v value, r *xds.Resource) {
 	files, urls := d.tree != nil && v.mayNameFiles(), d.tree != nil && v.mayHoldURLNames()
 	switch v.doc.source.Format {
@@ -222,8 +222,8 @@ func (d *decoder) changes(r *xds.Resource, n *xds.Node, s *source, files, urls b
 	return urls && n.Respell() || changed
 }
 
-// mayHoldURLNames reports whether the resource in v may have a name that is a URL. What Envoy
-// itself reads stays as it is written: Envoy compares these names as text.
+// mayHoldURLNames reports whether the resource in v may have a URL as a name. A file that Envoy itself reads
+// keeps its spelling, because Envoy compares names as text.
 func (v value) mayHoldURLNames() bool {
 	switch s := v.doc.source; {
 	case s.byEnvoy:
@@ -235,8 +235,8 @@ func (v value) mayHoldURLNames() bool {
 	}
 }
 
-// needsLook reports whether a message can make settle do something: an Any, whose payload may, a
-// file's name, or a field that is not known.
+// needsLook reports whether a message may need settle: an Any, whose payload may, the name of a file, or an
+// unknown field.
 func needsLook(m proto.Message) bool {
 	switch m := m.(type) {
 	case *anypb.Any:

@@ -81,8 +81,7 @@ func (r *reader) kind(n *syntax.JSONNode) jsontext.Kind {
 
 func (r *reader) byEnvoy() bool { return r.v.doc.source.byEnvoy }
 
-// fault reports what protojson says of the value at p, or where key is set of its name.
-// What stands there is lost.
+// fault reports protojson's message about the value at p or, if key is set, about its name. The value is lost.
 func (r *reader) fault(p place, key bool, reason string) bool {
 	r.d.report(r.explain(p, key, reason))
 	r.lost.Add(p.path)
@@ -98,8 +97,7 @@ func (r *reader) taken(p place, key bool, reason string) {
 	r.d.report(leniently(diag.List{r.explain(p, key, reason)})[0])
 }
 
-// unknown reports a field that its message has not. meant is the one that is likely meant, or
-// nil.
+// unknown reports a field that its message does not have. meant is the field that was likely meant, or nil.
 func (r *reader) unknown(p place, meant protoreflect.FieldDescriptor) {
 	f := r.explain(p, true, "unknown field ")
 	if meant != nil {
@@ -117,7 +115,7 @@ func (r *reader) unexpected(n *syntax.JSONNode) string {
 	return "unexpected token " + string(raw)
 }
 
-// message reads a value as md. It is false where nothing was written.
+// message reads a value as md. It returns false if nothing was written.
 func (r *reader) message(md protoreflect.MessageDescriptor, n *syntax.JSONNode, p place) bool {
 	if p.depth > syntax.MaxDepth {
 		return r.fault(p, false, "exceeded max recursion depth")
@@ -312,12 +310,12 @@ func emptyOf(md protoreflect.MessageDescriptor) string {
 	return string(text)
 }
 
-// members reads the members of an object, but skipped, as the fields of md. Where that
-// is set they follow other members.
+// members reads the members of an object as the fields of md, except skipped. If skipped is set, other members
+// were written before.
 func (r *reader) members(md protoreflect.MessageDescriptor, n *syntax.JSONNode, p place, skipped *syntax.JSONNode) {
 	o := newFieldsRead(md, n, p)
 	first := skipped == nil
-	unknown := false // in a way that leaves open what was meant
+	unknown := false // an unknown name without a likely field
 	for i := range n.Children {
 		c := &n.Children[i]
 		if c == skipped {
@@ -346,7 +344,7 @@ func (r *reader) members(md protoreflect.MessageDescriptor, n *syntax.JSONNode, 
 		}
 		first = false
 	}
-	if unknown { // what was meant is not there
+	if unknown { // the meant field is missing
 		for i := range md.Fields().Len() {
 			if _, ok := o.last[md.Fields().Get(i)]; !ok {
 				r.lost.Add(p.path.Field(string(md.Fields().Get(i).Name())))
@@ -355,7 +353,7 @@ func (r *reader) members(md protoreflect.MessageDescriptor, n *syntax.JSONNode, 
 	}
 }
 
-// fieldsRead is what was met of an object whose members are read.
+// fieldsRead records the fields of an object while its members are read.
 type fieldsRead struct {
 	md     protoreflect.MessageDescriptor
 	at     place
@@ -379,8 +377,8 @@ func newFieldsRead(md protoreflect.MessageDescriptor, n *syntax.JSONNode, at pla
 	return o
 }
 
-// memberField is the field that the i-th member of an object is, or is meant to be, and its
-// place. It is nil where nobody can tell.
+// memberField returns the field that the i-th member of an object is, or is meant to be, and its place; nil if
+// the field is unclear.
 func (r *reader) memberField(o fieldsRead, c *syntax.JSONNode, i int) (protoreflect.FieldDescriptor, place) {
 	if fd := fieldNamed(o.md, c.Name); fd != nil {
 		return fd, o.at.at(string(fd.Name()), c.Name, fd)
@@ -389,13 +387,13 @@ func (r *reader) memberField(o fieldsRead, c *syntax.JSONNode, i int) (protorefl
 	r.unknown(o.at.at(c.Name, c.Name, nil), fd)
 	if fd != nil {
 		o.last[fd] = i
-		r.lost.Add(o.at.path.Field(string(fd.Name()))) // whether that was meant is for a person to say
+		r.lost.Add(o.at.path.Field(string(fd.Name()))) // a person has to decide
 	}
 	return fd, o.at.at(c.Name, c.Name, fd)
 }
 
-// counts reports whether the i-th member of an object, at its place, is one that is read: not of
-// a field that is read already, or may not stand beside another.
+// counts reports whether the i-th member of an object is to be read. A member of a field that was read
+// already, or that may not stand beside another field, is not read.
 func (r *reader) counts(o fieldsRead, c *syntax.JSONNode, i int, at place) bool {
 	fd := at.field
 	if earlier := o.seen[fd]; earlier != nil && earlier.Name != c.Name { // one name twice is reported already
@@ -427,9 +425,8 @@ func takesNull(fd protoreflect.FieldDescriptor) bool {
 		(fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Value" || fd.Enum() != nil && fd.Enum().FullName() == "google.protobuf.NullValue")
 }
 
-// meant is the field that is meant by a name which md has not, where that is clear and
-// the field is not present: what stands in it is read too, and nothing seems to be
-// missing that was only misspelled.
+// meant returns the field that an unknown name likely means, if the guess is clear and the field is absent.
+// The value is then read, too, so that a misspelled field causes no findings about missing values.
 func meant[V any](md protoreflect.MessageDescriptor, name string, present map[protoreflect.FieldDescriptor]V) protoreflect.FieldDescriptor {
 	if envoyapi.Removed(md.FullName(), name) != "" {
 		return nil
@@ -441,7 +438,7 @@ func meant[V any](md protoreflect.MessageDescriptor, name string, present map[pr
 	return near
 }
 
-// bothSet reports two fields of which one may be set.
+// bothSet reports two fields that exclude each other.
 func (r *reader) bothSet(p place, c, other *syntax.JSONNode) {
 	oneof := p.field.ContainingOneof()
 	f := r.explain(p, true, fmt.Sprintf("error parsing %q, oneof %s is already set", c.Name, oneof.FullName()))
@@ -460,7 +457,7 @@ func beside(path xds.Path, name string) xds.Path {
 	return path[:strings.LastIndexByte(string(path), '.')+1] + xds.Path(name)
 }
 
-// field reads the value of a field. It is false where nothing was written of it.
+// field reads the value of a field. It returns false if nothing was written.
 func (r *reader) field(fd protoreflect.FieldDescriptor, n *syntax.JSONNode, p place) bool {
 	switch {
 	case fd.IsMap():
@@ -501,8 +498,8 @@ func (r *reader) elements(n *syntax.JSONNode, p place) (list []*syntax.JSONNode)
 	return list
 }
 
-// list reads the elements of a list. An empty one stands in for one that can't be read:
-// the others keep their places.
+// list reads the elements of a list. An empty element replaces an unreadable one, so that the others keep
+// their indexes.
 func (r *reader) list(fd protoreflect.FieldDescriptor, elements []*syntax.JSONNode, p place) bool {
 	r.out.WriteByte('[')
 	for i, n := range elements {
@@ -672,8 +669,7 @@ func readsAs(fd protoreflect.FieldDescriptor, raw jsontext.Value) error {
 	return resolver{}.json().Unmarshal(fmt.Appendf(nil, `{%q:%s}`, fd.Name(), raw), xds.New(fd.ContainingMessage()))
 }
 
-// repaired decodes v into m as far as that can be done, and reports all that is wrong in
-// it. It is false where nothing could be read.
+// repaired decodes v into m as far as possible, and reports every fault. ok is false if nothing could be read.
 func (d *decoder) repaired(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	r := reader{d: d, v: v}
 	text := r.read(m.ProtoReflect().Descriptor())

@@ -15,13 +15,13 @@ import (
 // maxDescriptorSets bounds the files of a Registry, together.
 const maxDescriptorSets = 32 << 20
 
-// maxDeclared bounds how deeply declarations are nested in each other, as protoc does.
+// maxDeclared bounds the depth of nested declarations, as protoc does.
 const maxDeclared = 100
 
 // DescriptorSets are files with the user's own types.
 type DescriptorSets struct {
 	Files []string
-	// Tree is the source tree that the files are to be in; empty where they may be anywhere.
+	// Tree is the source tree that must hold the files; empty for files at any place.
 	Tree string
 }
 
@@ -54,9 +54,9 @@ func (d DescriptorSets) Read() (texts [][]byte, err error) {
 	return texts, nil
 }
 
-// Registry returns the types of the files, whose content Read has returned: a serialized
-// google.protobuf.FileDescriptorSet each, as protoc --descriptor_set_out and buf build write it. What
-// one of them lacks another may have. The error names the file. It returns nil where there are none.
+// Registry returns the types in the texts of Read: each is a serialized google.protobuf.FileDescriptorSet, as
+// protoc --descriptor_set_out and buf build write it. A file may lack imports that another file has. The error
+// names the file. Registry returns nil without texts.
 func (d DescriptorSets) Registry(texts [][]byte) (*xds.Registry, error) {
 	if len(texts) == 0 {
 		return nil, nil

@@ -39,8 +39,7 @@ func (r *reader) withoutBrackets(n *syntax.JSONNode, p place) {
 	r.d.report(leniently(diag.List{f})[0])
 }
 
-// ambiguous reports a value that Envoy's parser takes, and of which a reader may think something
-// else. What stands there is lost.
+// ambiguous reports a value that Envoy's parser reads in another way than people expect. The value is lost.
 func (r *reader) ambiguous(p place, reason string, taken jsontext.Value) bool {
 	f := r.explain(p, false, reason)
 	f.Help = "write the value itself: Envoy would read " + r.v.doc.source.Written(taken)

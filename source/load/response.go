@@ -12,12 +12,12 @@ import (
 
 // Input is a document outside of any source tree, such as standard input.
 type Input struct {
-	// Name is the name that findings give as their file.
+	// Name is the file's name in findings.
 	Name string
 	// Format is one of Formats.
 	Format string
 	Data   []byte
-	// Envoy is the version that is to take it; nil means the latest that is known.
+	// Envoy is the release that gets the resources; nil means the latest known release.
 	Envoy *envoyapi.Version
 	// Streams is Options.Streams.
 	Streams bool
@@ -29,8 +29,7 @@ func (in Input) source() *source {
 	return s
 }
 
-// Open reads a file as an Input, with the format of its suffix. A suffix that is not read is an
-// error.
+// Open reads a file as an Input with the format of its suffix. An unreadable suffix is an error.
 func Open(path string) (Input, error) {
 	f := syntax.FormatOf(path)
 	if f == syntax.Other {
@@ -47,7 +46,7 @@ func Open(path string) (Input, error) {
 // files that the Input names by a relative path.
 func Parse(in Input) *Result {
 	t, err := openTree(".", nil)
-	if err != nil { // nothing can be read there
+	if err != nil { // unreadable path
 		return AsWritten(in)
 	}
 	defer t.close()
@@ -55,13 +54,13 @@ func Parse(in Input) *Result {
 	return result
 }
 
-// AsWritten does what Parse does, but does not read the files that the Input names.
+// AsWritten is Parse without reading the files that the Input names.
 func AsWritten(in Input) *Result {
 	_, result := parse(in.source(), nil)
 	return result
 }
 
-// parse decodes a source. The files that it names are read in t, if there is one.
+// parse decodes a source. Named files are read in t, unless nil.
 func parse(s *source, t *tree) (*file, *Result) {
 	f := s.decode(t)
 	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(s.Size()), files: []*file{f}, count: 1}
@@ -74,9 +73,9 @@ func parse(s *source, t *tree) (*file, *Result) {
 	return f, result
 }
 
-// Response decodes an Input to one DiscoveryResponse, as it was written: Resource wrappers stay,
-// and files that are named are not read. The resources of several documents become one response.
-// It is nil where the Result has errors.
+// Response decodes an Input to one DiscoveryResponse as written: Resource wrappers stay, and named files are
+// not read. The resources of several documents become one response. The response is nil if the Result has
+// errors.
 func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
 	f, result := parse(in.source(), nil)
 	if result.Diagnostics.HasErrors() {
@@ -98,8 +97,7 @@ func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
 	return out, result
 }
 
-// pack is a message in an Any. It was decoded before: there is nothing in it
-// that can't be encoded.
+// pack packs a message into an Any. The message was decoded before, so it can be encoded.
 func pack(m proto.Message) *anypb.Any {
 	value, _ := xds.Marshal(m)
 	return &anypb.Any{TypeUrl: xds.URLPrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}

@@ -14,10 +14,10 @@ import (
 type Result struct {
 	// Diagnostics are the findings of reading and decoding, sorted.
 	Diagnostics diag.List
-	// Partial means that there are resources beside these that could not be read at all. A
-	// resource that could be read in part is here, with its Lost.
+	// Partial means that further resources could not be read at all. A resource that could be read in part is
+	// included, with its Lost.
 	Partial bool
-	// ClientsUnknown means that nobody knows which clients some resources are for, as a finding says.
+	// ClientsUnknown means that the clients of some resources are unknown, which a finding reports.
 	ClientsUnknown bool
 	// SaysNone means that a file holds an explicitly empty list, such as resources: []. It is for
 	// Subscribed.
@@ -25,7 +25,7 @@ type Result struct {
 	// Inlined are the files that resources name by a relative path and whose content was put into
 	// the resources, sorted.
 	Inlined []string
-	// Bytes is the size of what was read.
+	// Bytes is the number of bytes read.
 	Bytes int64
 
 	files    []*file // by path
@@ -81,8 +81,8 @@ func resourceFiles(files []*file) (paths []string) {
 	return paths
 }
 
-// Line returns the source line at a position, without its line break. It gives none
-// that may hold a secret.
+// Line returns the source line at a position, without its line break. Line hides a line that may hold a
+// secret.
 func (r *Result) Line(p diag.Position) (string, bool) {
 	i, found := searchFile(r.files, p.File)
 	if !found {

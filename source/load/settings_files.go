@@ -14,9 +14,8 @@ import (
 // maxConfig bounds the project's own file.
 const maxConfig = 1 << 20
 
-// Config reads a settings file: a mapping of names to values. It returns the settings in the order
-// in which they stand, When without its value, and findings about what is wrong in the file. An error means that the file
-// can't be read.
+// Config reads a settings file: a mapping of names to values. Config returns the settings in order, When
+// without its value, and findings about the file. The error is not nil if the file can't be read.
 func Config(path string) ([]settingsfile.Setting, diag.List, error) {
 	data, err := safefile.Read(path, maxConfig)
 	if err != nil {
@@ -33,8 +32,8 @@ func OnlyWhen(path string) bool {
 	return err == nil && len(list) == 0 && len(read) == 1 && read[0].Key == settingsfile.When
 }
 
-// TreeConfig returns Config for the file at the root of a source tree, without following links
-// out of the tree. A tree that is one file has no settings.
+// TreeConfig returns Config for the file at the root of a source tree, without following links out of the
+// tree. A tree of one file has no settings.
 func TreeConfig(root string) ([]settingsfile.Setting, diag.List, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		return nil, nil, err

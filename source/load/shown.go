@@ -10,7 +10,7 @@ import (
 )
 
 // Shows implements xds.Origin. A line is shown if no field around the value is for secrets, and if the line
-// itself has nothing but fields of the API that are for none. A line of any other form is not shown.
+// holds only harmless fields of the API. A line of any other form is hidden.
 func (o origin) Shows(path xds.Path) bool {
 	if slices.ContainsFunc(steps(o.base.Join(path)), o.source.MayBeSecret) {
 		return false
@@ -26,8 +26,8 @@ var (
 	fieldOnLine = regexp.MustCompile(`([^\s{}\[\]"',:]+)["']?\s*[:{]`)
 )
 
-// isHarmless reports whether each name on a line is that of a field of the API which is for no secret. The key and
-// the value of a header may be a credential.
+// isHarmless reports whether each name on a line is a field of the API that holds no secrets. The key and the
+// value of a header may be a credential.
 func (s *source) isHarmless(line string) bool {
 	if !beginsWithField.MatchString(line) || strings.ContainsAny(line, "|>&*!") {
 		return false

@@ -14,7 +14,7 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// source is the text of one file, and who is to take what is in it.
+// source is the text of a file, with the receiver of its resources.
 type source struct {
 	syntax.Text
 	envoy *envoyapi.Version
@@ -22,15 +22,15 @@ type source struct {
 	byEnvoy bool
 	// streams is Options.Streams.
 	streams bool
-	// of is what Envoy subscribes to the file for; nil in all others.
+	// of is the type of Envoy's subscription to the file; otherwise nil.
 	of *xds.Type
-	// isBootstrap says that it can be nothing but a Bootstrap.
+	// isBootstrap means that the file must be a Bootstrap.
 	isBootstrap bool
-	// onlyJSON says that another program reads the file, and no format but JSON.
+	// onlyJSON means that another program reads the file, as JSON only.
 	onlyJSON bool
-	// isSettings says that it is the settings file of a folder.
+	// isSettings means that the file is a folder's settings file.
 	isSettings bool
-	// clients are those that the file is for, by the settings files around it; nil for any.
+	// clients are the clients of the file, by the settings files around it; nil for any client.
 	clients  *settingsfile.Clients
 	urlNames atomic.Pointer[bool]
 }
@@ -71,7 +71,7 @@ func (s *source) documents() (list []*document) {
 	return list
 }
 
-// forEnvoy says which version is to take what is in the source; nil leaves it as it is.
+// forEnvoy sets the release that gets the resources, unless v is nil.
 func (s *source) forEnvoy(v *envoyapi.Version) *source {
 	s.envoy = cmp.Or(v, s.envoy)
 	return s
@@ -122,7 +122,7 @@ func (s *source) MayBeSecret(key string) bool {
 	return s.envoy.Registry().SensitiveFieldName(key)
 }
 
-// decode reads all that the source holds. The files that it names are read in t.
+// decode reads the whole source. Named files are read in t.
 func (s *source) decode(t *tree) *file {
 	f := newFile(s)
 	d := decoder{file: f, tree: t}

@@ -10,12 +10,12 @@ import (
 	"xdspub/xds"
 )
 
-// Subscribed reads a file that Envoy itself subscribes to for resources of a type: one
-// DiscoveryResponse, in the format that Envoy takes from the suffix. Its findings include what
-// Envoy's parser reads otherwise than it is written. It does not read files that resources name.
+// Subscribed reads a file that Envoy itself subscribes to for resources of a type: one DiscoveryResponse, in
+// the format that Envoy derives from the suffix. The findings include values that Envoy's parser reads in
+// another way than written. Subscribed does not read files that resources name.
 //
-// v is the version that is to read the file; nil means the latest that is known. An error means
-// that the file can't be read.
+// v is the release that reads the file; nil means the latest known release. The error is not nil if the file
+// can't be read.
 func Subscribed(path string, of *xds.Type, v *envoyapi.Version) (*Result, error) {
 	s, err := readSource(path, syntax.EnvoyFormat(path))
 	if err != nil {
@@ -26,8 +26,7 @@ func Subscribed(path string, of *xds.Type, v *envoyapi.Version) (*Result, error)
 	return result, nil
 }
 
-// subscribedDocument is document for a file that Envoy reads: nothing but a
-// DiscoveryResponse is one there.
+// subscribedDocument is document for a file that Envoy reads, which must be a DiscoveryResponse.
 func (d *decoder) subscribedDocument(v value) {
 	members, ok := syntax.ObjectOf(v.text)
 	if f := v.foreignDocument(members); f != nil && !has(members, "resources") {

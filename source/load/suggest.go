@@ -18,7 +18,7 @@ import (
 type spot struct {
 	// around are the messages from the outside in; the last one has the field.
 	around []protoreflect.MessageDescriptor
-	// field is nil where the message has none of that name.
+	// field is nil if the message has no field of the name.
 	field protoreflect.FieldDescriptor
 }
 
@@ -58,7 +58,7 @@ func spotAt(r resolver, text []byte, m proto.Message, tokens []string) spot {
 	return s
 }
 
-// payloadType is the message that the Any at a node says it holds.
+// payloadType returns the message type that the Any at a node names.
 func payloadType(r resolver, text []byte, node syntax.JSONNode) protoreflect.MessageDescriptor {
 	at := node.Child("@type")
 	if at == nil {
@@ -138,7 +138,7 @@ func (s spot) suggestField(name string) string {
 	return ""
 }
 
-// nearestField is the field that a name is most like, nil where none is like it.
+// nearestField returns the field most like a name, or nil.
 func nearestField(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	name = strings.NewReplacer("-", "_", " ", "_").Replace(name)
 	if fd := md.Fields().ByName(protoreflect.Name(snakeCase(name))); fd != nil {
@@ -181,8 +181,7 @@ func valuesOf(enum protoreflect.EnumDescriptor) (names []string) {
 	return names
 }
 
-// onlyWith returns the name that has a word at its beginning or its end, such as STRICT in STRICT_DNS. It
-// returns nothing if several names have the word.
+// onlyWith returns the only name with a word at its beginning or end, such as STRICT in STRICT_DNS, or "".
 func onlyWith(names []string, word string) (found string) {
 	for _, name := range names {
 		if word == "" || !strings.HasPrefix(name, word+"_") && !strings.HasSuffix(name, "_"+word) {
@@ -196,8 +195,7 @@ func onlyWith(names []string, word string) (found string) {
 	return found
 }
 
-// suggestValue says which values the enum has that a name is none of, and which of them was
-// meant, where that can be told.
+// suggestValue lists the values of an enum for an unknown name, with the value that was likely meant, or "".
 func (s spot) suggestValue(name string) (help, meant string) {
 	if s.field == nil || s.field.Enum() == nil {
 		return "", ""

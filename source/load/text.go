@@ -47,8 +47,8 @@ func (d *decoder) textSource() {
 	}
 }
 
-// textInto decodes the whole document into m, as far as that can be done, and reports all
-// that is wrong. It is false where nothing could be read.
+// textInto decodes the whole document into m as far as possible, and reports every fault. It returns false if
+// nothing could be read.
 func (d *decoder) textInto(doc *document, m proto.Message) bool {
 	text := doc.Text
 	err := doc.source.resolver().text().Unmarshal(text, m)
@@ -69,7 +69,7 @@ func (d *decoder) textInto(doc *document, m proto.Message) bool {
 	return err == nil
 }
 
-// textMessage is the message that the file says it holds.
+// textMessage returns an empty message of the type that the file names.
 func (d *decoder) textMessage(doc *document) proto.Message {
 	switch s := doc.source; {
 	case s.isBootstrap:
@@ -93,7 +93,7 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 	return mt.New().Interface()
 }
 
-// messageNamed is where the header of a text proto names its message, nil where none does.
+// messageNamed returns the place of the message name in the header of a text proto, or nil.
 func messageNamed(text []byte) []int {
 	offset := 0
 	for line := range bytes.Lines(text) {

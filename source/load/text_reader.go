@@ -80,7 +80,7 @@ func (r *textReader) read() []byte {
 	return r.doc.Text
 }
 
-// lose notes that what stands at a place is lost.
+// lose records that the value at a place is lost.
 func (r *textReader) lose(p textPlace) {
 	lost := r.d.lost[p.owner]
 	lost.Add(p.path)
@@ -168,7 +168,7 @@ func (r *textReader) fields(n *syntax.TextNode, p textPlace) {
 				continue
 			}
 			present[fd] = 0
-			r.lose(p.at(string(fd.Name()), fd)) // whether that was meant is for a person to say
+			r.lose(p.at(string(fd.Name()), fd)) // a person has to decide
 			if !r.rename(c, fd) {
 				continue
 			}
@@ -183,7 +183,7 @@ func (r *textReader) fields(n *syntax.TextNode, p textPlace) {
 		}
 		present[fd] = r.field(fd, c, at, present[fd])
 	}
-	if unknown { // what was meant is not there
+	if unknown { // the meant field is missing
 		for i := range md.Fields().Len() {
 			if fd := md.Fields().Get(i); present[fd] == 0 {
 				r.lose(p.at(string(fd.Name()), fd))
@@ -192,7 +192,7 @@ func (r *textReader) fields(n *syntax.TextNode, p textPlace) {
 	}
 }
 
-// any reads the message that an Any is written as.
+// any reads the message in an Any.
 func (r *textReader) any(n *syntax.TextNode, p textPlace) {
 	md := p.around[len(p.around)-1]
 	if md.FullName() != "google.protobuf.Any" {
@@ -215,7 +215,7 @@ func (r *textReader) any(n *syntax.TextNode, p textPlace) {
 	}
 }
 
-// unknown reports a field that the message at p has not. meant may be the one that is meant.
+// unknown reports a field that the message at p does not have. meant may be the field that was meant.
 func (r *textReader) unknown(c *syntax.TextNode, p textPlace, meant protoreflect.FieldDescriptor) {
 	s := p.spot
 	f := r.doc.source.Finding(codeUnknownField, r.doc.Span(c.NameSpan(r.doc.Text)), fmt.Sprintf("unknown field %q", c.Name), s.suggestField(c.Name))
@@ -233,7 +233,7 @@ func (r *textReader) unknown(c *syntax.TextNode, p textPlace, meant protoreflect
 	r.d.report(f)
 }
 
-// rename writes the name of the field that is meant over one that is not known.
+// rename writes the name of the likely field over an unknown name.
 func (r *textReader) rename(c *syntax.TextNode, fd protoreflect.FieldDescriptor) bool {
 	name := fd.TextName()
 	end := c.Key + len(c.Name)
@@ -252,8 +252,8 @@ func (r *textReader) rename(c *syntax.TextNode, fd protoreflect.FieldDescriptor)
 	return true
 }
 
-// reserved reports a name of an earlier version of the API: Envoy's parser passes over
-// it and all that it holds. It is false where the name is to be taken for any other.
+// reserved reports a name of an earlier version of the API. Envoy's parser skips the name with its content.
+// reserved returns false if the name is a name like any other.
 func (r *textReader) reserved(c *syntax.TextNode, p textPlace) bool {
 	if !r.doc.source.byEnvoy {
 		return false
@@ -266,7 +266,7 @@ func (r *textReader) reserved(c *syntax.TextNode, p textPlace) bool {
 	return true
 }
 
-// bothSet reports two fields of which one may be set.
+// bothSet reports two fields that exclude each other.
 func (r *textReader) bothSet(c, other *syntax.TextNode, p textPlace) {
 	oneof := p.field.ContainingOneof()
 	f := r.doc.explain(r.root, c.NameSpan(r.doc.Text), p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.Name, oneof.FullName()))
@@ -344,7 +344,7 @@ func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *syntax.TextNode,
 	owner := fd.ContainingMessage()
 	literal := r.doc.Text[n.Value:n.End]
 	if n.Name == fd.TextName() {
-		literal = bytes.TrimLeft(r.doc.Text[n.Key+len(n.Name):n.End], " \t\r\n\v\f") // with its colon, if it has one
+		literal = bytes.TrimLeft(r.doc.Text[n.Key+len(n.Name):n.End], " \t\r\n\v\f") // with a colon, if any
 	} else {
 		literal = append([]byte(":"), literal...)
 	}

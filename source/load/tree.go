@@ -18,7 +18,7 @@ import (
 // the folders that Options.Allow names. Who may change the tree must not read with
 // it what only this program may read.
 type tree struct {
-	root    string       // as it was named; of one file, its folder
+	root    string       // as named by the user; the folder of a single file
 	folders []folder     // the root, then those that are allowed
 	bytes   atomic.Int64 // that were read: of a file that goes into several resources, several times
 	most    int64        // bytes
@@ -26,12 +26,12 @@ type tree struct {
 	overlay overlay
 	// stubSecrets is Options.StubSecrets.
 	stubSecrets bool
-	ended       func() bool // whether nobody waits for what is read; nil where somebody surely does
+	ended       func() bool // reports that nobody waits for the result; may be nil
 
 	resources atomic.Int64 // that were read
 }
 
-// folder is one that files may be read in.
+// folder is a folder whose files may be read.
 type folder struct {
 	*os.Root
 	real string // free of links
@@ -39,7 +39,7 @@ type folder struct {
 
 // OutsideError means that a name in a source tree leads out of it.
 type OutsideError struct {
-	// To is where it leads.
+	// To is the target of the link.
 	To string
 }
 
@@ -93,8 +93,8 @@ func realPath(name string) (string, error) {
 	return real, err
 }
 
-// locate is the folder that a path leads into, and the path from there; an
-// *OutsideError where that is none.
+// locate returns the folder that a path leads into, and the path from there. The error is an *OutsideError if
+// no such folder exists.
 func (t *tree) locate(path string) (in folder, below string, err error) {
 	real, err := realPath(path)
 	if err != nil {
@@ -143,8 +143,8 @@ type bytesOf struct {
 	stamp stamp
 }
 
-// stamp is what the file system said of a file before it was read; the zero one is that
-// of a file that has to be read again.
+// stamp is the file system's metadata of a file before its read. The zero stamp marks a file that has to be
+// read again.
 type stamp struct {
 	signature safefile.Signature
 	settled   bool // later changes give another signature
@@ -152,7 +152,7 @@ type stamp struct {
 
 func stampOf(s safefile.Signature, before time.Time) stamp { return stamp{s, s.Settled(before)} }
 
-// holds reports whether a file surely is what it was, by what the file system says now.
+// holds reports whether the metadata show that the file is unchanged.
 func (s stamp) holds(info fs.FileInfo) bool {
 	return s.settled && s.signature == safefile.SignatureOf(info)
 }
@@ -204,7 +204,7 @@ func (b *batch) enter(dir string) {
 	b.close()
 	b.dir = dir
 	if below, err := filepath.Rel(b.tree.root, dir); err == nil && filepath.IsLocal(below) {
-		b.root, _ = b.tree.folders[0].OpenRoot(below) // where it can't be opened, no file in it can
+		b.root, _ = b.tree.folders[0].OpenRoot(below) // without the folder, its files fail, too
 	}
 }
 
@@ -243,11 +243,11 @@ func (t *tree) peek(path string) bytesOf {
 	return read
 }
 
-// take counts bytes that were read, and full tells whether they are too many.
+// take counts read bytes; full reports whether they exceed the limit.
 func (t *tree) take(n int) { t.bytes.Add(int64(n)) }
 func (t *tree) full() bool { return t.bytes.Load() > t.most }
 
-// takeFile counts a file that is what it was.
+// takeFile counts an unchanged file.
 func (t *tree) takeFile(f *file) {
 	t.bytes.Add(f.size())
 	t.resources.Add(int64(len(f.resources)))

@@ -22,8 +22,7 @@ type unsetFields struct {
 	found []xds.Unset
 }
 
-// unset returns the Unset of the resource in v. It looks into no binary form: nobody writes there what
-// is nothing.
+// unset returns the Unset of the resource in v. A binary form has none, because encoders write no defaults.
 func (v value) unset(md protoreflect.MessageDescriptor) []xds.Unset {
 	s := v.doc.source
 	u := unsetFields{envoy: s.envoy, text: v.text}
@@ -41,7 +40,7 @@ func (v value) unset(md protoreflect.MessageDescriptor) []xds.Unset {
 	return u.found
 }
 
-// lacks notes a field that the Envoy lacks where nothing is in it. What is in another the rules see.
+// lacks records a field that the Envoy lacks, if the field is empty. Rules see fields with content.
 func (u *unsetFields) lacks(fd protoreflect.FieldDescriptor, path xds.Path, nothing func() bool) bool {
 	_, lacks := u.envoy.Lacks(fd.FullName())
 	if lacks && nothing() {
@@ -109,7 +108,7 @@ func (u *unsetFields) jsonFields(md protoreflect.MessageDescriptor, n *syntax.JS
 	}
 }
 
-// isNothing reports whether a field is not set by a value that its text has.
+// isNothing reports whether a value in the text leaves its field unset.
 func (u *unsetFields) isNothing(fd protoreflect.FieldDescriptor, n *syntax.JSONNode) bool {
 	raw := u.raw(n)
 	switch kind := raw.Kind(); {
@@ -127,7 +126,7 @@ func (u *unsetFields) isNothing(fd protoreflect.FieldDescriptor, n *syntax.JSONN
 	return isZero(fd, text)
 }
 
-// isZero reports whether a word is the value that a field without presence has when it is not set.
+// isZero reports whether a word is the default of a field without presence.
 func isZero(fd protoreflect.FieldDescriptor, word string) bool {
 	if fd.Enum() != nil {
 		if value := fd.Enum().Values().ByName(protoreflect.Name(word)); value != nil {

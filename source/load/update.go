@@ -15,10 +15,10 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// Update returns what Load does, where the paths are known that changed since the last call. They
-// are absolute, as reached from root, whether something is there now or not; where one is a
-// folder, anything in it may have changed. Update takes all other files as unchanged, so that it
-// costs what the change costs. Where the paths do not tell enough, it calls Load.
+// Update is Load for known paths that changed since the last call. The paths are absolute, as reached from
+// root, whether something exists there now or not. If a path is a folder, anything inside may have changed.
+// Update takes all other files as unchanged, so that its cost is in proportion to the change. If the paths
+// don't suffice, Update calls Load.
 func (l *Loader) Update(ctx context.Context, root string, changed []string) (*Result, error) {
 	if l.failed || l.known.result == nil || l.known.root != root || l.known.cut || l.known.folders.at == nil || len(l.overlay) > 0 {
 		return l.Load(ctx, root)
@@ -37,8 +37,8 @@ func (l *Loader) Update(ctx context.Context, root string, changed []string) (*Re
 	return next.result, nil
 }
 
-// update is what the tree holds now. It is not ok where only a look at all of it tells:
-// then nothing has changed here.
+// update returns the contents after the change. ok is false, and nothing has changed, if only a read of the
+// whole tree can tell.
 func (l *Loader) update(ctx context.Context, t *tree, changed []string) (next contents, ok bool) {
 	base, err := filepath.Abs(t.root)
 	if err != nil || l.known.folders.at[filepath.Clean(t.root)].real != t.folders[0].real {
@@ -71,11 +71,11 @@ type updater struct {
 	finder
 	base  string              // the root, absolute
 	seen  []string            // folders that were gone through
-	again map[string]*file    // what was known of files that may be gone or changed, by path
-	whens *settingsfile.Whens // by the settings files that are there now
-	// paths are those of the folders before, sorted; nil as long as none of them has changed.
+	again map[string]*file    // known files that may have changed, by path
+	whens *settingsfile.Whens // from the present settings files
+	// paths are the paths of the old folders, sorted; nil until a folder has changed.
 	paths []string
-	// changed are the paths that changed, and wide those of them that may be folders.
+	// changed are the changed paths, wide the changed paths that may be folders.
 	changed []string
 	wide    map[string]bool
 }
@@ -152,8 +152,8 @@ func (u *updater) leave(dir string) {
 	}
 }
 
-// lookAtUsers takes up the files into whose resources goes what is at a path that changed, or
-// below it. Only for one that may be a folder does it go through all that goes into resources.
+// lookAtUsers records the files whose resources inline a changed file, or a file below a changed path. For a
+// path that may be a folder, lookAtUsers visits all inlined files.
 func (u *updater) lookAtUsers() {
 	inlined := u.l.known.inlined
 	wide := false
@@ -193,8 +193,7 @@ func (u *updater) leaveOut(f *file) {
 	u.tree.resources.Add(-int64(len(f.resources)))
 }
 
-// lookAround takes up the settings files that were read, and returns the files that were known to be for
-// other clients.
+// lookAround records the changed settings files, and returns the files that had other clients before.
 func (u *updater) lookAround(own []*file) (others []entry) {
 	known := u.l.known
 	u.whens = known.whens
@@ -218,7 +217,7 @@ func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	slices.SortFunc(u.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	u.found = slices.Compact(u.found)
 	for i := 1; i < len(u.found); i++ {
-		if u.found[i].path == u.found[i-1].path { // a user that has become something else
+		if u.found[i].path == u.found[i-1].path { // a user that is no longer a file
 			return nil, false
 		}
 	}

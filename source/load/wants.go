@@ -15,8 +15,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// wish is a value that stands in a field of another kind: what it should be, and how it would be
-// written.
+// wish is a value in a field of another kind, with the wanted kind and its form in the source.
 type wish struct {
 	field  string // as the source writes its name
 	fd     protoreflect.FieldDescriptor
@@ -76,7 +75,7 @@ func (w wish) kind() (protoreflect.Kind, bool) {
 	return 0, false
 }
 
-// what says what kind of value the field has.
+// what names the kind of value that the field wants.
 func (w wish) what() string {
 	kind, isScalar := w.kind()
 	switch {
@@ -118,7 +117,7 @@ func kindWords(kind protoreflect.Kind) string {
 	return "a whole number"
 }
 
-// write says what to write, nothing where that can't be told.
+// write returns the value to write instead, or "" if unknown.
 func (w wish) write() string {
 	kind, isScalar := w.kind()
 	bare := strings.Trim(w.text, `"'`)
@@ -225,7 +224,7 @@ var (
 	grouped    = regexp.MustCompile(`^\d{1,3}(?:[,'_ ]\d{3})+$`)
 	percentage = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*%$`)
 	sizeShifts = map[string]uint{"k": 10, "m": 20, "g": 30}
-	// ports are those that people call by a name.
+	// ports maps the common names of ports to numbers.
 	ports = map[string]int{"http": 80, "https": 443, "ssh": 22, "dns": 53, "postgres": 5432, "postgresql": 5432, "mysql": 3306, "redis": 6379, "mongodb": 27017, "kafka": 9092, "smtp": 25, "ldap": 389, "ldaps": 636, "amqp": 5672}
 )
 
@@ -327,7 +326,7 @@ func (w wish) writeDuration(bare string) string {
 
 var addressText = regexp.MustCompile(`^(?:[a-z]+://)?(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]+))(?::(\d+))?/?$`)
 
-// shorthands are messages that people write as one value, and how they are written. %s is it.
+// shorthands gives, for messages often written as a scalar, the long form; %s is the scalar.
 var shorthands = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.RuntimeFractionalPercent": "{default_value: {numerator: %s, denominator: HUNDRED}}",
 	"envoy.type.v3.FractionalPercent":               "{numerator: %s, denominator: HUNDRED}",
@@ -343,7 +342,7 @@ var shorthands = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.HttpUri":                  "{uri: %s, cluster: …, timeout: 1s}",
 }
 
-// writeMessage is what to write instead of a value that is no object.
+// writeMessage returns the object to write instead of a scalar.
 func (w wish) writeMessage(bare string) string {
 	if n := percentage.FindStringSubmatch(bare); n != nil {
 		bare = n[1]
@@ -397,7 +396,7 @@ func (w wish) braces(object string) string {
 	return fmt.Sprintf("write %q: %s", w.field, yamlWord.ReplaceAllString(object, `"$1": `))
 }
 
-// fields names those of the message, if they are few.
+// fields names the fields of the message, if they are few.
 func (w wish) fields() string {
 	if w.of.FullName() == "google.protobuf.Struct" {
 		return ""
@@ -424,8 +423,8 @@ func fieldsOf(md protoreflect.MessageDescriptor) string {
 	return ": its fields are " + strings.Join(names, ", ")
 }
 
-// typeFor is the type of the configuration of an extension that names none: it goes by the name
-// of the extension, or by the fields that are there. It is empty where that can't be told.
+// typeFor returns the likely type of an extension's configuration without @type, by the name of the extension
+// or by the present fields; "" if unknown.
 func typeFor(v *envoyapi.Version, s spot, name string, fields []string) protoreflect.FullName {
 	for _, category := range categoriesAt(v, s) {
 		if e, ok := v.ExtensionNamed(category, name); ok && e.Config != "" {

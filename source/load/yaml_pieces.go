@@ -10,8 +10,8 @@ import (
 	"xdspub/xds"
 )
 
-// long decodes a document with long lists of resources in pieces. It is false where
-// the document has to be parsed as a whole; nothing was reported then.
+// long decodes a document with long lists of resources in pieces. It returns false, and reports nothing, if
+// the document has to be parsed as a whole.
 func (d *decoder) long(doc *document) bool {
 	if !doc.AsYAML().MayBeLong() {
 		return false
@@ -93,13 +93,12 @@ func (d *decoder) longBootstrap(doc *document, lists syntax.Lists) bool {
 	return true
 }
 
-// isNull reports whether a member is there and has no value.
+// isNull reports whether a member is present without a value.
 func isNull(members map[string]json.RawMessage, name string) bool {
 	return string(members[name]) == "null"
 }
 
-// pieces decodes the elements of the list at v. It is not ok where some piece has to
-// be parsed together with the others.
+// pieces decodes the elements of the list at v. ok is false if a piece can't be parsed alone.
 func (d *decoder) pieces(v value, l *syntax.List, element func(one *decoder, item value)) (parts []*file, ok bool) {
 	v.doc.AsYAML().Cut(steps(v.path), l)
 	whole := make([]bool, l.Pieces())
