@@ -67,8 +67,9 @@ func (a *attacked) client(name string) *tls.Config {
 	return c
 }
 
-// startAttackers starts two attackers of each kind in a process of its own, which leaves the processors to the server: in the
-// world, attackers have their own. Each attacker has a certificate of its own, and comes from an address. stop ends the process.
+// startAttackers starts two attackers of each kind in a process of its own, which leaves the processors to the
+// server: in the world, attackers have their own. Each attacker has a certificate of its own, and comes from
+// an address. stop ends the process.
 func (a *attacked) startAttackers(streams int, from func(n int) string) (stop func()) {
 	plan := attackPlan{GRPC: a.grpc, Web: a.web, CA: a.ca.PEM(), Streams: streams}
 	for i := range 2 * len(attacks) {
@@ -168,12 +169,13 @@ func (h *honest) waited(when string) (p99 map[string]time.Duration) {
 	return p99
 }
 
-// TestAttack attacks a server from inside all limits at once, by clients with certificates and by others. Its resident memory
-// must stay below what clients may make the server hold and 64 MiB, a client that follows the protocol must be answered all
-// the time, and the memory must be given back once the attack is over.
+// TestAttack attacks a server from inside all limits at once, by clients with certificates and by others. Its
+// resident memory must stay below what clients may make the server hold and 64 MiB, a client that follows the
+// protocol must be answered all the time, and the memory must be given back once the attack is over.
 //
-// XDSPUB_ATTACK is the length of the attack, such as 5m. With it the test also asserts how long the client waits. A second attack
-// comes from the address of the client then: before it has shown its certificate, a new connection is one of the attackers'.
+// XDSPUB_ATTACK is the length of the attack, such as 5m. With it the test also asserts how long the client
+// waits. A second attack comes from the address of the client then: before it has shown its certificate, a new
+// connection is one of the attackers'.
 func TestAttack(t *testing.T) {
 	length, seed := dice(t, "XDSPUB_ATTACK", 3*time.Second, 1)
 	size, streams := 48, 8

@@ -28,8 +28,8 @@ import (
 	"xdspub/xds"
 )
 
-// attackersVariable is the environment variable that makes this program attack a server instead of testing. Its value is an
-// attackPlan in JSON.
+// attackersVariable is the environment variable that makes this program attack a server instead of testing.
+// Its value is an attackPlan in JSON.
 const attackersVariable = "XDSPUB_ATTACKERS"
 
 // attackPlan says whom attackers attack, and as whom.

@@ -273,9 +273,9 @@ func TestReadsFail(t *testing.T) {
 	}
 }
 
-// TestReadsOfWatchFail has each read of a process that goes on fail while the source tree changes. The process goes on with
-// the snapshot before, or does without the read, and says which file can't be read. It publishes the change once the disk
-// has healed.
+// TestReadsOfWatchFail has each read of a process that goes on fail while the source tree changes. The process
+// goes on with the snapshot before, or does without the read, and says which file can't be read. It publishes
+// the change once the disk has healed.
 func TestReadsOfWatchFail(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"watch", "serve"} {

@@ -40,7 +40,8 @@ func plainConnection(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
-// TestCompressedRequest: the server refuses a compressed request, which is a thousand times as large once it is decompressed.
+// TestCompressedRequest: the server refuses a compressed request, which is a thousand times as large once it
+// is decompressed.
 func TestCompressedRequest(t *testing.T) {
 	t.Parallel()
 	s := serveTree(t, map[string]string{"cluster.yaml": oneServed})
@@ -108,9 +109,9 @@ func writeFile(t *testing.T, path string, data []byte) {
 	}
 }
 
-// TestRotatedCertificates replaces the certificate and the CA of a server again and again, in whole and in part, while clients of
-// two CAs connect, ask and leave. None of them may be refused as long as the last whole files allow it. When its CA
-// goes, a client that is connected stays, and a new connection is refused.
+// TestRotatedCertificates replaces the certificate and the CA of a server again and again, in whole and in
+// part, while clients of two CAs connect, ask and leave. None of them may be refused as long as the last whole
+// files allow it. When its CA goes, a client that is connected stays, and a new connection is refused.
 func TestRotatedCertificates(t *testing.T) {
 	t.Parallel()
 	old, current := certs.NewAuthority(t), certs.NewAuthority(t)

@@ -18,21 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// injectorVariable is the environment variable that makes this program run its arguments as a program whose reads fail, or
-// whose clock somebody sets, instead of testing. Its value is an injection.
+// injectorVariable is the environment variable that makes this program run its arguments as a program whose
+// reads fail, or whose clock somebody sets, instead of testing. Its value is an injection.
 const injectorVariable = "XDSPUB_INJECTOR"
 
 // injection says which reads of a program fail, and how its clock goes.
 type injection struct {
 	// Below are the folders whose files are meant.
 	Below []string
-	// Fault is the path of a file with the fault. The injector reads it at each read of the program. If there is no such
-	// file, no read fails.
+	// Fault is the path of a file with the fault. The injector reads it at each read of the program. If there
+	// is no such file, no read fails.
 	Fault string
 	// Log is the path of a file that gets a line for each read of the program: a seenRead.
 	Log string
-	// Clock is the path of a file with a duration: the clock of the program is ahead by that. Empty for a clock that nobody
-	// sets.
+	// Clock is the path of a file with a duration: the clock of the program is ahead by that. Empty for a
+	// clock that nobody sets.
 	Clock string
 }
 

@@ -25,8 +25,9 @@ import (
 	"xdspub/xds"
 )
 
-// TestMemory edits a tree again and again, while a server and a watch follow the tree, and clients of all kinds follow the
-// server, refuse responses, read late and come back. Neither process may hold more in the end than after a fifth of the time.
+// TestMemory edits a tree again and again, while a server and a watch follow the tree, and clients of all
+// kinds follow the server, refuse responses, read late and come back. Neither process may hold more in the end
+// than after a fifth of the time.
 //
 // XDSPUB_MEMORY is the length of the test, such as 30m.
 func TestMemory(t *testing.T) {
@@ -157,8 +158,8 @@ func variantOf(n int, constraints string) string {
 		"resource": {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "v", "connect_timeout": "%d.%03ds"}}`, constraints, 1+n/1000, n%1000)
 }
 
-// startOthers starts a client that locates, a client with several sets of parameters, and clients by REST. It returns the
-// number of polls so far. The clients end with the test.
+// startOthers starts a client that locates, a client with several sets of parameters, and clients by REST. It
+// returns the number of polls so far. The clients end with the test.
 func startOthers(t *testing.T, socket, web string) (polls func() int) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup

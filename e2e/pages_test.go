@@ -38,8 +38,9 @@ func typedPages(t *testing.T) []string {
 // TestPages types what the pages show, in their order, and wants what stands there.
 //
 // A block in the language console has commands, behind "$ " and "> ", each with what it
-// prints; "echo $?" is the exit status of the one before, which else has to be 0. A watch goes on, and later blocks without a command are what it prints next; ^C ends it. A
-// block in another language is a file where the line above it ends with its name and a colon.
+// prints; "echo $?" is the exit status of the one before, which else has to be 0. A watch goes on, and later
+// blocks without a command are what it prints next; ^C ends it. A block in another language is a file where
+// the line above it ends with its name and a colon.
 func TestPages(t *testing.T) {
 	envoytest.Binary(t)
 	for _, name := range typedPages(t) {

@@ -102,8 +102,8 @@ type fetching struct {
 	tree   func(filters string) string
 }
 
-// newFetching returns a listener with a filter by a dynamic module, or by Wasm code. The server of the code answers 503 to
-// the first missing requests.
+// newFetching returns a listener with a filter by a dynamic module, or by Wasm code. The server of the code
+// answers 503 to the first missing requests.
 func newFetching(t *testing.T, code string, missing int64, module bool) *fetching {
 	t.Helper()
 	web, from := envoytest.NewUpstream(t, "web"), newCodeServer(t, code, missing)

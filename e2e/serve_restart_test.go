@@ -136,9 +136,9 @@ func TestServeRestart(t *testing.T) {
 	}
 }
 
-// TestServeSecretsOfOthers: a server with --param env=prod has left a secret for prod in the output directory. The next server
-// with this directory does not know that. It sends the secret to nobody, whether its tree is valid or not, and serves what
-// its own tree has.
+// TestServeSecretsOfOthers: a server with --param env=prod has left a secret for prod in the output directory.
+// The next server with this directory does not know that. It sends the secret to nobody, whether its tree is
+// valid or not, and serves what its own tree has.
 func TestServeSecretsOfOthers(t *testing.T) {
 	t.Parallel()
 	secret := `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, generic_secret: {secret: {inline_string: %s}}}`

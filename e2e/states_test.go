@@ -347,7 +347,8 @@ func (s *fixture) startUnshared(t *testing.T, args ...string) {
 	s.watch.WaitLog(t, "event=published ")
 }
 
-// isolated returns the arguments of unshare for namespaces of users and mounts, in which a command of the shell runs first.
+// isolated returns the arguments of unshare for namespaces of users and mounts, in which a command of the
+// shell runs first.
 func isolated(first string) []string {
 	return []string{"-Urm", "sh", "-c", first + ` && exec "$0" "$@"`}
 }

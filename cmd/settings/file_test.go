@@ -37,8 +37,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestRows holds that each row can be read, explained and compared, and that a row that a settings file can have names the same
-// field for all commands.
+// TestRows holds that each row can be read, explained and compared, and that a row that a settings file can
+// have names the same field for all commands.
 func TestRows(t *testing.T) {
 	for name, rows := range map[string][]Row{
 		"validate": Validate(), "render": Render(), "watch": Watched(), "serve": Served(), "status": Status(), "bootstrap envoy": BootstrapEnvoy(),

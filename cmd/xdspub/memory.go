@@ -23,8 +23,9 @@ const (
 	lateGrowth = 40
 )
 
-// collectLate has the garbage collector leave a small heap alone, and collect a large one more often: of what a command reads
-// it holds nearly all until it ends, so that early collections free little. GOGC and GOMEMLIMIT say otherwise.
+// collectLate has the garbage collector leave a small heap alone, and collect a large one more often: of what
+// a command reads it holds nearly all until it ends, so that early collections free little. GOGC and
+// GOMEMLIMIT say otherwise.
 var collectLate = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -1,12 +1,13 @@
-// Package plainjson reads JSON into messages as protojson does, in a third of the time, where the text is of the plain kind
-// that most resources are. All else is protojson's, a mistake among it: protojson then says what it is.
+// Package plainjson reads JSON into messages as protojson does, in a third of the time, where the text is of
+// the plain kind that most resources are. All else is protojson's, a mistake among it: protojson then says
+// what it is.
 //
 //	if !plainjson.Unmarshal(text, m, types) {
 //		err = protojson.Unmarshal(text, m)
 //	}
 //
-// The text becomes the wire format, and proto.Unmarshal makes the message of that: it asks protoreflect for nothing. A fuzz
-// test holds the package against protojson.
+// The text becomes the wire format, and proto.Unmarshal makes the message of that: it asks protoreflect for
+// nothing. A fuzz test holds the package against protojson.
 package plainjson
 
 import (
@@ -34,8 +35,8 @@ func Unmarshal(text []byte, m proto.Message, types Types) bool {
 	return r.message(shapeOf(m.ProtoReflect().Descriptor()), 0) && r.into(m)
 }
 
-// UnmarshalTyped reads a text whose first member is the @type of a message, and returns that message. If it reports false, the
-// text is not plain, or the type is not wanted.
+// UnmarshalTyped reads a text whose first member is the @type of a message, and returns that message. If it
+// reports false, the text is not plain, or the type is not wanted.
 func UnmarshalTyped(text []byte, types Types, wanted func(protoreflect.FullName) bool) (m proto.Message, ok bool) {
 	r := newReader(text, types)
 	defer r.end()
@@ -362,8 +363,8 @@ func (r *reader) payload(depth int) bool {
 	return true
 }
 
-// typed reads the beginning of an object whose first member is its type. It returns nil for an object of another kind, and for a
-// type that is not written as an object.
+// typed reads the beginning of an object whose first member is its type. It returns nil for an object of
+// another kind, and for a type that is not written as an object.
 func (r *reader) typed() (url string, mt protoreflect.MessageType) {
 	if !r.takes('{') {
 		return "", nil

@@ -37,8 +37,8 @@ func folders(t *testing.T) (names []string, imports map[string][]string) {
 	return names, imports
 }
 
-// TestFolders compares docs/architecture.md with the imports: a folder imports what its row says, and only folders of the
-// rows below. So there is no circle of folders.
+// TestFolders compares docs/architecture.md with the imports: a folder imports what its row says, and only
+// folders of the rows below. So there is no circle of folders.
 func TestFolders(t *testing.T) {
 	names, laws := folders(t)
 	has := make(map[string][]string)

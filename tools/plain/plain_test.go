@@ -1,6 +1,126 @@
 package main
 
-import "testing"
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const root = "../.."
+
+// The bounds are shares of vague sentences. The packages of grpc-go, Prometheus and staticcheck have 2 to 5 % by the
+// same measure, their pages 1 to 3 %.
+const (
+	mostInComments  = 0.06
+	mostInPage      = 0.03
+	mostInGenerated = 0.04
+)
+
+// commentColumns is the longest line of a comment; a tab counts as 4.
+const commentColumns = 120
+
+// listed returns the files of the repository that end in one of some ways.
+func listed(t *testing.T, ends ...string) []string {
+	t.Helper()
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for file := range strings.Lines(string(out)) {
+		file = filepath.Join(root, strings.TrimSpace(file))
+		if _, err := os.Stat(file); err == nil && slices.Contains(ends, filepath.Ext(file)) && !strings.Contains(file, "/testdata/") {
+			list = append(list, file)
+		}
+	}
+	return list
+}
+
+// holds compares the share of vague sentences with a bound. A text of few sentences may have none.
+func holds(t *testing.T, of string, list []Sentence, most float64) {
+	t.Helper()
+	found := vagueOf(list)
+	if len(found) <= int(most*float64(len(list))) {
+		return
+	}
+	t.Errorf("%s: %d of %d sentences have to be read twice, at most %.0f %% may (go run ./tools/plain prints all):", of, len(found), len(list), 100*most)
+	for _, s := range found[:min(5, len(found))] {
+		t.Errorf("\t%s:%d: %s", s.File, s.Line, s.Text)
+	}
+}
+
+func TestComments(t *testing.T) {
+	packages := make(map[string][]Sentence)
+	for _, file := range listed(t, ".go") {
+		list, err := commentsOf(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages[dir] = append(packages[dir], list...)
+	}
+	for dir, list := range packages {
+		t.Run(dir, func(t *testing.T) { holds(t, dir, list, mostInComments) })
+	}
+}
+
+func TestPages(t *testing.T) {
+	for _, file := range listed(t, ".md") {
+		name, err := filepath.Rel(root, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := textOf(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			most := mostInPage
+			if bytes.Contains(text, []byte("<!-- Made by go generate")) {
+				most = mostInGenerated
+			}
+			holds(t, name, list, most)
+		})
+	}
+}
+
+// TestColumns holds that no line of a comment is so long that a reader loses the place. What an example prints
+// stands as printed.
+func TestColumns(t *testing.T) {
+	for _, file := range listed(t, ".go") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed := false
+		for i, line := range strings.Split(string(text), "\n") {
+			comment := strings.TrimSpace(line)
+			if !strings.HasPrefix(comment, "// ") {
+				printed = false
+				continue
+			}
+			printed = printed || comment == "// Output:" || comment == "// Unordered output:"
+			n := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
+			if n > commentColumns && strings.Contains(comment[3:], " ") && !printed {
+				t.Errorf("%s:%d: %d columns, at most %d", file, i+1, n, commentColumns)
+			}
+		}
+	}
+}
 
 // TestMeasure holds that the measure tells sentences apart.
 func TestMeasure(t *testing.T) {

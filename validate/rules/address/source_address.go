@@ -58,7 +58,7 @@ IP version, and an extra address is set without source_address.`,
 	},
 }
 
-// sameVersion reports whether two addresses have the same IP version.
+// sameVersion compares the IP versions of two addresses.
 func sameVersion(a, b *corev3.SocketAddress) bool {
 	x, err := netip.ParseAddr(a.GetAddress())
 	y, err2 := netip.ParseAddr(b.GetAddress())

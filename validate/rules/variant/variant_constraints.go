@@ -26,7 +26,7 @@ is never sent; write a variant for all clients without constraints.`,
 			return
 		}
 		f := validate.Finding{Constraints: true}
-		what := "the constraints" // of a folder: one finding for all resources in it
+		what := "the constraints" // constraints of a folder: one finding a folder
 		if p.Resource.HasOwnConstraints() {
 			what += " of " + p.Resource.Key.String()
 		}
