@@ -20,7 +20,7 @@ func spaceOf(variants []*xds.Resource) (space *params.Space, sets []params.Set) 
 	return space, sets
 }
 
-// varies reports whether any resource among namesakes has constraints.
+// varies reports whether the namesakes include a resource with constraints.
 func varies(namesakes []*xds.Resource) bool {
 	for _, r := range namesakes {
 		if !r.For.None() {
