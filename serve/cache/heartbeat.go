@@ -75,7 +75,7 @@ func (s *subscription) beat(e *encoded) *encoded {
 	}
 	return &encoded{
 		Resource: e.Resource,
-		world:    e.world,
+		sotw:     e.sotw,
 		wrapped:  e.wrapped,
 		delta:    &discoveryv3.Resource{Name: e.delta.GetName(), ResourceName: e.delta.GetResourceName(), Version: e.delta.GetVersion(), Ttl: e.delta.GetTtl()},
 	}

@@ -154,7 +154,7 @@ func (e *encoded) locate() {
 	}
 	e.delta = d
 	e.wrapped = wrapped(&discoveryv3.Resource{Name: d.Name, ResourceName: d.ResourceName, Version: d.Version, Resource: d.Resource, Ttl: d.Ttl})
-	e.world = wrapped(&discoveryv3.Resource{Name: d.Name, ResourceName: d.ResourceName, Version: d.Version, Resource: d.Resource})
+	e.sotw = wrapped(&discoveryv3.Resource{Name: d.Name, ResourceName: d.ResourceName, Version: d.Version, Resource: d.Resource})
 }
 
 func hashOf(text string) string {

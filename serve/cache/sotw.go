@@ -21,8 +21,8 @@ func HoldsAll(t *xds.Type) bool {
 	return t.Asked == xds.AsWhole
 }
 
-// world completes a state-of-the-world response; nil if the client lacks nothing.
-func (s *subscription) world(r *response) *response {
+// completeSotW completes a state-of-the-world response; nil if the client lacks nothing.
+func (s *subscription) completeSotW(r *response) *response {
 	r.absent = s.absence(r)
 	switch {
 	case s.isFirst():
@@ -42,15 +42,15 @@ func (s *subscription) world(r *response) *response {
 	return r
 }
 
-// world returns the resources of a state-of-the-world response. wraps puts resources with a TTL into
+// sotwResources returns the resources of a state-of-the-world response. wraps puts resources with a TTL into
 // wrappers.
-func (r *response) world(wraps bool) []*anypb.Any {
+func (r *response) sotwResources(wraps bool) []*anypb.Any {
 	list := make([]*anypb.Any, 0, len(r.resources))
 	for _, e := range r.resources {
 		if wraps {
 			list = append(list, e.wrapped)
 		} else {
-			list = append(list, e.world)
+			list = append(list, e.sotw)
 		}
 	}
 	return list
@@ -102,9 +102,9 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	sub.answer = func(r *response) {
 		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: asks.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if r.message = m; r.whole && (!wraps || r.state.mortal[sub.of] == 0) {
-			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].world()) // sent unchanged
+			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].sotw()) // sent unchanged
 		} else {
-			m.Resources = r.world(wraps)
+			m.Resources = r.sotwResources(wraps)
 		}
 		answers <- &cache.PassthroughResponse{Request: asks, DiscoveryResponse: m, ReturnedResources: make(map[string]string)}
 	}

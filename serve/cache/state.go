@@ -135,10 +135,10 @@ func (s *state) version(t *xds.Type, name string) string {
 // encoded is the encoding of a resource, shared by all streams.
 type encoded struct {
 	*xds.Resource
-	// world is the resource in a state-of-the-world response, wrapped the same for clients that count TTLs,
-	// delta the resource in an incremental response.
-	world, wrapped *anypb.Any
-	delta          *discoveryv3.Resource
+	// sotw is the resource in a state-of-the-world response, wrapped the resource in a wrapper with its TTL.
+	sotw, wrapped *anypb.Any
+	// delta is the resource in an incremental response.
+	delta *discoveryv3.Resource
 }
 
 // encodedKey is the key under which a resource caches its encoding (xds.Resource.Kept).
@@ -161,13 +161,13 @@ func encode(r *xds.Resource, located bool) *encoded {
 
 func encoding(r *xds.Resource) *encoded {
 	body, _ := r.Canonical() // no error: messages of the loader have a canonical form
-	e := &encoded{Resource: r, world: &anypb.Any{TypeUrl: r.Type.URL(), Value: body}}
+	e := &encoded{Resource: r, sotw: &anypb.Any{TypeUrl: r.Type.URL(), Value: body}}
 	e.delta = &discoveryv3.Resource{
-		Name: r.Name, Aliases: aliasesOf(r), Version: r.Version(), Resource: e.world,
+		Name: r.Name, Aliases: aliasesOf(r), Version: r.Version(), Resource: e.sotw,
 		Ttl: r.Meta.GetTtl(), CacheControl: r.Meta.GetCacheControl(),
 	}
-	if e.wrapped = e.world; e.delta.Ttl != nil {
-		e.wrapped = wrapped(&discoveryv3.Resource{Name: r.Name, Resource: e.world, Ttl: e.delta.Ttl})
+	if e.wrapped = e.sotw; e.delta.Ttl != nil {
+		e.wrapped = wrapped(&discoveryv3.Resource{Name: r.Name, Resource: e.sotw, Ttl: e.delta.Ttl})
 	}
 	return e
 }
@@ -178,8 +178,8 @@ func (s *state) all(t *xds.Type) []*encoded { return s.whole[t].list() }
 // whole holds all resources of a type: as a list, and as encoded response fields that all streams share. Each
 // is computed on first use.
 type whole struct {
-	list         func() []*encoded
-	world, delta func() []byte
+	list        func() []*encoded
+	sotw, delta func() []byte
 }
 
 // wholeOf returns a whole. A whole must not refer to a state, because later states share it.
@@ -193,7 +193,7 @@ func wholeOf(resources []*xds.Resource, located bool) whole {
 	})
 	return whole{
 		list:  list,
-		world: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.world }) }),
+		sotw:  sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.sotw }) }),
 		delta: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.delta }) }),
 	}
 }

@@ -262,7 +262,7 @@ func (s *Stream) form(sub *subscription, r *response) *response {
 	if s.kind.delta() {
 		return sub.increment(r)
 	}
-	return sub.world(r)
+	return sub.completeSotW(r)
 }
 
 // leaves records that a response is being sent with a nonce.

@@ -9,7 +9,7 @@ import (
 )
 
 // measureLarge prints validate of ten times as many clusters as elsewhere, and what these take.
-func (w world) measureLarge() error {
+func (w setup) measureLarge() error {
 	many := sample.Topology{Clusters: 10 * size.Clusters, Routes: 10 * size.Routes, Listeners: 10 * size.Listeners}
 	if err := errors.Join(w.topology("some", size), w.topology("many", many)); err != nil {
 		return err

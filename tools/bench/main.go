@@ -59,7 +59,7 @@ func run(xdspub, envoy string, names []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	w, sizes := world{dir: dir, xdspub: xdspub, envoy: envoy}, []int{1_000, clusters}
+	w, sizes := setup{dir: dir, xdspub: xdspub, envoy: envoy}, []int{1_000, clusters}
 	parts := []part{
 		{"validate", w.measureValidate},
 		{"large", w.measureLarge},
@@ -96,7 +96,7 @@ type part struct {
 }
 
 // measureValidate prints validate beside envoy --mode validate.
-func (w world) measureValidate() error {
+func (w setup) measureValidate() error {
 	dir := w.dir
 	plain, found := filepath.Join(dir, "clusters"), filepath.Join(dir, "found")
 	err := errors.Join(
@@ -135,14 +135,14 @@ func (w world) measureValidate() error {
 	return nil
 }
 
-// world is a directory of configurations, with the programs that judge them.
-type world struct{ dir, xdspub, envoy string }
+// setup is a directory of configurations, with the programs that judge them.
+type setup struct{ dir, xdspub, envoy string }
 
 // form is a form of a configuration, at a path.
 type form struct{ what, path string }
 
 // write writes files to a folder.
-func (w world) write(folder string, files map[string]string) error {
+func (w setup) write(folder string, files map[string]string) error {
 	for name, content := range files {
 		path := filepath.Join(w.dir, folder, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
@@ -156,7 +156,7 @@ func (w world) write(folder string, files map[string]string) error {
 var formats = []string{"json", "pb", "pb_text"}
 
 // topology writes one as source trees and as bootstraps, in YAML and in formats.
-func (w world) topology(name string, t sample.Topology) error {
+func (w setup) topology(name string, t sample.Topology) error {
 	tree := t.Tree()
 	lists := make(map[string]string)
 	for file, content := range tree {
@@ -191,7 +191,7 @@ func (w world) topology(name string, t sample.Topology) error {
 }
 
 // compare measures Envoy on a bootstrap, and xdspub on the same resources in several forms.
-func (w world) compare(what, bootstrap string, forms []form) error {
+func (w setup) compare(what, bootstrap string, forms []form) error {
 	var theirs best
 	ours := make([]best, len(forms))
 	for range rounds {

@@ -10,7 +10,7 @@ import (
 
 // measureReports prints how long xdspub validate takes for a tree with 1,000 warnings: as text
 // alone, and with a report in each format as well.
-func (w world) measureReports() error {
+func (w setup) measureReports() error {
 	t := sample.Topology{Clusters: 1_000, Routes: 100, Listeners: 10, Deprecated: 1_000}
 	if err := w.write("reported", t.Tree()); err != nil {
 		return err

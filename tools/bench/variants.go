@@ -18,7 +18,7 @@ const (
 
 // measureVariants prints how long xdspub validate takes for a tree of 10,000 resources, and for the
 // same tree where some clusters have variants.
-func (w world) measureVariants() error {
+func (w setup) measureVariants() error {
 	t := sample.Topology{Clusters: 4_500, Routes: 900, Listeners: 100}
 	plain, with := t.Files(), t.Files()
 	for i := range varied {
