@@ -178,3 +178,74 @@ func TestServedCollectionNames(t *testing.T) {
 		})
 	}
 }
+
+// TestServedLEDSWeights has an Envoy with RING_HASH get the endpoints of two collections. One change that raises the
+// weights of a collection and lowers those of the other one ends the Envoy, unless the Envoy takes the lower weights
+// first, which nobody can make sure of. xdspub refuses the change, and Envoy takes two changes one after the other.
+func TestServedLEDSWeights(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	const light, heavy = 1, 4294967290
+	port := envoytest.FreePort(t)
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	name := func(collection string) string { return strings.Replace(ledsName(collection), "/web/", "/", 1) }
+	locality := func(zone string) string {
+		return fmt.Sprintf(`{locality: {zone: %s}, leds_cluster_locality_config: {leds_collection_name: %q, leds_config: {ads: {}}}}`, zone, name(zone+"/*"))
+	}
+	endpoint := func(name string, port int, weight uint32) string {
+		return document("envoy.service.discovery.v3.Resource", `name: %q, resource: {"@type": type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint, load_balancing_weight: %d, endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}`, name, weight, port)
+	}
+	s := serveTree(t, map[string]string{
+		"listener.yaml": listener("in", port, `route_config: {`+hosts("web")+`}`),
+		"cluster.yaml":  document("envoy.config.cluster.v3.Cluster", `name: web, type: EDS, lb_policy: RING_HASH, common_lb_config: {update_merge_window: 0s}`),
+		"endpoints.yaml": document("envoy.config.endpoint.v3.ClusterLoadAssignment", `cluster_name: web, endpoints: [%s, %s]`,
+			locality("a"), locality("b")),
+		"xdspub.yaml": "disable: []\n",
+	})
+	weigh := func(a, b uint32) {
+		s.write(t, "weights.yaml", endpoint(name("a/blue"), blue.Port(), a)+"---\n"+endpoint(name("b/green"), green.Port(), b))
+	}
+	weigh(heavy, light)
+	s.start(t, "--grpc", "unix:"+s.socket)
+	envoy := envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, []byte("{node: {id: edge, cluster: test}, dynamic_resources: {cds_config: {ads: {}}, lds_config: {ads: {}}}}"), transports[1])})
+	ended := func() bool { return strings.Contains(envoy.Log(), "a locality exceeds 4294967295") }
+	answers := func(want string) {
+		t.Helper()
+		envoytest.Eventually(t, patience, "requests reach "+want, func() (bool, string) {
+			_, body, err := envoytest.Get(t, fmt.Sprintf("http://127.0.0.1:%d/", port))
+			return body == want || ended(), fmt.Sprint(body, err)
+		})
+	}
+	answers("blue")
+	weigh(light, heavy)
+	s.server.WaitLog(t, "code=leds-weights-changed ")
+	weigh(light, light)
+	s.server.WaitLog(t, "event=published ")
+	weigh(light, heavy)
+	answers("green")
+	if ended() {
+		t.Fatal("Envoy ends of two changes one after the other")
+	}
+	s.write(t, "xdspub.yaml", "disable: [leds-weights-changed]\n")
+	for i := range 50 {
+		if weigh(heavy, light); !ended() {
+			answers("blue")
+		}
+		if i%3 == 1 && !ended() { // the order may go by the number of the response
+			n := envoy.Stat(t, "cluster.web.leds.update_success")
+			weigh(heavy, 2*light)
+			envoytest.Eventually(t, patience, "another response", func() (bool, string) {
+				is := envoy.Stat(t, "cluster.web.leds.update_success")
+				return is > n, fmt.Sprint(is)
+			})
+		}
+		if weigh(light, heavy); !ended() {
+			answers("green")
+		}
+		if ended() {
+			envoy.Wait(t)
+			return
+		}
+	}
+	t.Error("Envoy takes 100 changes in the right order")
+}

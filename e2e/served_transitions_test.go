@@ -54,9 +54,12 @@ func (c *transitionCase) serve(t *testing.T, code string, k transport) {
 		s.synced(t)
 	}
 	s.writeOne(t, ports, c.trees[last])
-	if text := s.read(t, "all.yaml"); strings.Contains(text, `# want "`) && !strings.Contains(text, `# want "^warning`) {
+	if text := s.read(t, "all.yaml"); strings.Contains(text, `# want `) && !strings.Contains(text, `# want "^warning`) {
 		s.server.WaitLog(t, "code="+code+" ")
 		s.server.WaitLog(t, "event=source-invalid ")
+		if c.envoy == "takes by files" {
+			return // TestServedLEDSWeights
+		}
 		s.write(t, "xdspub.yaml", "disable: [expired-certificate, "+code+"]\n")
 	}
 	s.server.WaitLog(t, "event=published ")

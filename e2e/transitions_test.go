@@ -43,7 +43,7 @@ func TestTransitions(t *testing.T) {
 // transitionCase is an example of a transition rule: source trees that are published one after the other.
 type transitionCase struct {
 	name  string
-	envoy string // "takes", "crashes", or "refuses: " and its words; empty means "takes"
+	envoy string // "takes", "takes by files", "crashes", or "refuses: " and its words; empty means "takes"
 	trees []map[string][]byte
 }
 

@@ -22,6 +22,11 @@ type Endpoint struct {
 	Place
 }
 
+// WeightOf returns the weight of an endpoint: 1 if the endpoint has none.
+func WeightOf(e *endpointv3.LbEndpoint) uint64 {
+	return uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+}
+
 // At returns the place of the field at a path of the endpoint.
 func (e Endpoint) At(path xds.Path) Place { return Place{e.Resource, e.Path.Join(path)} }
 

@@ -12,7 +12,7 @@ import (
 // Keeps looks at the changes only. If the rules find nothing on the way from a Snapshot to itself, and Keeps
 // is true, the rules find nothing after the changes.
 func Keeps(changes []xds.Edited, s *xds.Snapshot) bool {
-	return !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keeps(e, s) })
+	return !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keeps(e, s) }) && !shiftsWeights(changes)
 }
 
 func keeps(e xds.Edited, s *xds.Snapshot) bool {

@@ -6,6 +6,7 @@ var Rules = []*Rule{
 	addressSwap,
 	bindToPortChanged,
 	extensionTypeChanged,
+	ledsWeightsChanged,
 	portInUse,
 	reusePortChanged,
 	secretKindChanged,

@@ -48,7 +48,7 @@ func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 	for _, l := range a.GetEndpoints() {
 		places += uint64(l.GetLoadBalancingWeight().GetValue())
 		for _, e := range facts.EndpointsOf(v, facts.Place{}, l) {
-			hosts += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+			hosts += facts.WeightOf(e.LbEndpoint)
 		}
 	}
 	return max(hosts, places) > math.MaxUint32
@@ -75,7 +75,7 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 			}
 			w.seen[key] = true
 		}
-		w.ofHosts[at] += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+		w.ofHosts[at] += facts.WeightOf(e.LbEndpoint)
 	}
 	if w.ofHosts[at] > math.MaxUint32 && !w.reported[at] {
 		w.reported[at] = true
