@@ -59,7 +59,8 @@ func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.L
 	for _, c := range comments {
 		if c.Last {
 			i := ignoring{IgnoreComment: c}
-			found.Add(i.finding(codeIgnoreComment, "too many comments with xdspub:ignore: those below this one are not read", "turn the rule off for the file: overrides: in xdspub.yaml"))
+			found.Add(i.finding(codeIgnoreComment, "too many comments with xdspub:ignore: those below this one "+
+				"are not read", "turn the rule off for the file: overrides: in xdspub.yaml"))
 		}
 		if len(c.Codes) == 0 || !c.HasReason {
 			i := ignoring{IgnoreComment: c}

@@ -55,7 +55,8 @@ func (e *ForbiddenError) Error() string {
 	if e.Query {
 		matcher = fmt.Sprintf("{prefix: '%s?'}", e.Path)
 	}
-	return fmt.Sprintf("envoy %s: admin.allow_paths of its bootstrap refuses %s: add %s there and restart Envoy, or write the bootstrap by xdspub bootstrap envoy --admin-paths needed", e.URL, e.Path, matcher)
+	return fmt.Sprintf("envoy %s: admin.allow_paths of its bootstrap refuses %s: add %s there and restart Envoy, or write the "+
+		"bootstrap by xdspub bootstrap envoy --admin-paths needed", e.URL, e.Path, matcher)
 }
 
 // UnstableError means that several processes answer at one address.
@@ -64,7 +65,8 @@ type UnstableError struct {
 }
 
 func (e *UnstableError) Error() string {
-	return fmt.Sprintf("envoy %s: another process answers each time: if this is a load balancer in front of several Envoys, give each of them its own --envoy-admin; if it is one Envoy, it keeps restarting, and its log says why", e.URL)
+	return fmt.Sprintf("envoy %s: another process answers each time: if this is a load balancer in front of several Envoys, give "+
+		"each of them its own --envoy-admin; if it is one Envoy, it keeps restarting, and its log says why", e.URL)
 }
 
 // StatsExcludedError means that the stats_matcher of an Envoy's bootstrap excludes statistics

@@ -61,7 +61,8 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 			seen[lower] = r
 			continue
 		}
-		message, help := fmt.Sprintf("the names %q and %q differ only in letter case: on some file systems they would share a folder", first.Name, r.Name), "rename one of them"
+		message, help := fmt.Sprintf("the names %q and %q differ only in letter case: on some file systems they would "+
+			"share a folder", first.Name, r.Name), "rename one of them"
 		if first.Name == r.Name { // duplicate-resource refuses this, unless disabled
 			message, help = fmt.Sprintf("%s is defined twice: both would be in the same file", r.Key), "remove or rename one of them"
 		}

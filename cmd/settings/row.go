@@ -179,7 +179,8 @@ func (r *setting[T]) readFile(s *Settings, in settingsfile.Setting, from file) e
 		return err
 	}
 	if r.outside && from.ofTree {
-		return fmt.Errorf("%s can't be set in the source tree: whoever changes the tree must not decide what is read or written outside of it; use --%[1]s, %s, or --config %s", r.name, variableOf(r.name), from.name)
+		return fmt.Errorf("%s can't be set in the source tree: whoever changes the tree must not decide what is read or written "+
+			"outside of it; use --%[1]s, %s, or --config %s", r.name, variableOf(r.name), from.name)
 	}
 	into := r.into(s)
 	if into.Given() {

@@ -15,20 +15,28 @@ func bootstrapEnvoy() []Row {
 			kind: text, byDefault: string(bootstrap.File), law: oneOfWords(TransportNames()...), into: func(s *Settings) *Value[string] { return &s.Transport }},
 		&setting[string]{about: about{name: "out", group: GroupResources, usage: "output `DIR` of render or watch (required for files)"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
-		&setting[string]{about: about{name: "envoy-path", group: GroupResources, usage: "absolute path of the output `DIR` as Envoy sees it (default: as it was published)"},
+		&setting[string]{about: about{name: "envoy-path", group: GroupResources, usage: "absolute path of the output `DIR` as " +
+			"Envoy sees it (default: as it was published)"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.EnvoyPath }},
-		&setting[string]{about: about{name: "format", group: GroupResources, usage: "format of the published files: `" + strings.Join(FormatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
+		&setting[string]{about: about{name: "format", group: GroupResources, usage: "format of the " +
+			"published files: `" + strings.Join(FormatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.Format }},
-		pollInterval(GroupResources, "have Envoy read the files that the bootstrap names every `TIME`, for file systems without events; give render or watch the same for all others"),
-		&setting[string]{about: about{name: "server", group: GroupResources, usage: "`ADDR` of the server, HOST:PORT or unix:PATH: one of --grpc, or for rest of --http, as Envoy sees it (required but for files)"},
+		pollInterval(GroupResources, "have Envoy read the files that the bootstrap names every `TIME`, for file systems without "+
+			"events; give render or watch the same for all others"),
+		&setting[string]{about: about{name: "server", group: GroupResources, usage: "`ADDR` of the server, HOST:PORT or " +
+			"unix:PATH: one of --grpc, or for rest of --http, as Envoy sees it (required but for files)"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.Server }},
 		&setting[string]{about: about{name: "xds-cluster", group: GroupResources, usage: "`NAME` of the cluster that leads to the server, as serve has it"},
 			kind: text, byDefault: bootstrap.DefaultCluster, into: func(s *Settings) *Value[string] { return &s.XDSCluster }},
-		&setting[string]{about: about{name: "tls-ca", group: GroupResources, usage: "connect by TLS: certificates that sign that of the server, a `FILE` in PEM; needs --output, beside which the files are written by which Envoy reads certificates again when they change", noVariable: true},
+		&setting[string]{about: about{name: "tls-ca", group: GroupResources, usage: "connect by TLS: certificates that sign that " +
+			"of the server, a `FILE` in PEM; needs --output, beside which the files are written by which Envoy reads certificates " +
+			"again when they change", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSCA }},
-		&setting[string]{about: about{name: "tls-server-name", group: GroupResources, usage: "`NAME` in the certificate of the server (default: the host of --server)", noVariable: true},
+		&setting[string]{about: about{name: "tls-server-name", group: GroupResources, usage: "`NAME` in the certificate of the " +
+			"server (default: the host of --server)", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.TLSServerName }},
-		&setting[string]{about: about{name: "tls-cert", group: GroupResources, usage: "certificate chain of this Envoy, a `FILE` in PEM, for a server with --client-ca", noVariable: true},
+		&setting[string]{about: about{name: "tls-cert", group: GroupResources, usage: "certificate chain of this Envoy, a `FILE` " +
+			"in PEM, for a server with --client-ca", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSCert }},
 		&setting[string]{about: about{name: "tls-key", group: GroupResources, usage: "private key of --tls-cert, a `FILE` in PEM", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSKey }},
@@ -42,18 +50,25 @@ func bootstrapEnvoy() []Row {
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
 		&setting[string]{about: about{name: "admin", group: GroupNode, usage: "Envoy's admin address, `IP:PORT` or unix:PATH"},
 			kind: text, byDefault: "127.0.0.1:9901", into: func(s *Settings) *Value[string] { return &s.Admin }},
-		&setting[string]{about: about{name: "admin-paths", group: GroupNode, usage: "paths that the admin interface answers: `" + strings.Join(adminPaths, "|") + "`; needed: /ready, /server_info and what xdspub asks of /stats and /config_dump, all else is 403 (Envoy 1.37 and newer)"},
+		&setting[string]{about: about{name: "admin-paths", group: GroupNode, usage: "paths that the admin " +
+			"interface answers: `" + strings.Join(adminPaths, "|") + "`; needed: /ready, /server_info and what xdspub asks of " +
+			"/stats and /config_dump, all else is 403 (Envoy 1.37 and newer)"},
 			kind: text, byDefault: AllAdminPaths, law: oneOfWords(adminPaths...), into: func(s *Settings) *Value[string] { return &s.AdminPaths }},
 		&setting[[]string]{about: about{name: "stats-tag", group: GroupNode, usage: "give all statistics the tag `NAME=VALUE`"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.StatsTag }},
-		&setting[int]{about: about{name: "max-connections", group: GroupNode, usage: "let clients have `N` connections at most, all listeners together; the admin address stays open", defaultText: "no limit"},
+		&setting[int]{about: about{name: "max-connections", group: GroupNode, usage: "let clients have `N` connections at most, " +
+			"all listeners together; the admin address stays open", defaultText: "no limit"},
 			kind: count, into: func(s *Settings) *Value[int] { return &s.MaxConnections }},
-		&setting[string]{about: about{name: "max-heap", group: GroupNode, usage: "keep Envoy's memory below `SIZE`, such as 512MiB or 2GiB: at 95% it gives back what is free, at 98% it answers new requests with 503 (default: no limit)"},
+		&setting[string]{about: about{name: "max-heap", group: GroupNode, usage: "keep Envoy's memory below `SIZE`, such as " +
+			"512MiB or 2GiB: at 95% it gives back what is free, at 98% it answers new requests with 503 (default: no limit)"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.MaxHeap }},
-		&setting[string]{about: about{name: "from", group: GroupNode, usage: "add to the bootstrap in `FILE`, YAML or JSON: all of it stays, comments too; what contradicts it is an error"},
+		&setting[string]{about: about{name: "from", group: GroupNode, usage: "add to the bootstrap in `FILE`, YAML or JSON: all " +
+			"of it stays, comments too; what contradicts it is an error"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.From }},
 		bootstrapOutput(),
-		&setting[string]{about: about{name: "envoy", group: GroupPrint, usage: "write nothing that this Envoy, a program `FILE` or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there, and Lua code in it runs", noVariable: true},
+		&setting[string]{about: about{name: "envoy", group: GroupPrint, usage: "write nothing that this Envoy, a program `FILE` " +
+			"or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there, and Lua " +
+			"code in it runs", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Envoy }},
 	}
 }
@@ -61,19 +76,24 @@ func bootstrapEnvoy() []Row {
 // contentGRPC returns the rows of what is in a bootstrap of gRPC.
 func contentGRPC() []Row {
 	return []Row{
-		&setting[[]string]{about: about{name: "server", group: GroupServers, usage: "`ADDR` of the server, one of its --grpc: HOST:PORT, unix:PATH or another target of gRPC; further ones are asked if those before are down"},
+		&setting[[]string]{about: about{name: "server", group: GroupServers, usage: "`ADDR` of the server, one of its --grpc: " +
+			"HOST:PORT, unix:PATH or another target of gRPC; further ones are asked if those before are down"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Servers }},
 		&setting[[]string]{about: about{name: "channel-creds", group: GroupServers, usage: "connect by `insecure|tls|google_default`; programs use the first that they know (default: tls with --tls-ca or --tls-cert; insecure for servers on this machine)"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.ChannelCreds }},
-		&setting[string]{about: about{name: "tls-ca", group: GroupServers, usage: "for tls: certificates that sign that of the server, a `FILE` in PEM (default: those of the system)", noVariable: true},
+		&setting[string]{about: about{name: "tls-ca", group: GroupServers, usage: "for tls: certificates that sign that of the " +
+			"server, a `FILE` in PEM (default: those of the system)", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSCA }},
-		&setting[string]{about: about{name: "tls-cert", group: GroupServers, usage: "for tls: certificate chain of the program, a `FILE` in PEM, for a server with --client-ca", noVariable: true},
+		&setting[string]{about: about{name: "tls-cert", group: GroupServers, usage: "for tls: certificate chain of the program, a " +
+			"`FILE` in PEM, for a server with --client-ca", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSCert }},
 		&setting[string]{about: about{name: "tls-key", group: GroupServers, usage: "private key of --tls-cert, a `FILE` in PEM", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSKey }},
-		&setting[time.Duration]{about: about{name: "refresh-interval", group: GroupServers, usage: "for tls: have programs read certificates again every `TIME`", defaultText: "10m, gRPC's own"},
+		&setting[time.Duration]{about: about{name: "refresh-interval", group: GroupServers, usage: "for tls: have programs read " +
+			"certificates again every `TIME`", defaultText: "10m, gRPC's own"},
 			kind: times, into: func(s *Settings) *Value[time.Duration] { return &s.RefreshInterval }},
-		&setting[[]string]{about: about{name: "server-feature", group: GroupServers, usage: "tell programs that servers have the feature `NAME`, such as ignore_resource_deletion"},
+		&setting[[]string]{about: about{name: "server-feature", group: GroupServers, usage: "tell programs that servers have the " +
+			"feature `NAME`, such as ignore_resource_deletion"},
 			kind: list, byDefault: []string{"xds_v3"}, into: func(s *Settings) *Value[[]string] { return &s.ServerFeature }},
 		&setting[string]{about: about{name: "node-id", group: GroupProgram, usage: "node `ID` of the program"},
 			kind: text, byDefault: "grpc", into: func(s *Settings) *Value[string] { return &s.NodeID }},
@@ -83,13 +103,18 @@ func contentGRPC() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeLocality }},
 		&setting[[]string]{about: about{name: "node-metadata", group: GroupProgram, usage: "tell servers `KEY=VALUE` of the program, a text"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
-		&setting[[]string]{about: about{name: "certificate-provider", group: GroupProgram, usage: "give resources a certificate provider, by the name that they have for it: `NAME=CERT:KEY:CA`, with a certificate chain and its key, a CA, or all three"},
+		&setting[[]string]{about: about{name: "certificate-provider", group: GroupProgram, usage: "give resources a certificate " +
+			"provider, by the name that they have for it: `NAME=CERT:KEY:CA`, with a certificate chain and its key, a CA, or all three"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.CertificateProvider }},
-		&setting[string]{about: about{name: "server-listener", group: GroupNames, usage: "name of the listener of a gRPC server, a `TEMPLATE` in which %s is its IP:PORT"},
+		&setting[string]{about: about{name: "server-listener", group: GroupNames, usage: "name of the listener of a gRPC server, " +
+			"a `TEMPLATE` in which %s is its IP:PORT"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.ServerListener }},
-		&setting[string]{about: about{name: "client-listener", group: GroupNames, usage: "name of the listener of a target xds:///PATH, a `TEMPLATE` in which %s is PATH", defaultText: "%s"},
+		&setting[string]{about: about{name: "client-listener", group: GroupNames, usage: "name of the listener of a target " +
+			"xds:///PATH, a `TEMPLATE` in which %s is PATH", defaultText: "%s"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.ClientListener }},
-		&setting[[]string]{about: about{name: "authority", group: GroupNames, usage: "allow targets xds://NAME/PATH: `NAME[=TEMPLATE]`, the template of the name of their listener, in which %s is PATH (default: xdstp://NAME/envoy.config.listener.v3.Listener/%s)"},
+		&setting[[]string]{about: about{name: "authority", group: GroupNames, usage: "allow targets xds://NAME/PATH: " +
+			"`NAME[=TEMPLATE]`, the template of the name of their listener, in which %s is PATH (default: " +
+			"xdstp://NAME/envoy.config.listener.v3.Listener/%s)"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Authority }},
 		&setting[[]string]{about: about{name: "authority-server", group: GroupNames, usage: "ask another server for the names of an authority: `NAME=ADDR`"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AuthorityServer }},
@@ -100,7 +125,8 @@ func contentGRPC() []Row {
 func WrittenGRPC() []Row { return append(contentGRPC(), bootstrapOutput()) }
 
 func resolve() Row {
-	return &setting[string]{about: about{name: "resolve", group: GroupRun, usage: "print what is asked for at a `TARGET`: xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server", noVariable: true},
+	return &setting[string]{about: about{name: "resolve", group: GroupRun, usage: "print what is asked for at a `TARGET`: " +
+		"xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server", noVariable: true},
 		kind: text, into: func(s *Settings) *Value[string] { return &s.Resolve }}
 }
 

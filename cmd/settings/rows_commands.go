@@ -11,24 +11,32 @@ func rows(rows ...Row) []Row { return rows }
 func Validate() []Row {
 	return slices.Concat(Source(), baseline(), oracle(), rows(
 		target(),
-		&setting[bool]{about: about{name: "variants", group: GroupPrint, usage: "print also, as text or JSON, which variant of each resource the clients of each target get, or the one of --param", noVariable: true},
+		&setting[bool]{about: about{name: "variants", group: GroupPrint, usage: "print also, as text or JSON, which variant of " +
+			"each resource the clients of each target get, or the one of --param", noVariable: true},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Variants }},
-		&setting[[]string]{about: about{name: "only", group: GroupPrint, usage: "print only findings about `PATH`, a file or a folder of the tree; references are followed through all of the tree", noVariable: true},
+		&setting[[]string]{about: about{name: "only", group: GroupPrint, usage: "print only findings about `PATH`, a file or a " +
+			"folder of the tree; references are followed through all of the tree", noVariable: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Only }},
-		&setting[string]{about: about{name: "changed-since", group: GroupPrint, usage: "print only findings in files that differ from those of the git revision `REV`, and those that the tree did not have then", noVariable: true},
+		&setting[string]{about: about{name: "changed-since", group: GroupPrint, usage: "print only findings in files that differ " +
+			"from those of the git revision `REV`, and those that the tree did not have then", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.ChangedSince }},
-		&setting[string]{about: about{name: "secrets", group: GroupRules, usage: "`read|stub`; stub: a file of a certificate, a key or another secret may be missing, as in CI; read: that is an error", noVariable: true},
+		&setting[string]{about: about{name: "secrets", group: GroupRules, usage: "`read|stub`; stub: a file of a certificate, a " +
+			"key or another secret may be missing, as in CI; read: that is an error", noVariable: true},
 			kind: text, byDefault: SecretsRead, law: oneOfWords(SecretsRead, SecretsStub), into: func(s *Settings) *Value[string] { return &s.Secrets }},
-		&setting[string]{about: about{name: "root", group: GroupSource, usage: "Envoy's working directory `DIR`: relative paths in a bootstrap start there (default: the current directory)", noVariable: true},
+		&setting[string]{about: about{name: "root", group: GroupSource, usage: "Envoy's working directory `DIR`: relative paths " +
+			"in a bootstrap start there (default: the current directory)", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Root }},
 		stdinFormat(),
-		&setting[string]{about: about{name: "stdin-filename", group: GroupSource, usage: "check the tree with standard input in place of its `FILE`, as an editor does with unsaved text; FILE need not exist", noVariable: true},
+		&setting[string]{about: about{name: "stdin-filename", group: GroupSource, usage: "check the tree with standard input in " +
+			"place of its `FILE`, as an editor does with unsaved text; FILE need not exist", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.StdinFilename }},
 		reportFormat(),
-		&setting[[]string]{about: about{name: "output", group: GroupPrint, usage: "write the findings in the --format before it to `FILE` (- is standard output)", noVariable: true},
+		&setting[[]string]{about: about{name: "output", group: GroupPrint, usage: "write the findings in the --format before it " +
+			"to `FILE` (- is standard output)", noVariable: true},
 			kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.ReportOutput }},
 		maxFindings(), color(), minSeverity(), quiet(),
-		&setting[bool]{about: about{name: "timings", group: GroupPrint, usage: "print on standard error how long each rule took, the slowest first", noVariable: true},
+		&setting[bool]{about: about{name: "timings", group: GroupPrint, usage: "print on standard error how long each rule took, " +
+			"the slowest first", noVariable: true},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Timings }},
 	))
 }
@@ -41,9 +49,11 @@ const (
 
 func baseline() []Row { // without variables: a file is for one call
 	return rows(
-		&setting[string]{about: about{name: "baseline", group: GroupPrint, usage: "leave out the findings that `FILE` has, as --write-baseline has written it: they neither show nor count", noVariable: true},
+		&setting[string]{about: about{name: "baseline", group: GroupPrint, usage: "leave out the findings that `FILE` has, as " +
+			"--write-baseline has written it: they neither show nor count", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Baseline }},
-		&setting[string]{about: about{name: "write-baseline", group: GroupPrint, usage: "write all findings to `FILE`, for --baseline, instead of printing them", noVariable: true},
+		&setting[string]{about: about{name: "write-baseline", group: GroupPrint, usage: "write all findings to `FILE`, for " +
+			"--baseline, instead of printing them", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.WriteBaseline }},
 	)
 }
@@ -104,7 +114,8 @@ func BootstrapGRPC() []Row {
 // Import returns the rows of import.
 func Import() []Row {
 	return rows(
-		&setting[string]{about: about{name: "root", group: GroupSource, usage: "`DIR` that Envoy is started in, where relative paths begin (default: the current one)", noVariable: true},
+		&setting[string]{about: about{name: "root", group: GroupSource, usage: "`DIR` that Envoy is started in, where relative " +
+			"paths begin (default: the current one)", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Root }},
 		descriptorSet(), maxFindings(), color(),
 	)
@@ -131,9 +142,11 @@ func Rules() []Row {
 func ExplainParams() []Row {
 	return rows(
 		config(), ignore(), allowPath(), param(), maxFindings(), color(),
-		&setting[string]{about: about{name: "target", group: GroupSource, usage: "the client is one of the target `NAME` of the setting targets", noVariable: true},
+		&setting[string]{about: about{name: "target", group: GroupSource, usage: "the client is one of the target `NAME` of the " +
+			"setting targets", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.ClientTarget }},
-		&setting[[]string]{about: about{name: "against", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of another client, to show what differs between the two", noVariable: true},
+		&setting[[]string]{about: about{name: "against", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of another " +
+			"client, to show what differs between the two", noVariable: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Against }},
 		&setting[string]{about: about{name: "against-target", group: GroupSource, usage: "the other client is one of the target `NAME`", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.AgainstTarget }},

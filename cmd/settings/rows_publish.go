@@ -12,19 +12,27 @@ import (
 // Publish returns how and where a Snapshot is published. The first row is the output directory.
 func Publish() []Row {
 	return []Row{
-		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR`, which Envoy reads (required)", outside: true, servedUsage: "publish files, too: output `DIR`, which Envoy reads"},
+		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR`, which Envoy " +
+			"reads (required)", outside: true, servedUsage: "publish files, too: output `DIR`, which Envoy reads"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
-		&setting[string]{about: about{name: "envoy-path", group: GroupPublish, usage: "absolute path of the output `DIR` as Envoy sees it, such as the mount path in Envoy's container (default: that of --out)"},
+		&setting[string]{about: about{name: "envoy-path", group: GroupPublish, usage: "absolute path of the output `DIR` as Envoy " +
+			"sees it, such as the mount path in Envoy's container (default: that of --out)"},
 			kind: text, law: absoluteOrNone, form: absoluteSchema, into: func(s *Settings) *Value[string] { return &s.EnvoyPath }},
 		format(),
-		&setting[string]{about: about{name: "eds", group: GroupPublish, usage: "where endpoints of EDS clusters go: `file|inline|auto`; file: a file for each; inline: into the clusters; auto: files until they exceed --inotify-budget, inline from then on"},
+		&setting[string]{about: about{name: "eds", group: GroupPublish, usage: "where endpoints of EDS clusters go: " +
+			"`file|inline|auto`; file: a file for each; inline: into the clusters; auto: files until they exceed " +
+			"--inotify-budget, inline from then on"},
 			kind: text, byDefault: "auto", law: oneOfWords(string(planner.EndpointsFile), string(planner.EndpointsInline), string(planner.EndpointsAuto)), into: func(s *Settings) *Value[string] { return &s.EDS }},
-		&setting[int]{about: about{name: "inotify-budget", group: GroupPublish, usage: "number `N` of inotify instances that one Envoy may use, one for each file that it watches; halve it if you use hot restart"},
+		&setting[int]{about: about{name: "inotify-budget", group: GroupPublish, usage: "number `N` of inotify instances that one " +
+			"Envoy may use, one for each file that it watches; halve it if you use hot restart"},
 			kind: count, byDefault: 120, law: twoOrMore, into: func(s *Settings) *Value[int] { return &s.InotifyBudget }},
-		pollInterval(GroupPublish, "have Envoy read the files that listeners and clusters name every `TIME`, for file systems without events; these need no inotify instances; bootstrap envoy has the same option for the files of the bootstrap"),
-		&setting[time.Duration]{about: about{name: "step-gap", group: GroupPublish, usage: "wait `TIME`, and --poll-interval, between the steps of a change that no Envoy acknowledges"},
+		pollInterval(GroupPublish, "have Envoy read the files that listeners and clusters name every `TIME`, for file systems "+
+			"without events; these need no inotify instances; bootstrap envoy has the same option for the files of the bootstrap"),
+		&setting[time.Duration]{about: about{name: "step-gap", group: GroupPublish, usage: "wait `TIME`, and --poll-interval, " +
+			"between the steps of a change that no Envoy acknowledges"},
 			kind: times, byDefault: time.Second, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.StepGap }},
-		&setting[time.Duration]{about: about{name: "trim-delay", forClients: true, group: GroupPublish, usage: "keep a removed cluster published for `TIME`, while connections to it drain"},
+		&setting[time.Duration]{about: about{name: "trim-delay", forClients: true, group: GroupPublish, usage: "keep a removed " +
+			"cluster published for `TIME`, while connections to it drain"},
 			kind: times, byDefault: 10 * time.Minute, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.TrimDelay }},
 		group(),
 	}
@@ -38,7 +46,8 @@ func pollInterval(group, usage string) Row {
 
 // allOrNothing joins targets.
 func allOrNothing() Row {
-	return &setting[bool]{about: about{name: "all-or-nothing", group: GroupPublish, usage: "publish nothing for any target while the source tree has errors for one"},
+	return &setting[bool]{about: about{name: "all-or-nothing", group: GroupPublish, usage: "publish nothing for any target while " +
+		"the source tree has errors for one"},
 		kind: boolean, into: func(s *Settings) *Value[bool] { return &s.AllOrNothing }}
 }
 
@@ -46,16 +55,21 @@ func allOrNothing() Row {
 func Confirm() []Row {
 	return []Row{
 		envoyAdmin(),
-		&setting[[]string]{about: about{name: "envoy-log", group: GroupAcks, usage: "log `FILE` of this Envoy, to show why it rejects a change; start Envoy with --log-path FILE --file-flush-interval-msec 100", outside: true},
+		&setting[[]string]{about: about{name: "envoy-log", group: GroupAcks, usage: "log `FILE` of this Envoy, to show why it " +
+			"rejects a change; start Envoy with --log-path FILE --file-flush-interval-msec 100", outside: true},
 			kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.EnvoyLog }},
-		&setting[string]{about: about{name: "ack-quorum", forClients: true, group: GroupAcks, usage: "how many of the Envoys that answer must acknowledge a step before the next one starts: `all|any|N`",
-			servedUsage:   "how many must acknowledge a change, which else is undone: of the Envoys that answer and read --out, and of the connected clients that the change concerns: `none|any|all|N`; unless set, all of these Envoys and none of the clients",
+		&setting[string]{about: about{name: "ack-quorum", forClients: true, group: GroupAcks, usage: "how many of the Envoys that " +
+			"answer must acknowledge a step before the next one starts: `all|any|N`",
+			servedUsage: "how many must acknowledge a change, which else is undone: of the Envoys that answer and read --out, " +
+				"and of the connected clients that the change concerns: `none|any|all|N`; unless set, all of these Envoys and none of the clients",
 			servedDefault: "all, none"},
 			kind: text, byDefault: quorum.Quorum{}.String(), law: quorumOrNone, form: quorumSchema, into: func(s *Settings) *Value[string] { return &s.AckQuorum }},
-		&setting[time.Duration]{about: about{name: "ack-timeout", forClients: true, group: GroupAcks, usage: "wait `TIME` at most for the acknowledgements of a step; then it counts as unconfirmed, and the change continues",
+		&setting[time.Duration]{about: about{name: "ack-timeout", forClients: true, group: GroupAcks, usage: "wait `TIME` at most " +
+			"for the acknowledgements of a step; then it counts as unconfirmed, and the change continues",
 			servedUsage: "wait `TIME` at most for the acknowledgements of a step, or of the clients; then it counts as unconfirmed, and the change continues"},
 			kind: times, byDefault: 15 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.AckTimeout }},
-		&setting[time.Duration]{about: about{name: "warm-timeout", group: GroupAcks, usage: "wait `TIME` at most for new clusters to warm before listeners and routes use them"},
+		&setting[time.Duration]{about: about{name: "warm-timeout", group: GroupAcks, usage: "wait `TIME` at most for new clusters " +
+			"to warm before listeners and routes use them"},
 			kind: times, byDefault: 30 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.WarmTimeout }},
 	}
 }
@@ -67,18 +81,22 @@ func ForFiles() []Row {
 
 // envoyAdmin names Envoys.
 func envoyAdmin() Row {
-	return &setting[[]string]{about: about{name: "envoy-admin", group: GroupAcks, usage: "admin `URL` of an Envoy that reads the output directory: http://HOST:PORT or unix:PATH", outside: true},
+	return &setting[[]string]{about: about{name: "envoy-admin", group: GroupAcks, usage: "admin `URL` of an Envoy that reads the " +
+		"output directory: http://HOST:PORT or unix:PATH", outside: true},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.EnvoyAdmin }}
 }
 
 // Watch returns when a source tree is looked at.
 func Watch() []Row {
 	return []Row{
-		&setting[time.Duration]{about: about{name: "quiet-period", group: GroupWatch, usage: "publish once nothing in the tree has changed for `TIME`, or after 2s of changes; on Linux one changed file goes out as soon as it is complete"},
+		&setting[time.Duration]{about: about{name: "quiet-period", group: GroupWatch, usage: "publish once nothing in the tree " +
+			"has changed for `TIME`, or after 2s of changes; on Linux one changed file goes out as soon as it is complete"},
 			kind: times, byDefault: 100 * time.Millisecond, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.QuietPeriod }},
-		&setting[time.Duration]{about: about{name: "rescan", group: GroupWatch, usage: "read the whole tree every `TIME`, even without a file event; less often if that takes more than 0.1% of a CPU"},
+		&setting[time.Duration]{about: about{name: "rescan", group: GroupWatch, usage: "read the whole tree every `TIME`, even " +
+			"without a file event; less often if that takes more than 0.1% of a CPU"},
 			kind: times, byDefault: 30 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.Rescan }},
-		&setting[time.Duration]{about: about{name: "poll", group: GroupWatch, usage: "look for changes every `TIME`, as network file systems need, which report no file events; 0s waits for events"},
+		&setting[time.Duration]{about: about{name: "poll", group: GroupWatch, usage: "look for changes every `TIME`, as network " +
+			"file systems need, which report no file events; 0s waits for events"},
 			kind: times, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.Poll }},
 	}
 }
@@ -90,12 +108,15 @@ func retryHeld() Row {
 }
 
 func format() Row {
-	return &setting[string]{about: about{name: "format", group: GroupPublish, usage: "format of the published files: `" + strings.Join(FormatNames(), "|") + "`"},
+	return &setting[string]{about: about{name: "format", group: GroupPublish, usage: "format of the " +
+		"published files: `" + strings.Join(FormatNames(), "|") + "`"},
 		kind: text, byDefault: render.JSON.Name, law: oneOfWords(FormatNames()...), into: func(s *Settings) *Value[string] { return &s.Format }}
 }
 
 func group() Row {
-	return &setting[string]{about: about{name: "group", forClients: true, group: GroupPublish, usage: "`GROUP`, a name or a number, that may read files with secrets (default: the group of the output directory)", outside: true,
-		servedUsage: "`GROUP`, a name or a number, that may read files with secrets, and connect to Unix sockets (default: for files the group of the output directory, for sockets that of the process)"},
+	return &setting[string]{about: about{name: "group", forClients: true, group: GroupPublish, usage: "`GROUP`, a name or a " +
+		"number, that may read files with secrets (default: the group of the output directory)", outside: true,
+		servedUsage: "`GROUP`, a name or a number, that may read files with secrets, and connect to Unix sockets (default: for " +
+			"files the group of the output directory, for sockets that of the process)"},
 		kind: text, into: func(s *Settings) *Value[string] { return &s.Group }}
 }

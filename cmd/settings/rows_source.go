@@ -14,14 +14,18 @@ import (
 func Source() []Row {
 	return []Row{
 		config(), ignore(), allowPath(),
-		&setting[string]{about: about{name: "bootstrap", group: GroupSource, usage: "Envoy's bootstrap `FILE`: resources of the tree may refer to its static resources", outside: true},
+		&setting[string]{about: about{name: "bootstrap", group: GroupSource, usage: "Envoy's bootstrap `FILE`: resources of the " +
+			"tree may refer to its static resources", outside: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Bootstrap }},
 		descriptorSet(),
-		&setting[bool]{about: about{name: "allow-empty", group: GroupSource, usage: "allow a source tree with no resources; publishing it removes every listener and cluster from Envoy"},
+		&setting[bool]{about: about{name: "allow-empty", group: GroupSource, usage: "allow a source tree with no resources; " +
+			"publishing it removes every listener and cluster from Envoy"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.AllowEmpty }},
 		param(),
 		profile(),
-		&setting[[]string]{about: about{name: "envoy-version", group: GroupRules, usage: "judge for Envoys of this version: `" + strings.Join(check.EnvoyReleases(), "|") + "`; if it is repeated, what one of them lacks is an error (default: the latest)"},
+		&setting[[]string]{about: about{name: "envoy-version", group: GroupRules, usage: "judge for Envoys of " +
+			"this version: `" + strings.Join(check.EnvoyReleases(), "|") + "`; if it is repeated, what one of them lacks is an " +
+			"error (default: the latest)"},
 			kind: list, form: releaseSchema, into: func(s *Settings) *Value[[]string] { return &s.EnvoyVersion }},
 		&setting[[]string]{about: about{name: "disable", group: GroupRules, usage: "turn off `RULE`", codes: codes.Rules},
 			kind: list, form: ruleSchema, into: func(s *Settings) *Value[[]string] { return &s.Disable }},
@@ -34,13 +38,16 @@ func Source() []Row {
 
 // descriptorSet names the types of the user.
 func descriptorSet() Row {
-	return &setting[[]string]{about: about{name: "descriptor-set", group: GroupSource, usage: "know the message types of your own extensions by `FILE`, which protoc --include_imports --descriptor_set_out or buf build -o makes"},
+	return &setting[[]string]{about: about{name: "descriptor-set", group: GroupSource, usage: "know the message types of your own " +
+		"extensions by `FILE`, which protoc --include_imports --descriptor_set_out or buf build -o makes"},
 		kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.DescriptorSet }}
 }
 
 // param selects the client of a tree.
 func param() Row {
-	return &setting[[]string]{about: about{name: "param", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of the client: of a resource with variants it gets the one whose constraints match (default: no parameters; for validate and serve, those of any client)"},
+	return &setting[[]string]{about: about{name: "param", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of the " +
+		"client: of a resource with variants it gets the one whose constraints match (default: no parameters; for validate and " +
+		"serve, those of any client)"},
 		kind: list, form: paramSchema, into: func(s *Settings) *Value[[]string] { return &s.Param }}
 }
 
@@ -60,16 +67,19 @@ const (
 // says that.
 func oracle() []Row {
 	return []Row{
-		&setting[string]{about: about{name: "envoy", group: GroupRules, usage: "have the Envoy `FILE|auto` judge what no rule finds an error in; auto: the envoy in PATH", noVariable: true},
+		&setting[string]{about: about{name: "envoy", group: GroupRules, usage: "have the Envoy `FILE|auto` judge what no rule " +
+			"finds an error in; auto: the envoy in PATH", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Envoy }},
-		&setting[string]{about: about{name: "envoy-mode", group: GroupRules, usage: "how --envoy judges, `validate|shadow`; validate: by --mode validate; shadow: and then as it loads the files, opening no port", noVariable: true},
+		&setting[string]{about: about{name: "envoy-mode", group: GroupRules, usage: "how --envoy judges, `validate|shadow`; " +
+			"validate: by --mode validate; shadow: and then as it loads the files, opening no port", noVariable: true},
 			kind: text, byDefault: ModeValidate, law: oneOfWords(ModeValidate, ModeShadow), into: func(s *Settings) *Value[string] { return &s.EnvoyMode }},
 	}
 }
 
 // stdinFormat is the format of standard input.
 func stdinFormat() Row {
-	return &setting[string]{about: about{name: "stdin-format", group: GroupSource, usage: "format of standard input, if a path is -: `" + strings.Join(syntax.Formats, "|") + "`", noVariable: true},
+	return &setting[string]{about: about{name: "stdin-format", group: GroupSource, usage: "format of standard input, if a " +
+		"path is -: `" + strings.Join(syntax.Formats, "|") + "`", noVariable: true},
 		kind: text, byDefault: "yaml", law: oneOfWords(syntax.Formats...), into: func(s *Settings) *Value[string] { return &s.StdinFormat }}
 }
 
@@ -90,16 +100,20 @@ func config() Row {
 }
 
 func ignore() Row {
-	return &setting[[]string]{about: about{name: "ignore", group: GroupSource, usage: "skip files and folders of the tree that match the glob `PATTERN`: by name, or, if it has a /, by path in the tree"},
+	return &setting[[]string]{about: about{name: "ignore", group: GroupSource, usage: "skip files and folders of the tree that " +
+		"match the glob `PATTERN`: by name, or, if it has a /, by path in the tree"},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.Ignore }}
 }
 
 func allowPath() Row {
-	return &setting[[]string]{about: about{name: "allow-path", group: GroupSource, usage: "allow links and relative paths of the tree to lead into `DIR`, which is outside of it", outside: true},
+	return &setting[[]string]{about: about{name: "allow-path", group: GroupSource, usage: "allow links and relative paths of the " +
+		"tree to lead into `DIR`, which is outside of it", outside: true},
 		kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.AllowPath }}
 }
 
 func profile() Row {
-	return &setting[[]string]{about: about{name: "profile", group: GroupRules, usage: "judge for clients of this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve and bootstrap envoy, grpc for bootstrap grpc, else envoy-file; envoy-file is always one with --out)"},
+	return &setting[[]string]{about: about{name: "profile", group: GroupRules, usage: "judge for clients of " +
+		"this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve and bootstrap envoy, grpc for " +
+		"bootstrap grpc, else envoy-file; envoy-file is always one with --out)"},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.Profile }}
 }

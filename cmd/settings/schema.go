@@ -57,7 +57,8 @@ func overridesSchema() Schema {
 	return Schema{"description": "severities of rules in some files; of two about one finding the later one counts", "type": "array", "items": Schema{
 		"type": "object", "required": []string{"files", "rules"}, "additionalProperties": false, "properties": Schema{
 			"files": filesSchema(),
-			"rules": Schema{"description": "severities of rules in these files", "type": "object", "additionalProperties": Schema{"$ref": "#/$defs/severity"}, "propertyNames": Schema{"$ref": "#/$defs/rule", "not": Schema{"enum": diag.Names(codes.Changes())}}},
+			"rules": Schema{"description": "severities of rules " +
+				"in these files", "type": "object", "additionalProperties": Schema{"$ref": "#/$defs/severity"}, "propertyNames": Schema{"$ref": "#/$defs/rule", "not": Schema{"enum": diag.Names(codes.Changes())}}},
 		},
 	}}
 }

@@ -91,7 +91,8 @@ func (t Target) overlaps(other Target) bool {
 func (r *fileReader) target(v settingsfile.Value) Target {
 	t := Target{Name: v.Key, Output: v.Key}
 	if !targetName.MatchString(v.Key) || len(v.Key) > targetNameBytes {
-		r.fail(v.Position, "invalid target %q: its name is that of its folder: letters, digits, -, _ and ., up to %d of them, no - or . first", diag.ClipLine(v.Key, 60), targetNameBytes)
+		r.fail(v.Position, "invalid target %q: its name is that of its folder: letters, digits, -, _ and ., up to %d of them, no "+
+			"- or . first", diag.ClipLine(v.Key, 60), targetNameBytes)
 	}
 	if v.Kind != settingsfile.Mapping {
 		r.fail(v.Position, "target %s has params, such as {params: {env: prod}}", v.Key)
@@ -167,7 +168,8 @@ func (r *fileReader) output(v settingsfile.Value) string {
 	case v.Kind != settingsfile.Text || v.Text == "":
 		r.fail(v.Position, "output is the path of a folder below --out")
 	case r.file.ofTree && !filepath.IsLocal(v.Text):
-		r.fail(v.Position, "output %q leads out of --out, which can't be set in the source tree: whoever changes the tree must not decide what is written outside of it; name a file with this by --config", v.Text)
+		r.fail(v.Position, "output %q leads out of --out, which can't be set in the source tree: whoever changes the tree must "+
+			"not decide what is written outside of it; name a file with this by --config", v.Text)
 	default:
 		return filepath.Clean(v.Text)
 	}
@@ -179,7 +181,8 @@ func (r *fileReader) ofTarget(t *Target, row Row, v settingsfile.Value) {
 	in := settingsfile.Setting{Value: v, ValueAt: v.Position}
 	err := row.readFile(&t.own, in, file{dir: r.file.dir})
 	if err == nil && row.Outside() && r.file.ofTree {
-		err = fmt.Errorf("%s of a target can't be set in the source tree: whoever changes the tree must not decide what is asked outside of it; name a file with this by --config", v.Key)
+		err = fmt.Errorf("%s of a target can't be set in the source tree: whoever changes the tree must not decide what is asked "+
+			"outside of it; name a file with this by --config", v.Key)
 	}
 	if err != nil {
 		r.fail(placeOf(in, err), "%s", err)
@@ -214,15 +217,18 @@ func targetsSchema() Schema {
 		return Schema{"description": about, "type": "object", "minProperties": 1, "additionalProperties": is}
 	}
 	properties := Schema{
-		"params":      aboutEach("what the clients say of themselves: of a resource with variants they get the one whose constraints match", text),
-		"authorities": aboutEach("what they say instead where they ask for names of an xdstp authority, by authority", aboutEach("what they say to this one", text)),
-		"output":      Schema{"description": "folder below --out (default: the name); any other only in a file that --config names", "type": "string", "minLength": 1},
+		"params": aboutEach("what the clients say of themselves: of a resource with variants they get the one whose constraints match", text),
+		"authorities": aboutEach("what they say instead where they ask for names of an xdstp authority, "+
+			"by authority", aboutEach("what they say to this one", text)),
+		"output": Schema{"description": "folder below --out (default: the name); any other only in a file that " +
+			"--config names", "type": "string", "minLength": 1},
 	}
 	for _, r := range targetRows() {
 		properties[r.Name()] = r.schema()
 	}
 	return Schema{
-		"description": "kinds of clients, by name, that the tree is published for, each in a folder of its own", "type": "object", "minProperties": 1, "maxProperties": mostTargets,
+		"description": "kinds of clients, by name, that the tree is published for, each in a " +
+			"folder of its own", "type": "object", "minProperties": 1, "maxProperties": mostTargets,
 		"propertyNames": Schema{"pattern": targetName.String(), "maxLength": targetNameBytes}, "additionalProperties": Schema{
 			"type": "object", "required": []string{"params"}, "additionalProperties": false, "properties": properties,
 		},

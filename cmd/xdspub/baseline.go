@@ -70,7 +70,8 @@ func (k *known) finish(c *call) error {
 		paths = append(paths, below)
 	}
 	if gone := k.read.Gone(paths); gone > 0 {
-		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s of %s not found any more: --write-baseline %[2]s leaves them out\n", diag.Count(gone, "finding"), c.Baseline.Value)
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s of %s not found any more: --write-baseline %[2]s "+
+			"leaves them out\n", diag.Count(gone, "finding"), c.Baseline.Value)
 	}
 	return nil
 }

@@ -134,7 +134,8 @@ func channelCredentials(v *call) (list []grpcboot.Credentials, err error) {
 		return nil, usagef("--tls-ca, --tls-cert and --refresh-interval are for --channel-creds tls, and it is %s", strings.Join(types, ", "))
 	}
 	if i := slices.IndexFunc(addresses(v), isSocket); i >= 0 && types[0] == "tls" {
-		return nil, usagef("%s is a Unix socket, which has no TLS: write --channel-creds insecure, and a bootstrap of its own for other servers", addresses(v)[i])
+		return nil, usagef("%s is a Unix socket, which has no TLS: write --channel-creds insecure, and a bootstrap of its own for "+
+			"other servers", addresses(v)[i])
 	}
 	for _, t := range types {
 		creds := grpcboot.Credentials{Type: t}

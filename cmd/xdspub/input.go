@@ -86,7 +86,8 @@ func (u *unsaved) inTree(o *check.Options) error {
 	case fspath.Resolve(u.path) == fspath.Resolve(settingsfile.PathIn(o.Path)):
 		return usagef("--stdin-filename %s is the settings file of the source tree, which is read from the disk: save the file", u.path)
 	case o.Bootstrap != "" && load.Contains(o.Bootstrap, nil, u.path):
-		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file, or give only one of them", u.path, o.Bootstrap)
+		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file, or give "+
+			"only one of them", u.path, o.Bootstrap)
 	case load.LeftOut(o.Path, o.Ignore, u.path):
 		u.leftOut = o.Path
 	case load.Contains(o.Path, o.Allow, u.path):
@@ -124,5 +125,6 @@ func (u *unsaved) unused(w io.Writer, paths []string) error {
 }
 
 func (u *unsaved) beside(bootstrap string) error {
-	return usagef("--stdin-filename %s is for a file of a source tree, and %s is a bootstrap, whose files are read from the disk: save the file, and leave --stdin-filename out", u.path, bootstrap)
+	return usagef("--stdin-filename %s is for a file of a source tree, and %s is a bootstrap, whose files are read from the disk: "+
+		"save the file, and leave --stdin-filename out", u.path, bootstrap)
 }

@@ -171,7 +171,8 @@ func fleet(v *call, o pipeline.Options) (*envoy.Fleet, error) {
 		AckTimeout: v.AckTimeout.Value, WarmTimeout: v.WarmTimeout.Value,
 	}
 	if o.PollInterval >= f.AckTimeout {
-		return nil, v.AckTimeout.Invalid(f.AckTimeout.String(), fmt.Sprintf("Envoy reads a file as late as --poll-interval %s, so allow more time than that", o.PollInterval))
+		return nil, v.AckTimeout.Invalid(f.AckTimeout.String(), fmt.Sprintf("Envoy reads a file as late as --poll-interval %s, so "+
+			"allow more time than that", o.PollInterval))
 	}
 	for _, file := range v.EnvoyLog.Value {
 		f.Logs = append(f.Logs, envoy.NewLog(file))

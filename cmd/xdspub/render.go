@@ -217,7 +217,8 @@ func (r *rendering) trim(ctx context.Context, c *call, outcome watch.Outcome) er
 	}
 	fmt.Fprintln(c.App.Writer, ofTarget(r.o, outcome.Message()))
 	if !next.IsZero() {
-		fmt.Fprintln(c.App.Writer, ofTarget(r.o, fmt.Sprintf("removed clusters stay published while connections drain: run render again after %s to remove them", next.Format(time.RFC3339))))
+		fmt.Fprintln(c.App.Writer, ofTarget(r.o, fmt.Sprintf("removed clusters stay published while connections drain: run render "+
+			"again after %s to remove them", next.Format(time.RFC3339))))
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ func handOver(v *call, o watch.Options) (done bool, err error) {
 	fmt.Fprintf(v.App.ErrWriter, "asking process %d, which watches %s, to retry what is held\n", running.PID, running.Source)
 	result, err := control.Retry(v.Context, o.Out, control.RetryHeld{Source: source, Flags: given(v)})
 	if conflict, ok := errors.AsType[*control.ConflictError](err); ok {
-		return true, usagef("process %d publishes into %s, but %w: give the source tree and the options of that watch, or stop it", running.PID, o.Out, conflict)
+		return true, usagef("process %d publishes into %s, but %w: give the source tree and the options of that "+
+			"watch, or stop it", running.PID, o.Out, conflict)
 	}
 	if err != nil {
 		return true, err

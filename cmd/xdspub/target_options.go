@@ -17,7 +17,8 @@ func chosenTargets(v *call) ([]settings.Target, error) {
 	all := v.Targets.Value
 	named := v.Target.Value
 	if len(all) > 0 && len(v.Param.Value) > 0 {
-		return nil, usagef("%s: there are targets, each with its params, and param is for a source tree without: name a target by --target, or write one with these", v.Targets.Position())
+		return nil, usagef("%s: there are targets, each with its params, and param is for a source tree without: name a target by "+
+			"--target, or write one with these", v.Targets.Position())
 	}
 	for _, name := range named {
 		if _, err := targetNamed(v, v.Target.Origin, name); err != nil {
@@ -120,7 +121,8 @@ func apart(v *call, targets []settings.Target) error {
 	}
 	for _, of := range []settings.Value[[]string]{v.EnvoyAdmin, v.EnvoyLog} {
 		if len(of.Value) > 0 {
-			return usagef("%s: an Envoy reads the files of one target: write envoy-admin into that target, in a file that --config names, or choose one by --target", of.Name())
+			return usagef("%s: an Envoy reads the files of one target: write envoy-admin into that target, in a file that "+
+				"--config names, or choose one by --target", of.Name())
 		}
 	}
 	if path := v.EnvoyPath.Value; path != "" {

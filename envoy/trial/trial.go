@@ -60,7 +60,8 @@ func (e Envoy) Validate(ctx context.Context, path, name string) (diag.List, erro
 	case err != nil:
 		return nil, err
 	case answer.Refusal != "":
-		return diag.List{{Code: codeRefused.Name, Position: diag.Position{File: name}, Message: "Envoy refuses the bootstrap: " + diag.ClipLine(answer.Refusal, diag.MaxText)}}, nil
+		return diag.List{{Code: codeRefused.Name, Position: diag.Position{File: name}, Message: "Envoy refuses " +
+			"the bootstrap: " + diag.ClipLine(answer.Refusal, diag.MaxText)}}, nil
 	case !answer.Taken():
 		return nil, r.failed(r.err)
 	}

@@ -53,8 +53,9 @@ func (c *change) renderWithin(ctx context.Context, t *render.Target) (*render.Ou
 	}
 	return nil, diag.List{{
 		Code: codeInotifyBudget.Name, Position: diag.Position{File: c.options.Source},
-		Message: fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions%s, the budget is %d", needed[0], inline, c.options.InotifyBudget),
-		Help:    help,
+		Message: fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions%s, the "+
+			"budget is %d", needed[0], inline, c.options.InotifyBudget),
+		Help: help,
 	}}
 }
 
@@ -95,15 +96,17 @@ func (c *change) warnInlined(w inlineMode, needed int) diag.List {
 	if w.endpoints && !is.endpoints {
 		list = append(list, diag.Diagnostic{
 			Code: codeEndpointsInlined.Name, Severity: codeEndpointsInlined.Severity, Position: diag.Position{File: c.options.Source},
-			Message: "endpoint assignments are inlined into their clusters from now on: " + budget + "; a change of an endpoint then replaces its cluster and closes its connections",
-			Help:    help + "; to accept this, use --eds=inline",
+			Message: "endpoint assignments are inlined into their clusters " +
+				"from now on: " + budget + "; a change of an endpoint then replaces its cluster and closes its connections",
+			Help: help + "; to accept this, use --eds=inline",
 		})
 	}
 	if w.routes && !is.routes {
 		list = append(list, diag.Diagnostic{
 			Code: codeRoutesInlined.Name, Severity: codeRoutesInlined.Severity, Position: diag.Position{File: c.options.Source},
-			Message: "route configurations are inlined into their listeners from now on: " + budget + "; a change of a route then replaces the filter chains of its listeners and drains their connections",
-			Help:    help + "; they return to files when --inotify-budget is raised",
+			Message: "route configurations are inlined into their listeners " +
+				"from now on: " + budget + "; a change of a route then replaces the filter chains of its listeners and drains their connections",
+			Help: help + "; they return to files when --inotify-budget is raised",
 		})
 	}
 	return list

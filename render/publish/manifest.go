@@ -95,7 +95,8 @@ func readManifest(root folder) (Manifest, error) { return readManifestKnowing(ro
 
 // readManifestKnowing is readManifest where a base need not be read again.
 func readManifestKnowing(root folder, known *base) (m Manifest, err error) {
-	const wayOut = "remove the file, and publish again with the same --format and --envoy-path; what waited for its removal then waits the whole --trim-delay again"
+	const wayOut = "remove the file, and publish again with the same --format and --envoy-path; what waited for its removal then " +
+		"waits the whole --trim-delay again"
 	err = completed(root, known, func() (*PublishedFiles, error) {
 		m = Manifest{}
 		_, err := readRecord(root, manifestPath, &m, func() error { return m.check() }, wayOut)

@@ -38,7 +38,8 @@ func readRecord(root folder, path string, record any, check func() error, wayOut
 		err = json.Unmarshal(data, &head)
 		// First, because this program may be unable to read a newer layout.
 		if head.Layout > layout {
-			return false, fmt.Errorf("read %s: layout %d is newer than this program's %d: use the newer program, or publish into another directory", root.path(path), head.Layout, layout)
+			return false, fmt.Errorf("read %s: layout %d is newer than this program's %d: use the newer program, or publish into "+
+				"another directory", root.path(path), head.Layout, layout)
 		}
 		if err == nil && head.Layout < 1 {
 			err = errors.New("no layout")

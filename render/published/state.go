@@ -68,7 +68,8 @@ func (r *Reader) compatible(m publish.Manifest) error {
 		{"--envoy-path", m.EnvoyPath, r.EnvoyPath()},
 	} {
 		if c.was != c.is {
-			return &UsageError{fmt.Sprintf("%s was published with %s=%s and can't change to %s under a running Envoy: use %[2]s=%[3]s, or publish into another directory and start Envoy from there, or stop Envoy and remove this one",
+			return &UsageError{fmt.Sprintf("%s was published with %s=%s and can't change to %s under a running Envoy: use "+
+				"%[2]s=%[3]s, or publish into another directory and start Envoy from there, or stop Envoy and remove this one",
 				r.options.Dir, c.flag, c.was, c.is)}
 		}
 	}

@@ -64,7 +64,8 @@ func (p *parser) server(v value) (s Server) {
 	for _, f := range p.list(m, "server_features") {
 		var name string
 		if json.Unmarshal(f.raw, &name) != nil || f.raw[0] == 'n' {
-			p.ignore(f.path, fmt.Sprintf("a feature is text, and this is %s: clients ignore it, but grpc-go refuses the bootstrap", syntax.KindOfJSON(f.raw)), "")
+			p.ignore(f.path, fmt.Sprintf("a feature is text, and this is %s: clients ignore it, but grpc-go refuses "+
+				"the bootstrap", syntax.KindOfJSON(f.raw)), "")
 			continue
 		}
 		s.Features = append(s.Features, name)
@@ -100,7 +101,8 @@ func (p *parser) uri(v value, uri string) {
 	if m == nil || slices.Contains(schemes, m[1]) {
 		return
 	}
-	p.refuse(v.path, fmt.Sprintf("gRPC has no way to connect to a server by %s://", m[1]), "write HOST:PORT, dns:///HOST:PORT or unix:PATH; whether TLS is used is said by channel_creds")
+	p.refuse(v.path, fmt.Sprintf("gRPC has no way to connect to a "+
+		"server by %s://", m[1]), "write HOST:PORT, dns:///HOST:PORT or unix:PATH; whether TLS is used is said by channel_creds")
 }
 
 // credentialTypes are those that clients know. All clients have insecure and google_default; tls
@@ -122,7 +124,8 @@ func (p *parser) credentials(server value, m map[string]value) (list []Credentia
 		case !ok:
 		case !slices.Contains(credentialTypes, c.Type):
 			strange++
-			p.ignore(v.path.Field("type"), fmt.Sprintf("no client knows channel credentials of type %q: clients skip the entry", c.Type), oneOf(credentialTypes, c.Type))
+			p.ignore(v.path.Field("type"), fmt.Sprintf("no client knows channel credentials of type %q: clients "+
+				"skip the entry", c.Type), oneOf(credentialTypes, c.Type))
 		case last != "":
 			p.ignore(v.path, fmt.Sprintf("no client uses this entry: each stops at %s, in front of it", last), "put what clients are to prefer first")
 		case c.Type != "tls":
@@ -151,7 +154,8 @@ func (p *parser) callCredentials(of map[string]value) (list []CallCredentials) {
 		switch {
 		case c.Type == "":
 		case c.Type != tokenFile:
-			p.ignore(m["type"].path, fmt.Sprintf("no client knows call credentials of type %q: clients skip the entry", c.Type), oneOf([]string{tokenFile}, c.Type))
+			p.ignore(m["type"].path, fmt.Sprintf("no client knows call credentials of type %q: clients "+
+				"skip the entry", c.Type), oneOf([]string{tokenFile}, c.Type))
 		case !given:
 			p.refuse(v.path, v.name()+" has no config", `write "config": {"jwt_token_file": "FILE"}`)
 		default:
@@ -213,7 +217,8 @@ func (p *parser) files(v value) *Files {
 	case f.Certificate == "" && f.Key != "":
 		p.refuse(v.path, "private_key_file needs certificate_file beside it", "")
 	case filepath.Dir(f.Certificate) != filepath.Dir(f.Key):
-		p.refuse(m["private_key_file"].path, "certificate_file and private_key_file are in different folders, which grpc-go refuses", "put both into one folder, so that they are replaced together")
+		p.refuse(m["private_key_file"].path, "certificate_file and private_key_file are in different folders, which "+
+			"grpc-go refuses", "put both into one folder, so that they are replaced together")
 	}
 	if interval, ok := m["refresh_interval"]; ok && interval.raw[0] == '"' {
 		p.interval(interval, f.RefreshInterval)
@@ -262,13 +267,15 @@ func (p *parser) provider(v value) (c Provider) {
 	switch {
 	case c.Plugin == "":
 	case c.Plugin != FileWatcher:
-		p.ignore(m["plugin_name"].path, fmt.Sprintf("gRPC has no plugin %q: grpc-go ignores the provider, and clients on C-core refuse the bootstrap", c.Plugin), oneOf([]string{FileWatcher}, c.Plugin))
+		p.ignore(m["plugin_name"].path, fmt.Sprintf("gRPC has no plugin %q: grpc-go ignores the provider, and clients on C-core "+
+			"refuse the bootstrap", c.Plugin), oneOf([]string{FileWatcher}, c.Plugin))
 	case !given:
 		p.refuse(v.path, v.name()+" has no config", "write certificate_file and private_key_file, ca_certificate_file, or all three")
 	default:
 		c.Config = p.files(config)
 		if c.Config != nil && c.Config.CA == "" && c.Config.Certificate == "" && c.Config.Key == "" && !p.hasNewer(config) {
-			p.refuse(config.path, "the config of a file_watcher names no file", "write certificate_file and private_key_file, ca_certificate_file, or all three")
+			p.refuse(config.path, "the config of a file_watcher "+
+				"names no file", "write certificate_file and private_key_file, ca_certificate_file, or all three")
 		}
 	}
 	return c

@@ -28,9 +28,11 @@ func (p *parser) authority(name string, v value) (a Authority) {
 	at, literal, encoded := m["client_listener_resource_name_template"].path, "xdstp://"+name+"/", "xdstp://"+url.PathEscape(name)+"/"
 	switch {
 	case !strings.HasPrefix(a.Template, literal) && !strings.HasPrefix(a.Template, encoded):
-		p.refuse(at, fmt.Sprintf("the template of authority %q has to begin with %s", name, literal), fmt.Sprintf("write %s%s/%%s, or leave the template out", literal, listenerType))
+		p.refuse(at, fmt.Sprintf("the template of authority %q has to "+
+			"begin with %s", name, literal), fmt.Sprintf("write %s%s/%%s, or leave the template out", literal, listenerType))
 	case literal != encoded:
-		p.refuse(at, fmt.Sprintf("no template suits all clients: grpc-go wants %s, and clients on C-core want %s", encoded, literal), "leave the template out, or give the authority a name of letters, digits, dots and dashes")
+		p.refuse(at, fmt.Sprintf("no template suits all clients: grpc-go wants %s, and clients on "+
+			"C-core want %s", encoded, literal), "leave the template out, or give the authority a name of letters, digits, dots and dashes")
 	default:
 		p.listenerName(m["client_listener_resource_name_template"], a.Template)
 	}
@@ -44,7 +46,8 @@ func (p *parser) template(c *Config, v value, template string) {
 	}
 	name, _, _ := splitName(template)
 	if _, ok := c.Authorities[name]; !ok && !strings.Contains(name, "%s") {
-		p.refuse(v.path, fmt.Sprintf("the template has the authority %q, which authorities does not have", name), fmt.Sprintf(`write "authorities": {%q: {}}`, name))
+		p.refuse(v.path, fmt.Sprintf("the template has the authority %q, which authorities "+
+			"does not have", name), fmt.Sprintf(`write "authorities": {%q: {}}`, name))
 	}
 }
 
@@ -52,7 +55,8 @@ func (p *parser) template(c *Config, v value, template string) {
 func (p *parser) listenerName(v value, template string) bool {
 	_, of, ok := splitName(template)
 	if !ok || of != listenerType {
-		p.refuse(v.path, "the template makes no names of listeners: clients on C-core can't parse them", fmt.Sprintf("write xdstp://AUTHORITY/%s/%%s", listenerType))
+		p.refuse(v.path, "the template makes no names of listeners: clients on C-core "+
+			"can't parse them", fmt.Sprintf("write xdstp://AUTHORITY/%s/%%s", listenerType))
 		return false
 	}
 	return true

@@ -37,11 +37,12 @@ var (
 	bootstrapObject   = &object{"the bootstrap", []string{"xds_servers", "node", "certificate_providers", "server_listener_resource_name_template", "client_default_listener_resource_name_template", "authorities", "allowed_grpc_services"}, nil}
 	serverObject      = &object{"an entry of xds_servers", []string{"server_uri", "channel_creds", "server_features", "call_creds"}, nil}
 	credentialsObject = &object{"an entry of channel_creds", []string{"type", "config"}, nil}
-	filesObject       = &object{"the config of tls and of file_watcher", []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval"}, []string{"spiffe_trust_bundle_map_file"}} // A87
-	nodeObject        = &object{"node", []string{"id", "cluster", "locality", "metadata"}, nil}
-	localityObject    = &object{"locality", []string{"region", "zone", "sub_zone"}, nil}
-	providerObject    = &object{"an entry of certificate_providers", []string{"plugin_name", "config"}, nil}
-	authorityObject   = &object{"an entry of authorities", []string{"client_listener_resource_name_template", "xds_servers"}, nil}
+	filesObject       = &object{"the config of tls and of " +
+		"file_watcher", []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval"}, []string{"spiffe_trust_bundle_map_file"}} // A87
+	nodeObject      = &object{"node", []string{"id", "cluster", "locality", "metadata"}, nil}
+	localityObject  = &object{"locality", []string{"region", "zone", "sub_zone"}, nil}
+	providerObject  = &object{"an entry of certificate_providers", []string{"plugin_name", "config"}, nil}
+	authorityObject = &object{"an entry of authorities", []string{"client_listener_resource_name_template", "xds_servers"}, nil}
 
 	callObject    = &object{"an entry of call_creds", []string{"type", "config"}, nil}
 	tokenObject   = &object{"the config of jwt_token_file", []string{"jwt_token_file"}, nil}

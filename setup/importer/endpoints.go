@@ -56,7 +56,8 @@ func (r *reading) asWritten(of *xds.Resource) *xds.Resource {
 		}
 	}
 	if measured > 0 {
-		r.warn(of, "endpoints", fmt.Sprintf("%s of %s were not healthy when the dump was made, and are imported without that: Envoy checks their health", diag.Count(measured, "endpoint"), of.Key), "")
+		r.warn(of, "endpoints", fmt.Sprintf("%s of %s were not healthy when the dump was made, and are imported without that: "+
+			"Envoy checks their health", diag.Count(measured, "endpoint"), of.Key), "")
 	}
 	return of.With(m)
 }
@@ -86,8 +87,9 @@ func plain(e *endpointv3.LbEndpoint, measured bool) (unhealthy bool) {
 
 // kept is what a dump does not say of resources of a type, as Envoy does not keep it.
 var kept = map[*xds.Type]string{
-	xds.Endpoints: "endpoints are imported without proximity, disable_active_health_check, endpoint_stale_after and weighted_priority_health, which are not in a dump",
-	xds.Secret:    "secrets are imported with the content of files that they may have named: a dump has no names of files, and Envoy follows these no more",
+	xds.Endpoints: "endpoints are imported without proximity, disable_active_health_check, endpoint_stale_after and " +
+		"weighted_priority_health, which are not in a dump",
+	xds.Secret: "secrets are imported with the content of files that they may have named: a dump has no names of files, and Envoy follows these no more",
 }
 
 // noteKept reports, once for each imported type, the parts that a dump lacks.

@@ -33,7 +33,9 @@ func (d *draft) files() ([]File, error) {
 	if d.document != nil {
 		if nodes = d.document.take(d.items); nodes == nil {
 			d.document = nil
-			d.warn(d.bootstrap, "static_resources", "all resources are rewritten with sorted keys and without comments: static_resources has one resource where a list is needed", "write each of listeners, clusters and secrets as a list, and import again")
+			d.warn(d.bootstrap, "static_resources", "all resources are rewritten with sorted keys and without comments: "+
+				"static_resources has one resource where a "+
+				"list is needed", "write each of listeners, clusters and secrets as a list, and import again")
 		}
 	}
 	used := make(names)

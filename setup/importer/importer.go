@@ -145,7 +145,8 @@ func (d *draft) noteDynamic() {
 		message := fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its file are not imported", field, t.Noun)
 		help := fmt.Sprintf("copy the resources of that file into the source tree, and remove %s before xdspub bootstrap envoy --from", field)
 		if xds.ServedBy(d.message(), t) {
-			message = fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its server are not imported, and static %[2]ss stay static", field, t.Noun)
+			message = fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its server are not imported, and "+
+				"static %[2]ss stay static", field, t.Noun)
 			help = "to have them in the source tree, import the running Envoy: xdspub import http://ADMIN DIR"
 		}
 		d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(field), message, help)
@@ -184,7 +185,8 @@ func (d *draft) nameListeners() {
 			name = fmt.Sprintf("listener_%d", n)
 			n++
 		}
-		d.warn(i.Resource, "name", fmt.Sprintf("a listener without a name becomes %q: without one it would be another listener to Envoy after each change", name), "")
+		d.warn(i.Resource, "name", fmt.Sprintf("a listener without a name becomes %q: without one it would be another listener to "+
+			"Envoy after each change", name), "")
 		m := proto.CloneOf(i.Message().(*listenerv3.Listener))
 		m.Name = name
 		i.Resource = i.With(m)
@@ -209,7 +211,8 @@ func (d *draft) resolvePaths() {
 			}
 			path := n.Path().Field("filename")
 			absolute := filepath.Join(root, filepath.FromSlash(*name))
-			d.warn(i.Resource, path, fmt.Sprintf("the path %q becomes %q, as Envoy finds it where it is started: in a source tree a relative path begins at the file that names it", *name, absolute), "use --root DIR where Envoy is started in another directory")
+			d.warn(i.Resource, path, fmt.Sprintf("the path %q becomes %q, as Envoy finds it where it is started: in a source tree "+
+				"a relative path begins at the file that names it", *name, absolute), "use --root DIR where Envoy is started in another directory")
 			*name = absolute
 			i.edits = append(i.edits, edit{path, absolute})
 			return true

@@ -50,7 +50,8 @@ func (d *draft) stay(others ...*xds.Resource) {
 	needs(d.bootstrap, true)
 	for _, i := range d.items {
 		if xds.ServedBy(d.message(), i.Type) && !d.replaced {
-			keep(i, fmt.Sprintf("Envoy gets %ss from one source beside static_resources, and dynamic_resources.%s names a server", i.Type.Noun, sourceField(i.Type)))
+			keep(i, fmt.Sprintf("Envoy gets %ss from one source beside static_resources, and dynamic_resources.%s "+
+				"names a server", i.Type.Noun, sourceField(i.Type)))
 		}
 	}
 	for len(stays) > 0 {

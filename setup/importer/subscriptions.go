@@ -192,7 +192,8 @@ func (r *reading) dropVHDS(i *item, n *xds.Node) bool {
 	if !ok || routes.GetVhds() == nil {
 		return false
 	}
-	r.warn(i.Resource, n.Path().Field("vhds"), fmt.Sprintf("%s has its virtual hosts in its file, as many as Envoy has asked for: a dump does not say which of them came by VHDS", i.Key), "")
+	r.warn(i.Resource, n.Path().Field("vhds"), fmt.Sprintf("%s has its virtual hosts in its file, as many as Envoy has asked for: "+
+		"a dump does not say which of them came by VHDS", i.Key), "")
 	routes.Vhds = nil
 	return true
 }
@@ -202,7 +203,8 @@ func (r *reading) staticSubscriptions(i *item) {
 	for _, s := range i.Facts().Subscriptions {
 		if xds.FromSnapshot(s.Source) {
 			r.takeAll(i, s, true)
-			r.warn(i.Resource, s.SourcePath, fmt.Sprintf("%s stays in the bootstrap, and asks an ADS server there: this works with a server, and not with files", i.Key), "give bootstrap envoy --transport ads, or change this source")
+			r.warn(i.Resource, s.SourcePath, fmt.Sprintf("%s stays in the bootstrap, and asks an ADS server there: this works "+
+				"with a server, and not with files", i.Key), "give bootstrap envoy --transport ads, or change this source")
 		}
 	}
 }

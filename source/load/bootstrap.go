@@ -216,7 +216,8 @@ func (d *decoder) bootstrapDocument(v value) {
 			d.lose(m.Finding(v.doc.Document))
 			return
 		}
-		d.lose(v.finding(syntax.CodeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", syntax.KindOfJSON(v.text)), "write static_resources: or dynamic_resources: at the top"))
+		d.lose(v.finding(syntax.CodeUnknownDocument, fmt.Sprintf("a bootstrap is an "+
+			"object, this is %s", syntax.KindOfJSON(v.text)), "write static_resources: or dynamic_resources: at the top"))
 		return
 	}
 	if f := v.foreignDocument(members); f != nil && !has(members, "static_resources") {

@@ -53,7 +53,8 @@ func (d *decoder) firstOf(docs []*document) []*document {
 	if bytes.Contains(doc.Text, []byte("!!str")) && doc.YAML() != nil {
 		doc.AsYAML().EachScalar(func(n *yaml.Node) {
 			if n.Tag == "!!str" && !syntax.IsText(n) {
-				d.report(doc.readOtherwise(doc.AsYAML().NodeRange(n), fmt.Sprintf("Envoy does not support tags: it does not read %s as text", n.Value), "put it in quotes"))
+				d.report(doc.readOtherwise(doc.AsYAML().NodeRange(n), fmt.Sprintf("Envoy does not support tags: it does not "+
+					"read %s as text", n.Value), "put it in quotes"))
 			}
 		})
 	}
@@ -98,7 +99,8 @@ func (d *decoder) readsAlike(v value, m proto.Message) {
 			}
 			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.Find(steps(n.Path())):])).ReadValue()
 			if err == nil && oddDuration.Match(raw) {
-				d.report(v.findingIn(n.Path(), false, codeReadOtherwise, fmt.Sprintf("Envoy can't read the duration %s", raw), `write digits before and after the point, and no +: "0.5s"`))
+				d.report(v.findingIn(n.Path(), false, codeReadOtherwise, fmt.Sprintf("Envoy can't read "+
+					"the duration %s", raw), `write digits before and after the point, and no +: "0.5s"`))
 			}
 		})
 	}
@@ -117,7 +119,8 @@ func (d *decoder) oddNumbers(v value, m proto.Message) {
 	check := func(at xds.Path) {
 		n := v.doc.AsYAML().NodeAt(steps(v.path.Join(at)))
 		if n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && syntax.NumberToGo.MatchString(n.Value) {
-			d.report(v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…"))
+			d.report(v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, "+
+				"not as a number", n.Value), "write the number in decimal or as 0x…"))
 		}
 	}
 	v.doc.source.resolver().Walk(m, func(n *xds.Node) {
@@ -156,7 +159,8 @@ func (d *decoder) structNumbers(v value, m proto.Message) {
 			return
 		}
 		if syntax.IsText(n) {
-			f := v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads the number %s in a YAML file as text", n.Value), "use a .json file, where it stays a number, or put it in quotes")
+			f := v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads the number %s in a YAML "+
+				"file as text", n.Value), "use a .json file, where it stays a number, or put it in quotes")
 			f.Severity = diag.Warning
 			d.report(f)
 		}

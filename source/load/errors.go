@@ -305,7 +305,8 @@ func (d *decoder) brokenBase64(v value, m proto.Message) {
 			path := n.Path().Field(string(fd.Name()))
 			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.Find(steps(path)):])).ReadValue()
 			if err == nil && raw.Kind() == '"' && breaksLine(raw) {
-				d.report(v.findingIn(path, false, syntax.CodeInvalidValue, fieldOf(path)+" has a line break in its base64", "write it on one line: Envoy does not read base64 with line breaks"))
+				d.report(v.findingIn(path, false, syntax.CodeInvalidValue, fieldOf(path)+" has a line break "+
+					"in its base64", "write it on one line: Envoy does not read base64 with line breaks"))
 			}
 			return true
 		})

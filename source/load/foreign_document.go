@@ -86,9 +86,12 @@ func (v value) foreignDocument(members map[string]json.RawMessage) *foreign {
 		return &foreign{what: "the output of an Envoy's /config_dump", path: "configs", key: true,
 			help: "it has each resource in the form that Envoy keeps it in, with its state: xdspub import makes a source tree of it, as JSON"}
 	case has(members, "cluster_manager") && has(members, "listeners"):
-		return &foreign{what: "a bootstrap of the v1 API, which Envoy dropped in 2018", help: "write it again for v3, with the resources under static_resources"}
+		return &foreign{what: "a bootstrap of the v1 API, which Envoy " +
+			"dropped in 2018", help: "write it again for v3, with the resources under static_resources"}
 	case slices.ContainsFunc(staticResources, func(s staticList) bool { return has(members, s.name) }) && !isBootstrap(members):
-		return &foreign{what: "static resources without static_resources: around them", help: "put static_resources: in front, and indent the lists below it", key: true, path: firstOf(members, staticResources)}
+		return &foreign{what: "static resources without " +
+			"static_resources: around them", help: "put static_resources: in front, and indent the " +
+			"lists below it", key: true, path: firstOf(members, staticResources)}
 	case text("http") == "" && has(members, "http") && strings.Contains(string(members["http"]), `"routers"`):
 		return &foreign{what: "a configuration of Traefik"}
 	}

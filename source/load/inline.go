@@ -177,7 +177,8 @@ func (d *decoder) inlineSource(r *xds.Resource, n *xds.Node, m *corev3.DataSourc
 func (d *decoder) readInto(r *xds.Resource, n *xds.Node, at xds.Path, name, dir string, most int64) (data []byte, ok bool) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if d.tree.full() {
-		f := r.Diagnostic(syntax.CodeTooLarge.Name, at, fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is used", d.tree.most))
+		f := r.Diagnostic(syntax.CodeTooLarge.Name, at, fmt.Sprintf("the files that resources name have more than %d bytes "+
+			"together, each counted as often as it is used", d.tree.most))
 		f.Help = "use a large file once, in a resource that the others refer to"
 		d.report(f)
 		return nil, false

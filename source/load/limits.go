@@ -59,8 +59,9 @@ func (d *decoder) tooManyAtOnce(doc *document) bool {
 	}
 	d.lose(diag.Diagnostic{
 		Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: doc.source.Name},
-		Message: fmt.Sprintf("a document of the file has %d lines, commas and brackets, the limit is %d for one that is not a plain list of resources, by itself or under resources or static_resources", n, MaxParsed),
-		Help:    "put --- between its resources, or split the file",
+		Message: fmt.Sprintf("a document of the file has %d lines, commas and brackets, the limit is %d for one that is not a "+
+			"plain list of resources, by itself or under resources or static_resources", n, MaxParsed),
+		Help: "put --- between its resources, or split the file",
 	})
 	return true
 }

@@ -318,7 +318,8 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 func (l *Loader) overLimit(t *tree) error {
 	switch {
 	case t.full():
-		return fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
+		return fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more "+
+			"than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
 	case t.resources.Load() > l.held:
 		return fmt.Errorf("read %s: the source tree has more than %d resources: publish parts of it apart", t.root, l.held)
 	}

@@ -118,7 +118,8 @@ func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
 	}
 	m := mt.New().Interface()
 	if err := v.doc.source.resolver().binary().Unmarshal(a.GetValue(), m); err != nil {
-		d.lose(v.finding(syntax.CodeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource again: it is damaged, or of another type"))
+		d.lose(v.finding(syntax.CodeSyntax, fmt.Sprintf("the bytes can't "+
+			"be read as %s", mt.Descriptor().FullName()), "write the resource again: it is damaged, or of another type"))
 		return nil, false
 	}
 	return m, true
@@ -165,7 +166,8 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 	r.Registry = v.doc.source.envoy.Registry()
 	d.file.partial = d.file.partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))
 	if name != "" && xdstp.Canonical(name) != xdstp.Canonical(r.Name) && (r.Name != "" || !lost.Echoes(xds.Path(r.Type.Name))) {
-		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name))
+		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, "+
+			"the %s in it %q", name, r.Type.Noun, r.Name))
 		if !v.doc.source.byEnvoy {
 			d.report(f)
 			return

@@ -66,7 +66,8 @@ func (d DescriptorSets) Registry(texts [][]byte) (*xds.Registry, error) {
 		set := &descriptorpb.FileDescriptorSet{}
 		err := proto.UnmarshalOptions{RecursionLimit: maxDeclared}.Unmarshal(text, set)
 		if err != nil || len(set.GetFile()) == 0 || len(set.ProtoReflect().GetUnknown()) > 0 {
-			return nil, fmt.Errorf("%s: not a google.protobuf.FileDescriptorSet with files, as protoc --descriptor_set_out and buf build -o write it", d.Files[i])
+			return nil, fmt.Errorf("%s: not a google.protobuf.FileDescriptorSet with files, as protoc --descriptor_set_out and "+
+				"buf build -o write it", d.Files[i])
 		}
 		all.File = append(all.File, set.GetFile()...)
 	}

@@ -38,7 +38,8 @@ func (d *decoder) subscribedDocument(v value) {
 	case !ok || jsontext.Value(v.text).Kind() == 'n':
 		d.lose(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy rejects the whole file", syntax.KindOfJSON(v.text)), responseHelp))
 	case !has(members, "resources") && !has(members, "@type") && bare != nil:
-		d.lose(v.finding(codeNoResponse, "the file holds a bare "+bare.Noun+", and Envoy reads a response without resources: "+d.file.source.of.WithoutAny(), responseHelp))
+		d.lose(v.finding(codeNoResponse, "the file holds a bare "+bare.Noun+", and Envoy reads a response "+
+			"without resources: "+d.file.source.of.WithoutAny(), responseHelp))
 	case has(members, "@type") && !has(members, "resources"):
 		d.lose(v.field("@type", nil).finding(codeNoResponse,
 			"the file holds a bare resource, and Envoy reads a response without resources: "+d.file.source.of.WithoutAny(), responseHelp))

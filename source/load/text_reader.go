@@ -258,7 +258,8 @@ func (r *textReader) reserved(c *syntax.TextNode, p textPlace) bool {
 	if !r.doc.source.byEnvoy {
 		return false
 	}
-	f := r.doc.source.Finding(codeUnknownField, r.doc.Span(c.NameSpan(r.doc.Text)), fmt.Sprintf("%q is no longer a field: Envoy skips it with its content", c.Name), "remove it")
+	f := r.doc.source.Finding(codeUnknownField, r.doc.Span(c.NameSpan(r.doc.Text)), fmt.Sprintf("%q is no longer a field: Envoy "+
+		"skips it with its content", c.Name), "remove it")
 	f.Severity = diag.Warning
 	f.Resource, f.Path = r.doc.resourceAt(r.root, c.Key)
 	r.d.report(f)
@@ -269,7 +270,8 @@ func (r *textReader) reserved(c *syntax.TextNode, p textPlace) bool {
 // bothSet reports two fields that exclude each other.
 func (r *textReader) bothSet(c, other *syntax.TextNode, p textPlace) {
 	oneof := p.field.ContainingOneof()
-	f := r.doc.explain(r.root, c.NameSpan(r.doc.Text), p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.Name, oneof.FullName()))
+	f := r.doc.explain(r.root, c.NameSpan(r.doc.Text), p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, "+
+		"oneof %s is already set", c.Name, oneof.FullName()))
 	f.Message = bothSet(c.Name, other.Name, oneof)
 	f.Related = []diag.Related{{Position: r.doc.Point(other.Key).Position, Message: other.Name + " is here"}}
 	r.d.report(f)
@@ -377,13 +379,15 @@ func (r *textReader) lax(n *syntax.TextNode, p textPlace) bool {
 	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
 		return false
 	}
-	f := r.doc.source.Finding(syntax.CodeInvalidUTF8, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
+	f := r.doc.source.Finding(syntax.CodeInvalidUTF8, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "the escapes in this "+
+		"string do not produce UTF-8", readOnlyTextHelp)
 	f.Severity = diag.Warning
 	if p.unpacked() {
 		f.Severity, f.Help = diag.Error, "Envoy can't unpack the message around this string: write UTF-8"
 	}
 	if utf8.Valid(v.GetValue()) {
-		f = r.doc.source.Finding(syntax.CodeSyntax, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "an escape in this string is not valid in the text format", readOnlyTextHelp)
+		f = r.doc.source.Finding(syntax.CodeSyntax, r.doc.Span(syntax.Span{From: n.Value, To: n.End}), "an escape in this string "+
+			"is not valid in the text format", readOnlyTextHelp)
 		f.Severity = diag.Warning
 	}
 	f.Resource, f.Path = r.doc.resourceAt(r.root, n.Value)

@@ -83,7 +83,8 @@ func (s *bracketScan) close(at int) {
 	if s.odd != nil || s.line.content != at || s.line == on || s.line.indent() == on.indent() {
 		return
 	}
-	s.odd = &mistake{At: Span{at, at + 1}, Message: fmt.Sprintf("this %c closes a bracket that is opened in another column: a bracket is missing above, or too many", s.text[at]),
+	s.odd = &mistake{At: Span{at, at + 1}, Message: fmt.Sprintf("this %c closes a bracket that is opened in another column: a "+
+		"bracket is missing above, or too many", s.text[at]),
 		Help: "close each bracket in the column of the line that opens it", other: &otherPlace{Span{opened, opened + 1}, "the bracket that it closes"}}
 }
 

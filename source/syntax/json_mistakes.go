@@ -83,9 +83,11 @@ func (d jsonDocument) behindJSON(offset int) *mistake {
 func (d jsonDocument) inJSONText(s bracketScan, offset int, reason string) *mistake {
 	switch c := d.Text[offset]; {
 	case strings.Contains(reason, "surrogate"):
-		return &mistake{At: Span{offset, offset}, Message: "the text has only half of a character that needs two escapes", Help: "write both of its \\u…, or the character itself"}
+		return &mistake{At: Span{offset, offset}, Message: "the text has only half of a character that " +
+			"needs two escapes", Help: "write both of its \\u…, or the character itself"}
 	case c == '\n' || c == '\r':
-		return &mistake{At: Span{s.inText, offset}, Message: "the quote is not closed on this line", Help: `write " at the end of the text, or \n where the text has a line break`}
+		return &mistake{At: Span{s.inText, offset}, Message: "the quote is not closed " +
+			"on this line", Help: `write " at the end of the text, or \n where the text has a line break`}
 	case c == '\t':
 		return &mistake{At: Span{offset, offset + 1}, Message: "the text contains a tab", Help: `write it as \t`}
 	case c < ' ':
@@ -102,7 +104,8 @@ func (d jsonDocument) behindJSONValue(s bracketScan, offset int) *mistake {
 	case len(between) > 0 && s.odd != nil:
 		return s.odd
 	case c == ':':
-		return &mistake{At: Span{offset, offset + 1}, Message: "a colon follows a value", Help: "write a comma if another entry begins; list entries have no names"}
+		return &mistake{At: Span{offset, offset + 1}, Message: "a colon follows a value", Help: "write a comma if another entry " +
+			"begins; list entries have no names"}
 	case len(between) == 0 && offset > 0 && IsDigit(d.Text[offset-1]):
 		return &mistake{At: Span{s.last, offset + 1}, Message: "this is not a JSON number", Help: "write digits without a 0 in front; put text in quotes"}
 	case len(between) == 0 && offset > 0 && d.Text[offset-1] == '"' && c != '"' && c != '{' && c != '[':

@@ -21,7 +21,8 @@ var (
 func notYetText(text []byte, before int) *mistake {
 	if at := conflictMarker.FindIndex(text); at != nil && at[0] <= before {
 		end := at[0] + bytes.IndexByte(append(text[at[0]:len(text):len(text)], '\n'), '\n')
-		return &mistake{At: Span{at[0], end}, Message: "the file has a merge conflict that is not resolved", Help: "keep one of the two sides, and remove the lines <<<<<<<, ======= and >>>>>>>"}
+		return &mistake{At: Span{at[0], end}, Message: "the file has a merge conflict that is " +
+			"not resolved", Help: "keep one of the two sides, and remove the lines <<<<<<<, ======= and >>>>>>>"}
 	}
 	for _, at := range templateMark.FindAllIndex(text[:min(len(text), before)], 16) {
 		if m := templateAt(text, at[0]); m != nil && !isComment(text, at[0]) {

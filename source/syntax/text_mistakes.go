@@ -17,7 +17,8 @@ func TextMistake(d *Document, offset int, reason string) *mistake {
 	}
 	s := scanBrackets(d.Text, offset, true)
 	if s.inText >= 0 {
-		return &mistake{At: Span{s.inText, s.inText + 1}, Message: "the quote is not closed on this line", Help: fmt.Sprintf("write %c at the end of the text", d.Text[s.inText])}
+		return &mistake{At: Span{s.inText, s.inText + 1}, Message: "the quote is not closed " +
+			"on this line", Help: fmt.Sprintf("write %c at the end of the text", d.Text[s.inText])}
 	}
 	if offset == len(d.Text) || strings.Contains(reason, "EOF") {
 		return s.unclosed()
@@ -33,7 +34,8 @@ func TextMistake(d *Document, offset int, reason string) *mistake {
 	case c == '}' || c == ']' || c == '>':
 		return s.wrongBracket(offset)
 	case strings.HasPrefix(string(d.Text[offset:]), `"@type"`):
-		return &mistake{At: Span{offset, offset + len(`"@type"`)}, Message: "a text proto writes the type of an Any in another way", Help: "write [type.googleapis.com/…] { … }"}
+		return &mistake{At: Span{offset, offset + len(`"@type"`)}, Message: "a text proto writes the type of an Any " +
+			"in another way", Help: "write [type.googleapis.com/…] { … }"}
 	case (c == '"' || c == '\'') && closesQuote(d.Text[offset:end], endOfQuoted(d.Text[offset:end], 0)) || c != '"' && c != '\'':
 	default:
 		return &mistake{At: here, Message: "the quote is not closed on this line", Help: fmt.Sprintf("write %c at the end of the text", c)}
@@ -42,7 +44,8 @@ func TextMistake(d *Document, offset int, reason string) *mistake {
 	case c == '"' || c == '\'':
 		return &mistake{At: here, Message: "a quoted text is not a field name", Help: "write the name without quotes"}
 	case c == '-':
-		return &mistake{At: here, Message: "a text proto has no dashes for the entries of a list", Help: "write the field once for each entry, or name: [ …, … ]"}
+		return &mistake{At: here, Message: "a text proto has no dashes for the " +
+			"entries of a list", Help: "write the field once for each entry, or name: [ …, … ]"}
 	case c == '=':
 		return &mistake{At: here, Message: "a text proto needs a colon here, not =", Help: "write name: value"}
 	case c == '{' || c == '[' || c == '<':

@@ -49,7 +49,8 @@ func (d YAMLDocument) yamlError(err error) diag.List {
 	case strings.Contains(reason, "excessive aliasing"):
 		return diag.List{d.tooManyAliases("too far")}
 	case strings.Contains(reason, "unsupported value"):
-		return diag.List{d.source.Finding(CodeInvalidValue, d.find(isNotFinite), "the value is not a finite number", "Envoy can crash on such a number; if it is text, put it in quotes")}
+		return diag.List{d.source.Finding(CodeInvalidValue, d.find(isNotFinite), "the value is not a "+
+			"finite number", "Envoy can crash on such a number; if it is text, put it in quotes")}
 	case strings.Contains(reason, "exceeded max depth"):
 		return diag.List{d.source.Finding(CodeSyntax, d.lineRange(parserLine(err)), "the file is nested too deeply", TooDeepHelp)}
 	case strings.Contains(reason, "control characters"):

@@ -104,7 +104,8 @@ func badIndent(content []byte, at int) *mistake {
 	}
 	for _, odd := range []string{"\u00a0", "\u3000", "\u2003", "\u2002", "\u2009", "\u200b", "\ufeff"} {
 		if bytes.HasPrefix(content, []byte(odd)) {
-			return copied(Span{at, at + len(odd)}, fmt.Sprintf("the line begins with a character that looks like a space but is not one: %U", []rune(odd)[0]), "type the spaces again")
+			return copied(Span{at, at + len(odd)}, fmt.Sprintf("the line begins with a character that looks like a space but "+
+				"is not one: %U", []rune(odd)[0]), "type the spaces again")
 		}
 	}
 	return nil
@@ -260,11 +261,13 @@ func (s *yamlSearch) misaligned(b yamlBlock, inner yamlBlock, outer *yamlBlock) 
 		return s.oddIndent(inner, b)
 	}
 	at := b.last
-	message := fmt.Sprintf("%s lines up with nothing above it: it begins in column %d, %s in column %d", s.named(at), b.column+1, s.named(inner.last), inner.column+1)
+	message := fmt.Sprintf("%s lines up with nothing above it: it begins in column %d, %s "+
+		"in column %d", s.named(at), b.column+1, s.named(inner.last), inner.column+1)
 	if outer != nil {
 		message += fmt.Sprintf(", %s in column %d", s.named(outer.last), outer.column+1)
 	}
-	return &mistake{At: at, Message: message, Help: fmt.Sprintf("indent it by %d spaces to put it beside %s", inner.column, s.named(inner.last)), other: s.standsAt(inner)}
+	return &mistake{At: at, Message: message, Help: fmt.Sprintf("indent it by %d spaces to put "+
+		"it beside %s", inner.column, s.named(inner.last)), other: s.standsAt(inner)}
 }
 
 // tooDeep returns the mistake of an indented line below a line that already has a value.
@@ -331,7 +334,8 @@ const maxIndent = 256
 
 // oddIndent is the mistake of a line that is indented otherwise than its neighbour below.
 func (s *yamlSearch) oddIndent(odd, b yamlBlock) *mistake {
-	return &mistake{At: odd.last, Message: fmt.Sprintf("%s begins in column %d, and its neighbour %s in column %d", s.named(odd.last), odd.column+1, s.named(b.last), b.column+1),
+	return &mistake{At: odd.last, Message: fmt.Sprintf("%s begins in column %d, and its neighbour %s "+
+		"in column %d", s.named(odd.last), odd.column+1, s.named(b.last), b.column+1),
 		Help: fmt.Sprintf("indent it by %d spaces, as its neighbour", b.column), other: s.standsAt(b)}
 }
 

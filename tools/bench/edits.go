@@ -31,7 +31,8 @@ var kinds = []kind{
 	{"an endpoint assignment, `--eds file`", "file", "endpoints/000007.yaml", "eds/service-00007/eds.pb", false, sample.Topology.Endpoints},
 	{"a route configuration, `--eds file`", "file", "routes/000007.yaml", "rds/routes-0007/rds.pb", false, sample.Topology.RouteConfiguration},
 	{"a cluster, `--eds file`", "file", "clusters/000007.yaml", "cds/cds.pb", false, sample.Topology.Cluster},
-	{"a cluster and its endpoint assignment are added, `--eds file`", "file", "clusters/added-%d.yaml", "cds/cds.pb", true, func(t sample.Topology, i, change int) string {
+	{"a cluster and its endpoint assignment are added, " +
+		"`--eds file`", "file", "clusters/added-%d.yaml", "cds/cds.pb", true, func(t sample.Topology, i, change int) string {
 		return t.Cluster(t.Clusters+change, 0) + "---\n" + t.Endpoints(t.Clusters+change, 0)
 	}},
 	{"an endpoint assignment, `--eds inline`", "inline", "endpoints/000007.yaml", "cds/cds.pb", false, sample.Topology.Endpoints},

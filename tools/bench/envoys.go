@@ -163,7 +163,8 @@ func gone(path string) error {
 // measureConfirmation prints how long an EDS edit takes until the watch is through with it, with and
 // without Envoy's confirmation, and the processor time of the Envoy for it.
 func measureConfirmation(dir, xdspub, envoy string, sizes []int) error {
-	fmt.Printf("\nOne endpoint assignment of a running Envoy, from the rename in the source tree until the watch is through with it: median of %d, and the mean processor time of Envoy\n\n| | without | with confirmation |\n|---|---|---|\n", edits)
+	fmt.Printf("\nOne endpoint assignment of a running Envoy, from the rename in the source tree until the watch is through with "+
+		"it: median of %d, and the mean processor time of Envoy\n\n| | without | with confirmation |\n|---|---|---|\n", edits)
 	for _, n := range sizes {
 		row := fmt.Sprintf("| %d clusters |", n)
 		for _, confirms := range []bool{false, true} {
@@ -285,7 +286,8 @@ func measureQuestions(dir, xdspub, envoy string, sizes []int) error {
 // measureRaw prints how long one cluster's edit takes from the save until Envoy has taken it: by a
 // watch, and where somebody renames the published file, ready-made, by hand.
 func measureRaw(dir, xdspub, envoy string, sizes []int) error {
-	fmt.Printf("\nOne cluster's edit, from the save until Envoy has taken it: median of %d\n\n| | a ready pb renamed by hand | `xdspub watch`, pb | beside a tenth more than by hand | the same as YAML renamed by hand |\n|---|---|---|---|---|\n", edits)
+	fmt.Printf("\nOne cluster's edit, from the save until Envoy has taken it: median of %d\n\n| | a ready pb renamed by hand | "+
+		"`xdspub watch`, pb | beside a tenth more than by hand | the same as YAML renamed by hand |\n|---|---|---|---|---|\n", edits)
 	for _, n := range sizes {
 		row := fmt.Sprintf("| %d clusters |", n)
 		var byHand time.Duration
@@ -376,7 +378,10 @@ const manyEdits = 1_000
 // measureIdle prints the processor time of a watch that nothing happens to, beside three Envoys, and
 // its memory, then and after many edits.
 func measureIdle(dir, xdspub, envoy string, sizes []int) error {
-	fmt.Printf("\nA watch that nothing happens to, beside three Envoys (`--eds file`, a file for each cluster): its part of a core over ten minutes from its first rest on, the processor time of the first of these, its peak memory, and what it has resident then and after %d edits\n\n| | processor | the first minute | peak | resident | after the edits |\n|---|---|---|---|---|---|\n", manyEdits)
+	fmt.Printf("\nA watch that nothing happens to, beside three Envoys (`--eds file`, a file for each cluster): its part of a "+
+		"core over ten minutes from its first rest on, the processor time of the first of these, its peak memory, and what it has "+
+		"resident then and after %d edits\n\n| | processor | the first minute | peak | resident | after the edits "+
+		"|\n|---|---|---|---|---|---|\n", manyEdits)
 	for _, n := range sizes {
 		if err := idle(filepath.Join(dir, fmt.Sprintf("idle-%d", n)), xdspub, envoy, n); err != nil {
 			return err
@@ -414,7 +419,8 @@ func idle(dir, xdspub, envoy string, n int) error {
 	time.Sleep(time.Minute)
 	minute := w.cpu() - began
 	time.Sleep(length - time.Minute)
-	fmt.Printf("| %d clusters | %.3f %% | %.0f ms | %.0f MiB | %.0f MiB |", n, 100*float64(w.cpu()-began)/float64(length), milliseconds(minute), memory(w.Process.Pid, "VmHWM"), memory(w.Process.Pid, "VmRSS"))
+	fmt.Printf("| %d clusters | %.3f %% | %.0f ms | %.0f MiB "+
+		"| %.0f MiB |", n, 100*float64(w.cpu()-began)/float64(length), milliseconds(minute), memory(w.Process.Pid, "VmHWM"), memory(w.Process.Pid, "VmRSS"))
 	record := filepath.Join(s.out, ".xdspub/manifest.json")
 	was, err := changed(record, nil)
 	if err != nil {

@@ -29,7 +29,8 @@ func (w setup) measureLarge() error {
 				return err
 			}
 		}
-		fmt.Printf("| %s | %.2f, %.2f s | %.1f | %.2f, %.2f s | %.1f | %.0f, %.0f MiB |\n", f.what, one.wall.Seconds(), ten.wall.Seconds(), ten.wall.Seconds()/one.wall.Seconds(),
+		fmt.Printf("| %s | %.2f, %.2f s | %.1f | %.2f, %.2f s | %.1f | %.0f, "+
+			"%.0f MiB |\n", f.what, one.wall.Seconds(), ten.wall.Seconds(), ten.wall.Seconds()/one.wall.Seconds(),
 			one.cpu.Seconds(), ten.cpu.Seconds(), ten.cpu.Seconds()/one.cpu.Seconds(), one.mebibytes(), ten.mebibytes())
 	}
 	return nil

@@ -110,7 +110,8 @@ func (w setup) measureValidate() error {
 		return err
 	}
 	mesh := filepath.Join(dir, "mesh")
-	all := fmt.Sprintf("%d clusters, %[1]d endpoint assignments of 3 endpoints, %d route configurations of 10 hosts, %d listeners", size.Clusters, size.Routes, size.Listeners)
+	all := fmt.Sprintf("%d clusters, %[1]d endpoint assignments of 3 endpoints, %d route configurations of 10 hosts, "+
+		"%d listeners", size.Clusters, size.Routes, size.Listeners)
 	for _, c := range []struct {
 		what, theirs string
 		ours         []form
@@ -209,7 +210,8 @@ func (w setup) compare(what, bootstrap string, forms []form) error {
 	fmt.Printf("| `envoy --mode validate` | %.2f s | 1 | %.2f s | 1 | %.0f MiB | 1 |\n", theirs.wall.Seconds(), theirs.cpu.Seconds(), theirs.mebibytes())
 	for i, f := range forms {
 		b := ours[i]
-		fmt.Printf("| `xdspub validate` %s | %.2f s | %.2f | %.2f s | %.2f | %.0f MiB | %.2f |\n", f.what, b.wall.Seconds(), b.wall.Seconds()/theirs.wall.Seconds(),
+		fmt.Printf("| `xdspub validate` %s | %.2f s | %.2f | %.2f s | %.2f | %.0f "+
+			"MiB | %.2f |\n", f.what, b.wall.Seconds(), b.wall.Seconds()/theirs.wall.Seconds(),
 			b.cpu.Seconds(), b.cpu.Seconds()/theirs.cpu.Seconds(), b.mebibytes(), b.mebibytes()/theirs.mebibytes())
 	}
 	fmt.Println()

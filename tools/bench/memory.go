@@ -17,7 +17,8 @@ const memoryEdits = 60
 // measureMemory prints what a watch holds of a tree of n clusters for each n, in 21,100 files, of
 // ten resources each where there are 100,000 clusters.
 func measureMemory(dir, xdspub string, sizes []int) error {
-	fmt.Printf("\nResident memory of a watch (`--eds file --format pb`)\n\n| | once it has published | after %d edits of endpoint assignments | at most |\n|---|---|---|---|\n", memoryEdits)
+	fmt.Printf("\nResident memory of a watch (`--eds file --format pb`)\n\n| | once it has published | after %d edits of endpoint "+
+		"assignments | at most |\n|---|---|---|---|\n", memoryEdits)
 	for _, n := range sizes {
 		if err := memoryOf(filepath.Join(dir, fmt.Sprintf("memory-%d", n)), xdspub, n); err != nil {
 			return err

@@ -66,8 +66,10 @@ func measureREST(dir, xdspub string) error {
 			best[i] = max(best[i], rate)
 		}
 	}
-	fmt.Printf("Responses with %d clusters (%d kB) by REST, %d requests at one time, best of %d rounds of %v\n\n", restClusters, len(response)/1000, restRequests, restRounds, restTime)
-	fmt.Printf("| | responses a second | ratio |\n|---|---|---|\n| sovereign 0.32.12 | %.1f | 1 |\n| `xdspub serve` | %.0f | %.0f |\n\n", best[0], best[1], best[1]/best[0])
+	fmt.Printf("Responses with %d clusters (%d kB) by REST, %d requests at one time, best of %d "+
+		"rounds of %v\n\n", restClusters, len(response)/1000, restRequests, restRounds, restTime)
+	fmt.Printf("| | responses a second | ratio |\n|---|---|---|\n| sovereign 0.32.12 | %.1f | 1 |\n| `xdspub serve` | %.0f "+
+		"| %.0f |\n\n", best[0], best[1], best[1]/best[0])
 	return nil
 }
 
@@ -86,8 +88,10 @@ func beginSovereign(dir, address string, response []byte) (*program, error) {
 		splitErr,
 		json.Unmarshal(response, &of),
 		put(filepath.Join(dir, "resources.json"), string(of.Resources)),
-		put(filepath.Join(dir, "clusters.py"), fmt.Sprintf("import json\nwith open(%q) as f:\n    resources = json.load(f)\n\ndef call(**_):\n    yield from resources\n", filepath.Join(dir, "resources.json"))),
-		put(filepath.Join(dir, "sovereign.yaml"), fmt.Sprintf("templates: {default: [{type: clusters, spec: {protocol: python, path: %s}}]}\nlogging: {access_logs: {enabled: false}}\n", filepath.Join(dir, "clusters.py"))),
+		put(filepath.Join(dir, "clusters.py"), fmt.Sprintf("import json\nwith open(%q) as f:\n    resources = json.load(f)\n\ndef "+
+			"call(**_):\n    yield from resources\n", filepath.Join(dir, "resources.json"))),
+		put(filepath.Join(dir, "sovereign.yaml"), fmt.Sprintf("templates: {default: [{type: clusters, spec: {protocol: python, "+
+			"path: %s}}]}\nlogging: {access_logs: {enabled: false}}\n", filepath.Join(dir, "clusters.py"))),
 	)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,8 @@ const (
 // has its own connection.
 func measureServe(dir, xdspub string, n int) error {
 	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
-	fmt.Printf("%d clients on ADS ask for all of %d clusters, then one cluster is edited %d times: until they have it, best of these, and the mean processor time\n\n", served, n, servedEdits)
+	fmt.Printf("%d clients on ADS ask for all of %d clusters, then one cluster is edited %d times: until they have it, best of "+
+		"these, and the mean processor time\n\n", served, n, servedEdits)
 	fmt.Print("| | all connected | CPU | memory | edit, p50 | p99 | CPU an edit |\n|---|---|---|---|---|---|---|\n")
 	for _, variant := range []string{"delta", "sotw"} {
 		var theirs figures
@@ -48,13 +49,15 @@ func measureServe(dir, xdspub string, n int) error {
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", who, variant, err)
 			}
-			fmt.Printf("| %s, %s | %v | %v | %.0f MiB | %v | %v | %v |\n", who, variant, f.connected.Round(time.Millisecond), f.connectCPU, f.memory, f.p50.Round(100*time.Microsecond), f.p99.Round(100*time.Microsecond), f.editCPU)
+			fmt.Printf("| %s, %s | %v | %v | %.0f MiB | %v "+
+				"| %v | %v |\n", who, variant, f.connected.Round(time.Millisecond), f.connectCPU, f.memory, f.p50.Round(100*time.Microsecond), f.p99.Round(100*time.Microsecond), f.editCPU)
 			if who == "SnapshotCache" {
 				theirs = f
 				continue
 			}
 			ratio := func(a, b time.Duration) string { return fmt.Sprintf("%.2f", float64(a)/float64(b)) }
-			fmt.Printf("| ratio, %s | %s | %s | %.2f | %s | %s | %s |\n", variant, ratio(f.connected, theirs.connected), ratio(f.connectCPU, theirs.connectCPU), f.memory/theirs.memory, ratio(f.p50, theirs.p50), ratio(f.p99, theirs.p99), ratio(f.editCPU, theirs.editCPU))
+			fmt.Printf("| ratio, %s | %s | %s | %.2f | %s "+
+				"| %s | %s |\n", variant, ratio(f.connected, theirs.connected), ratio(f.connectCPU, theirs.connectCPU), f.memory/theirs.memory, ratio(f.p50, theirs.p50), ratio(f.p99, theirs.p99), ratio(f.editCPU, theirs.editCPU))
 		}
 	}
 	fmt.Println()

@@ -55,7 +55,8 @@ func variantsOf(t sample.Topology, i int) string {
 			of = fmt.Sprintf("{not_constraints: {or_constraints: {constraints: [%s]}}}", strings.Join(named, ", "))
 		}
 		named = append(named, of)
-		all = append(all, fmt.Sprintf("\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource\nresource_name: {name: service-%05d, dynamic_parameter_constraints: %s}\nresource:\n  %s\n",
+		all = append(all, fmt.Sprintf("\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource\nresource_name: {name: "+
+			"service-%05d, dynamic_parameter_constraints: %s}\nresource:\n  %s\n",
 			i, of, strings.ReplaceAll(strings.TrimSpace(t.Cluster(i, v)), "\n", "\n  ")))
 	}
 	return strings.Join(all, "---\n")

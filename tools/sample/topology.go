@@ -92,7 +92,8 @@ func (m Topology) Bootstrap() string {
 	var b strings.Builder
 	b.WriteString("static_resources:\n  clusters:\n")
 	for i := range m.Clusters {
-		fmt.Fprintf(&b, "  - name: service-%05d\n    connect_timeout: 1s\n    type: STATIC\n%s    load_assignment:\n%s", i, indent("    ", m.deprecated(i)), indent("      ", assignment(i)))
+		fmt.Fprintf(&b, "  - name: service-%05d\n    connect_timeout: 1s\n    type: STATIC\n%s    "+
+			"load_assignment:\n%s", i, indent("    ", m.deprecated(i)), indent("      ", assignment(i)))
 	}
 	b.WriteString("  listeners:\n")
 	for i := range m.Listeners {

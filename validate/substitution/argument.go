@@ -75,7 +75,8 @@ func duration(c call) *Fault {
 	parts := strings.Split(c.arg, ":")
 	switch {
 	case len(parts) < 2 || len(parts) > 3:
-		return &Fault{Message: "the argument is not START:END or START:END:PRECISION", Help: "write an argument as in %COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%"}
+		return &Fault{Message: "the argument is not START:END or " +
+			"START:END:PRECISION", Help: "write an argument as in %COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%"}
 	case len(parts) == 3 && !slices.Contains([]string{"ms", "us", "ns"}, parts[2]):
 		return &Fault{Message: fmt.Sprintf("unknown precision %q", parts[2]), Help: "use ms, us or ns"}
 	}
@@ -138,7 +139,8 @@ func maskLength(c call) *Fault {
 	if n, err := strconv.Atoi(c.arg); c.arg == "" || err == nil && 0 <= n && n <= 128 {
 		return nil
 	}
-	return &Fault{Message: fmt.Sprintf("%q is not a valid prefix length, and masks no address", c.arg), Help: "write a number up to 32 or, for IPv6, 128", Taken: true}
+	return &Fault{Message: fmt.Sprintf("%q is not a valid prefix length, and "+
+		"masks no address", c.arg), Help: "write a number up to 32 or, for IPv6, 128", Taken: true}
 }
 
 func fileContent(c call) *Fault {

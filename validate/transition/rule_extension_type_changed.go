@@ -51,9 +51,11 @@ configuration for it, and answers 500 or closes connections.`,
 			becomesLast, stays := moved[s.Name]
 			switch {
 			case !slices.Contains(listed, name):
-				f.Message = fmt.Sprintf("running %s has filter %q of type %s: Envoy would reject another type", s.Resource.Key, s.Name, strings.Join(listed, " or "))
+				f.Message = fmt.Sprintf("running %s has filter %q of type %s: Envoy would reject "+
+					"another type", s.Resource.Key, s.Name, strings.Join(listed, " or "))
 			case hasPlace && stays && last != becomesLast:
-				f.Message = fmt.Sprintf("filter %q of running %s becomes the last of its chain, or is no longer the last: Envoy would reject its configuration", s.Name, s.Resource.Key)
+				f.Message = fmt.Sprintf("filter %q of running %s becomes the last of its chain, or is no longer the last: Envoy "+
+					"would reject its configuration", s.Name, s.Resource.Key)
 			default:
 				continue
 			}

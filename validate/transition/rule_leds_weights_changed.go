@@ -94,8 +94,9 @@ func (p *Pass) checkWeights(c, assignment *xds.Resource, was, is map[string][]*x
 		if raised := rises[at]; sum > math.MaxUint32 && falls[at] && raised != nil {
 			p.Report(Finding{
 				Resource: raised, Path: "load_balancing_weight",
-				Message: fmt.Sprintf("the weights of %s add up to %d until all endpoints are changed, the limit is %d: Envoy would end", c.Key, sum, uint32(math.MaxUint32)),
-				Help:    "lower the other weights first, and raise this one in the next change",
+				Message: fmt.Sprintf("the weights of %s add up to %d until all endpoints are changed, the limit is %d: "+
+					"Envoy would end", c.Key, sum, uint32(math.MaxUint32)),
+				Help: "lower the other weights first, and raise this one in the next change",
 			})
 		}
 	}

@@ -36,9 +36,11 @@ Abstract AF_UNIX sockets").`,
 				Help:    "write a shorter path",
 			})
 		case !abstract && strings.ContainsRune(m.GetPath(), 0):
-			p.Report(validate.Finding{Path: n.Path().Field("path"), Message: "the path of a Unix domain socket contains a NUL character", Help: "remove it: only abstract paths, which begin with @, may contain NUL"})
+			p.Report(validate.Finding{Path: n.Path().Field("path"), Message: "the path of a Unix domain socket contains a " +
+				"NUL character", Help: "remove it: only abstract paths, which begin with @, may contain NUL"})
 		case abstract && m.GetMode() != 0:
-			p.Report(validate.Finding{Path: n.Path().Field("mode"), Message: "an abstract Unix domain socket can't have a mode", Help: "remove the mode: no file belongs to an abstract socket"})
+			p.Report(validate.Finding{Path: n.Path().Field("mode"), Message: "an abstract Unix domain socket " +
+				"can't have a mode", Help: "remove the mode: no file belongs to an abstract socket"})
 		}
 	},
 }

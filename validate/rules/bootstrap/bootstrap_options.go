@@ -72,7 +72,8 @@ cluster (gRPC, HTTP or fluentd) crashes Envoy, because no cluster exists yet.`,
 		switch m := n.Message.(type) {
 		case *accesslogv3.AccessLog:
 			if n.Field() == "envoy.config.bootstrap.v3.Admin.access_log" && callsCluster(m) {
-				report("admin-access-log-cluster", "", "the access log of the admin interface needs a cluster: Envoy crashes", "use a file or stdout access log")
+				report("admin-access-log-cluster", "", "the access log of the admin interface needs a cluster: "+
+					"Envoy crashes", "use a file or stdout access log")
 			}
 		case *bootstrapv3.Bootstrap:
 			checkBootstrap(m, report)
@@ -84,7 +85,8 @@ cluster (gRPC, HTTP or fluentd) crashes Envoy, because no cluster exists yet.`,
 			checkOverload(m, report)
 		case *overloadv3.ScaledTrigger:
 			if m.GetScalingThreshold() >= m.GetSaturationThreshold() {
-				report("overload-thresholds", "saturation_threshold", fmt.Sprintf("saturation_threshold %v is not above scaling_threshold %v", m.GetSaturationThreshold(), m.GetScalingThreshold()), "set scaling_threshold below saturation_threshold")
+				report("overload-thresholds", "saturation_threshold", fmt.Sprintf("saturation_threshold %v is not above "+
+					"scaling_threshold %v", m.GetSaturationThreshold(), m.GetScalingThreshold()), "set scaling_threshold below saturation_threshold")
 			}
 		case *heapv3.FixedHeapConfig:
 			if m.GetMaxHeapSizeBytes() == 0 {
@@ -111,7 +113,8 @@ func checkBootstrap(b *bootstrapv3.Bootstrap, report optionReporter) {
 		checkClient("dynamic_resources.ads_config", ads, "", report)
 	}
 	if locator := dynamic.GetLdsResourcesLocator(); locator != "" && !locatorScheme.MatchString(locator) {
-		report("lds-locator-scheme", "dynamic_resources.lds_resources_locator", fmt.Sprintf("lds_resources_locator %q does not begin with xdstp: or file:", locator), "write xdstp://AUTHORITY/envoy.config.listener.v3.Listener/…")
+		report("lds-locator-scheme", "dynamic_resources.lds_resources_locator", fmt.Sprintf("lds_resources_locator %q does not "+
+			"begin with xdstp: or file:", locator), "write xdstp://AUTHORITY/envoy.config.listener.v3.Listener/…")
 	}
 }
 
@@ -129,9 +132,11 @@ func checkClient(at xds.Path, api *corev3.ApiConfigSource, consequence string, r
 func checkServices(at xds.Path, api *corev3.ApiConfigSource, consequence string, report optionReporter) {
 	switch count := len(api.GetGrpcServices()); {
 	case len(api.GetClusterNames()) > 0:
-		report("grpc-service-count", at.Field("cluster_names"), "a gRPC config source can't have cluster_names"+consequence, "name the cluster in grpc_services")
+		report("grpc-service-count", at.Field("cluster_names"), "a gRPC config source can't have "+
+			"cluster_names"+consequence, "name the cluster in grpc_services")
 	case count != 1:
-		report("grpc-service-count", at.Field("grpc_services"), fmt.Sprintf("a gRPC config source needs one gRPC service, and has %d%s", count, consequence), "list exactly one in grpc_services")
+		report("grpc-service-count", at.Field("grpc_services"), fmt.Sprintf("a gRPC config source needs one gRPC service, "+
+			"and has %d%s", count, consequence), "list exactly one in grpc_services")
 	}
 }
 
@@ -154,7 +159,8 @@ func checkAuthorities(b *bootstrapv3.Bootstrap, report optionReporter) {
 	for i, source := range b.GetConfigSources() {
 		at := xds.Path("config_sources").Index(i)
 		if source.GetApiConfigSource() != nil && len(source.GetAuthorities()) == 0 {
-			report("authority-missing", at, "the entry of config_sources has no authority", "add the authority of its xdstp names, or move it to default_config_source")
+			report("authority-missing", at, "the entry of config_sources has "+
+				"no authority", "add the authority of its xdstp names, or move it to default_config_source")
 		}
 		checkAuthority(at, source, report)
 	}
@@ -166,7 +172,8 @@ func checkAuthority(at xds.Path, source *corev3.ConfigSource, report optionRepor
 	case api == nil:
 		report("authority-source-type", at, "a config source for xdstp names must be an api_config_source", "write api_config_source, or remove the entry")
 	case t != corev3.ApiConfigSource_AGGREGATED_GRPC && t != corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
-		report("authority-source-type", at.Field("api_config_source").Field("api_type"), fmt.Sprintf("a config source for xdstp names can't have the type %s", t), "write AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC")
+		report("authority-source-type", at.Field("api_config_source").Field("api_type"), fmt.Sprintf("a config source for xdstp "+
+			"names can't have the type %s", t), "write AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC")
 	default:
 		checkServices(at.Field("api_config_source"), api, "", report)
 	}
@@ -219,7 +226,8 @@ func checkOverload(m *overloadv3.OverloadManager, report optionReporter) {
 	}
 	for i, action := range m.GetActions() {
 		if action.GetName() == "envoy.overload_actions.reduce_timeouts" && action.GetTypedConfig() == nil {
-			report("reduce-timeouts-config", xds.Path("actions").Index(i), "reduce_timeouts has no typed_config", "add a typed_config of type envoy.config.overload.v3.ScaleTimersOverloadActionConfig")
+			report("reduce-timeouts-config", xds.Path("actions").Index(i), "reduce_timeouts has no "+
+				"typed_config", "add a typed_config of type envoy.config.overload.v3.ScaleTimersOverloadActionConfig")
 		}
 	}
 }

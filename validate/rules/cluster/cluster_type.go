@@ -54,10 +54,11 @@ load_assignment accept it, and its endpoints get no requests (a warning).`,
 			}
 			if k.Factory == redisCluster && m.GetClusterType().GetName() != redisCluster {
 				p.Report(validate.Finding{
-					Check:   "redis-name",
-					Path:    n.Path().Field("cluster_type").Field("name"),
-					Message: fmt.Sprintf("cluster_type is named %q and has the configuration of %s: Envoy needs that name too", m.GetClusterType().GetName(), redisCluster),
-					Help:    "write name: " + redisCluster,
+					Check: "redis-name",
+					Path:  n.Path().Field("cluster_type").Field("name"),
+					Message: fmt.Sprintf("cluster_type is named %q and has the configuration of %s: Envoy needs "+
+						"that name too", m.GetClusterType().GetName(), redisCluster),
+					Help: "write name: " + redisCluster,
 				})
 			}
 			checkDiscovery(p, n, m, k)

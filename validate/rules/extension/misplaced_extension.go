@@ -89,7 +89,8 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 	category := p.Envoy.CategoryAt(n, s.Category)
 	if len(p.Envoy.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
 		if e.config != nil || e.name != "" {
-			p.Report(validate.Finding{Path: e.path(), Message: fmt.Sprintf("the Envoy %s binary holds no extension for %s", p.Envoy.Name, s.Field.Name()), Help: "remove it"})
+			p.Report(validate.Finding{Path: e.path(), Message: fmt.Sprintf("the Envoy %s binary holds no "+
+				"extension for %s", p.Envoy.Name, s.Field.Name()), Help: "remove it"})
 		}
 		return
 	}

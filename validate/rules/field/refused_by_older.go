@@ -49,8 +49,9 @@ func checkAdditionalAddresses(p *validate.Pass, n *xds.Node, e *endpointv3.Endpo
 	report := func(path xds.Path) {
 		p.Report(validate.Finding{
 			Check: "additional-address", Path: path,
-			Message: fmt.Sprintf("it is no IP address, and the endpoint has additional_addresses: Envoy %s refuses that, %s is the first to take it", p.Envoy.Before(since), since),
-			Help:    "write an IP address, or raise --envoy-version once no older Envoy is left",
+			Message: fmt.Sprintf("it is no IP address, and the endpoint has additional_addresses: Envoy %s refuses that, %s is "+
+				"the first to take it", p.Envoy.Before(since), since),
+			Help: "write an IP address, or raise --envoy-version once no older Envoy is left",
 		})
 	}
 	if facts.NotIP(e.GetAddress()) {

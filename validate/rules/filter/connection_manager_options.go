@@ -45,13 +45,16 @@ http2-settings checks its HTTP/2 options.`,
 			checkClientAddress(m, report)
 			checkLogOptions(m, report)
 			if m.GetCommonHttpProtocolOptions().GetMaxResponseHeadersKb() != nil {
-				report("response-headers-size", "common_http_protocol_options.max_response_headers_kb", "a connection manager does not support max_response_headers_kb", "set it in the HttpProtocolOptions of the clusters")
+				report("response-headers-size", "common_http_protocol_options.max_response_headers_kb", "a connection manager "+
+					"does not support max_response_headers_kb", "set it in the HttpProtocolOptions of the clusters")
 			}
 			if m.GetStripMatchingHostPort() && m.GetStripAnyHostPort() {
-				report("strip-port", "strip_matching_host_port", "both strip_matching_host_port and strip_any_host_port are set", "keep strip_any_host_port: it strips every port")
+				report("strip-port", "strip_matching_host_port", "both strip_matching_host_port and "+
+					"strip_any_host_port are set", "keep strip_any_host_port: it strips every port")
 			}
 			if m.GetTypedHeaderValidationConfig() != nil {
-				report("header-validation", "typed_header_validation_config", "the released Envoy has no header validators", "remove typed_header_validation_config")
+				report("header-validation", "typed_header_validation_config", "the released Envoy has no "+
+					"header validators", "remove typed_header_validation_config")
 			}
 		case *xffv3.XffConfig:
 			if m.GetXffNumTrustedHops() > 0 && m.GetXffTrustedCidrs() != nil {
@@ -70,7 +73,8 @@ func checkClientAddress(m *hcmv3.HttpConnectionManager, report func(check valida
 		report("client-address", "use_remote_address", "both use_remote_address and original_ip_detection_extensions are set", help)
 	}
 	if m.GetXffNumTrustedHops() > 0 {
-		report("client-address", "xff_num_trusted_hops", "both xff_num_trusted_hops and original_ip_detection_extensions are set", help+"; the xff extension has a field of this name")
+		report("client-address", "xff_num_trusted_hops", "both xff_num_trusted_hops and "+
+			"original_ip_detection_extensions are set", help+"; the xff extension has a field of this name")
 	}
 }
 

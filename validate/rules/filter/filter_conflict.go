@@ -88,7 +88,8 @@ Envoy rejects the listener. Envoy does not check the processing modes of ext_pro
 			}
 		case *extauthzv3.ExtAuthz:
 			if m.GetAllowedHeaders() != nil && m.GetHttpService().GetAuthorizationRequest().GetAllowedHeaders() != nil {
-				conflict("ext-authz-allowed-headers", "http_service.authorization_request.allowed_headers", "allowed_headers is set in both ext_authz and its http_service", "keep allowed_headers of ext_authz itself")
+				conflict("ext-authz-allowed-headers", "http_service.authorization_request.allowed_headers", "allowed_headers is "+
+					"set in both ext_authz and its http_service", "keep allowed_headers of ext_authz itself")
 			}
 		case *extauthzv3.HttpService:
 			if m.GetPathPrefix() != "" && m.GetPathOverride() != "" && n.Field() == "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.http_service" {
@@ -102,7 +103,8 @@ Envoy rejects the listener. Envoy does not check the processing modes of ext_pro
 			}
 		case *healthcheckv3.HealthCheck:
 			if !m.GetPassThroughMode().GetValue() && m.GetCacheTime().AsDuration() > 0 {
-				conflict("cache-without-pass-through", "cache_time", "cache_time needs pass_through_mode: without it there is no response to cache", "remove cache_time, or set pass_through_mode")
+				conflict("cache-without-pass-through", "cache_time", "cache_time needs pass_through_mode: without it there is no "+
+					"response to cache", "remove cache_time, or set pass_through_mode")
 			}
 		case *iptaggingv3.IPTagging:
 			if len(m.GetIpTags()) > 0 && m.GetIpTagsDatasource() != nil {
@@ -110,21 +112,25 @@ Envoy rejects the listener. Envoy does not check the processing modes of ext_pro
 			}
 		case *luav3.Lua:
 			if m.GetInlineCode() != "" && m.GetDefaultSourceCode() != nil {
-				conflict("lua-two-scripts", "inline_code", "both inline_code and default_source_code are set", "keep default_source_code; inline_code is deprecated")
+				conflict("lua-two-scripts", "inline_code", "both inline_code and "+
+					"default_source_code are set", "keep default_source_code; inline_code is deprecated")
 			}
 		case *oauth2v3.OAuth2Config:
 			oauth2Conflicts(m, conflict)
 		case *proxyprotocolv3.ProxyProtocol:
 			if slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V1) && slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V2) {
-				conflict("no-proxy-protocol-version", "disallowed_versions", "disallowed_versions lists all versions of the PROXY protocol", "remove one of them")
+				conflict("no-proxy-protocol-version", "disallowed_versions", "disallowed_versions lists all versions of the "+
+					"PROXY protocol", "remove one of them")
 			}
 		case *dubbov3.DubboProxy:
 			if len(m.GetRouteConfig()) > 0 && m.GetRouteSpecifier() != nil {
-				conflict("routes-in-two-fields", "route_config", "route_config is set together with drds or multiple_route_config", "keep one of them; route_config is deprecated")
+				conflict("routes-in-two-fields", "route_config", "route_config is set together with drds or "+
+					"multiple_route_config", "keep one of them; route_config is deprecated")
 			}
 		case *networkextprocv3.ProcessingMode:
 			if m.GetProcessRead() == networkextprocv3.ProcessingMode_SKIP && m.GetProcessWrite() == networkextprocv3.ProcessingMode_SKIP {
-				conflict("ext-proc-processes-nothing", "", "both process_read and process_write are SKIP: the filter processes nothing", "change one of them, or remove the filter")
+				conflict("ext-proc-processes-nothing", "", "both process_read and process_write are SKIP: the filter "+
+					"processes nothing", "change one of them, or remove the filter")
 			}
 		case *tcpproxyv3.TcpProxy:
 			tcpProxyConflicts(m, conflict)
@@ -159,15 +165,19 @@ func extProcConflicts(m *extprocv3.ExternalProcessor, conflict conflictReporter)
 		at := xds.Path("processing_mode")
 		switch {
 		case m.GetHttpService() != nil && part.body != extprocv3.ProcessingMode_NONE:
-			conflict("ext-proc-http-service-mode", at.Field(body), fmt.Sprintf("%s is %s, but an http_service gets no bodies", body, part.body), "remove it, or use a grpc_service")
+			conflict("ext-proc-http-service-mode", at.Field(body), fmt.Sprintf("%s is %s, but an http_service "+
+				"gets no bodies", body, part.body), "remove it, or use a grpc_service")
 		case m.GetHttpService() != nil && part.trailers == extprocv3.ProcessingMode_SEND:
-			conflict("ext-proc-http-service-mode", at.Field(trailers), fmt.Sprintf("%s is %s, but an http_service gets no trailers", trailers, part.trailers), "remove it, or use a grpc_service")
+			conflict("ext-proc-http-service-mode", at.Field(trailers), fmt.Sprintf("%s is %s, but an http_service "+
+				"gets no trailers", trailers, part.trailers), "remove it, or use a grpc_service")
 		case m.GetHttpService() == nil && part.body == extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED && part.trailers != extprocv3.ProcessingMode_SEND:
-			conflict("ext-proc-duplex-without-trailers", at.Field(body), fmt.Sprintf("%s is FULL_DUPLEX_STREAMED, but %s is not SEND", body, trailers), fmt.Sprintf("set %s to SEND", trailers))
+			conflict("ext-proc-duplex-without-trailers", at.Field(body), fmt.Sprintf("%s is FULL_DUPLEX_STREAMED, but "+
+				"%s is not SEND", body, trailers), fmt.Sprintf("set %s to SEND", trailers))
 		}
 	}
 	if m.GetDisableClearRouteCache() && m.GetRouteCacheAction() != extprocv3.ExternalProcessor_DEFAULT {
-		conflict("ext-proc-route-cache", "disable_clear_route_cache", fmt.Sprintf("both disable_clear_route_cache and route_cache_action %s are set", m.GetRouteCacheAction()), "keep route_cache_action")
+		conflict("ext-proc-route-cache", "disable_clear_route_cache", fmt.Sprintf("both disable_clear_route_cache and "+
+			"route_cache_action %s are set", m.GetRouteCacheAction()), "keep route_cache_action")
 	}
 }
 
@@ -191,11 +201,13 @@ func oauth2Conflicts(m *oauth2v3.OAuth2Config, conflict conflictReporter) {
 	}
 	for i, matcher := range m.GetPassThroughMatcher() {
 		if header != "" && strings.EqualFold(matcher.GetName(), header) {
-			conflict("oauth2-pass-through-header", xds.Path("pass_through_matcher").Index(i), fmt.Sprintf("pass_through_matcher reads header %q, which forward_id_token writes", header), "use different headers")
+			conflict("oauth2-pass-through-header", xds.Path("pass_through_matcher").Index(i), fmt.Sprintf("pass_through_matcher "+
+				"reads header %q, which forward_id_token writes", header), "use different headers")
 		}
 	}
 	if m.GetEndSessionEndpoint() != "" && !slices.Contains(m.GetAuthScopes(), "openid") {
-		conflict("oauth2-end-session-scope", "end_session_endpoint", "end_session_endpoint needs OpenID Connect", `add "openid" to auth_scopes, or remove end_session_endpoint`)
+		conflict("oauth2-end-session-scope", "end_session_endpoint", "end_session_endpoint needs "+
+			"OpenID Connect", `add "openid" to auth_scopes, or remove end_session_endpoint`)
 	}
 }
 
@@ -223,8 +235,10 @@ func udpProxyConflicts(m *udpproxyv3.UdpProxyConfig, conflict conflictReporter) 
 	}
 	switch {
 	case len(m.GetSessionFilters()) > 0:
-		conflict("per-packet-load-balancing", "session_filters", "session_filters need sessions, which use_per_packet_load_balancing does not have", facts.KeepOne)
+		conflict("per-packet-load-balancing", "session_filters", "session_filters need sessions, which "+
+			"use_per_packet_load_balancing does not have", facts.KeepOne)
 	case m.GetTunnelingConfig() != nil:
-		conflict("per-packet-load-balancing", "tunneling_config", "tunneling_config needs sessions, which use_per_packet_load_balancing does not have", facts.KeepOne)
+		conflict("per-packet-load-balancing", "tunneling_config", "tunneling_config needs sessions, which "+
+			"use_per_packet_load_balancing does not have", facts.KeepOne)
 	}
 }

@@ -175,7 +175,8 @@ var networkFilters = []requirement{
 	}, "set prefix_routes with routes or a catch_all_route"),
 	needs("early-data-size", "upstream_connect_mode", func(m *tcpproxyv3.TcpProxy) string {
 		mode := m.GetUpstreamConnectMode()
-		return when(mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil, "upstream_connect_mode %s needs max_early_data_bytes", mode)
+		return when(mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil, "upstream_connect_mode "+
+			"%s needs max_early_data_bytes", mode)
 	}, "set it to the number of bytes to buffer before the connection; 0 is allowed"),
 	needs("thrift-inverted", "invert", func(m *thriftv3.RouteMatch) string {
 		method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
@@ -207,10 +208,12 @@ var extensions = []requirement{
 		help: "set name or module in dynamic_module_config",
 	},
 	needs("oauth2-secret", "", func(m *injectedoauth2v3.OAuth2_ClientCredentials) string {
-		return when(m.GetClientSecret() == nil && m.GetAuthType() != injectedoauth2v3.OAuth2_TLS_CLIENT_AUTH, "auth_type %s needs client_secret", m.GetAuthType())
+		return when(m.GetClientSecret() == nil && m.GetAuthType() != injectedoauth2v3.OAuth2_TLS_CLIENT_AUTH, "auth_type %s needs "+
+			"client_secret", m.GetAuthType())
 	}, "set client_secret"),
 	needs("adaptive-concurrency", "", func(m *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams) string {
-		return when(m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond, "the minimum round-trip time has neither an interval nor a fixed_value")
+		return when(m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond, "the minimum round-trip time has "+
+			"neither an interval nor a fixed_value")
 	}, "set one of them, to at least 1ms"),
 	needs("geoip-database", "", func(m *maxmindv3.MaxMindConfig) string {
 		return when(m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "", "the geoip provider has no database")

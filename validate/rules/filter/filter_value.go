@@ -84,15 +84,18 @@ An invalid zstd dictionary crashes Envoy ("Illegal Zstd dictionary").`,
 			checkAdmission(m, unusable)
 		case *awslambdav3.Config:
 			if arn := m.GetArn(); arn != "" && !isARN(arn) {
-				unusable("arn", "arn", fmt.Sprintf("%q is not the ARN of a function", arn), "write an ARN such as arn:aws:lambda:eu-west-1:123456789012:function:name")
+				unusable("arn", "arn", fmt.Sprintf("%q is not the ARN "+
+					"of a function", arn), "write an ARN such as arn:aws:lambda:eu-west-1:123456789012:function:name")
 			}
 		case *awssigningv3.AwsRequestSigning:
 			if m.GetSigningAlgorithm() == awssigningv3.AwsRequestSigning_AWS_SIGV4 && strings.ContainsAny(m.GetRegion(), "*,") {
-				unusable("signing-region", "region", fmt.Sprintf("region %q is a set of regions, which AWS_SIGV4 does not support", m.GetRegion()), "write one region, or set signing_algorithm to AWS_SIGV4A")
+				unusable("signing-region", "region", fmt.Sprintf("region %q is a set of regions, which AWS_SIGV4 "+
+					"does not support", m.GetRegion()), "write one region, or set signing_algorithm to AWS_SIGV4A")
 			}
 		case *cdnloopv3.CdnLoopConfig:
 			if id := m.GetCdnId(); id != "" && !cdnID.MatchString(id) {
-				unusable("cdn-id", "cdn_id", fmt.Sprintf("cdn_id %q is neither a token nor a host with or without port", id), "write a value such as cdn.example or cdn.example:443")
+				unusable("cdn-id", "cdn_id", fmt.Sprintf("cdn_id %q is neither a token nor a host with or "+
+					"without port", id), "write a value such as cdn.example or cdn.example:443")
 			}
 		case *extauthzv3.HttpService:
 			if n.Field() != "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.http_service" {
@@ -100,12 +103,14 @@ An invalid zstd dictionary crashes Envoy ("Illegal Zstd dictionary").`,
 			}
 			for _, path := range []struct{ field, value string }{{"path_prefix", m.GetPathPrefix()}, {"path_override", m.GetPathOverride()}} {
 				if path.value != "" && path.value[0] != '/' {
-					unusable("path-without-slash", xds.Path(path.field), fmt.Sprintf("%s %q does not begin with a slash", path.field, path.value), "write /"+path.value)
+					unusable("path-without-slash", xds.Path(path.field), fmt.Sprintf("%s %q does not begin "+
+						"with a slash", path.field, path.value), "write /"+path.value)
 				}
 			}
 		case *oauth2v3.OAuth2Config:
 			if header := m.GetForwardIdToken().GetHeader(); strings.HasPrefix(header, ":") || strings.EqualFold(header, "host") {
-				unusable("id-token-header", "forward_id_token.header", fmt.Sprintf("header %q can't carry the ID token", header), "use another header, such as x-id-token")
+				unusable("id-token-header", "forward_id_token.header", fmt.Sprintf("header %q can't carry "+
+					"the ID token", header), "use another header, such as x-id-token")
 			}
 		}
 	},
@@ -126,7 +131,8 @@ func checkCustomRedirect(m *routev3.RedirectAction, unusable func(check validate
 	switch rewrite := m.GetPathRewriteSpecifier().(type) {
 	case *routev3.RedirectAction_PathRedirect:
 		if strings.Contains(rewrite.PathRedirect, "#") {
-			unusable("custom-redirect", "path_redirect", fmt.Sprintf("path_redirect %q has a fragment, which custom_response can't send", rewrite.PathRedirect), "remove the # and what follows it")
+			unusable("custom-redirect", "path_redirect", fmt.Sprintf("path_redirect %q has a fragment, which "+
+				"custom_response can't send", rewrite.PathRedirect), "remove the # and what follows it")
 		}
 	case *routev3.RedirectAction_PrefixRewrite:
 		unusable("custom-redirect", "prefix_rewrite", "custom_response can't rewrite a prefix", help)
@@ -151,7 +157,8 @@ func checkFilterState(v *envoyapi.Version, m *setfilterstatev3.FilterStateValue,
 		factory, path = m.GetObjectKey(), "object_key"
 	}
 	if _, known := v.ExtensionNamed("filter_state.object", factory); factory != "" && !known {
-		unusable("filter-state-object", path, fmt.Sprintf("no factory creates the filter state object %q", factory), "set factory_key; envoy.string creates an object from any text")
+		unusable("filter-state-object", path, fmt.Sprintf("no factory creates the filter "+
+			"state object %q", factory), "set factory_key; envoy.string creates an object from any text")
 	}
 }
 
@@ -168,7 +175,8 @@ func checkAdmission(m *admissionv3.AdmissionControl, unusable func(check validat
 		}
 	}
 	if t := m.GetSrThreshold(); t != nil && t.GetDefaultValue().GetValue() < 1 {
-		unusable("admission-control", "sr_threshold", fmt.Sprintf("sr_threshold %v is below 1 %%", t.GetDefaultValue().GetValue()), "write a percentage: 95 means 95 %")
+		unusable("admission-control", "sr_threshold", fmt.Sprintf("sr_threshold %v "+
+			"is below 1 %%", t.GetDefaultValue().GetValue()), "write a percentage: 95 means 95 %")
 	}
 }
 

@@ -64,7 +64,8 @@ remote_address, generic_key and header_value_match ("unsupported RateLimit Actio
 			case m.GetLocalRateLimitPerDownstreamConnection():
 				wrong("local-cluster", "local_rate_limit_per_downstream_connection", "both local_rate_limit_per_downstream_connection and local_cluster_rate_limit are set", facts.KeepOne)
 			case p.BootstrapFacts.Given() && p.BootstrapFacts.LocalCluster() == "":
-				wrong("local-cluster", "local_cluster_rate_limit", "local_cluster_rate_limit needs a local cluster", "set cluster_manager.local_cluster_name in the bootstrap")
+				wrong("local-cluster", "local_cluster_rate_limit", "local_cluster_rate_limit needs a "+
+					"local cluster", "set cluster_manager.local_cluster_name in the bootstrap")
 			}
 		case *typev3.TokenBucket:
 			if d := m.GetFillInterval().AsDuration(); d > 0 && d < 50*time.Millisecond && fillsLocally(n) {
@@ -92,7 +93,8 @@ func checkThriftActions(m *routev3.RateLimit, wrong func(check validate.CheckNam
 			*routev3.RateLimit_Action_HeaderValueMatch_,
 			*routev3.RateLimit_Action_DynamicMetadata: // deprecated
 		default:
-			wrong("thrift-action", xds.Path("actions").Index(i), "thrift_proxy does not support this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
+			wrong("thrift-action", xds.Path("actions").Index(i), "thrift_proxy does not "+
+				"support this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
 		}
 	}
 }

@@ -43,7 +43,9 @@ If the filter also has a matcher, Envoy does not check the port ranges of its ru
 				impossible("header", noHeaders, "match a property of the connection, or use the RBAC HTTP filter")
 			}
 			if r := m.GetDestinationPortRange(); r != nil && (r.GetStart() < 0 || r.GetEnd() > 1<<16 || r.GetStart() >= r.GetEnd()) && !overruled(n) {
-				impossible("destination_port_range", fmt.Sprintf("[%d, %d) is not a range of ports", r.GetStart(), r.GetEnd()), "write a start of at least 0, and an end above it and at most 65536; the end is excluded")
+				impossible("destination_port_range", fmt.Sprintf("[%d, %d) is not a "+
+					"range of ports", r.GetStart(), r.GetEnd()), "write a start of at least 0, and an end above it and at most "+
+					"65536; the end is excluded")
 			}
 		case *rbacv3.Principal:
 			if m.GetHeader() != nil && facts.Enclosing(n, networkRBAC) != nil {

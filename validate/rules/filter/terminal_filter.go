@@ -119,7 +119,8 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 		return // then what stands last is no second fault
 	}
 	if chain[last].Disabled {
-		report("disabled-at-end", chain[last], nil, "is the last filter of its chain and can't be disabled", "enable it; only filters before it can be disabled")
+		report("disabled-at-end", chain[last], nil, "is the last filter of its chain and "+
+			"can't be disabled", "enable it; only filters before it can be disabled")
 		return
 	}
 	for _, c := range chain[last].Configs {

@@ -70,9 +70,11 @@ func checkDiscovery(report reject, c *clusterv3.Cluster) {
 			report("discovery", "cluster_type", "an aggregate cluster names no clusters", "add typed_config with the names of clusters")
 		}
 	case custom != nil:
-		report("discovery", "cluster_type", fmt.Sprintf("it does not support the cluster_type %q", custom.GetName()), "use EDS, LOGICAL_DNS or envoy.clusters.aggregate")
+		report("discovery", "cluster_type", fmt.Sprintf("it does not support the "+
+			"cluster_type %q", custom.GetName()), "use EDS, LOGICAL_DNS or envoy.clusters.aggregate")
 	default:
-		report("discovery", "type", fmt.Sprintf("it does not support clusters of type %s", c.GetType()), "use EDS, LOGICAL_DNS or the cluster_type envoy.clusters.aggregate")
+		report("discovery", "type", fmt.Sprintf("it does not support "+
+			"clusters of type %s", c.GetType()), "use EDS, LOGICAL_DNS or the cluster_type envoy.clusters.aggregate")
 	}
 }
 
@@ -103,7 +105,8 @@ func checkPolicy(report reject, c *clusterv3.Cluster) {
 			report("load-balancing", "ring_hash_lb_config.hash_function", fmt.Sprintf("it does not support the hash function %s", f), "use XX_HASH")
 		}
 	default:
-		report("load-balancing", "lb_policy", fmt.Sprintf("it does not support the lb_policy %s", c.GetLbPolicy()), "use ROUND_ROBIN, LEAST_REQUEST or RING_HASH")
+		report("load-balancing", "lb_policy", fmt.Sprintf("it does not support the "+
+			"lb_policy %s", c.GetLbPolicy()), "use ROUND_ROBIN, LEAST_REQUEST or RING_HASH")
 	}
 	if c.GetLoadBalancingPolicy() != nil {
 		checkPolicies(report, "load_balancing_policy", c.GetLoadBalancingPolicy(), 0)

@@ -97,7 +97,8 @@ func (c *assignmentCheck) locality(path xds.Path, l *endpointv3.LocalityLbEndpoi
 	}
 	key := fmt.Sprintf("%q %q %q", is.GetRegion(), is.GetZone(), is.GetSubZone())
 	if c.localities[priority][key] {
-		c.reject("locality", path.Field("locality"), fmt.Sprintf("two entries of priority %d have the same locality", priority), "put their endpoints into one entry")
+		c.reject("locality", path.Field("locality"), fmt.Sprintf("two entries of priority %d have the "+
+			"same locality", priority), "put their endpoints into one entry")
 	}
 	c.localities[priority][key] = true
 	c.add(path, priority, l.GetLoadBalancingWeight().GetValue())
@@ -113,7 +114,8 @@ func (c *assignmentCheck) add(path xds.Path, priority, weight uint32) {
 	was := c.sums[priority]
 	c.sums[priority] += uint64(weight)
 	if was <= math.MaxUint32 && c.sums[priority] > math.MaxUint32 {
-		c.reject("weights", path.Field("load_balancing_weight"), fmt.Sprintf("the weights of the localities of priority %d add up to more than %d", priority, uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
+		c.reject("weights", path.Field("load_balancing_weight"), fmt.Sprintf("the weights of the localities of priority %d add up "+
+			"to more than %d", priority, uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
 	}
 }
 
@@ -132,7 +134,8 @@ func (c *assignmentCheck) endpoints(path xds.Path, l *endpointv3.LocalityLbEndpo
 			c.rejectAt("weights", e.At("load_balancing_weight"), "the weight of an endpoint is 0", "write 1 or more, or remove the endpoint")
 		}
 		if sum <= math.MaxUint32 && sum+weight > math.MaxUint32 {
-			c.reject("weights", path.Field(field), fmt.Sprintf("the weights of the endpoints of a locality add up to more than %d", uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
+			c.reject("weights", path.Field(field), fmt.Sprintf("the weights of the endpoints of a locality add up to "+
+				"more than %d", uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
 		}
 		sum += weight
 		c.address(e.At("endpoint.address"), e.GetEndpoint().GetAddress())
@@ -145,7 +148,8 @@ func (c *assignmentCheck) endpoints(path xds.Path, l *endpointv3.LocalityLbEndpo
 func (c *assignmentCheck) address(at facts.Place, a *corev3.Address) {
 	s := a.GetSocketAddress()
 	if s == nil {
-		c.Report(validate.Finding{Check: "address", Resource: at.Resource, Path: at.Path, Message: "gRPC can't connect to the endpoint: it has no socket_address", Help: "write a socket_address"})
+		c.Report(validate.Finding{Check: "address", Resource: at.Resource, Path: at.Path, Message: "gRPC can't connect to the " +
+			"endpoint: it has no socket_address", Help: "write a socket_address"})
 		return
 	}
 	text := net.JoinHostPort(s.GetAddress(), strconv.Itoa(int(s.GetPortValue())))
@@ -159,7 +163,8 @@ func (c *assignmentCheck) address(at facts.Place, a *corev3.Address) {
 func (c *assignmentCheck) priorities() {
 	for i := range uint32(len(c.localities)) {
 		if c.localities[i] == nil {
-			c.reject("priority", "endpoints", fmt.Sprintf("no entry with a load_balancing_weight has the priority %d, and some have a higher one", i), "number the priorities from 0, without a gap")
+			c.reject("priority", "endpoints", fmt.Sprintf("no entry with a load_balancing_weight has the priority %d, and some "+
+				"have a higher one", i), "number the priorities from 0, without a gap")
 			return
 		}
 	}

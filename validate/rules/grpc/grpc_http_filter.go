@@ -95,11 +95,13 @@ func checkHTTPFilters(p *validate.Pass, path xds.Path, filters []*hcmv3.HttpFilt
 			p.Report(validate.Finding{
 				Check: "stateful-session",
 				Path:  at, Warning: true,
-				Message: fmt.Sprintf("gRPC in Go and Java rejects the listener: it does not know the HTTP filter %q, which holds %s", f.GetName(), typeText(is)),
-				Help:    "set is_optional: true if there are such clients",
+				Message: fmt.Sprintf("gRPC in Go and Java rejects the listener: it does not know the HTTP filter %q, "+
+					"which holds %s", f.GetName(), typeText(is)),
+				Help: "set is_optional: true if there are such clients",
 			})
 		case !known && !f.GetIsOptional():
-			report("unknown-filter", at, fmt.Sprintf("it does not know the HTTP filter %q, which holds %s", f.GetName(), typeText(is)), "remove it, or set is_optional: true")
+			report("unknown-filter", at, fmt.Sprintf("it does not know the HTTP filter %q, "+
+				"which holds %s", f.GetName(), typeText(is)), "remove it, or set is_optional: true")
 			unknown = true
 		case known:
 			if router >= 0 {

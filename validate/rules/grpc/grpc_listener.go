@@ -109,7 +109,8 @@ func checkFilters(report func(validate.CheckName, xds.Path, string, string), pat
 		case f.GetName() == "":
 			report("network-filter", at, "a network filter has no name", "add a name")
 		case seen[f.GetName()]:
-			report("network-filter", at.Field("name"), fmt.Sprintf("two network filters of the chain have the name %q", f.GetName()), "rename or remove one of them")
+			report("network-filter", at.Field("name"), fmt.Sprintf("two network filters of the chain "+
+				"have the name %q", f.GetName()), "rename or remove one of them")
 		case is != managerType:
 			report("network-filter", at, fmt.Sprintf("the network filter %q holds %s", f.GetName(), typeText(is)), "remove it: gRPC knows HttpConnectionManager alone")
 		}

@@ -53,7 +53,8 @@ filter_action each call of a client fails (UNAVAILABLE). These findings are warn
 			checkRetries(p, n, m)
 		case *routev3.ClusterSpecifierPlugin:
 			if is := xds.PayloadType(m.GetExtension().GetTypedConfig()); is != lookupType && !m.GetIsOptional() {
-				rejectRoutes(p, "plugin", n.Path(), fmt.Sprintf("it does not know the cluster specifier plugin %q, which holds %s", m.GetExtension().GetName(), typeText(is)), "remove it, or set is_optional: true")
+				rejectRoutes(p, "plugin", n.Path(), fmt.Sprintf("it does not know the cluster specifier plugin %q, "+
+					"which holds %s", m.GetExtension().GetName(), typeText(is)), "remove it, or set is_optional: true")
 			}
 		}
 	},
@@ -68,7 +69,8 @@ func rejectRoutes(p *validate.Pass, check validate.CheckName, path xds.Path, wha
 func checkRoute(p *validate.Pass, path xds.Path, r *routev3.Route) {
 	m, at := r.GetMatch(), path.Field("match")
 	if m != nil && len(m.GetQueryParameters()) > 0 {
-		ignoreRoute(p, "ignored-route", at.Field("query_parameters"), "gRPC ignores the route, because it matches by query_parameters", "remove them, or the route")
+		ignoreRoute(p, "ignored-route", at.Field("query_parameters"), "gRPC ignores the route, because it matches by "+
+			"query_parameters", "remove them, or the route")
 		return
 	}
 	switch m.GetPathSpecifier().(type) {
@@ -120,7 +122,8 @@ func checkAction(p *validate.Pass, path xds.Path, r *routev3.Route) {
 	case "route":
 		checkClusters(p, path.Field("route"), r.GetRoute())
 	case "redirect", "direct_response", "filter_action":
-		ignoreRoute(p, "action", path.Field(action), fmt.Sprintf("gRPC does not support %s: each call that matches the route fails", action), "write route with a cluster")
+		ignoreRoute(p, "action", path.Field(action), fmt.Sprintf("gRPC does not support %s: each call that matches "+
+			"the route fails", action), "write route with a cluster")
 	}
 }
 
@@ -133,12 +136,14 @@ func checkClusters(p *validate.Pass, path xds.Path, a *routev3.RouteAction) {
 			sum += uint64(c.GetWeight().GetValue())
 		}
 		if sum == 0 || sum > math.MaxUint32 {
-			rejectRoutes(p, "cluster-weights", path.Field(field), fmt.Sprintf("the weights of the clusters add up to %d", sum), fmt.Sprintf("make them add up to a number from 1 to %d", uint32(math.MaxUint32)))
+			rejectRoutes(p, "cluster-weights", path.Field(field), fmt.Sprintf("the weights of the clusters "+
+				"add up to %d", sum), fmt.Sprintf("make them add up to a number from 1 to %d", uint32(math.MaxUint32)))
 		}
 	case "":
 		ignoreRoute(p, "ignored-route", path, "gRPC ignores the route, because it names no cluster", "write cluster or weighted_clusters")
 	default:
-		ignoreRoute(p, "ignored-route", path.Field(field), fmt.Sprintf("gRPC ignores the route, because it does not support %s", field), "write cluster or weighted_clusters")
+		ignoreRoute(p, "ignored-route", path.Field(field), fmt.Sprintf("gRPC ignores the route, because it does "+
+			"not support %s", field), "write cluster or weighted_clusters")
 	}
 }
 
@@ -161,6 +166,7 @@ func checkRetries(p *validate.Pass, n *xds.Node, m *routev3.RetryPolicy) {
 		rejectRoutes(p, "retry-policy", path.Field("retry_back_off").Field("max_interval"), "max_interval is not above 0", "write a time such as 0.250s")
 	}
 	if known := func(on string) bool { return slices.Contains(retried, strings.TrimSpace(strings.ToLower(on))) }; !slices.ContainsFunc(strings.Split(m.GetRetryOn(), ","), known) {
-		ignoreRoute(p, "retry-on", path.Field("retry_on"), fmt.Sprintf("gRPC never retries: retry_on %q has no condition that it knows", m.GetRetryOn()), "add one of "+strings.Join(retried, ", "))
+		ignoreRoute(p, "retry-on", path.Field("retry_on"), fmt.Sprintf("gRPC never retries: retry_on %q has no condition "+
+			"that it knows", m.GetRetryOn()), "add one of "+strings.Join(retried, ", "))
 	}
 }

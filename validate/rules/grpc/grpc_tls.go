@@ -93,7 +93,8 @@ func checkUpstream(p *validate.Pass, report reject, s *corev3.TransportSocket) {
 			Help:    "write ca_certificate_provider_instance if there are such clients",
 		})
 	} else {
-		report("no-provider", socketConfig, "no certificate provider says which servers to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
+		report("no-provider", socketConfig, "no certificate provider says which "+
+			"servers to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
 	}
 }
 
@@ -113,10 +114,12 @@ func checkDownstream(report reject, s *corev3.TransportSocket) {
 		return
 	}
 	if c.GetTlsCertificateProviderInstance().GetInstanceName() == "" {
-		report("no-provider", socketConfig.Field("common_tls_context"), "no certificate provider has the server's certificate", "write tls_certificate_provider_instance")
+		report("no-provider", socketConfig.Field("common_tls_context"), "no certificate provider has the "+
+			"server's certificate", "write tls_certificate_provider_instance")
 	}
 	if v, _ := validationOf(c); !hasRoot(c) && (v != nil || m.GetRequireClientCertificate().GetValue()) {
-		report("no-provider", socketConfig, "no certificate provider says which clients to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
+		report("no-provider", socketConfig, "no certificate provider says which "+
+			"clients to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
 	}
 }
 

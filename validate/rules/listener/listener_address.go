@@ -47,7 +47,8 @@ listener extension"), and skips one from LDS with only a line in its log.`,
 		case l.GetInternalListener() != nil:
 			checkInternalListener(p, l)
 		case l.GetAddress() == nil:
-			p.Report(validate.Finding{Check: "no-address", Message: "the listener has no address", Help: "add address, or internal_listener for connections from inside Envoy"})
+			p.Report(validate.Finding{Check: "no-address", Message: "the listener has no address", Help: "add address, or " +
+				"internal_listener for connections from inside Envoy"})
 		default:
 			checkAddresses(p, l)
 		}
@@ -78,7 +79,8 @@ func checkAPIListener(p *validate.Pass, l *listenerv3.Listener) {
 
 func checkInternalListener(p *validate.Pass, l *listenerv3.Listener) {
 	for _, a := range addresses(l) {
-		p.Report(validate.Finding{Check: "internal-listener", Path: a.path, Message: "an internal listener can't have an address", Help: "remove the address: endpoints refer to the listener by its name"})
+		p.Report(validate.Finding{Check: "internal-listener", Path: a.path, Message: "an internal listener can't " +
+			"have an address", Help: "remove the address: endpoints refer to the listener by its name"})
 		return
 	}
 	if !p.BootstrapFacts.HasExtension(facts.InternalListenerExtension) {
@@ -101,7 +103,8 @@ func checkAddresses(p *validate.Pass, l *listenerv3.Listener) {
 	for _, a := range addresses(l) {
 		switch {
 		case a.Address == nil:
-			p.Report(validate.Finding{Check: "additional-address", Path: a.path, Message: "the additional address is empty: Envoy crashes", Help: "add the address, or remove the entry"})
+			p.Report(validate.Finding{Check: "additional-address", Path: a.path, Message: "the additional address is empty: " +
+				"Envoy crashes", Help: "add the address, or remove the entry"})
 		case a.GetEnvoyInternalAddress() != nil:
 			p.Report(validate.Finding{
 				Check:   "internal-address",

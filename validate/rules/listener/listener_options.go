@@ -86,7 +86,8 @@ func checkConnectionOptions(p *validate.Pass, l *listenerv3.Listener) {
 	}
 	for _, a := range addresses(l) {
 		if l.GetEnableMptcp() && a.GetPipe() != nil {
-			p.Report(validate.Finding{Check: "mptcp", Path: "enable_mptcp", Message: "a pipe does not support enable_mptcp", Help: "remove it: MPTCP works with IP addresses only"})
+			p.Report(validate.Finding{Check: "mptcp", Path: "enable_mptcp", Message: "a pipe does not support " +
+				"enable_mptcp", Help: "remove it: MPTCP works with IP addresses only"})
 			return
 		}
 	}
@@ -119,7 +120,8 @@ func checkInternalOptions(p *validate.Pass, l *listenerv3.Listener) {
 
 func checkDatagramOptions(p *validate.Pass, l *listenerv3.Listener) {
 	if l.GetEnableMptcp() {
-		p.Report(validate.Finding{Check: "mptcp", Path: "enable_mptcp", Message: "a UDP listener does not support enable_mptcp", Help: "remove it: MPTCP works with TCP only"})
+		p.Report(validate.Finding{Check: "mptcp", Path: "enable_mptcp", Message: "a UDP listener does not support " +
+			"enable_mptcp", Help: "remove it: MPTCP works with TCP only"})
 	}
 	if !bindsToPort(l) {
 		path := xds.Path("bind_to_port")

@@ -63,7 +63,8 @@ Envoy accepts an empty matcher, which matches nothing (a warning).`,
 
 func checkOnMatch(p *validate.Pass, path xds.Path, onMatch *xdsmatcherv3.Matcher_OnMatch) {
 	if onMatch == nil {
-		p.Report(validate.Finding{Check: "no-on-match", Path: path, Message: "the entry has no on_match: Envoy crashes", Help: "add on_match with an action or a matcher"})
+		p.Report(validate.Finding{Check: "no-on-match", Path: path, Message: "the entry has no on_match: " +
+			"Envoy crashes", Help: "add on_match with an action or a matcher"})
 	}
 }
 

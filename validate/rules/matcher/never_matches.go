@@ -56,7 +56,8 @@ Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
 			checkOrigins(m.GetAllowOriginStringMatch(), report)
 		case *routev3.HeaderMatcher:
 			if r := m.GetRangeMatch(); r != nil && r.GetStart() >= r.GetEnd() && !m.GetInvertMatch() {
-				report("header-range", "range_match", fmt.Sprintf("the range from %d to %d is empty", r.GetStart(), r.GetEnd()), "write an end above the start: the range excludes its end")
+				report("header-range", "range_match", fmt.Sprintf("the range from %d "+
+					"to %d is empty", r.GetStart(), r.GetEnd()), "write an end above the start: the range excludes its end")
 			}
 		case *routev3.RouteMatch:
 			checkPath(m, report)
@@ -97,7 +98,8 @@ func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, fiel
 		case !strings.HasPrefix(path, "/"):
 			report("path", field, fmt.Sprintf("%s %q matches no path", field, path), "write a path that begins with a slash")
 		case strings.ContainsAny(path, "?#"):
-			report("path", field, fmt.Sprintf("%s %q matches no path", field, path), "remove the query: Envoy compares the path without it; query_parameters match it")
+			report("path", field, fmt.Sprintf("%s %q matches no path", field, path), "remove the query: Envoy compares the path "+
+				"without it; query_parameters match it")
 		}
 	}
 	switch s := m.GetPathSpecifier().(type) {
@@ -113,9 +115,11 @@ func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, fiel
 		switch re, err := syntax.Parse(regex, syntax.Perl); {
 		case err != nil: // what RE2 alone has
 		case !canBeginPath(re):
-			report("path", "safe_regex.regex", fmt.Sprintf("regular expression %q matches no path", regex), "begin with a slash; the expression must match the whole path")
+			report("path", "safe_regex.regex", fmt.Sprintf("regular expression %q "+
+				"matches no path", regex), "begin with a slash; the expression must match the whole path")
 		case isText(re):
-			report("one-path-only", "safe_regex.regex", fmt.Sprintf("regular expression %q has no operators and matches one path only", regex), "append .* to match longer paths, or use path for an exact match")
+			report("one-path-only", "safe_regex.regex", fmt.Sprintf("regular expression %q has no operators and matches "+
+				"one path only", regex), "append .* to match longer paths, or use path for an exact match")
 		}
 	}
 }

@@ -106,7 +106,8 @@ func (c matcherCheck) predicate(input, custom protoreflect.FullName) {
 	wanted, paired := c.Envoy.PairedInput(custom), c.Envoy.PairedMatcher(input)
 	switch {
 	case custom != "" && !known:
-		c.unknown("custom-match", "custom_match", custom, "a custom matcher for a predicate", "use value_match; IPMatcher and ServerNameMatcher belong in a matcher_tree")
+		c.unknown("custom-match", "custom_match", custom, "a custom matcher "+
+			"for a predicate", "use value_match; IPMatcher and ServerNameMatcher belong in a matcher_tree")
 	case wanted != "" && input != wanted:
 		c.Report(validate.Finding{
 			Check:   "input-and-match",
@@ -127,7 +128,8 @@ func (c matcherCheck) tree(input, custom protoreflect.FullName) {
 	case c.Envoy.PairedMatcher(input) != "":
 		c.notAString(input)
 	case custom != "" && !slices.Contains(c.place.Trees, custom):
-		c.unknown("custom-match", "custom_match", custom, "a custom matcher for a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
+		c.unknown("custom-match", "custom_match", custom, "a custom matcher for "+
+			"a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
 	}
 }
 

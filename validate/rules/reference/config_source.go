@@ -102,20 +102,24 @@ func checkAPISource(p *validate.Pass, n *xds.Node, api *corev3.ApiConfigSource) 
 	}
 	switch api.GetApiType() {
 	case corev3.ApiConfigSource_AGGREGATED_GRPC, corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
-		report("aggregated-type", "api_type", fmt.Sprintf("api_type %s is allowed in a bootstrap only", api.GetApiType()), "write GRPC or DELTA_GRPC here, or ads: {} for this tree")
+		report("aggregated-type", "api_type", fmt.Sprintf("api_type %s is allowed in a "+
+			"bootstrap only", api.GetApiType()), "write GRPC or DELTA_GRPC here, or ads: {} for this tree")
 	case corev3.ApiConfigSource_GRPC, corev3.ApiConfigSource_DELTA_GRPC:
 		switch {
 		case len(api.GetClusterNames()) > 0:
-			report("cluster-names", "cluster_names", fmt.Sprintf("a config source of type %s can't have cluster_names", api.GetApiType()), "name the cluster in grpc_services")
+			report("cluster-names", "cluster_names", fmt.Sprintf("a config source of type %s can't have "+
+				"cluster_names", api.GetApiType()), "name the cluster in grpc_services")
 		case len(api.GetGrpcServices()) != 1:
-			report("grpc-services", "grpc_services", fmt.Sprintf("a config source of type %s needs one gRPC service, and has %d", api.GetApiType(), len(api.GetGrpcServices())), "list exactly one")
+			report("grpc-services", "grpc_services", fmt.Sprintf("a config source of type %s needs one gRPC "+
+				"service, and has %d", api.GetApiType(), len(api.GetGrpcServices())), "list exactly one")
 		}
 	case corev3.ApiConfigSource_REST:
 		switch {
 		case len(api.GetGrpcServices()) > 0:
 			report("grpc-services", "grpc_services", "a config source of type REST can't have gRPC services", "name the cluster in cluster_names")
 		case len(api.GetClusterNames()) != 1:
-			report("cluster-names", "cluster_names", fmt.Sprintf("a config source of type REST needs one cluster name, and has %d", len(api.GetClusterNames())), "list exactly one")
+			report("cluster-names", "cluster_names", fmt.Sprintf("a config source of type REST needs one cluster "+
+				"name, and has %d", len(api.GetClusterNames())), "list exactly one")
 		case api.GetRefreshDelay() == nil:
 			report("refresh-delay", "", "a config source of type REST needs refresh_delay", "add the time between two requests, such as refresh_delay: 10s")
 		}

@@ -33,9 +33,10 @@ write the on-demand clusters into the file.`,
 		case !p.Snapshot.FromBootstrap() && (xds.FromSnapshot(source) || !p.Snapshot.Complete(xds.Cluster)): // unsupported-config-source has ads
 		default:
 			p.Report(validate.Finding{
-				Path:    n.Path().Field(field),
-				Message: "clusters come on demand, and CDS is a file: with each change of the file Envoy loses the on-demand clusters, and requests to them get 503 until it restarts",
-				Help:    "write the clusters into the file, or get all clusters from a server, by DELTA_GRPC",
+				Path: n.Path().Field(field),
+				Message: "clusters come on demand, and CDS is a file: with each change of the file Envoy loses the on-demand " +
+					"clusters, and requests to them get 503 until it restarts",
+				Help: "write the clusters into the file, or get all clusters from a server, by DELTA_GRPC",
 			})
 		}
 	},

@@ -30,7 +30,8 @@ without a name is a warning too: nothing can refer to it.`,
 			Help:    fmt.Sprintf("set the field %s", r.Type.Name),
 		}
 		if r.Type.Name == "" {
-			f.Help = fmt.Sprintf("put it into a wrapper of type envoy.service.discovery.v3.Resource with the name xdstp://AUTHORITY/%s/GROUP/NAME", r.Type.Message)
+			f.Help = fmt.Sprintf("put it into a wrapper of type envoy.service.discovery.v3.Resource with the name "+
+				"xdstp://AUTHORITY/%s/GROUP/NAME", r.Type.Message)
 		}
 		if p.Snapshot.FromBootstrap() {
 			switch r.Type {

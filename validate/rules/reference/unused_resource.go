@@ -60,7 +60,8 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 				report(t, "nothing subscribes to %s", "remove it, or refer to it")
 			}
 			if !used[xds.Key{Type: xds.ScopedRoutes}] {
-				report(xds.ScopedRoutes, "no listener uses scoped routes from this tree: nothing subscribes to %s", "remove it, or set scoped_rds in a listener")
+				report(xds.ScopedRoutes, "no listener uses scoped routes from this tree: nothing "+
+					"subscribes to %s", "remove it, or set scoped_rds in a listener")
 			}
 		}
 		if !chosenAtRunTime(p) {

@@ -87,7 +87,8 @@ func checkHeaderNames(p *validate.Pass, n *xds.Node, field string, names []strin
 	}
 }
 
-const protectedHelp = "change the host with host_rewrite_literal, the path with prefix_rewrite or regex_rewrite; other headers that begin with a colon can't be changed"
+const protectedHelp = "change the host with host_rewrite_literal, the path with prefix_rewrite or regex_rewrite; other headers " +
+	"that begin with a colon can't be changed"
 
 func isProtectedHeader(name string) bool {
 	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")

@@ -49,19 +49,23 @@ Envoy rejects the route configuration in these cases:
 			rewriteConflicts(m, conflict)
 		case *routev3.RouteAction_RequestMirrorPolicy:
 			if m.GetCluster() != "" && m.GetClusterHeader() != "" {
-				conflict("cluster-and-header", "cluster_header", fmt.Sprintf("the mirror policy has both cluster %q and cluster_header %q", m.GetCluster(), m.GetClusterHeader()), "keep one of them")
+				conflict("cluster-and-header", "cluster_header", fmt.Sprintf("the mirror policy has both cluster %q and "+
+					"cluster_header %q", m.GetCluster(), m.GetClusterHeader()), "keep one of them")
 			}
 		case *routev3.RouteAction_UpgradeConfig:
 			if m.GetConnectConfig() != nil && !isConnect(m.GetUpgradeType()) {
-				conflict("connect-config", "connect_config", fmt.Sprintf("upgrade %q can't have a connect_config", m.GetUpgradeType()), "remove it: only CONNECT and CONNECT-UDP support it")
+				conflict("connect-config", "connect_config", fmt.Sprintf("upgrade %q can't have a "+
+					"connect_config", m.GetUpgradeType()), "remove it: only CONNECT and CONNECT-UDP support it")
 			}
 		case *routev3.VirtualHost:
 			if m.GetMatcher() != nil && len(m.GetRoutes()) > 0 {
-				conflict("routes-and-matcher", "matcher", fmt.Sprintf("virtual host %q has both routes and a matcher", m.GetName()), "move the routes to the matcher, or remove the matcher")
+				conflict("routes-and-matcher", "matcher", fmt.Sprintf("virtual host %q has both routes "+
+					"and a matcher", m.GetName()), "move the routes to the matcher, or remove the matcher")
 			}
 		case *routev3.WeightedCluster_ClusterWeight:
 			if m.GetName() != "" && m.GetClusterHeader() != "" && weighsRoute(n) {
-				conflict("cluster-and-header", "cluster_header", fmt.Sprintf("the weighted cluster has both name %q and cluster_header %q", m.GetName(), m.GetClusterHeader()), "keep one of them")
+				conflict("cluster-and-header", "cluster_header", fmt.Sprintf("the weighted cluster has both name %q and "+
+					"cluster_header %q", m.GetName(), m.GetClusterHeader()), "keep one of them")
 			}
 		}
 	},
@@ -87,13 +91,17 @@ func rewriteConflicts(m *routev3.Route, conflict func(check validate.CheckName, 
 	byPolicy := m.GetMatch().GetPathMatchPolicy() != nil
 	switch {
 	case len(rewrites) > 1:
-		conflict("two-rewrites", xds.Path("route").Field(rewrites[1]), fmt.Sprintf("the route rewrites the path in %d ways: %s", len(rewrites), strings.Join(rewrites, ", ")), "keep one of them")
+		conflict("two-rewrites", xds.Path("route").Field(rewrites[1]), fmt.Sprintf("the route rewrites the path "+
+			"in %d ways: %s", len(rewrites), strings.Join(rewrites, ", ")), "keep one of them")
 	case byPolicy && action.GetPrefixRewrite() != "":
-		conflict("path-policies", "route.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_rewrite_policy or regex_rewrite")
+		conflict("path-policies", "route.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has "+
+			"path_match_policy", "use path_rewrite_policy or regex_rewrite")
 	case byPolicy && redirect.GetPrefixRewrite() != "":
-		conflict("path-policies", "redirect.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_redirect or regex_rewrite")
+		conflict("path-policies", "redirect.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has "+
+			"path_match_policy", "use path_redirect or regex_rewrite")
 	case !byPolicy && action.GetPathRewritePolicy() != nil:
-		conflict("path-policies", "route.path_rewrite_policy", "path_rewrite_policy needs path_match_policy in the same route", "match with path_match_policy, or use prefix_rewrite or regex_rewrite")
+		conflict("path-policies", "route.path_rewrite_policy", "path_rewrite_policy needs path_match_policy in "+
+			"the same route", "match with path_match_policy, or use prefix_rewrite or regex_rewrite")
 	}
 }
 

@@ -56,7 +56,8 @@ unless its route_config_name is an xdstp:// URL ("An RDS config must have either
 			}
 		case *routev3.VirtualCluster:
 			if len(m.GetHeaders()) == 0 {
-				missing("virtual-cluster-headers", fmt.Sprintf("virtual cluster %q has no headers", m.GetName()), "add at least one header, such as :path or :method")
+				missing("virtual-cluster-headers", fmt.Sprintf("virtual cluster %q "+
+					"has no headers", m.GetName()), "add at least one header, such as :path or :method")
 			}
 		case *routev3.WeightedCluster_ClusterWeight:
 			if m.GetName() == "" && m.GetClusterHeader() == "" && weighsRoute(n) {
@@ -64,11 +65,13 @@ unless its route_config_name is an xdstp:// URL ("An RDS config must have either
 			}
 		case *luav3.LuaConfig:
 			if script := m.GetSourceCode().GetInlineString(); script != "" && !strings.Contains(script, "envoy_on_route") {
-				missing("lua-function", "the script has no function envoy_on_route", "define function envoy_on_route(route_handle) that returns the name of a cluster")
+				missing("lua-function", "the script has no function "+
+					"envoy_on_route", "define function envoy_on_route(route_handle) that returns the name of a cluster")
 			}
 		case *hcmv3.Rds:
 			if m.GetConfigSource() == nil && !strings.HasPrefix(m.GetRouteConfigName(), "xdstp:") {
-				missing("rds-source", fmt.Sprintf("rds %q has no config_source", m.GetRouteConfigName()), "set config_source; {ads: {}} reads a route configuration of this tree")
+				missing("rds-source", fmt.Sprintf("rds %q has no config_source", m.GetRouteConfigName()), "set config_source; "+
+					"{ads: {}} reads a route configuration of this tree")
 			}
 		}
 	},

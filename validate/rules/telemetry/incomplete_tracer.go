@@ -103,9 +103,11 @@ func checkDaemon(a *corev3.SocketAddress, wrong func(check validate.CheckName, p
 		}
 		wrong("x-ray-endpoint", at, "the daemon_endpoint of X-Ray uses TCP, and must use UDP", "set protocol: UDP")
 	case a.GetNamedPort() != "":
-		wrong("x-ray-endpoint", at.Field("named_port"), fmt.Sprintf("the daemon_endpoint of X-Ray has the named port %q, and needs a number", a.GetNamedPort()), "set port_value")
+		wrong("x-ray-endpoint", at.Field("named_port"), fmt.Sprintf("the daemon_endpoint of X-Ray has the named port %q, and "+
+			"needs a number", a.GetNamedPort()), "set port_value")
 	case a.GetAddress() != "" && !isHost(a.GetAddress()):
-		wrong("x-ray-endpoint", at.Field("address"), fmt.Sprintf("address %q in the daemon_endpoint of X-Ray crashes Envoy", a.GetAddress()), "write an IP address; IPv6 in brackets, as in [::1]")
+		wrong("x-ray-endpoint", at.Field("address"), fmt.Sprintf("address %q in the daemon_endpoint of X-Ray "+
+			"crashes Envoy", a.GetAddress()), "write an IP address; IPv6 in brackets, as in [::1]")
 	}
 }
 

@@ -148,8 +148,10 @@ func checkGauge(path xds.Path, g *statslogv3.Config_Gauge, report reporting) {
 	case set != nil && set.GetLogType() == never:
 		report("gauge-operation", path.Field("set").Field("log_type"), "the log type is not set", "write one, such as DownstreamEnd")
 	case pair != nil && (pair.GetAddLogType() == never || pair.GetSubLogType() == never):
-		report("gauge-operation", path.Field("add_subtract"), "a log type is not set", "set both, such as add_log_type: DownstreamStart and sub_log_type: DownstreamEnd")
+		report("gauge-operation", path.Field("add_subtract"), "a log type is not set", "set both, such as add_log_type: "+
+			"DownstreamStart and sub_log_type: DownstreamEnd")
 	case pair != nil && pair.GetAddLogType() == pair.GetSubLogType():
-		report("gauge-operation", path.Field("add_subtract").Field("sub_log_type"), fmt.Sprintf("the log type %s both adds and subtracts", pair.GetSubLogType()), "write two different log types")
+		report("gauge-operation", path.Field("add_subtract").Field("sub_log_type"), fmt.Sprintf("the log type %s both adds "+
+			"and subtracts", pair.GetSubLogType()), "write two different log types")
 	}
 }

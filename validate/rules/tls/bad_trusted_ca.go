@@ -53,7 +53,8 @@ peer (a warning). A SPIFFE validator without a trust domain is a warning too.`,
 	case err != nil:
 		v.report(p, "crl", validate.Finding{Check: "crl", Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "write the revocation lists of all trusted CAs in PEM"})
 	case trust.CRLs == 0:
-		v.report(p, "crl", validate.Finding{Check: "crl", Message: fmt.Sprintf("Envoy rejects every peer: invalid crl: %v", boring.NoCRL(list)), Help: "write the revocation lists of all trusted CAs in PEM", Warning: true})
+		v.report(p, "crl", validate.Finding{Check: "crl", Message: fmt.Sprintf("Envoy rejects every peer: "+
+			"invalid crl: %v", boring.NoCRL(list)), Help: "write the revocation lists of all trusted CAs in PEM", Warning: true})
 	}
 })
 
@@ -89,12 +90,14 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 	v.Path = typed
 	if config.GetTrustBundles() != nil {
 		if err := bundlesError(config.GetTrustBundles()); err != nil {
-			v.report(p, "trust_bundles", validate.Finding{Check: "spiffe-bundle", Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "write a SPIFFE trust bundle map in JSON"})
+			v.report(p, "trust_bundles", validate.Finding{Check: "spiffe-bundle", Message: fmt.Sprintf("trust_bundles can't "+
+				"be loaded: %v", err), Help: "write a SPIFFE trust bundle map in JSON"})
 		}
 		return
 	}
 	if len(config.GetTrustDomains()) == 0 {
-		v.report(p, "", validate.Finding{Check: "spiffe-domains", Message: "the SPIFFE validator has no trust domain: Envoy rejects every peer", Help: "set trust_domains or trust_bundles", Warning: true})
+		v.report(p, "", validate.Finding{Check: "spiffe-domains", Message: "the SPIFFE validator has no trust domain: Envoy " +
+			"rejects every peer", Help: "set trust_domains or trust_bundles", Warning: true})
 	}
 	seen := make(map[string]bool)
 	for i, domain := range config.GetTrustDomains() {
@@ -107,7 +110,8 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 		case seen[domain.GetName()]:
 			v.report(p, "name", validate.Finding{Check: "spiffe-domains", Message: fmt.Sprintf("duplicate trust domain %q", domain.GetName()), Help: "merge the certificates of both into one trust_bundle"})
 		case err != nil && !isTrustList(domain.GetTrustBundle()):
-			v.report(p, "trust_bundle", validate.Finding{Check: "spiffe-bundle", Message: fmt.Sprintf("trust_bundle of %q can't be loaded: %v", domain.GetName(), err), Help: trustHelp})
+			v.report(p, "trust_bundle", validate.Finding{Check: "spiffe-bundle", Message: fmt.Sprintf("trust_bundle of %q can't "+
+				"be loaded: %v", domain.GetName(), err), Help: trustHelp})
 		}
 		seen[domain.GetName()] = true
 	}

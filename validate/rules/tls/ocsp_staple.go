@@ -48,13 +48,16 @@ func checkStaple(p *validate.Pass, c certificate) {
 	response, err := boring.ReadOCSP(der)
 	switch {
 	case err != nil:
-		c.report(p, "ocsp_staple", validate.Finding{Message: fmt.Sprintf("ocsp_staple can't be loaded: %v", err), Help: "create the response with openssl ocsp -respout"})
+		c.report(p, "ocsp_staple", validate.Finding{Message: fmt.Sprintf("ocsp_staple can't "+
+			"be loaded: %v", err), Help: "create the response with openssl ocsp -respout"})
 	case leaf == nil:
 	case !response.Matches(leaf):
-		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response is for another certificate: the serial numbers differ", Help: "request a new response for the current certificate"})
+		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response is for another certificate: the serial " +
+			"numbers differ", Help: "request a new response for the current certificate"})
 	case !leaf.MustStaple && !c.any(wantsStaple):
 	case response.NextUpdate.IsZero():
-		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response has no nextUpdate: Envoy does not use the certificate", Help: "configure the responder to set nextUpdate", Warning: true})
+		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response has no nextUpdate: Envoy does not use " +
+			"the certificate", Help: "configure the responder to set nextUpdate", Warning: true})
 	case p.Timed() && p.Passed(response.NextUpdate):
 		c.report(p, "ocsp_staple", validate.Finding{
 			Message: fmt.Sprintf("the OCSP response expired on %s: Envoy does not use the certificate", response.NextUpdate.Format(dateForm)),
@@ -73,7 +76,8 @@ func checkMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificat
 		if user.down.GetOcspStaplePolicy() != tlsv3.DownstreamTlsContext_MUST_STAPLE {
 			continue
 		}
-		f := validate.Finding{Message: "ocsp_staple_policy MUST_STAPLE needs an ocsp_staple for the certificate", Help: "add the OCSP response, or change the policy"}
+		f := validate.Finding{Message: "ocsp_staple_policy MUST_STAPLE needs an ocsp_staple for " +
+			"the certificate", Help: "add the OCSP response, or change the policy"}
 		if c.secret {
 			c.report(p, "", f)
 			return

@@ -80,7 +80,8 @@ func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 		v.report(p, "crl", validate.Finding{Check: "needs-trusted-ca", Message: "crl needs a trusted_ca", Help: help})
 	}
 	if v.GetAllowExpiredCertificate() {
-		v.report(p, "allow_expired_certificate", validate.Finding{Check: "needs-trusted-ca", Message: "allow_expired_certificate needs a trusted_ca", Help: help + ", or remove this field"})
+		v.report(p, "allow_expired_certificate", validate.Finding{Check: "needs-trusted-ca", Message: "allow_expired_certificate " +
+			"needs a trusted_ca", Help: help + ", or remove this field"})
 	}
 }
 
@@ -99,9 +100,12 @@ func checkRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
 		})
 	case !required.GetValue() || !known || trusts:
 	case c.quic:
-		p.Report(validate.Finding{Check: "needs-trusted-ca", Path: path, Message: "a QUIC listener with require_client_certificate needs a trusted_ca", Help: "set trusted_ca in common_tls_context.validation_context"})
+		p.Report(validate.Finding{Check: "needs-trusted-ca", Path: path, Message: "a QUIC listener with " +
+			"require_client_certificate needs a trusted_ca", Help: "set trusted_ca in common_tls_context.validation_context"})
 	case len(v.GetVerifyCertificateHash()) == 0 && len(v.GetVerifyCertificateSpki()) == 0 && len(v.GetMatchTypedSubjectAltNames()) == 0 && len(v.GetMatchSubjectAltNames()) == 0:
-		p.Report(validate.Finding{Check: "client-certificate-unverified", Path: path, Message: "the listener requires client certificates and accepts every one: nothing verifies them", Help: "set trusted_ca in common_tls_context.validation_context", Warning: true})
+		p.Report(validate.Finding{Check: "client-certificate-unverified", Path: path, Message: "the listener requires client " +
+			"certificates and accepts every one: nothing " +
+			"verifies them", Help: "set trusted_ca in common_tls_context.validation_context", Warning: true})
 	}
 }
 
@@ -134,12 +138,15 @@ func checkValidation(p *validate.Pass, v validation) {
 	}
 	for i, hash := range v.GetVerifyCertificateHash() {
 		if !isSHA256(hash) {
-			element("certificate-hash", "verify_certificate_hash", i, "the hash is not a hexadecimal SHA-256", "write 64 hexadecimal digits, with or without colons between the bytes")
+			element("certificate-hash", "verify_certificate_hash", i, "the hash is not a "+
+				"hexadecimal SHA-256", "write 64 hexadecimal digits, with or without colons between the bytes")
 		}
 	}
 	for i, spki := range v.GetVerifyCertificateSpki() {
 		if hash, err := base64.StdEncoding.Strict().DecodeString(spki); len(spki) == 44 && (err != nil || len(hash) != 32) {
-			element("certificate-hash", "verify_certificate_spki", i, "the hash is not a SHA-256 in base64", "create it with: openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64")
+			element("certificate-hash", "verify_certificate_spki", i, "the hash is not a "+
+				"SHA-256 in base64", "create it with: openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl "+
+				"dgst -sha256 -binary | base64")
 		}
 	}
 	for i, m := range v.GetMatchTypedSubjectAltNames() {
@@ -147,7 +154,8 @@ func checkValidation(p *validate.Pass, v validation) {
 			continue
 		}
 		if err := boring.CheckOID(m.GetOid()); err != nil {
-			element("object-identifier", "match_typed_subject_alt_names", i, fmt.Sprintf("%q is not a valid object identifier: %v", m.GetOid(), err), "write an identifier such as 1.3.6.1.4.1.311.20.2.3, the user principal name")
+			element("object-identifier", "match_typed_subject_alt_names", i, fmt.Sprintf("%q is not a valid object "+
+				"identifier: %v", m.GetOid(), err), "write an identifier such as 1.3.6.1.4.1.311.20.2.3, the user principal name")
 		}
 	}
 }

@@ -57,7 +57,8 @@ when it arrives: no connection ever works.`,
 		checkVersions(p, c, t, params)
 		checkALPN(p, c)
 		if strings.Contains(c.up.GetSni(), "\x00") {
-			p.Report(validate.Finding{Check: "sni", Path: n.Path().Field("sni"), Message: "sni contains a NUL character: " + p.Resource.Refusal(), Help: "write the hostname of the upstream"})
+			p.Report(validate.Finding{Check: "sni", Path: n.Path().Field("sni"), Message: "sni contains a " +
+				"NUL character: " + p.Resource.Refusal(), Help: "write the hostname of the upstream"})
 		}
 		for i, m := range c.common().GetTlsCertificates() {
 			if !isPassedOver(m) {
@@ -227,11 +228,14 @@ func checkALPN(p *validate.LookupPass, c tlsContext) {
 		for protocol := range strings.SplitSeq(entry, ",") {
 			switch {
 			case protocol == "" && c.isServer():
-				p.Report(validate.Finding{Check: "alpn-off", Path: path.Index(i), Message: "an empty ALPN protocol turns ALPN off for all clients", Help: "write a protocol such as h2 or http/1.1", Warning: true})
+				p.Report(validate.Finding{Check: "alpn-off", Path: path.Index(i), Message: "an empty ALPN protocol turns ALPN off " +
+					"for all clients", Help: "write a protocol such as h2 or http/1.1", Warning: true})
 			case protocol == "":
-				p.Report(validate.Finding{Check: "alpn", Path: path.Index(i), Message: "an empty ALPN protocol crashes Envoy" + late, Help: "write a protocol such as h2 or http/1.1"})
+				p.Report(validate.Finding{Check: "alpn", Path: path.Index(i), Message: "an empty ALPN protocol " +
+					"crashes Envoy" + late, Help: "write a protocol such as h2 or http/1.1"})
 			case len(protocol) > longest:
-				p.Report(validate.Finding{Check: "alpn", Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol has %d bytes, the limit is %d", len(protocol), longest) + late, Help: "write a protocol such as h2 or http/1.1"})
+				p.Report(validate.Finding{Check: "alpn", Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol has %d "+
+					"bytes, the limit is %d", len(protocol), longest) + late, Help: "write a protocol such as h2 or http/1.1"})
 			default:
 				continue
 			}
@@ -239,6 +243,7 @@ func checkALPN(p *validate.LookupPass, c tlsContext) {
 		}
 	}
 	if len(all) > longestList {
-		p.Report(validate.Finding{Check: "alpn", Path: path, Message: fmt.Sprintf("the ALPN protocols have %d bytes with their commas, the limit is %d", len(all), longestList) + late, Help: "write short protocols, such as h2 and http/1.1"})
+		p.Report(validate.Finding{Check: "alpn", Path: path, Message: fmt.Sprintf("the ALPN protocols have %d bytes with their "+
+			"commas, the limit is %d", len(all), longestList) + late, Help: "write short protocols, such as h2 and http/1.1"})
 	}
 }

@@ -40,7 +40,8 @@ func reportOverlap(p *validate.LookupPass, space *params.Space, sets []params.Se
 		if example, both := space.Example(space.And(sets[i], sets[of])); both {
 			r := namesakes[of]
 			p.Report(validate.Finding{
-				Constraints: true, Resource: r, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
+				Constraints: true, Resource: r, Message: fmt.Sprintf("two variants of %s are for a client with "+
+					"%s: %s, and %s", r.Key, example, first.For, r.For),
 				Help: "change the constraints of one, so that no client matches both", Related: other(first, "the other variant"),
 			})
 			return

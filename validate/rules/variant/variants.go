@@ -40,5 +40,6 @@ func tooComplex(p *validate.LookupPass, space *params.Space) {
 	if space.Err() == nil {
 		return
 	}
-	p.Report(validate.Finding{Constraints: true, Error: true, Message: "nobody can say which clients the variants of " + p.Resource.Key.String() + " are for: " + space.Err().Error(), Help: "use fewer keys in one resource"})
+	p.Report(validate.Finding{Constraints: true, Error: true, Message: "nobody can say which clients the " +
+		"variants of " + p.Resource.Key.String() + " are for: " + space.Err().Error(), Help: "use fewer keys in one resource"})
 }
