@@ -296,9 +296,9 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 	return in, files, nil
 }
 
-// adoptInterrupted adds the files that only the interrupted change moves. A rollback removes the files that
-// the interrupted change added last, when nothing names them. It restores the files that the interrupted
-// change replaced or removed first, because other files name them.
+// adoptInterrupted adds the files that only the interrupted change moves. A rollback removes last the files
+// that the interrupted change added, because nothing names them by then. It restores first the files that the
+// interrupted change replaced or removed, because other files name them.
 func (in *Intent) adoptInterrupted(interrupted *Intent) {
 	come, rest := intentStep{Name: "of the interrupted change"}, intentStep{Name: "of the interrupted change"}
 	own := in.paths()
