@@ -347,9 +347,9 @@ func unread(e entry, err error) (*file, error) {
 	return f, nil
 }
 
-// inParallel calls f for 0 … n-1 on as many goroutines as cores, until most errors have come; f returns its
-// number of errors. inParallel returns the number of first calls that led to the limit. Results of later calls
-// must be dropped, so that the result does not depend on timing.
+// inParallel calls f for 0 … n-1 on as many goroutines as cores, until the number of errors reaches most; f
+// returns its number of errors. inParallel returns the number of first calls that led to the limit. Results of
+// later calls must be dropped, so that the result does not depend on timing.
 func inParallel(n, most int, f func(i int) (errors int)) (count int) {
 	var (
 		mu    sync.Mutex
