@@ -179,9 +179,9 @@ func TestServedCollectionNames(t *testing.T) {
 	}
 }
 
-// TestServedLEDSWeights has an Envoy with RING_HASH get the endpoints of two collections. xdspub refuses one change that
-// raises the weights of a collection and lowers those of the other one, of which the Envoy may end. The Envoy takes two
-// changes, one after the other.
+// TestServedLEDSWeights has an Envoy with RING_HASH get the endpoints of two collections. xdspub refuses one
+// change that raises the weights of a collection and lowers those of the other one, of which the Envoy may
+// end. The Envoy takes two changes, one after the other.
 func TestServedLEDSWeights(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
