@@ -40,7 +40,7 @@ func (ResponseRetried) kind() Kind {
 	return Kind{"response-retried", slog.LevelWarn, "a client has not fetched the code of a filter yet; the response is sent once more"}
 }
 
-// ClientWithoutVariant means that a client subscribes to listeners or clusters, and that the source tree has
+// ClientWithoutVariant means that a client subscribes to listeners or clusters, and the source tree has
 // some for other dynamic parameters, but none for the client's. The server removes nothing from the client. A
 // client without resources gets nothing. The event is logged once for a node and a type, until a client of
 // that node gets a variant.

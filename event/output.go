@@ -59,7 +59,7 @@ func (LeftoverStays) kind() Kind {
 	return Kind{"leftover-stays", slog.LevelWarn, "a leftover in .xdspub can't be removed and stays"}
 }
 
-// ForeignFolderRemoved means that somebody made a folder in .xdspub, and that the watch has removed it.
+// ForeignFolderRemoved means that somebody made a folder in .xdspub, and the watch has removed it.
 type ForeignFolderRemoved struct {
 	Path string
 }

@@ -2,7 +2,7 @@ package event
 
 import "log/slog"
 
-// Watching means that a watch has begun, or that a source tree is served. The process holds the lock of the
+// Watching means that a watch has begun, or a source tree is served. The process holds the lock of the
 // output directory, if there is one.
 type Watching struct {
 	Source string // the source tree, as it was given

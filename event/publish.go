@@ -73,7 +73,7 @@ func (RefusedKept) kind() Kind {
 	return Kind{"refused-kept", slog.LevelError, "Envoy rejected the snapshot; its files stay, because no previous files exist"}
 }
 
-// RollbackFailed means that an Envoy rejected a snapshot and that some of the previous files could not be
+// RollbackFailed means that an Envoy rejected a snapshot, and some of the previous files could not be
 // restored. The next reconcile completes the rollback.
 //
 // Do: remove the cause that the following event failed names, such as a full disk.
@@ -146,7 +146,7 @@ func (RefusalEnded) kind() Kind {
 	return Kind{"refusal-ended", slog.LevelInfo, "a snapshot is published again after Envoy rejected one"}
 }
 
-// Trimmed means that unusable clusters and files are removed.
+// Trimmed means that unused clusters and files are removed.
 type Trimmed struct {
 	Written, Removed int // how many files
 }

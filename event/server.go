@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CertificatesRead means that the files of --tls-cert, --tls-key or --client-ca have changed, and that new
+// CertificatesRead means that the files of --tls-cert, --tls-key or --client-ca have changed, and new
 // connections use their new content. Open connections stay.
 type CertificatesRead struct {
 	Expires time.Time // when the certificate of the server does
@@ -55,7 +55,7 @@ func (CertificateExpired) kind() Kind {
 	return Kind{"certificate-expired", slog.LevelError, "a certificate of the server has expired; clients can't connect by TLS"}
 }
 
-// SocketLost means that somebody has removed the Unix socket of the server, and that the server can't create
+// SocketLost means that somebody has removed the Unix socket of the server, and the server can't create
 // the socket again, for example because another process listens at its path. Open connections stay; no new
 // connections come. The server tries again every 2 seconds.
 //
@@ -69,7 +69,7 @@ func (SocketLost) kind() Kind {
 	return Kind{"socket-lost", slog.LevelError, "the Unix socket was removed; no client can connect to it"}
 }
 
-// SocketMadeAgain means that somebody has removed the Unix socket of the server, and that the server has
+// SocketMadeAgain means that somebody has removed the Unix socket of the server, and the server has
 // created the socket again. Open connections stay.
 type SocketMadeAgain struct {
 	Address string
