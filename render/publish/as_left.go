@@ -33,7 +33,7 @@ func (d *Dir) AsLeft() bool {
 	same := slices.Equal(now.listed, r.listed) && maps.Equal(now.others, r.others)
 	r.others = now.others
 	if same {
-		r.since = 0 // the survey has confirmed all knowledge
+		r.since = 0 // the survey has confirmed all that r knows
 	}
 	return same
 }
@@ -42,7 +42,7 @@ func (d *Dir) AsLeft() bool {
 type survey struct {
 	d      *Dir
 	listed []string        // the files that Reader.List finds
-	others map[string]Info // files that no plan has published
+	others map[string]Info // the listed files that no plan has published
 }
 
 // folder surveys a folder in the manner of Files, and reports whether its published files are unchanged.

@@ -31,7 +31,8 @@ type folder struct{ *os.File }
 // errLink says why a link is in the way.
 var errLink = errors.New("a symbolic link: remove it, xdspub follows no links inside an output directory")
 
-// isOther reports whether err means that another kind of file stands at a file's place.
+// isOther reports whether err means that a link, a pipe, a folder or a file over the limit stands at a file's
+// place, or that a file stands at a folder's place.
 func isOther(err error) bool {
 	_, large := errors.AsType[*safefile.TooLargeError](err)
 	return large || errors.Is(err, safefile.ErrNotRegular) || errors.Is(err, errLink) || errors.Is(err, unix.ENOTDIR)

@@ -147,7 +147,7 @@ func (d *Dir) complete(c *prepared) error {
 	return d.finish()
 }
 
-// keepRefused puts the record of a change that Envoy refused, and that stays and is not held.
+// keepRefused records a change that Envoy refused. The files of the change stay, and its snapshot is not held.
 func (d *Dir) keepRefused(c *prepared, refused *RefusedError) error {
 	if err := d.refused(refused.Refusal, false); err != nil {
 		return err

@@ -25,8 +25,8 @@ type Confirmer interface {
 type RefusedError struct {
 	// Refusal goes on record.
 	Refusal Refusal
-	// Keep names existing files that the rollback leaves: Envoy has accepted them, and the previous snapshot
-	// works with them, too.
+	// Keep names files that existed before the change, and that the rollback leaves with their new content:
+	// Envoy has accepted this content, and the previous snapshot works with it, too.
 	Keep []string
 	// Again, unless 0, means that Envoy may accept the step later. Publish then renames the files of the step
 	// once more after that time, and rolls nothing back. A rollback ignores Again.

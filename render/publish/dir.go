@@ -42,7 +42,7 @@ type Dir struct {
 	stuck   map[string]bool
 	reader  *Reader
 	started bool
-	bulk    bool // all files are flushed together at the end
+	bulk    bool // the files of the current write or step are flushed together at its end
 	// maxChanged is how many files a record holds beside its base.
 	maxChanged int
 }

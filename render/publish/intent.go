@@ -63,7 +63,8 @@ type saved struct {
 	Path string `json:"path"`
 	// Saved is the name in .xdspub/undo; empty if the file did not exist.
 	Saved string `json:"saved,omitempty"`
-	// Sum is a hash of the saved bytes.
+	// Sum is a hash of the file's bytes before the step, even if nothing is saved; empty without a regular
+	// file.
 	Sum     string `json:"sum,omitempty"`
 	Version string `json:"version,omitempty"`
 	Secret  bool   `json:"secret,omitempty"`
@@ -264,7 +265,8 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		}
 		for _, name := range names {
 			if f, twice := written[name]; twice {
-				// The rollback leaves this file in the state of each step.
+				// If nothing was saved, the rollback leaves or removes the file, and never writes the
+				// bytes of the earlier step.
 				if was[name].Saved != "" {
 					step.Files = append(step.Files, keep(f))
 				}

@@ -82,7 +82,7 @@ func (d *Dir) lockFile(f file) error {
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	case info.names > 1:
-		return nil // another user may own the file elsewhere, so nothing is written into it
+		return nil // a hard link: the file may also be somebody's file elsewhere, so nothing is written into it
 	}
 	// Of one width, so that one write replaces the pid of the former holder
 	// and nobody reads an empty file.

@@ -58,8 +58,8 @@ type DrainingWatch struct {
 type Retired struct {
 	Cluster string `json:"cluster,omitempty"`
 	File    string `json:"file,omitempty"`
-	// Since is when the last reference was removed; zero until a trim has seen the end of the change that
-	// retired it.
+	// Since is when the last reference was removed; zero until a trim has seen that the change that retired
+	// the cluster or file is complete.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -204,8 +204,8 @@ func (p Plan) after(files PublishedFiles, known *Reader) PublishedFiles {
 	return files.with(p.change(known))
 }
 
-// change returns the changes of the published files by the steps of p. Files that known has found published
-// have a hash.
+// change returns the changes of the published files by the steps of p; nil for a removed file. If known has
+// found a file published, change takes the hash of the file from known.
 func (p Plan) change(known *Reader) map[string]*Published {
 	change := make(map[string]*Published)
 	for _, s := range p.Steps {
