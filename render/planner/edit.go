@@ -22,8 +22,8 @@ type planned struct {
 }
 
 // renderEdit renders a change without visiting all resources, if the last plan is published and the changes
-// since are known. renderEdit returns the files that differ. ok is false if the changes are unknown or have
-// findings.
+// since are known. renderEdit returns the files that differ. ok is false if the known changes are not enough
+// to plan the edit, or if the edit may have findings.
 func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	last := &c.planned
 	if !c.out.Trusts() || !last.silent || c.st.Manifest.Snapshot != last.snapshot.ID() ||
@@ -113,8 +113,8 @@ func (c *change) retires(ctx context.Context, changes []xds.Edited) (retired []*
 	return retired, len(c.unfit(ctx, xds.NewSnapshot(retired))) == 0
 }
 
-// retiredAfter returns the published resources that the Snapshot lacks: the resources before the changes,
-// without added and with removed resources.
+// retiredAfter returns the published clusters and files that the Snapshot lacks: the list on record, without
+// added and with removed clusters and files.
 func (c *change) retiredAfter(changes []xds.Edited, clusters []*xds.Resource, edit render.Edit) (going []publish.Retired) {
 	retired := make(map[publish.Retired]bool)
 	for _, g := range c.st.Manifest.Retired {

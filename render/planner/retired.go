@@ -67,7 +67,8 @@ func (c *change) retired(clusters []*xds.Resource, out *render.Output) []publish
 	// A file on record is retired even if somebody has removed the file.
 	names := without(c.st.Manifest.Files.Names(), c.st.Files)
 	for _, f := range without(slices.Concat(names, c.st.Files), wanted) {
-		// The file of a layer stays: the bootstrap names the layer, and no other file replaces it.
+		// The plan writes the file of every layer that can be read. The file of any other layer stays: the
+		// bootstrap names the layer, and no other file replaces it.
 		if !published.IsLayer(f) {
 			going = append(going, publish.Retired{File: f})
 		}

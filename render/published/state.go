@@ -136,8 +136,8 @@ func (s *State) ClustersBefore() (clusters []*xds.Resource, past bool, err error
 	return only(xds.Cluster, load.AsWritten(r.document(file, data)).Resources()), past, nil
 }
 
-// Of returns the published resources of a type, for transition rules. Of reads files of other types than
-// clusters and listeners on the first call, because thousands may exist. An unreadable file holds nothing: no
+// Of returns the published resources of a type, for transition rules. State holds the clusters and listeners;
+// only Of reads the files of other types, because thousands may exist. An unreadable file holds nothing: no
 // Envoy runs the file, and the next publish replaces the file.
 func (s *State) Of(t *xds.Type) ([]*xds.Resource, error) {
 	switch t {
