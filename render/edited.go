@@ -224,7 +224,7 @@ func (r *Renderer) count(was, is *encoded) {
 // inOneFile reports whether one file holds all resources of a type.
 func inOneFile(t *xds.Type) bool { return t.Asked == xds.AsWhole }
 
-// counted is a multiset of watches. A watch that several resources share is counted once a resource.
+// counted is a multiset of watches. A watch that several resources share is counted once for each resource.
 type counted struct {
 	times   names.Counts
 	sorted  []string        // as of the last settle

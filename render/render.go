@@ -318,8 +318,8 @@ func (r *Renderer) Trimmed(f *Format, stay []*xds.Resource) (File, error) {
 	return file, nil
 }
 
-// without returns the clusters of the last encoding that stay, and the clusters that go. known is false if
-// stay has a cluster that was not encoded last, or if a cluster goes that is not retired.
+// without returns the clusters of the last CDS file that stay, and the clusters that go. known is false if
+// stay has a cluster that this file lacks, if a cluster goes that is not retired, or without a last render.
 func (r *Renderer) without(stay []*xds.Resource) (kept, gone []*encoded, known bool) {
 	was := r.several[xds.Cluster]
 	if was == nil || r.last.snapshot == nil {
