@@ -129,7 +129,8 @@ func sameName(list []*Resource, name string) (n int) {
 	return n
 }
 
-// ID returns the hash of all resources. ID depends neither on files and formats nor on the transport.
+// ID returns the hash of all resources. ID depends neither on the files and formats of the resources, nor on
+// their delivery by files or by streams.
 func (s *Snapshot) ID() string { return s.digests().id() }
 
 // Version returns the hash of the resources of type t.

@@ -32,8 +32,8 @@ func (s Socket) Key() string {
 	return fmt.Sprintf("%d %s %q %q", s.protocol, s.address, s.namespace, s.pipe)
 }
 
-// SocketOf returns the socket of an address. ok is false for port 0, which stands for another free port each
-// time.
+// SocketOf returns the socket of an address, and false for an address without a fixed socket: a host name, an
+// empty path of a pipe, or port 0, which stands for another free port each time.
 func SocketOf(a *corev3.Address) (Socket, bool) {
 	if pipe := a.GetPipe(); pipe != nil {
 		return Socket{pipe: pipe.GetPath()}, pipe.GetPath() != ""

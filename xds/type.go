@@ -36,10 +36,11 @@ type Type struct {
 	// Entrypoints are the types whose files Envoy must read before it subscribes to resources of this type;
 	// empty if only the bootstrap subscribes.
 	Entrypoints []*Type
-	// Upstream means that the type is Cluster, or that Envoy acknowledges clusters only with their resources
-	// of the type.
+	// Upstream means that the type is Cluster, or that Envoy acknowledges clusters only after it has the
+	// resources of the type that the clusters ask for.
 	Upstream bool
-	// Warms means that Envoy acknowledges listeners only with their resources of the type.
+	// Warms means that Envoy acknowledges listeners only after it has the resources of the type that the
+	// listeners ask for.
 	Warms bool
 	// Routes means that resources of the type lead requests to clusters, and that draining listeners follow them.
 	Routes bool
