@@ -229,8 +229,8 @@ func isForScopes(sub xds.Subscription) bool {
 	return is
 }
 
-// bindAgain is bind for a resource that may have been bound before: if the result is equal, bindAgain returns
-// was's.
+// bindAgain is bind for a resource that was bound before, unless was is nil. If the new bound resource equals
+// the old bound resource, the result has the old *xds.Resource.
 func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
 	out := p.bind(r)
 	if was != nil && was.resource.Same(out.resource) && was.resource.ForSame(out.resource) {

@@ -88,8 +88,8 @@ func And(list ...Constraints) Constraints { return joined(and, all, never, list)
 // Or matches if an element of list matches; an empty list never matches.
 func Or(list ...Constraints) Constraints { return joined(or, never, all, list) }
 
-// joined joins constraints by an operator. An operand without has no effect. An operand decides is the whole
-// result.
+// joined joins constraints by an operator. An operand of kind without has no effect. If an operand has the
+// kind decides, the whole result is this operand.
 func joined(by, without, decides op, list []Constraints) Constraints {
 	var of []Constraints
 	for _, c := range list {

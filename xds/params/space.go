@@ -234,8 +234,8 @@ func (s *Space) node(n node) Set {
 	return is
 }
 
-// Example returns Parameters of a set with the fewest keys; ok is false for an empty set. If a key may have an
-// unnamed value, the example has a value that no constraint names.
+// Example returns Parameters of a set with the fewest keys, and false for an empty set or a Space that is too
+// complex. The value of a key is a value that a constraint names, unless only an unnamed value fits.
 func (s *Space) Example(a Set) (Parameters, bool) {
 	if a == None || s.full {
 		return nil, false

@@ -10,7 +10,7 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// Client is the identity of a client for the choice of variants.
+// Client has the dynamic parameters of a client. The parameters choose the variants for the client.
 type Client struct {
 	Parameters params.Parameters `json:"parameters"`
 	// Authorities has the Parameters for names of an xdstp authority, by authority. An absent authority, and

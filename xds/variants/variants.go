@@ -133,7 +133,8 @@ type Transition struct {
 
 // Selection is the set of resources for a Client. A Selection is immutable.
 type Selection struct {
-	// Snapshot has the client's variant of each resource.
+	// Snapshot has all resources without variants. Of a resource with variants, it has the client's variant, if
+	// any.
 	Snapshot *xds.Snapshot
 	Client   Client
 
