@@ -102,7 +102,8 @@ type commentSearch struct {
 	// above means that a comment stands alone on its line.
 	above  bool
 	begins map[int]xds.Key // the resources, by their first lines
-	// block is the column left of the lines of a text in YAML's block style; -1 outside of such a text.
+	// block is the indent that the lines of a text in YAML's block style exceed. block has a meaning only
+	// while inText is set.
 	block  int
 	inText bool
 }

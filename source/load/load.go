@@ -328,8 +328,8 @@ func (l *Loader) overLimit(t *tree) error {
 
 var errTurned = errors.New("a link of the source tree was turned while it was read")
 
-// unread returns a placeholder for a file that is too large, outside the tree or not regular. Other errors are
-// returned.
+// unread returns a placeholder, with a finding, for a file that is too large, or to which a link leads out of
+// the tree. Other errors are returned.
 func unread(e entry, err error) (*file, error) {
 	d := diag.Diagnostic{Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: e.path}}
 	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {

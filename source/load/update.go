@@ -217,7 +217,7 @@ func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	slices.SortFunc(u.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	u.found = slices.Compact(u.found)
 	for i := 1; i < len(u.found); i++ {
-		if u.found[i].path == u.found[i-1].path { // a user that is no longer a file
+		if u.found[i].path == u.found[i-1].path { // two entries: a user has become another kind of entry
 			return nil, false
 		}
 	}

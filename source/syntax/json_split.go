@@ -10,8 +10,8 @@ import (
 // These functions split JSON that was parsed before: they check nothing, copy nothing, and go through the text
 // once. Their results are parts of the text.
 
-// JSONEntry is a member of an object. Start is the offset of the text between the previous comma and the name,
-// End the offset behind the value.
+// JSONEntry is a member of an object. Start is the offset behind the previous value, in front of the comma; for
+// the first member, Start is the offset behind the opening bracket. End is the offset behind the value.
 type JSONEntry struct {
 	Name       string
 	Value      json.RawMessage

@@ -14,7 +14,7 @@ import (
 	"xdspub/diag"
 )
 
-// ToJSON returns the document as JSON, or the reasons why it is no YAML.
+// ToJSON returns the document as JSON, or findings with the reasons why JSON can't have the document.
 func (d YAMLDocument) ToJSON() ([]byte, diag.List) {
 	json, findings := d.parsed()
 	if len(findings) == 0 && d.mayEndEarly() {

@@ -29,8 +29,8 @@ func parserLine(err error) int {
 	return line
 }
 
-// yamlError explains why a document is invalid YAML. yamlError uses the parser's message only if it can't
-// quote a value, which may be secret.
+// yamlError explains why a document can't become JSON: the document is invalid YAML, or has a value that JSON
+// lacks. yamlError uses the parser's message only if the message can't quote a value, which may be secret.
 func (d YAMLDocument) yamlError(err error) diag.List {
 	if doubled := d.doubledKeys(); len(doubled) > 0 {
 		return doubled
