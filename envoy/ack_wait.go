@@ -169,7 +169,8 @@ func (w *AckWait) warm(ctx context.Context, outcome *Outcome) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, p := range w.peers {
-		// An Envoy without an answer since then has acknowledged nothing: it subscribes to none of the files.
+		// An Envoy without an answer since the rename has acknowledged nothing: it subscribes to none of the
+		// files.
 		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked && p.last != nil && p.last.WarmingClusters > 0 {
 			wg.Go(func() { e.NotWarm = p.awaitWarm(ctx, patience.Done()) })
 		}

@@ -161,8 +161,8 @@ func (s *session) bootstrap(ctx context.Context, fields ...string) (Incarnation,
 	return dump.Configs[0].LastUpdated, dump.Configs[0].Bootstrap, nil
 }
 
-// process asks for the answering process, and for its bootstrap if the process is new. A process older than
-// the previous process was there all the time; the error is then an *UnstableError.
+// process asks which process answers and, if the process is new, for its bootstrap and its /server_info. A
+// process older than the previous process was there all the time; the error is then an *UnstableError.
 func (s *session) process(ctx context.Context) (process, error) {
 	incarnation, _, err := s.bootstrap(ctx)
 	if err != nil {

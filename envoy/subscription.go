@@ -18,7 +18,7 @@ type Subscription struct {
 	// these files. Empty means that every Envoy has the subscription.
 	Entrypoints []string
 	// Unmoved means that this step does not move the file. It suffices then that the Envoy runs the file's
-	// version.
+	// version, even if the Envoy read the version before the step.
 	Unmoved bool
 	// Changed is the time of the last change of the file or its folder before the step, by the clock of this
 	// machine: Envoy may have read, and refused, an edit by hand. Zero means that only steps change the file.

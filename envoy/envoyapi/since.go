@@ -14,7 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// sinceText lists what each release added. Every supported release has what sinceText does not list.
+// sinceText lists additions and removals of each release after the oldest supported release. Every supported
+// release has what sinceText does not list.
 
 //go:embed since.txt
 var sinceText string
@@ -139,7 +140,8 @@ func (v *Version) HasNewer(message protoreflect.FullName) bool { return v.newer(
 // LacksFields reports whether the API has fields newer than the release.
 func (v *Version) LacksFields() bool { return len(v.newer()) > 0 }
 
-// messagesWithNewer returns the types of messages that can hold fields newer than a release.
+// messagesWithNewer returns the types of messages that can hold fields, or values of enums, newer than a
+// release.
 func messagesWithNewer(than release) map[protoreflect.FullName]bool {
 	found := make(map[protoreflect.FullName]bool)
 	enums := make(map[protoreflect.FullName]bool)
