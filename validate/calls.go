@@ -10,10 +10,10 @@ import (
 // Call is one call of a rule for a message, a resource or a Snapshot. If the lookups of a call have the same
 // answers in two Snapshots, the call has the same findings.
 type Call struct {
-	// Found are its findings.
+	// Found are the findings of the call.
 	Found []Found
 	// Sampled means that the call depends on all resources. Such a call has too many possible Snapshots to
-	// enumerate.
+	// enumerate, so the caller tries a sample of them.
 	Sampled bool
 
 	asked []question
@@ -27,11 +27,11 @@ type Found struct {
 	About *xds.Resource
 }
 
-// calls takes down the calls of rules. A nil one takes down nothing.
+// calls records the calls of rules. A nil *calls records nothing.
 type calls struct {
 	list []Call
-	// open is the index of the present call; -1 before its first lookup or finding. So the index of a call
-	// does not depend on any answer.
+	// open is the index of the current call in list. It is -1 until the call has a lookup or a finding, so calls
+	// without either take no index.
 	open int
 }
 
@@ -42,14 +42,14 @@ func newCalls(o Options) *calls {
 	return &calls{open: -1}
 }
 
-// begin begins another call.
+// begin ends the current call, and begins the next one.
 func (c *calls) begin() {
 	if c != nil {
 		c.open = -1
 	}
 }
 
-// current returns the index of the present call.
+// current returns the index of the current call, and adds the call to list if necessary.
 func (c *calls) current() int {
 	if c == nil {
 		return 0
@@ -61,20 +61,20 @@ func (c *calls) current() int {
 	return c.open
 }
 
-// present returns the present call.
+// present returns the current call.
 func (c *calls) present() *Call {
 	i := c.current()
 	return &c.list[i]
 }
 
-// resume goes on with a call.
+// resume makes the call with an index the current call again.
 func (c *calls) resume(call int) {
 	if c != nil {
 		c.open = call
 	}
 }
 
-// ask takes down lookups.
+// ask records lookups of the current call.
 func (c *calls) ask(list ...question) {
 	if c != nil && len(list) > 0 {
 		call := c.present()
@@ -82,7 +82,7 @@ func (c *calls) ask(list ...question) {
 	}
 }
 
-// found takes down a finding.
+// found records a finding of the current call.
 func (c *calls) found(about *xds.Resource, d diag.Diagnostic) {
 	if c != nil {
 		call := c.present()
@@ -90,7 +90,8 @@ func (c *calls) found(about *xds.Resource, d diag.Diagnostic) {
 	}
 }
 
-// since returns a function that returns what the present call looks up until then.
+// since returns a function. The function returns the lookups that the current call has made since the call of
+// since.
 func (c *calls) since() func() []question {
 	asked := func() []question {
 		if c == nil || c.open < 0 {
@@ -102,7 +103,7 @@ func (c *calls) since() func() []question {
 	return func() []question { return slices.Clone(asked()[before:]) }
 }
 
-// take returns the calls, and forgets them.
+// take returns the recorded calls, and forgets them. In each call, it lists equal lookups once.
 func (c *calls) take() (list []Call) {
 	if c == nil {
 		return nil
@@ -114,7 +115,7 @@ func (c *calls) take() (list []Call) {
 	return list
 }
 
-// eachOnce returns the questions of a list, each once.
+// eachOnce returns the questions of a list without repetitions.
 func eachOnce(list []question) (once []question) {
 	seen := make(map[question]bool, len(list))
 	for _, q := range list {
@@ -132,7 +133,7 @@ func (p *Pass) begin(r *Rule) {
 	p.calls().begin()
 }
 
-// calls returns the calls of the pass; nil if Options do not have Calls.
+// calls returns the recorder of calls, or nil if Options.Calls is false.
 func (p *Pass) calls() *calls {
 	if p.view.taker == nil {
 		return nil
@@ -140,8 +141,8 @@ func (p *Pass) calls() *calls {
 	return p.view.taker.calls
 }
 
-// Each calls f for each entry of a list, each time as a Call of its own. What f does for one entry must not depend
-// on a lookup for another entry.
+// Each calls f for each entry of a list, each time as a separate Call. The result of f for one entry must not
+// depend on a lookup for another entry.
 func Each[E any](p *LookupPass, list []E, f func(E)) {
 	for _, e := range list {
 		p.calls().begin()
@@ -150,7 +151,8 @@ func Each[E any](p *LookupPass, list []E, f func(E)) {
 	p.calls().begin()
 }
 
-// notesOf returns notes for the Call of a rule with Snapshot; nil if Options do not have Calls.
+// notesOf returns notes for the Call of a rule with Snapshot, or nil if Options.Calls is false. A rule whose
+// severity is Info is Sampled.
 func (o Options) notesOf(r *Rule) *notes {
 	if !o.Calls {
 		return nil
@@ -163,8 +165,9 @@ func (o Options) notesOf(r *Rule) *notes {
 	return n
 }
 
-// Calls returns the calls of rules for a resource of the last Run, without calls that neither looked up nor found
-// anything. The order of the calls of a resource never changes. The Options of the Run must have Calls.
+// Calls returns the calls of the rules of single resources for r in the last Run. It leaves out calls without a
+// lookup and a finding. The order of the calls of a resource is the same in each Run. The Options of the Run must
+// have Calls, and Complete must be true.
 func (j *Judge) Calls(r *xds.Resource) (list []Call) {
 	if walked := j.kept[r]; walked != nil {
 		list = walked.calls
@@ -175,7 +178,8 @@ func (j *Judge) Calls(r *xds.Resource) (list []Call) {
 	return list
 }
 
-// SnapshotCalls returns the calls of rules with Snapshot in the last Run. Their order never changes.
+// SnapshotCalls returns the calls of rules with Snapshot in the last Run. The order of the rules is the same in
+// each Run.
 func (j *Judge) SnapshotCalls() (list []Call) {
 	for _, r := range j.rules {
 		if is := j.memory.together[r]; is != nil {
@@ -185,5 +189,7 @@ func (j *Judge) SnapshotCalls() (list []Call) {
 	return list
 }
 
-// Complete reports whether the last Run listed all findings. Otherwise Calls and SnapshotCalls must not be used.
+// Complete reports whether the Judge kept the results of the last Run. It is false if the Run left out findings at
+// the limit, if its context ended, or if the Snapshot comes from a bootstrap. Calls and SnapshotCalls must not be
+// used then.
 func (j *Judge) Complete() bool { return j.memory != nil }

@@ -19,7 +19,7 @@ func (c *column[E]) add(r *xds.Resource, e E) {
 	c.entries, c.of = append(c.entries, e), append(c.of, r)
 }
 
-// replace returns c with other entries of the resources of one Key.
+// replace returns c with the entries of the resources with Key k replaced by the entries in with.
 func (c column[E]) replace(k xds.Key, with column[E]) column[E] {
 	from, _ := slices.BinarySearchFunc(c.of, k, func(r *xds.Resource, k xds.Key) int { return byKey(r.Key, k) })
 	to := from

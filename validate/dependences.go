@@ -7,8 +7,8 @@ import (
 	"xdspub/xds"
 )
 
-// Dependences says on which variants of resources a Call depends. Each Snapshot of the Judge has at most one
-// variant of a resource.
+// Dependences tells on which variants of resources a Call depends. The Judge must judge Snapshots with at most one
+// variant of each resource.
 type Dependences struct {
 	judge     *Judge
 	variants  []*xds.Resource // in the order of allTypes, then by name
@@ -18,14 +18,14 @@ type Dependences struct {
 	known     map[asked]*Groups
 }
 
-// asked is a question. For Index.First, it includes the resource of the answer.
+// asked is a question of a Call. For a question of Index.First, first is the resource of the answer.
 type asked struct {
 	question
 	first *xds.Resource
 }
 
-// Groups are sets of variants. A lookup depends on these sets: if two Snapshots have variants of the same
-// groups, the lookup has the same answer in both.
+// Groups are sets of variants. The answer to a lookup depends only on which of the sets have a variant in the
+// Snapshot.
 type Groups struct{ Of [][]*xds.Resource }
 
 // Dependences returns the Dependences on some variants.
@@ -86,7 +86,7 @@ func (d *Dependences) answers() *answers {
 // of returns the groups of a question.
 func (d *Dependences) of(q asked) [][]*xds.Resource {
 	switch q.about {
-	case aboutComplete: // Options say that
+	case aboutComplete: // the answer depends on Options alone
 		return nil
 	case aboutResource, aboutNamed:
 		return each(d.byKey[xds.Key{Type: q.t, Name: q.name}])
@@ -103,7 +103,7 @@ func (d *Dependences) of(q asked) [][]*xds.Resource {
 		return q.index.(*Table).dependsOn(d)
 	}
 	list := d.entries(q.index)[q.name]
-	if q.first != nil { // resources behind the first change nothing
+	if q.first != nil { // resources after the first can't change the answer
 		list = slices.DeleteFunc(slices.Clone(list), func(r *xds.Resource) bool { return byKey(r.Key, q.first.Key) > 0 })
 	}
 	return each(list)
@@ -117,7 +117,7 @@ func (d *Dependences) entries(x anyIndex) map[string][]*xds.Resource {
 	return d.byIndex[x]
 }
 
-// lister is an Index of whatever.
+// lister is an Index with entries of any type.
 type lister interface {
 	// entriesOf returns, by name, the variants with an entry.
 	entriesOf(variants []*xds.Resource) map[string][]*xds.Resource
@@ -133,7 +133,7 @@ func each(list []*xds.Resource) (groups [][]*xds.Resource) {
 	return groups
 }
 
-// dependsOn returns the groups of what a Table is made of.
+// dependsOn returns the groups of the names that the Table depends on.
 func (t *Table) dependsOn(d *Dependences) (groups [][]*xds.Resource) {
 	keys := slices.SortedFunc(maps.Keys(d.byKey), byKey)
 	for _, k := range keys {

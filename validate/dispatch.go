@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// dispatcher finds the rules for a message by its type. The dispatcher asks the rules once a type, so that a
-// message costs one lookup. Not for concurrent use.
+// dispatcher finds the rules for a message by its type. It asks the rules once for each type, so each further
+// message costs one map lookup. A dispatcher is not for concurrent use.
 type dispatcher struct {
 	rules []*Rule
 	envoy *envoyapi.Version
@@ -21,10 +21,11 @@ func newDispatcher(rules []*Rule, v *envoyapi.Version) dispatcher {
 	return dispatcher{rules, v, make(map[protoreflect.MessageDescriptor]*audience)}
 }
 
-// audience is who looks at messages of a type.
+// audience lists the rules that look at messages of one type.
 type audience struct {
-	// everywhere are the rules that see a message at every place. rules name their messages, and don't see
-	// typed_filter_metadata, which Envoy ignores.
+	// everywhere lists the rules without Messages and MessagesOf, which see every message. rules lists the rules
+	// with Messages or MessagesOf, which do not see messages inside typed_filter_metadata, because Envoy ignores
+	// them.
 	everywhere, rules []*Rule
 	// gathered means that a rule collects the messages.
 	gathered bool

@@ -8,23 +8,22 @@ import (
 	"xdspub/xds"
 )
 
-// mostEdited is the largest number of names in an edit. A Run judges a larger change as a whole Snapshot, on
-// all cores.
+// mostEdited is the largest number of added and removed resources in an edit. A changed resource counts twice. Run
+// judges a larger change as a whole Snapshot, on all cores.
 const mostEdited = 1_000
 
 // edit is the difference between a Snapshot and the Snapshot before.
 type edit struct {
 	before *xds.Snapshot
 	change xds.Change
-	// keys are the keys in the change, each once; types are their types. came are the keys whose first
-	// resource came or whose last resource went; renamed are their types.
+	// keys are the keys in the change, each once; types are their types. came are the keys that only one of both
+	// Snapshots has; renamed are the types of came.
 	keys, came     []xds.Key
 	types, renamed map[*xds.Type]bool
-	// names are the names with changed entries in an Index. renamedIn are the Indexes with a new name or
-	// without an old name.
+	// names are the names whose entries in an Index changed. renamedIn are the Indexes that gained or lost a name.
 	names     map[anyIndex][]string
 	renamedIn map[anyIndex]bool
-	// gathered means that the edit touches messages that Snapshot rules collect.
+	// gathered means that an old or a new result of the edit has messages that Snapshot rules collect.
 	gathered bool
 }
 
@@ -56,25 +55,27 @@ func (m *memory) editSince(s *xds.Snapshot) *edit {
 	return e
 }
 
-// note records a changed entry of an Index under a name. renamed means that the name is new in the Index or
-// gone.
+// note records that the entries of an Index under a name changed. renamed means that the Index gained or lost the
+// name.
 func (e *edit) note(x anyIndex, name string, renamed bool) {
 	e.names[x] = append(e.names[x], name)
 	e.renamedIn[x] = e.renamedIn[x] || renamed
 }
 
-// concerns reports whether the edit can change what a rule with Snapshot finds.
+// concerns reports whether the edit can change the findings of a rule with Snapshot. A nil edit stands for an
+// unknown difference.
 func (e *edit) concerns(r *Rule) bool { return e == nil || !r.ByName || e.gathered || len(e.came) > 0 }
 
-// runEdit judges s from the results for the Snapshot of the Run before. ok is false if the difference is
-// unknown or too large, or if findings would be left out. All of s has to be judged then.
+// runEdit judges s from the results for the Snapshot of the previous Run. ok is false if the difference is unknown
+// or too large, if a time has passed at which an old result may change, if the limit leaves out findings, or if ctx
+// ends. The caller must then judge all of s.
 func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
 	m := j.memory
 	e := m.editSince(s)
 	if e == nil || !m.until.IsZero() && j.options.Now.After(m.until) {
 		return nil, false
 	}
-	j.memory = nil // until all of it has followed
+	j.memory = nil // until all results belong to s
 	rules := j.options.leftIn(j.rules)
 	a := newAnswersAfter(s, j.options, e, m.made)
 	w := newWorker(a, rules, true)
@@ -119,7 +120,7 @@ func (j *Judge) judgeEdited(ctx context.Context, m *memory, w *worker, most int)
 		}
 	}
 	a.bringAll()
-	after := make(map[*xds.Resource]bool) // are to be judged again after the walk
+	after := make(map[*xds.Resource]bool) // the resources to judge again by the rules that run after the walk
 	for _, k := range e.keys {
 		for _, r := range a.Named(k) {
 			after[r] = true

@@ -8,10 +8,11 @@ import (
 	"xdspub/xds"
 )
 
-// maxFindings bounds the findings of a Run, of each severity.
+// maxFindings is the largest number of findings of each severity in a Run.
 const maxFindings = 100_000
 
-// findings are what rules found. Those of rules with Unused stand apart.
+// findings holds the findings of rules. unused holds the findings of rules with Unused, always those of all other
+// rules.
 type findings struct {
 	always, unused diag.Bounded
 }
@@ -20,7 +21,7 @@ func newFindings(most int) *findings {
 	return &findings{diag.NewBounded(most), diag.NewBounded(most)}
 }
 
-// of is where the findings of a rule belong.
+// of returns the list for the findings of a rule.
 func (f *findings) of(r *Rule) *diag.Bounded {
 	if r.Unused {
 		return &f.unused
@@ -28,7 +29,7 @@ func (f *findings) of(r *Rule) *diag.Bounded {
 	return &f.always
 }
 
-// rest returns findings with f's remaining room.
+// rest returns an empty findings that has room for as many findings as f.
 func (f *findings) rest() *findings { return &findings{f.always.Rest(), f.unused.Rest()} }
 
 func (f *findings) take(other *findings) {
@@ -39,17 +40,18 @@ func (f *findings) take(other *findings) {
 	f.unused.Take(&other.unused)
 }
 
-// empty reports whether nothing was found.
+// empty reports whether the rules found nothing.
 func (f *findings) empty() bool { return !f.full() && f.size() == 0 }
 
-// size is how many findings are kept.
+// size returns the number of findings in f.
 func (f *findings) size() int { return f.always.Len() + f.unused.Len() }
 
-// full reports whether something was left out.
+// full reports whether f left out a finding at the limit.
 func (f *findings) full() bool { return f != nil && (f.always.Full() || f.unused.Full()) }
 
-// list returns the findings of a Snapshot. list leaves out findings of rules with Unused if an unread part may
-// name the reported resource.
+// list returns the findings of a Snapshot. It leaves out the findings of rules with Unused if the Snapshot is
+// incomplete or a part of a resource could not be read: the missing part may refer to the resource that the finding
+// reports.
 func (f *findings) list(a *answers) diag.List {
 	all := f.always
 	lost := func(t *xds.Type) bool {
@@ -61,16 +63,16 @@ func (f *findings) list(a *answers) diag.List {
 	return all.List(diag.Position{}, "from the rules").Sort()
 }
 
-// inOrder joins findings of parts that are judged concurrently. The order is the order of the parts, so that
-// the limit keeps the same findings in every run.
+// inOrder joins the findings of parts that several goroutines judge. It joins the parts in their order, so the
+// limit keeps the same findings in every run.
 type inOrder struct {
 	mu    sync.Mutex
 	all   *findings
-	parts []*findings // judged parts that all lacks
-	next  int         // part that all lacks
+	parts []*findings // finished parts that are not in all yet, by index
+	next  int         // the index of the first part that is not in all
 }
 
-// begin returns the findings for a part to fill, with as much room as the whole has left.
+// begin returns an empty findings for one part. It has room for as many findings as all.
 func (o *inOrder) begin() *findings {
 	o.mu.Lock()
 	defer o.mu.Unlock()

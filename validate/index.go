@@ -8,23 +8,23 @@ import (
 	"xdspub/xds"
 )
 
-// Index is a map of names that rules look up, to entries that no resource has by itself: such as
-// the subscribers of a route configuration. It is made when the first rule asks, and follows
-// edits: an edit costs as much as the edited resources have in it.
+// Index maps names to entries that come from several resources, such as the subscribers of a route configuration.
+// The first lookup makes the Index. After an edit, only the entries of the edited resources change, and the cost
+// grows with these entries.
 type Index[E comparable] struct {
 	reads []*xds.Type
 	find  func(s *xds.Snapshot, r *xds.Resource, add func(name string, e E))
 }
 
-// NewIndex returns the Index of the entries that find adds for each resource of the types in
-// reads; nil stands for all types, and the bootstrap. find may look at the resource, and in the
-// Snapshot at those that share its Key, but at no others.
+// NewIndex returns an Index. It calls find for each resource of the types in reads, and find adds the entries of
+// the resource. If reads is nil, it calls find for resources of all types and for the bootstrap. find may look at
+// the resource r, and in the Snapshot s only at resources with the Key of r.
 func NewIndex[E comparable](reads []*xds.Type, find func(s *xds.Snapshot, r *xds.Resource, add func(name string, e E))) *Index[E] {
 	return &Index[E]{reads, find}
 }
 
-// Lookup returns the entries under a name, in the order of Types, then by the name of the
-// resource that they are of.
+// Lookup returns the entries under a name. They are in the order of xds.Types, then sorted by the name of their
+// resource.
 func (x *Index[E]) Lookup(v View, name string) []E {
 	list := x.of(v.from).byName[name].entries
 	v.taker.note(question{about: aboutIndex, index: x, name: name}, list)
@@ -39,8 +39,8 @@ func (x *Index[E]) First(v View, name string) (first E, ok bool) {
 	return answer.entry, answer.ok
 }
 
-// Lacks reports whether a name can't have an entry: no resource has the name, and the Snapshot is complete for
-// the Index.
+// Lacks reports whether the client certainly has no entry under a name: the Index has none, and the Snapshot is
+// complete for the types that the Index reads.
 func (x *Index[E]) Lacks(v View, name string) bool {
 	_, ok := x.First(v, name)
 	return !ok && x.Complete(v)
@@ -56,8 +56,8 @@ func (x *Index[E]) Complete(v View) bool {
 	return true
 }
 
-// Names returns the names in the Index, sorted. It is for the find of a Table: nobody takes down
-// who asked.
+// Names returns the names in the Index, sorted. Only the find function of a Table may call Names, because Names
+// records no lookup.
 func (x *Index[E]) Names(v View) []string { return slices.Sorted(maps.Keys(x.of(v.from).byName)) }
 
 type firstOf[E comparable] struct {
@@ -78,7 +78,7 @@ type indexed[E comparable] struct {
 	byName map[string]column[E]
 }
 
-// of is the index of one Snapshot.
+// of returns the entries of x in the Snapshot of a, and makes or updates them if necessary.
 func (x *Index[E]) of(a *answers) *indexed[E] {
 	made, ok := a.made.Load(x)
 	if !ok {
@@ -102,7 +102,7 @@ func (x *Index[E]) of(a *answers) *indexed[E] {
 
 func (x *Index[E]) readsType(t *xds.Type) bool { return x.reads == nil || slices.Contains(x.reads, t) }
 
-// collect adds what is found in resources of a Snapshot.
+// collect adds the entries of resources of a Snapshot to a map.
 func (x *Index[E]) collect(s *xds.Snapshot, resources []*xds.Resource, to map[string]column[E]) {
 	for _, r := range resources {
 		x.find(s, r, func(name string, e E) {
@@ -113,7 +113,7 @@ func (x *Index[E]) collect(s *xds.Snapshot, resources []*xds.Resource, to map[st
 	}
 }
 
-// follow makes the index of the Snapshot before that of this one.
+// follow changes the entries of the previous Snapshot to those of the Snapshot of a.
 func (x *Index[E]) follow(a *answers, is *indexed[E]) {
 	for _, k := range a.edit.keys {
 		if !x.readsType(k.Type) {
@@ -139,11 +139,11 @@ func (x *Index[E]) follow(a *answers, is *indexed[E]) {
 	}
 }
 
-// anyIndex is an Index, or a Table, of whatever.
+// anyIndex is a Table, or an Index with entries of any type.
 type anyIndex interface {
-	// still reports whether the answer to a question equals the earlier answer.
+	// still reports whether the answer to a question equals an earlier answer.
 	still(a *answers, q question, was any) bool
-	// bring updates the entries from the Snapshot before to this Snapshot.
+	// bring updates the entries from the previous Snapshot to the Snapshot of a.
 	bring(a *answers)
 }
 

@@ -12,23 +12,24 @@ import (
 	"xdspub/xds"
 )
 
-// Judge judges Snapshots one after another, and caches the results of each resource. In the next Snapshot,
-// Judge judges the new resources and the resources whose lookups have other answers. Not for concurrent use.
+// Judge judges Snapshots one after another, and caches the results of each resource. In the next Snapshot, it
+// judges only the new resources, and the resources for which a lookup has another answer. A Judge is not for
+// concurrent use.
 type Judge struct {
 	rules   []*Rule
 	options Options // of the last Run
 	kept    map[*xds.Resource]*judged
-	memory  *memory // nil if kept is incomplete
+	memory  *memory // nil if kept is incomplete; the next Run then judges all of its Snapshot
 }
 
-// NewJudge returns a Judge with these rules.
+// NewJudge returns a Judge with rules.
 func NewJudge(rules []*Rule) *Judge { return &Judge{rules: rules} }
 
 // judged holds the results of one resource: the results of the walk over its messages or, if after is set, the
 // results of the rules that run after the walk.
 type judged struct {
 	of    *xds.Resource
-	after bool // the walk
+	after bool // the results are those of the rules that run after the walk
 	asked []answered
 	*seldom
 }
@@ -36,15 +37,15 @@ type judged struct {
 // seldom holds the results that few resources have. All other resources share one empty seldom, so that a
 // watch can cache the results of many resources.
 type seldom struct {
-	findings *findings // nil for none
+	findings *findings // nil if there are none
 	gathered []Occurrence
 	calls    []Call
-	until    time.Time // zero if only asked limits the validity
+	until    time.Time // from this time the results may change; zero if no result depends on the time
 }
 
 var never = &seldom{}
 
-// holdsFor reports whether the rules would find the same.
+// holdsFor reports whether the results are those that the rules would have for the Snapshot of a.
 func (j *judged) holdsFor(a *answers) bool {
 	if !j.until.IsZero() && a.options.Now.After(j.until) {
 		return false
@@ -52,8 +53,8 @@ func (j *judged) holdsFor(a *answers) bool {
 	return !slices.ContainsFunc(j.asked, func(q answered) bool { return !a.still(q.question, q.answer) })
 }
 
-// Run judges a Snapshot by the rules that o does not leave out. The findings are sorted, and the
-// same from run to run. Where ctx ends they are incomplete.
+// Run judges a Snapshot by the rules that o does not leave out. The findings are sorted, and are the same in each
+// run. If ctx ends, the findings are incomplete.
 func Run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options) diag.List {
 	return run(ctx, s, rules, o, maxFindings)
 }
@@ -62,10 +63,10 @@ func run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options, most in
 	return (&Judge{rules: rules, options: o}).run(ctx, s, false, most)
 }
 
-// Run returns what the function Run returns. It takes less time the more of the Snapshot it has
-// judged before.
+// Run returns the same findings as the function Run. It is faster if the Judge has judged many resources of s
+// before.
 func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
-	o.Now = o.Now.Round(0) // somebody may set the clock back, which the other reading in a Time does not show
+	o.Now = o.Now.Round(0) // drop the monotonic reading: it hides that somebody set the clock back
 	if !j.options.findAlike(o) || o.Now.Before(j.options.Now) {
 		j.kept, j.memory = nil, nil
 	}
@@ -76,7 +77,8 @@ func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 			return list
 		}
 	}
-	// What an Envoy gets by files is judged once, and its lookups go by these files.
+	// A Snapshot from a bootstrap is judged once. Its answers also depend on the files that deliver resources,
+	// which no question records. So its results are not kept.
 	return j.run(ctx, s, !s.FromBootstrap(), maxFindings)
 }
 
@@ -95,7 +97,7 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 		return w.walk(ctx, r, into)
 	})
 	after := judgeEach(ctx, resources, found, newWorker, (*worker).afterWalk)
-	if ctx.Err() != nil { // both may have gaps
+	if ctx.Err() != nil { // walked and after may be incomplete
 		return found.list(a)
 	}
 	m := newMemory(a, walked)
@@ -106,7 +108,8 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	return found.list(a)
 }
 
-// keep caches the results for the next Run. The next Run judges incomplete results again.
+// keep caches the results for the next Run. It does not cache a result without all findings. Then the next Run
+// judges all of its Snapshot.
 func (j *Judge) keep(m *memory, walked, after []*judged) {
 	j.kept, j.memory = make(map[*xds.Resource]*judged, len(walked)), m
 	for _, list := range [][]*judged{walked, after} {
@@ -122,7 +125,7 @@ func (j *Judge) keep(m *memory, walked, after []*judged) {
 	}
 }
 
-// remember keeps what was found in a resource.
+// remember caches the result of a resource.
 func (j *Judge) remember(m *memory, known *judged) {
 	if known.after {
 		m.after[known.of] = known
@@ -132,15 +135,16 @@ func (j *Judge) remember(m *memory, known *judged) {
 	m.remember(known)
 }
 
-// findAlike reports whether the rules find the same in a resource with other options.
+// findAlike reports whether results with Options o are valid with Options other. It ignores Incomplete, because
+// questions record it, and the exact time of Now, because results have an end (seldom.until).
 func (o Options) findAlike(other Options) bool {
 	return o.Envoy == other.Envoy && o.Variants == other.Variants && o.Calls == other.Calls && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
 		slices.Equal(o.Profiles, other.Profiles) &&
 		o.Now.IsZero() == other.Now.IsZero() && o.Bootstrap == other.Bootstrap && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
-// judgeTogether runs the rules with Snapshot. After an edit, a rule keeps its findings unless the edit
-// concerns the rule.
+// judgeTogether runs the rules with Snapshot. After an edit, it runs only the rules that the edit concerns, and
+// takes the old findings of the others.
 func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules []*Rule, found *findings) {
 	watch := j.options.Timings.stopwatch()
 	defer watch.stop(j.options.Timings)
@@ -166,8 +170,8 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 	}
 }
 
-// judgeEach judges resources one by one, on as many goroutines as cores, each goroutine with a worker of its
-// own. The results are incomplete if ctx ends.
+// judgeEach judges resources one by one on GOMAXPROCS goroutines. Each goroutine has its own worker. The results
+// are incomplete if ctx ends.
 func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, newWorker func() *worker, judge func(*worker, *xds.Resource, *findings) *judged) []*judged {
 	const batch = 64
 	all := make([]*judged, len(resources))
@@ -202,7 +206,7 @@ func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, 
 	return all
 }
 
-// pass returns the view of rules with these options. taker records the lookups.
+// pass returns the view of a rule with Options o. taker records the lookups; into gets the findings.
 func (a *answers) pass(o Options, taker *notes, into *findings) LookupPass {
 	v := View{from: a, taker: taker}
 	return LookupPass{Pass: Pass{Envoy: o.envoy(), BootstrapFacts: o.BootstrapFacts, profiles: o.profiles(), view: v, now: o.Now, findings: into}, Snapshot: v}

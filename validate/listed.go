@@ -20,18 +20,18 @@ func (o Options) lists(r *Rule, check CheckName) bool {
 	return !slices.Contains(o.Disable, r.Code) && (!r.OptIn || slices.Contains(o.Enable, r.Code))
 }
 
-// runs reports whether Options list findings of at least one check of the rule.
+// runs reports whether the rule applies to the Snapshot, and Options list findings of at least one of its checks.
 func (o Options) runs(r *Rule) bool {
 	listed := func(c diag.Check) bool { return o.lists(r, CheckName(c.Name)) }
 	return r.OfVariants == o.Variants && r.isFor(o.profiles()) && (slices.ContainsFunc(r.Checks, listed) || r.Checks == nil && o.lists(r, ""))
 }
 
-// leftIn returns those of the rules that run.
+// leftIn returns the rules that run.
 func (o Options) leftIn(rules []*Rule) []*Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool { return !o.runs(r) })
 }
 
-// Listed returns the codes of rules that run, and the sub-codes of which findings are listed.
+// Listed returns the codes of the rules that run, and the sub-codes of the checks whose findings are listed.
 func (o Options) Listed(rules []*Rule) (codes []string) {
 	for _, r := range o.leftIn(rules) {
 		codes = append(codes, r.Code)

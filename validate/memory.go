@@ -9,27 +9,27 @@ import (
 	"xdspub/xds"
 )
 
-// memory is a Judge's cache of a Snapshot, beside the results of the walk of each resource. With memory, the
-// cost of an edit does not depend on the number of resources.
+// memory caches what a Judge knows of a Snapshot, except the results of the walks. With memory, the cost of an edit
+// does not depend on the number of resources.
 type memory struct {
 	snapshot *xds.Snapshot
 	made     *sync.Map // Indexes and Tables, as in answers
 	// after holds the non-empty results of the rules that run after the walk.
 	after map[*xds.Resource]*judged
-	// askers holds the resources whose rules asked a question, by the hash of the part of the question that an
-	// edit can change. Each question stands once. If two questions share a hash, both are checked again.
+	// askers maps the hash of a question to the results whose rules asked it. The hash is that of the part of the
+	// question that an edit can change (byEdits). If two questions share a hash, the results of both are checked.
 	askers map[uint64][]*judged
 	seed   maphash.Seed
 	// found are the results with findings.
 	found map[*judged]bool
-	// until is when the first of the findings may become another one; zero for never.
+	// until is the first time at which a result may change; zero if no result depends on the time.
 	until time.Time
 	// collected holds the messages that Snapshot rules collect, together the results of these rules.
 	collected column[Occurrence]
 	together  map[*Rule]*together
 }
 
-// together is what a rule found in a Snapshot as a whole.
+// together holds the result of a rule that judges a Snapshot as a whole.
 type together struct {
 	findings *findings
 	calls    []Call
@@ -48,7 +48,7 @@ func newMemory(a *answers, walked []*judged) *memory {
 	return m
 }
 
-// remember keeps what is known of a resource of the Snapshot.
+// remember adds the result of a resource to m.
 func (m *memory) remember(known *judged) {
 	for q := range m.askedByEdits(known) {
 		m.askers[q] = append(m.askers[q], known)
@@ -61,7 +61,7 @@ func (m *memory) remember(known *judged) {
 	}
 }
 
-// forget drops the results of resources that are gone or judged again.
+// forget removes results of resources that are gone or judged again.
 func (m *memory) forget(list []*judged) {
 	asked, gone := make(map[uint64]bool), make(map[*judged]bool)
 	for _, known := range list {
@@ -79,7 +79,7 @@ func (m *memory) forget(list []*judged) {
 	}
 }
 
-// follow moves m to the Snapshot after an edit. kept has the results of the walk.
+// follow changes m to the Snapshot s, which is the Snapshot after the edit e. kept has the results of the walks.
 func (m *memory) follow(kept map[*xds.Resource]*judged, e *edit, s *xds.Snapshot) {
 	m.snapshot = s
 	if !e.gathered {
@@ -94,14 +94,14 @@ func (m *memory) follow(kept map[*xds.Resource]*judged, e *edit, s *xds.Snapshot
 	}
 }
 
-// addAll adds what was gathered in a resource.
+// addAll adds the collected messages of a resource.
 func addAll(c *column[Occurrence], known *judged) {
 	for _, o := range known.gathered {
 		c.add(known.of, o)
 	}
 }
 
-// askedByEdits returns the hashes of the questions of a resource, in the form that byEdits gives them.
+// askedByEdits returns the hashes, by byEdits, of the questions in a result.
 func (m *memory) askedByEdits(j *judged) map[uint64]bool {
 	asked := make(map[uint64]bool)
 	for _, q := range j.asked {
@@ -112,8 +112,8 @@ func (m *memory) askedByEdits(j *judged) map[uint64]bool {
 
 func (m *memory) hash(q question) uint64 { return maphash.Comparable(m.seed, q) }
 
-// byEdits returns the part of a question that an edit can change: an edit changes either all answers with the
-// same part, or none.
+// byEdits returns the part of a question that an edit can change. An edit concerns either all questions with the
+// same part, or none of them.
 func (q question) byEdits() question {
 	switch q.about {
 	case aboutNamed:
@@ -128,7 +128,7 @@ func (q question) byEdits() question {
 	return q
 }
 
-// askersOf returns those that may get other answers by an edit.
+// askersOf returns the results whose lookups may have another answer after an edit.
 func (m *memory) askersOf(e *edit) map[*judged]bool {
 	askers := make(map[*judged]bool)
 	add := func(q question) {

@@ -2,14 +2,14 @@ package validate
 
 import "time"
 
-// notes is what rules look up while they judge a resource, and when they may find another thing.
+// notes records the lookups of the rules that judge a resource, and the time at which their findings may change.
 type notes struct {
 	asked map[question]any
-	until time.Time // zero for as long as asked holds
-	calls *calls    // nil where they are not taken down
+	until time.Time // zero if the findings do not depend on the time
+	calls *calls    // nil if no calls are recorded
 }
 
-// note takes down what a rule looked up.
+// note records a lookup and its answer.
 func (n *notes) note(q question, answer any) {
 	if n != nil {
 		n.hint(q, answer)
@@ -17,7 +17,7 @@ func (n *notes) note(q question, answer any) {
 	}
 }
 
-// hint takes down what a rule looked up for the help of a finding alone.
+// hint records a lookup that only the help of a finding depends on. It does not belong to the Call.
 func (n *notes) hint(q question, answer any) {
 	if n == nil {
 		return
@@ -28,7 +28,7 @@ func (n *notes) hint(q question, answer any) {
 	n.asked[q] = answer
 }
 
-// taken returns the calls that were taken down.
+// taken returns the recorded calls, and forgets them.
 func (n *notes) taken() []Call {
 	if n == nil {
 		return nil
@@ -36,7 +36,7 @@ func (n *notes) taken() []Call {
 	return n.calls.take()
 }
 
-// wait takes down a moment from which on a rule may find another thing.
+// wait records a time after which the findings of a rule may change.
 func (n *notes) wait(moment time.Time) {
 	if n != nil && (n.until.IsZero() || moment.Before(n.until)) {
 		n.until = moment
@@ -49,7 +49,7 @@ type answered struct {
 	answer any
 }
 
-// list returns the questions in a form that takes little space, and forgets them.
+// list returns the recorded lookups in a form that takes little space, and forgets them.
 func (n *notes) list() (list []answered) {
 	if len(n.asked) > 0 {
 		list = make([]answered, 0, len(n.asked))
@@ -58,7 +58,7 @@ func (n *notes) list() (list []answered) {
 		list = append(list, answered{q, answer})
 	}
 	const few = 64
-	if clear(n.asked); len(list) > few { // it would stay as large
+	if clear(n.asked); len(list) > few { // clear does not shrink a map
 		n.asked = nil
 	}
 	return list

@@ -19,23 +19,24 @@ type Pass struct {
 
 	profiles []Profile
 	view     View
-	memo     memo      // nil in Rule.Snapshot
-	now      time.Time // zero where it does not matter
+	memo     memo      // nil in Rule.Snapshot: Once then caches nothing
+	now      time.Time // Options.Now
 	rule     *Rule
 	findings *findings
-	// later, while a resource is walked, takes its findings: whether one is about a secret is
-	// known at the end of the walk.
+	// later collects the findings during a walk. The fields with secrets are known only after the walk. A nil later
+	// lists a finding at once.
 	later *[]reported
 }
 
 // reported is a finding that waits for the end of a walk.
 type reported struct {
 	by   *Rule
-	call int // of calls
+	call int // the index in calls.list
 	Finding
 }
 
-// maxReported bounds the findings that wait. Beyond it a walk of its own finds the secrets.
+// maxReported bounds the findings that wait for the end of a walk. Report lists further findings at once: a second
+// walk of the resource then finds its secrets.
 const maxReported = 1000
 
 // LookupPass is the view of a rule that looks up other resources beside its own.
@@ -60,7 +61,7 @@ type Occurrence struct {
 // CheckName is the Name of a Check of the rule.
 type CheckName string
 
-// Finding is what a rule reports.
+// Finding is a fault that a rule reports.
 type Finding struct {
 	// Check is the check that makes the finding; empty for a rule without Checks.
 	Check CheckName
@@ -70,29 +71,31 @@ type Finding struct {
 	Constraints bool
 	// Resource is the resource that the finding is about; nil means Pass.Resource.
 	Resource *xds.Resource
-	// Message says what is wrong, values quoted, no capital, no full stop.
+	// Message names the fault: values quoted, no capital, no full stop.
 	Message string
-	// Help says what would be right.
+	// Help names the remedy.
 	Help    string
 	Related []diag.Related
-	// Correction is of a word at Path, or in the type URL of an Any there, that was likely meant
-	// otherwise. The finding gets a Fix, and where it has no Help the question of the Correction.
+	// Correction replaces a word that was likely meant otherwise: the value at Path, or a part of the type URL if
+	// the value is an Any. It gives the finding a Fix. If Help is empty, the question of the Correction becomes the
+	// Help.
 	Correction diag.Correction
-	// Warning makes the finding a warning where the rule is an error, Error the
-	// other way round.
+	// Warning makes a warning of the finding of a rule whose severity is Error. Error makes an error of the finding
+	// of any other rule.
 	Warning, Error bool
 	// Eager means that Envoy refuses the fault even before Envoy uses the part.
 	Eager bool
 }
 
-// Report adds a finding.
+// Report lists a finding, unless its check is disabled, no client of the rule gets the resource, or the limit is
+// reached.
 func (p *Pass) Report(f Finding) {
 	r := f.Resource
 	if r == nil {
 		r = p.Resource
 	}
 	if r.Lost.Echoes(f.Path) {
-		return // what could not be read was reported
+		return // the loader has reported a value that it could not read
 	}
 	if p.later != nil && len(*p.later) < maxReported {
 		*p.later = append(*p.later, reported{p.rule, p.calls().current(), f})
@@ -107,7 +110,7 @@ func (p *Pass) Report(f Finding) {
 	}
 	to := p.findings.of(p.rule)
 	if !to.HasRoom(severity) {
-		to.Leave(severity) // its place would take time
+		to.Leave(severity) // finding the place in the source would take time
 		return
 	}
 	d := r.Diagnostic(p.subCode(f), f.Path, f.Message)
@@ -151,17 +154,18 @@ func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, why string
 	return s, ""
 }
 
-// HasRoom reports whether Report would list a finding. If the limit is reached, a rule can save the search for
-// a suggestion.
+// HasRoom reports whether the limit leaves room for a finding of the severity of f. If not, a rule can save the
+// search for a suggestion.
 func (p *Pass) HasRoom(f Finding) bool {
 	severity, _ := p.severity(cmp.Or(f.Resource, p.Resource), f)
 	return p.findings.of(p.rule).HasRoom(severity)
 }
 
-// Timed reports whether Options have a time.
+// Timed reports whether Options.Now is set.
 func (p *Pass) Timed() bool { return !p.now.IsZero() }
 
-// Passed reports whether a moment is over. Judge judges the resource again after the moment.
+// Passed reports whether Options.Now is after a moment. If not, the Judge judges the resource again after the
+// moment.
 func (p *Pass) Passed(moment time.Time) bool {
 	over := p.now.After(moment)
 	if !over {
@@ -170,17 +174,16 @@ func (p *Pass) Passed(moment time.Time) bool {
 	return over
 }
 
-// Namesakes returns the resources with the Key of the judged one, itself included, in the order
-// of the source. It is for Rule.Resource.
+// Namesakes returns the resources with the Key of the judged resource, including this resource, in the order of the
+// source. Only Rule.Resource may call it, because it records no lookup.
 func (p *LookupPass) Namesakes() []*xds.Resource { return p.view.from.Named(p.Resource.Key) }
 
-// IsFirst reports whether the resource is the first of its Namesakes.
+// IsFirst reports whether the judged resource is the first of its Namesakes. Only Rule.Resource may call it.
 func (p *LookupPass) IsFirst() bool {
 	return p.view.from.Lookup(p.Resource.Type, p.Resource.Name) == p.Resource
 }
 
-// Subscribers returns all subscriptions and the resources that they stand in, in the order of the
-// walk.
+// Subscribers returns all subscriptions with their resources, in the order of the walk.
 func (p *SnapshotPass) Subscribers() (list []xds.Subscriber) {
 	for _, t := range allTypes {
 		for _, r := range p.view.from.of(t) {
@@ -192,13 +195,13 @@ func (p *SnapshotPass) Subscribers() (list []xds.Subscriber) {
 	return list
 }
 
-// Exists reports whether a resource is in the Snapshot or in the bootstrap.
+// Exists reports whether a resource is in the Snapshot, or among the static resources of the bootstrap.
 func (p *LookupPass) Exists(t *xds.Type, name string) bool {
 	return p.Snapshot.Has(t, name) || p.BootstrapFacts.Has(t, name)
 }
 
-// Lacks reports whether a resource is neither in the Snapshot nor in the bootstrap, and can't come
-// from elsewhere.
+// Lacks reports whether the client certainly has no resource of a type and name: the Snapshot is complete and does
+// not have the resource, and neither does the bootstrap.
 func (p *LookupPass) Lacks(t *xds.Type, name string) bool {
 	return !p.BootstrapFacts.Has(t, name) && p.Snapshot.Lacks(t, name)
 }

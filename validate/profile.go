@@ -6,7 +6,7 @@ import (
 	"xdspub/xds"
 )
 
-// Profile is a kind of client, and the way by which it gets its resources.
+// Profile is a kind of client, and the way in which such a client gets its resources.
 type Profile string
 
 // The profiles.

@@ -7,16 +7,16 @@ import (
 	"xdspub/xds"
 )
 
-// Table maps names to texts that depend on all names of a Snapshot, such as the existing name most like a
-// missing name. An edit that adds or removes such a name makes the Table again.
+// Table maps names to texts that depend on all names of some types, such as the existing name most like a missing
+// name. An edit that adds or removes such a name discards the Table.
 type Table struct {
 	types   []*xds.Type
 	indexes []anyIndex
 	find    func(*LookupPass) map[string]string
 }
 
-// NewTable returns the Table that find makes of the names of all resources of some types, and of
-// the names in indexes.
+// NewTable returns a Table. It calls find for the whole map. find may depend on the names of all resources of the
+// types, and on the names in the indexes.
 func NewTable(types []*xds.Type, find func(*LookupPass) map[string]string, indexes ...anyIndex) *Table {
 	return &Table{types, indexes, find}
 }
@@ -28,14 +28,15 @@ func (t *Table) Lookup(v View, name string) string {
 	return answer
 }
 
-// Hint is Lookup for the help of a finding. Neither the finding nor its message may depend on the answer.
+// Hint returns what Lookup returns, for the help of a finding. Neither the finding nor its message may depend on
+// the answer.
 func (t *Table) Hint(v View, name string) string {
 	answer := t.of(v.from)[name]
 	v.taker.hint(question{about: aboutTable, index: t, name: name}, answer)
 	return answer
 }
 
-// of is the table of one Snapshot.
+// of returns the map of t in the Snapshot of a, and makes the map if necessary.
 func (t *Table) of(a *answers) map[string]string {
 	t.bring(a)
 	made, ok := a.made.Load(t)

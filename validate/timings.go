@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Timings are the times that the rules took in a Run, added up over all cores. No finding depends
-// on them.
+// Timings holds the time that each rule took in a Run, summed over all goroutines. No finding depends on it.
 type Timings struct {
 	mu     sync.Mutex
 	byRule map[string]time.Duration
@@ -48,8 +47,7 @@ func (t *Timings) add(code string, took time.Duration) {
 	t.byRule[code] += took
 }
 
-// stopwatch measures what one goroutine does. The zero value measures nothing and
-// costs nothing.
+// stopwatch measures the time of rules on one goroutine. The zero value measures nothing and costs nothing.
 type stopwatch struct {
 	took map[*Rule]time.Duration
 }
@@ -61,7 +59,7 @@ func (t *Timings) stopwatch() stopwatch {
 	return stopwatch{make(map[*Rule]time.Duration)}
 }
 
-// start is when a rule begins.
+// start returns the time at which a rule begins; the zero time if the stopwatch measures nothing.
 func (s stopwatch) start() time.Time {
 	if s.took == nil {
 		return time.Time{}
@@ -69,14 +67,14 @@ func (s stopwatch) start() time.Time {
 	return time.Now()
 }
 
-// ran adds the time since a start to that of a rule.
+// ran adds the time since start to the time of a rule.
 func (s stopwatch) ran(r *Rule, start time.Time) {
 	if s.took != nil {
 		s.took[r] += time.Since(start)
 	}
 }
 
-// stop hands over what was measured.
+// stop adds the measured times to a Timings.
 func (s stopwatch) stop(to *Timings) {
 	for r, took := range s.took {
 		to.add(r.Code, took)

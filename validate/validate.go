@@ -14,8 +14,8 @@ import (
 	"xdspub/xds"
 )
 
-// Options for Run; the zero value judges by all rules that are not off by default, with
-// nothing known beside the Snapshot.
+// Options are the options of Run. The zero value runs all rules that are on by default, for a complete Snapshot and
+// an Envoy without a known bootstrap.
 type Options struct {
 	// Envoy is the release that gets the Snapshot; nil means the latest known release.
 	Envoy *envoyapi.Version
@@ -28,8 +28,8 @@ type Options struct {
 	Bootstrap *xds.Resource
 	// Disable holds the codes of rules that are left out, and sub-codes of which no finding is listed.
 	Disable []string
-	// Now is the time at which certificates must be valid; zero means that nobody
-	// judges that, and the result depends on the Snapshot alone.
+	// Now is the time at which certificates must be valid. If Now is zero, no rule judges dates, and the findings
+	// depend on the Snapshot alone.
 	Now time.Time
 	// Enable holds codes of rules that are off by default, and sub-codes of disabled rules. Disable wins over
 	// Enable for the same name.

@@ -8,11 +8,11 @@ import (
 	"xdspub/xds"
 )
 
-// View is a Snapshot as rules see it. It takes down what a rule looks up about other resources,
-// and the answer: the resource is judged again once an answer is another.
+// View is a Snapshot as rules see it. It records each lookup of a rule with the answer. A Judge judges the resource
+// again when an answer changes.
 type View struct {
 	from  *answers
-	taker *notes // nil where nothing is taken down
+	taker *notes // nil if nothing is recorded
 }
 
 // question is what a rule looks up.
@@ -27,15 +27,15 @@ type questionAbout uint8
 
 const (
 	aboutResource  questionAbout = iota // → *xds.Resource
-	aboutPresence                       // does the name exist? → bool
-	aboutComplete                       // has the Snapshot all of a type? → bool
-	aboutNamed                          // all of that name → []*xds.Resource
-	aboutType                           // all of a type → []*xds.Resource
-	aboutNearest                        // the name most like this one → string
+	aboutPresence                       // does a resource of the type and name exist? → bool
+	aboutComplete                       // is the Snapshot complete for a type? → bool
+	aboutNamed                          // all resources of a type and name → []*xds.Resource
+	aboutType                           // all resources of a type → []*xds.Resource
+	aboutNearest                        // the existing name most like a name → string
 	aboutIndex                          // entries of an Index under a name → list
-	aboutFirst                          // the first of that → firstOf
-	aboutTable                          // what a Table has under a name → string
-	aboutCollected                      // what a rule with Snapshot collects; of a Call alone
+	aboutFirst                          // the first entry of an Index under a name → firstOf
+	aboutTable                          // the text of a Table under a name → string
+	aboutCollected                      // the messages that a rule with Snapshot collects; only in a Call
 )
 
 // answers is a Snapshot with the cached answers to lookups.
@@ -43,8 +43,8 @@ type answers struct {
 	*xds.Snapshot
 	options Options
 	words   map[*xds.Type]func() *diag.Candidates
-	// made caches the Indexes and Tables of this Snapshot. behind lists the Indexes and Tables that still
-	// belong to the Snapshot before; edit is the change since.
+	// made caches the Indexes and Tables. behind lists the Indexes and Tables that are still those of the previous
+	// Snapshot; edit is the difference from that Snapshot.
 	made   *sync.Map
 	behind map[anyIndex]bool
 	edit   *edit
@@ -66,8 +66,8 @@ func newAnswers(s *xds.Snapshot, o Options) *answers {
 	return a
 }
 
-// newAnswersAfter returns the answers after an edit. The result takes over the caches of the Snapshot before,
-// whose answers nobody may use again.
+// newAnswersAfter returns the answers after an edit. It takes over the caches of the previous Snapshot. Nobody may
+// use the answers of that Snapshot again.
 func newAnswersAfter(s *xds.Snapshot, o Options, e *edit, made *sync.Map) *answers {
 	a := newAnswers(s, o)
 	a.made, a.edit, a.behind = made, e, make(map[anyIndex]bool)
@@ -78,7 +78,7 @@ func newAnswersAfter(s *xds.Snapshot, o Options, e *edit, made *sync.Map) *answe
 	return a
 }
 
-// bringAll updates all caches to this Snapshot, once the Facts of its resources are known.
+// bringAll updates all caches to the Snapshot of a. The Facts of its new resources must be known.
 func (a *answers) bringAll() {
 	for len(a.behind) > 0 {
 		for x := range a.behind {
@@ -87,7 +87,7 @@ func (a *answers) bringAll() {
 	}
 }
 
-// of returns the resources of a type, and the bootstrap as its.
+// of returns the resources of a type. The bootstrap is the only resource of the type xds.Bootstrap.
 func (a *answers) of(t *xds.Type) []*xds.Resource {
 	if t != xds.Bootstrap {
 		return a.Of(t)
@@ -98,7 +98,7 @@ func (a *answers) of(t *xds.Type) []*xds.Resource {
 	return []*xds.Resource{a.options.Bootstrap}
 }
 
-// to is the answer to a question that is not an Index's.
+// to answers a question that is not about an Index or a Table.
 func (a *answers) to(q question) any {
 	switch q.about {
 	case aboutResource:
@@ -133,18 +133,19 @@ func ask[T any](v View, q question) T {
 	return answer.(T)
 }
 
-// Lookup returns the resource of that type and name, or nil.
+// Lookup returns the resource of a type and name, or nil.
 func (v View) Lookup(t *xds.Type, name string) *xds.Resource {
 	return ask[*xds.Resource](v, question{about: aboutResource, t: t, name: name})
 }
 
-// Has reports whether a resource of a type and name exists. A missing resource is not a fault yet: see Lacks.
+// Has reports whether the Snapshot has a resource of a type and name. To report a missing resource, a rule calls
+// Lacks.
 func (v View) Has(t *xds.Type, name string) bool {
 	return ask[bool](v, question{about: aboutPresence, t: t, name: name})
 }
 
-// Lacks reports whether the client can't have a resource of a type and name: the Snapshot has none, and is
-// complete. Rules call Lacks to report a missing resource.
+// Lacks reports whether the client certainly has no resource of a type and name: the Snapshot is complete and does
+// not have the resource.
 func (v View) Lacks(t *xds.Type, name string) bool { return !v.Has(t, name) && v.Complete(t) }
 
 // Complete reports whether the Snapshot has all of the client's resources of type t.
@@ -152,7 +153,7 @@ func (v View) Complete(t *xds.Type) bool {
 	return ask[bool](v, question{about: aboutComplete, t: t})
 }
 
-// Named returns all resources of that type and name, in the order of the source.
+// Named returns all resources of a type and name, in the order of the source.
 func (v View) Named(t *xds.Type, name string) []*xds.Resource {
 	return ask[[]*xds.Resource](v, question{about: aboutNamed, t: t, name: name})
 }
@@ -162,7 +163,7 @@ func (v View) Of(t *xds.Type) []*xds.Resource {
 	return ask[[]*xds.Resource](v, question{about: aboutType, t: t})
 }
 
-// All returns every resource in the order of Types, then by name.
+// All returns every resource except the bootstrap, in the order of xds.Types, then by name.
 func (v View) All() []*xds.Resource {
 	var all []*xds.Resource
 	for _, t := range xds.Types {
@@ -183,7 +184,7 @@ func (v View) Nearest(t *xds.Type, name string) string {
 // FromBootstrap returns Snapshot.FromBootstrap.
 func (v View) FromBootstrap() bool { return v.from.FromBootstrap() }
 
-// Serves returns Snapshot.Serves, and takes down all that it depends on.
+// Serves returns Snapshot.Serves, and records the lookups that the answer depends on.
 func (v View) Serves(s xds.Subscription) bool {
 	if s.Target == xds.Secret {
 		v.Has(s.Target, s.Name)
@@ -191,7 +192,7 @@ func (v View) Serves(s xds.Subscription) bool {
 	return v.from.Serves(s)
 }
 
-// Answer returns Snapshot.Answer, and takes down all that it depends on.
+// Answer returns Snapshot.Answer, and records the lookups that the answer depends on.
 func (v View) Answer(s xds.Subscription) *xds.Resource {
 	v.Lookup(s.Target, s.Name)
 	v.Serves(s)

@@ -11,11 +11,11 @@ import (
 type worker struct {
 	answers *answers
 	to      dispatcher
-	after   []*Rule // those with Resource
+	after   []*Rule // the rules with Resource
 	watch   stopwatch
-	keep    bool // what comes out
+	keep    bool // keep the results for the next Run
 	notes   notes
-	// These are used for one resource after another.
+	// The fields below are used again for each resource.
 	lookup LookupPass
 	later  []reported
 	empty  *findings
@@ -32,16 +32,16 @@ func newWorker(a *answers, rules []*Rule, keep bool) *worker {
 	return w
 }
 
-// room returns an empty list of findings with the room that a part still has.
+// room returns an empty findings that has room for as many findings as part.
 func (w *worker) room(part *findings) *findings {
-	if w.empty == nil || !w.empty.empty() { // else nobody has kept it
+	if w.empty == nil || !w.empty.empty() { // the caller has kept findings that are not empty
 		w.empty = new(findings)
 	}
 	*w.empty = findings{part.always.Rest(), part.unused.Rest()}
 	return w.empty
 }
 
-// pass is what rules see of a resource that the worker judges. No rule keeps it.
+// pass returns the view of rules of a resource. It is valid until the next call of pass.
 func (w *worker) pass(r *xds.Resource, into *findings) *LookupPass {
 	var taker *notes
 	if w.keep {
@@ -56,7 +56,8 @@ func (w *worker) pass(r *xds.Resource, into *findings) *LookupPass {
 	return &w.lookup
 }
 
-// judged returns what the rules have found in a resource, and looked up, since the last call.
+// judged returns the findings and the lookups of the rules since the last call of judged, as the result of a
+// resource.
 func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into *findings) *judged {
 	j := &judged{of: r, after: after, asked: w.notes.list(), seldom: never}
 	calls := w.notes.calls.take()
@@ -70,8 +71,8 @@ func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into
 	return j
 }
 
-// walk judges one resource by the rules for its messages. The result is incomplete if ctx ends, and nil if
-// nobody wants anything of it.
+// walk judges one resource by the rules for its messages. The result is incomplete if ctx ends. It is nil if
+// nothing was found and no results are kept.
 func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *judged {
 	var gathered []Occurrence
 	p := w.pass(r, into)
@@ -112,8 +113,8 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 	return w.judged(r, false, gathered, into)
 }
 
-// afterWalk judges one resource by the rules that run after the walk of all resources; nil if the rules
-// neither find nor look up anything.
+// afterWalk judges one resource by the rules that run after the walk of all resources. The result is nil if it has
+// no finding, no lookup and no end.
 func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
 	p := w.pass(r, into)
 	for _, rule := range w.after {

@@ -19,13 +19,13 @@ import (
 // Certificate holds the fields of an X.509 certificate that decide whether Envoy can use the certificate.
 type Certificate struct {
 	NotBefore, NotAfter time.Time
-	// MustStaple reports whether clients expect an OCSP response with the certificate.
+	// MustStaple means that clients expect an OCSP response with the certificate.
 	MustStaple bool
 
 	serial *big.Int
-	// key is nil for a kind of key that Go does not know.
+	// key is nil if Go can't parse a key of this kind.
 	key interface{ Equal(crypto.PublicKey) bool }
-	// signs reports whether the key may sign, by the key usage.
+	// signs is false if the certificate has a key usage without digital signature.
 	signs    bool
 	emptyCN  bool
 	hasNames bool
@@ -58,12 +58,12 @@ var (
 	oidAltName    = asn1.ObjectIdentifier{2, 5, 29, 17}
 	oidTLSFeature = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}
 
-	// mustStaple is a TLS feature list of status_request alone.
+	// mustStaple is the value of a TLS feature extension that has the feature status_request alone.
 	mustStaple = []byte{0x30, 3, 2, 1, 5}
 )
 
-// Chain reads the certificate of a TLS endpoint and the issuers behind the certificate. Chain skips blocks of
-// other kinds.
+// Chain parses the certificate of a TLS endpoint and the certificates of its issuers, and returns the first. Chain
+// skips PEM blocks of other kinds. A text without a certificate is an error.
 func Chain(text []byte) (leaf *Certificate, err error) {
 	list, broken := blocks(text)
 	for _, b := range list {
@@ -91,7 +91,7 @@ func Chain(text []byte) (leaf *Certificate, err error) {
 	}
 }
 
-// certificate parses the block. Trust settings may follow a trusted certificate.
+// certificate parses the block. In a TRUSTED CERTIFICATE, trust settings may follow the certificate.
 func (b block) certificate() (*Certificate, error) {
 	if b.header != "" {
 		return nil, errHeader
@@ -133,7 +133,8 @@ func parseCertificate(der []byte) (_ *Certificate, rest []byte, err error) {
 	return c, rest, nil
 }
 
-// commonName returns the first common name of a subject. An unreadable subject counts as a name.
+// commonName returns the first common name of a subject. ok is false if the subject has none. For a subject that Go
+// can't parse, commonName returns "?" and true.
 func commonName(subject []byte) (name string, ok bool) {
 	var sequence pkix.RDNSequence
 	if _, err := asn1.Unmarshal(subject, &sequence); err != nil {
@@ -149,7 +150,8 @@ func commonName(subject []byte) (name string, ok bool) {
 	return "", false
 }
 
-// hasAltNames reports whether the extension holds a name of a kind that Envoy counts.
+// hasAltNames reports whether a subject alternative name extension has a DNS name, a URI or an IP address: Envoy
+// ignores other kinds. It returns true if Go can't parse the extension.
 func hasAltNames(der []byte) bool {
 	var names []asn1.RawValue
 	if _, err := asn1.Unmarshal(der, &names); err != nil {
@@ -161,7 +163,7 @@ func hasAltNames(der []byte) bool {
 	})
 }
 
-// Usable returns the reason why Envoy can't use the certificate as its own, or nil.
+// Usable returns the reason why Envoy can't use the certificate as its own, or nil. Usable looks at the key alone.
 func (c *Certificate) Usable() error {
 	switch key := c.key.(type) {
 	case *rsa.PublicKey:
@@ -182,7 +184,8 @@ func (c *Certificate) Usable() error {
 	return nil
 }
 
-// UsableByServer returns the reason why a server can't use the certificate, beyond Usable, or nil.
+// UsableByServer returns a further reason why a server can't use the certificate, or nil. It does not repeat the
+// checks of Usable.
 func (c *Certificate) UsableByServer() error {
 	switch {
 	case c.emptyCN:
@@ -194,7 +197,8 @@ func (c *Certificate) UsableByServer() error {
 	}
 }
 
-// UsableByQUIC returns the reason why a QUIC server can't use the certificate, beyond UsableByServer, or nil.
+// UsableByQUIC returns a further reason why a QUIC server can't use the certificate, or nil. It does not repeat the
+// checks of Usable and UsableByServer.
 func (c *Certificate) UsableByQUIC() error {
 	if _, ok := c.key.(ed25519.PublicKey); ok {
 		return errors.New("QUIC does not support its Ed25519 key; it accepts RSA and ECDSA")
@@ -202,7 +206,7 @@ func (c *Certificate) UsableByQUIC() error {
 	return nil
 }
 
-// IsCertificate reports whether a certificate in DER can be read.
+// IsCertificate reports whether der is exactly one certificate in DER.
 func IsCertificate(der []byte) bool {
 	_, rest, err := parseCertificate(der)
 	return err == nil && len(rest) == 0

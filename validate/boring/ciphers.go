@@ -9,17 +9,17 @@ import (
 
 // CipherSuite is a cipher suite of TLS 1.2 or older. Envoy does not let users choose suites of TLS 1.3.
 type CipherSuite struct {
-	// Name is OpenSSL's name, Standard the name in the RFCs.
+	// Name is OpenSSL's name of the suite, Standard the name in the RFCs.
 	Name, Standard string
-	// Aliases are group names that select the suite among several.
+	// Aliases are the names of groups of suites that include the suite.
 	Aliases []string
-	// Deprecated suites are selected only by their own name or by 3DES.
+	// Deprecated means that no alias except 3DES adds the suite to a list. The suite's own name adds it.
 	Deprecated bool
 }
 
-// CheckCiphers checks a list of cipher suites in OpenSSL's language against the suites that BoringSSL knows.
-// CheckCiphers returns the first fault, and the name that causes the fault, if a name does. An empty list
-// selects the default suites.
+// CheckCiphers checks a list of cipher suites in OpenSSL's language. known are the suites of BoringSSL.
+// CheckCiphers returns the first fault, and the unknown name if the fault is an unknown name. An empty list selects
+// the default suites.
 func CheckCiphers(list string, known []CipherSuite) (name string, err error) {
 	if list == "" {
 		return "", nil
@@ -34,7 +34,7 @@ func CheckCiphers(list string, known []CipherSuite) (name string, err error) {
 	return "", nil
 }
 
-// cipherList evaluates a list.
+// cipherList is the state of the evaluation of a list.
 type cipherList struct {
 	known          []CipherSuite
 	rest, name     string
@@ -48,7 +48,7 @@ func (s *cipherList) run() error {
 	}
 	inGroup, hasGroup := false, false
 	for s.rest != "" {
-		operator := byte('a') // add
+		operator := byte('a') // a name without an operator adds suites
 		c := s.rest[0]
 		switch {
 		case inGroup && c == ']':
@@ -80,7 +80,7 @@ func (s *cipherList) run() error {
 	return nil
 }
 
-// rule evaluates one operator and the names behind the operator.
+// rule evaluates one operator and the names after it.
 func (s *cipherList) rule(operator byte) error {
 	var names []string
 	for {
@@ -115,7 +115,7 @@ func (s *cipherList) rule(operator byte) error {
 	return nil
 }
 
-// apply applies the operator to the suites that every name selects.
+// apply applies an operator to the suites that have all of the names.
 func (s *cipherList) apply(operator byte, names []string) {
 	exact := slices.ContainsFunc(s.known, func(c CipherSuite) bool { return len(names) == 1 && c.isNamed(names[0]) })
 	for _, c := range s.known {

@@ -47,7 +47,7 @@ var legacyCiphers = map[string]blockCipher{
 	"AES-256-CBC":  {32, aes.NewCipher},
 }
 
-// decryptLegacy decrypts a key in OpenSSL's own form, which has a header in the block.
+// decryptLegacy decrypts a key in OpenSSL's older form, in which the header of the block names the cipher.
 func (b block) decryptLegacy(password string) ([]byte, error) {
 	procType, dekInfo, _ := strings.Cut(b.header, "\n")
 	if !strings.HasPrefix(procType, "Proc-Type: 4,ENCRYPTED") {
@@ -74,7 +74,7 @@ func (b block) decryptLegacy(password string) ([]byte, error) {
 	return c.decrypt(key[:c.keyLength], iv, b.data)
 }
 
-// The schemes of PKCS #5 that BoringSSL knows.
+// The schemes of PKCS #5 that BoringSSL supports.
 var (
 	oidPBES2   = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 13}
 	oidPBKDF2  = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 12}
@@ -105,7 +105,8 @@ type (
 	}
 )
 
-// decryptPKCS8 returns errUnknown for a scheme that BoringSSL supports and Go's standard library does not.
+// decryptPKCS8 decrypts an encrypted PKCS #8 key. It returns errUnknown for a scheme that BoringSSL supports and
+// this package does not, and for more than maxIterations iterations.
 func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	var key encryptedKey
 	if rest, err := asn1.Unmarshal(der, &key); err != nil || len(rest) > 0 {
@@ -157,5 +158,5 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	return c.decrypt(derived, iv, key.Data)
 }
 
-// maxIterations bounds the time of one attempt with a password.
+// maxIterations bounds the time of one decryption.
 const maxIterations = 2_000_000

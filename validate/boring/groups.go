@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// CheckNames checks a list of key exchange groups or signature algorithms, separated by colons. known maps
-// each name of BoringSSL to the group or algorithm; a list may select each group once. CheckNames returns the
-// first fault and the name that causes the fault. An empty list selects the default.
+// CheckNames checks a list of key exchange groups or signature algorithms, separated by colons. known maps each
+// name in BoringSSL to the group or algorithm. A list must not select a group or algorithm twice. CheckNames
+// returns the first fault and the faulty name. An empty list selects the default.
 func CheckNames(list string, known map[string]string) (name string, err error) {
 	if list == "" {
 		return "", nil

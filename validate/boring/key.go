@@ -15,11 +15,12 @@ var (
 	ErrWrongPassword = errors.New("the password does not decrypt the key")
 )
 
-// errUnknown is returned if this package can't tell BoringSSL's verdict.
+// errUnknown means that this package can't tell BoringSSL's verdict.
 var errUnknown = errors.New("unknown")
 
-// CheckKey returns the reason why Envoy can't load a private key or, unless leaf is nil, can't use the key
-// with the certificate leaf. Only the first key in the text counts.
+// CheckKey returns the reason why Envoy can't load a private key, or nil. Unless leaf is nil, CheckKey also checks
+// that the key belongs to the certificate leaf. Only the first key in the text counts. CheckKey returns nil if it
+// can't tell BoringSSL's verdict.
 func CheckKey(text []byte, password string, leaf *Certificate) error {
 	list, broken := blocks(text)
 	at := slices.IndexFunc(list, func(b block) bool { return slices.Contains(keyLabels, b.label) })
@@ -29,7 +30,7 @@ func CheckKey(text []byte, password string, leaf *Certificate) error {
 		}
 		return noBlock(text, "private key", list)
 	}
-	// A password is a C string in BoringSSL.
+	// BoringSSL reads a password as a C string.
 	password, _, _ = strings.Cut(password, "\x00")
 	key, err := list[at].privateKey(password)
 	switch {
@@ -50,7 +51,7 @@ func (c *Certificate) checkPair(key crypto.PrivateKey) error {
 	return nil
 }
 
-// privateKey parses the block. The key is nil if the key is of a kind without certificates.
+// privateKey decrypts and parses the key in the block. It returns errUnknown if it can't tell BoringSSL's verdict.
 func (b block) privateKey(password string) (crypto.PrivateKey, error) {
 	der := b.data
 	var err error

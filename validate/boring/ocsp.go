@@ -11,13 +11,13 @@ import (
 
 // OCSPResponse holds the fields of an OCSP response that Envoy reads.
 type OCSPResponse struct {
-	// NextUpdate is zero if the response has no such time.
+	// NextUpdate is zero if the response does not have this field.
 	ThisUpdate, NextUpdate time.Time
 
 	serial *big.Int
 }
 
-// Matches reports whether the response is about the certificate.
+// Matches reports whether the response is for the certificate. Matches compares the serial numbers.
 func (r *OCSPResponse) Matches(c *Certificate) bool { return r.serial.Cmp(c.serial) == 0 }
 
 // The ASN.1 of a response (RFC 6960), without the fields that this package does not read.
@@ -58,7 +58,8 @@ type (
 
 var oidBasicOCSP = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}
 
-// ReadOCSP parses a response for stapling. Like Envoy, ReadOCSP does not verify the signature.
+// ReadOCSP parses a response for stapling, which must be for exactly one certificate. Like Envoy, ReadOCSP does not
+// verify the signature.
 func ReadOCSP(der []byte) (*OCSPResponse, error) {
 	var outer ocspResponse
 	rest, err := asn1.Unmarshal(der, &outer)

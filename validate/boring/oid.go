@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// oidNames are BoringSSL's names for the types of an otherName, and names that people mistake for a type.
+// oidNames are BoringSSL's names for types of an otherName, and further names of BoringSSL that people may write as
+// a type.
 var oidNames = []string{
 	"CN", "Microsoft Universal Principal Name", "UID", "commonName", "emailAddress", "id-on-personalData",
 	"msUPN", "serialNumber", "subjectAltName", "userId",
 }
 
-// CheckOID returns the reason why a text is no object identifier, or nil. CheckOID accepts oidNames, and no
-// other name of BoringSSL.
+// CheckOID returns the reason why BoringSSL can't read a text as an object identifier, or nil. Of BoringSSL's
+// names, CheckOID accepts only oidNames.
 func CheckOID(text string) error {
 	if slices.Contains(oidNames, text) {
 		return nil

@@ -12,7 +12,7 @@ import (
 // block is one PEM block.
 type block struct {
 	label string
-	// header holds the lines before an empty line of an encrypted key.
+	// header holds the lines before the first empty line. Only encrypted keys may have a header.
 	header string
 	data   []byte
 }
@@ -20,15 +20,15 @@ type block struct {
 // The labels that BoringSSL accepts for each kind of block.
 var (
 	certificateLabels = []string{"CERTIFICATE", "X509 CERTIFICATE"}
-	// A leaf certificate and a trusted certificate may carry trust settings.
+	// A leaf certificate or a trust anchor may also be a certificate with trust settings.
 	trustedLabels = append(slices.Clip(certificateLabels), "TRUSTED CERTIFICATE")
 	keyLabels     = []string{"PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "DSA PRIVATE KEY"}
 )
 
 const crlLabel = "X509 CRL"
 
-// blocks returns all PEM blocks of a text and skips the text around the blocks. A damaged block of any kind is
-// an error.
+// blocks returns all PEM blocks of a text and skips the text around the blocks. If a block is damaged, blocks
+// returns an error and the blocks before.
 func blocks(text []byte) (list []block, err error) {
 	lines := slices.Collect(bytes.Lines(text))
 	for len(lines) > 0 {
@@ -46,7 +46,7 @@ func blocks(text []byte) (list []block, err error) {
 	return list, nil
 }
 
-// read consumes the lines of a block through its END line, and returns the rest.
+// read reads the lines of a block up to its END line, and returns the lines after the block.
 func (b *block) read(lines [][]byte) (rest [][]byte, err error) {
 	end := slices.IndexFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte("-----END ")) })
 	if end < 0 {
@@ -67,7 +67,7 @@ func (b *block) read(lines [][]byte) (rest [][]byte, err error) {
 	return lines[end+1:], nil
 }
 
-// delimiter returns the label in the first or last line of a block.
+// delimiter returns the label in the BEGIN or END line of a block. ok is false if the line is no such line.
 func delimiter(line []byte, start string) (label string, ok bool) {
 	label, ok = strings.CutPrefix(strings.TrimRight(string(line), "\x00\t\n\v\f\r "), start)
 	if !ok {
@@ -78,7 +78,7 @@ func delimiter(line []byte, start string) (label string, ok bool) {
 
 var errHeader = errors.New("a PEM block contains an empty line or a header")
 
-// noBlock explains why a text has no block of a kind.
+// noBlock explains why a text has no block of the kind that noun names. list are the blocks of the text.
 func noBlock(text []byte, noun string, list []block) error {
 	switch {
 	case len(list) > 0:
@@ -89,7 +89,7 @@ func noBlock(text []byte, noun string, list []block) error {
 		return errors.New(`it contains the characters \n instead of line ends`)
 	case bytes.Contains(text, []byte("-----BEGIN ")):
 		return errors.New("-----BEGIN is not at the start of a line that ends with -----")
-	case len(text) > 0 && text[0] == 0x30: // a SEQUENCE
+	case len(text) > 0 && text[0] == 0x30: // 0x30 begins a SEQUENCE
 		return errors.New("not PEM: this may be DER")
 	default:
 		return errors.New("it has no PEM block")

@@ -7,8 +7,8 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// PKCS12 reads a certificate with its key. The certificate is nil if this package can't tell BoringSSL's
-// verdict.
+// PKCS12 reads a certificate with its key, and checks that the key belongs to the certificate. The certificate and
+// the error are both nil if this package can't tell BoringSSL's verdict.
 func PKCS12(der []byte, password string) (*Certificate, error) {
 	var outer struct {
 		Version int

@@ -14,7 +14,7 @@ type Trust struct {
 	CRLs int
 }
 
-// ReadTrust reads certificates and revocation lists. A text with neither is not an error.
+// ReadTrust reads certificates and revocation lists. A text without any of them is not an error.
 func ReadTrust(text []byte) (t Trust, err error) {
 	list, broken := blocks(text)
 	for _, b := range list {
@@ -26,7 +26,7 @@ func ReadTrust(text []byte) (t Trust, err error) {
 			}
 			t.Certificates = append(t.Certificates, c)
 		case b.label == crlLabel:
-			// x509.ParseRevocationList asks for more than BoringSSL.
+			// x509.ParseRevocationList is stricter than BoringSSL.
 			var crl pkix.CertificateList
 			if rest, err := asn1.Unmarshal(b.data, &crl); err != nil || len(rest) > 0 {
 				return t, fmt.Errorf("a PEM block %q is not a certificate revocation list", b.label)
@@ -43,7 +43,7 @@ func NoCertificate(text []byte) error {
 	return noBlock(text, "certificate", list)
 }
 
-// NoCRL explains why a text is no certificate revocation list.
+// NoCRL explains why a text holds no certificate revocation list.
 func NoCRL(text []byte) error {
 	list, _ := blocks(text)
 	return noBlock(text, "certificate revocation list", list)

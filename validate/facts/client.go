@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// ReachesEnvoy reports whether an Envoy uses a resource that gRPC clients may get as well: it
-// skips a listener with an api_listener.
+// ReachesEnvoy reports whether an Envoy uses a resource, if gRPC clients get the same Snapshot. An Envoy uses all
+// resources except listeners with an api_listener.
 func ReachesEnvoy(_ validate.View, r *xds.Resource) bool { return !isAPIListener(r) }
 
 func isAPIListener(r *xds.Resource) bool {
@@ -18,8 +18,8 @@ func isAPIListener(r *xds.Resource) bool {
 	return ok && l.GetApiListener() != nil
 }
 
-// ReachesGRPC reports whether a gRPC client gets a resource that Envoys may get as well: it asks
-// for a listener, which has an api_listener, and for what that leads to.
+// ReachesGRPC reports whether a gRPC client asks for a resource, if Envoys get the same Snapshot. A gRPC client
+// asks for listeners with an api_listener, and for the resources that such a listener leads to.
 func ReachesGRPC(v validate.View, r *xds.Resource) bool {
 	return reachesGRPC(v, r, make(map[*xds.Resource]bool))
 }
@@ -40,7 +40,7 @@ func reachesGRPC(v validate.View, r *xds.Resource, seen map[*xds.Resource]bool) 
 	return false
 }
 
-// namedByGRPC has, under the Key of a resource, those through which a gRPC client finds it.
+// namedByGRPC maps the Key of a resource to the resources that refer to it and that a gRPC client may have.
 var namedByGRPC = validate.NewIndex([]*xds.Type{xds.Listener, xds.RouteConfiguration, xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	if r.Type == xds.Listener && !isAPIListener(r) {
 		return

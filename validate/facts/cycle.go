@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// Cycles returns the nodes that are in a cycle. Nodes of the same cycle have the same number. CyclePath
-// searches only among these nodes, not among all nodes that lead to a cycle.
+// Cycles maps each node that is in a cycle to a number. Nodes that lead to each other have the same number.
+// CyclePath searches only among the nodes with the number of its start.
 func Cycles(nodes []string, next func(node string) []string) map[string]int {
 	c := cycleSearch{next: next, order: make(map[string]int), low: make(map[string]int), found: make(map[string]int)}
 	for _, node := range nodes {
@@ -16,11 +16,11 @@ func Cycles(nodes []string, next func(node string) []string) map[string]int {
 	return c.found
 }
 
-// cycleSearch is Tarjan's algorithm, which visits each node and each edge once.
+// cycleSearch is the state of Tarjan's algorithm, which visits each node and each edge once.
 type cycleSearch struct {
 	next  func(string) []string
-	order map[string]int // when a node was visited, from 1
-	low   map[string]int // the first node, by order, that it leads back to; 0 once its cycle is known
+	order map[string]int // when the search came to a node, from 1
+	low   map[string]int // the smallest order of the nodes that a node is known to lead back to; 0 after its cycle was found
 	stack []string
 	found map[string]int
 }
@@ -52,7 +52,8 @@ func (c *cycleSearch) visit(node string) {
 	}
 }
 
-// CyclePath returns a path from a node of a cycle back to the node. The path begins with the node.
+// CyclePath returns a path from a node of a cycle back to the node. The path begins with start, and does not repeat
+// start at its end. cycle is the result of Cycles.
 func CyclePath(start string, next func(node string) []string, cycle map[string]int) []string {
 	seen := make(map[string]bool)
 	var from func(node string) []string

@@ -10,7 +10,8 @@ import (
 	"xdspub/xds"
 )
 
-// Collections indexes endpoints of LEDS by their own names and by the names of their collections.
+// Collections maps names to the endpoints of LEDS: the name of an endpoint to the endpoint, and the name of a
+// collection to all of its endpoints.
 var Collections = validate.NewIndex([]*xds.Type{xds.LocalityEndpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	add(r.Name, r)
 	add(r.Type.Group(r.Name), r)
@@ -22,16 +23,17 @@ type Endpoint struct {
 	Place
 }
 
-// WeightOf returns the weight of an endpoint: 1 if the endpoint has none.
+// WeightOf returns the weight of an endpoint. An endpoint without a weight has the weight 1.
 func WeightOf(e *endpointv3.LbEndpoint) uint64 {
 	return uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
 }
 
-// At returns the place of the field at a path of the endpoint.
+// At returns the place of a field of the endpoint. path is the path of the field below the endpoint.
 func (e Endpoint) At(path xds.Path) Place { return Place{e.Resource, e.Path.Join(path)} }
 
-// EndpointsOf returns the endpoints of a locality at a place: those in its message, or those that the Snapshot has for
-// LEDS.
+// EndpointsOf returns the endpoints of a locality whose message stands at a place. If the locality gets its
+// endpoints by LEDS from this Snapshot, EndpointsOf returns the endpoints of its collection, otherwise
+// lb_endpoints.
 func EndpointsOf(v validate.View, at Place, l *endpointv3.LocalityLbEndpoints) (all []Endpoint) {
 	if AsksElsewhere(l) || l.GetLedsClusterLocalityConfig() == nil {
 		for i, e := range l.GetLbEndpoints() {
@@ -45,7 +47,7 @@ func EndpointsOf(v validate.View, at Place, l *endpointv3.LocalityLbEndpoints) (
 	return all
 }
 
-// AsksElsewhere reports whether a locality asks another server for its endpoints.
+// AsksElsewhere reports whether a locality gets its endpoints by LEDS, but not from this Snapshot.
 func AsksElsewhere(l *endpointv3.LocalityLbEndpoints) bool {
 	leds := l.GetLedsClusterLocalityConfig()
 	return leds != nil && !xds.FromSnapshot(leds.GetLedsConfig())
@@ -63,12 +65,13 @@ const (
 	EndpointsLookedUp
 )
 
-// UseOfEndpoints returns the use of the endpoints around or below a node.
+// UseOfEndpoints returns how the cluster around a node uses its endpoints. A node without a cluster around it
+// belongs to an assignment of EDS.
 func UseOfEndpoints(v *envoyapi.Version, n *xds.Node) EndpointUse {
 	c, at := xds.Enclosing[*clusterv3.Cluster](n)
 	switch k := v.ClusterKindOf(c); {
 	case at == nil || k.Factory == "envoy.cluster.static":
-		return EndpointsLiteral // an EDS resource, which has no cluster around it
+		return EndpointsLiteral // Envoy does not resolve addresses that come by EDS
 	case k.Inline:
 		return EndpointsLookedUp
 	default:

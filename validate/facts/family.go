@@ -6,8 +6,9 @@ import (
 	"xdspub/validate"
 )
 
-// Family returns copies of rules with the settings of their family. name is the name of the family and of its
-// folder in validate/rules. A rule without profiles gets profiles; nil profiles mean all clients.
+// Family returns copies of rules with the settings of their family: Family, Idle, Profiles and Reaches. name is the
+// name of the family and of its folder in validate/rules. A rule without Profiles gets profiles; nil profiles mean
+// all clients.
 func Family(name string, profiles []validate.Profile, given ...*validate.Rule) (rules []*validate.Rule) {
 	for _, g := range given {
 		r := *g

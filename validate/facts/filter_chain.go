@@ -19,18 +19,18 @@ type Filter struct {
 	Name     string
 	Path     xds.Path
 	Disabled bool
-	// Configs are the filter's own configuration, or the configurations that discovery can bring.
+	// Configs are the configurations that the filter may have, as FilterConfigs returns them.
 	Configs []FilterConfig
 }
 
 // FilterConfig is a configuration of a filter.
 type FilterConfig struct {
 	*anypb.Any
-	// From is the ECDS resource that holds the configuration, or nil if the filter itself does.
+	// From is the ECDS resource that holds the configuration; nil if the configuration stands in the filter.
 	From *xds.Resource
 }
 
-// HTTPFilters are the HTTP filters in a field of the node's message.
+// HTTPFilters returns the HTTP filters in a field of the node's message.
 func HTTPFilters(p *validate.LookupPass, n *xds.Node, field string, filters []*hcmv3.HttpFilter) (chain []Filter) {
 	for i, f := range filters {
 		chain = append(chain, Filter{
@@ -41,7 +41,7 @@ func HTTPFilters(p *validate.LookupPass, n *xds.Node, field string, filters []*h
 	return chain
 }
 
-// NetworkFilters are the network filters of the node's filter chain.
+// NetworkFilters returns the network filters of the node's filter chain.
 func NetworkFilters(p *validate.LookupPass, n *xds.Node, filters []*listenerv3.Filter) (chain []Filter) {
 	for i, f := range filters {
 		chain = append(chain, Filter{
@@ -52,7 +52,7 @@ func NetworkFilters(p *validate.LookupPass, n *xds.Node, filters []*listenerv3.F
 	return chain
 }
 
-// GenericFilters are the filters of a generic_proxy.
+// GenericFilters returns the filters of a generic_proxy.
 func GenericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain []Filter) {
 	for i, f := range filters {
 		chain = append(chain, Filter{
@@ -62,8 +62,8 @@ func GenericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain 
 	return chain
 }
 
-// FilterConfigs returns the possible configurations of a filter: its own, or else the default configuration
-// and the configuration by discovery.
+// FilterConfigs returns the possible configurations of a filter: typed if set, otherwise the default configuration
+// and the configuration of the ECDS resource in the Snapshot, if they exist.
 func FilterConfigs(p *validate.LookupPass, name string, typed *anypb.Any, discovery *corev3.ExtensionConfigSource) (configs []FilterConfig) {
 	if typed != nil {
 		return []FilterConfig{{Any: typed}}
@@ -80,11 +80,11 @@ func FilterConfigs(p *validate.LookupPass, name string, typed *anypb.Any, discov
 
 // ChainKind is a kind of filter chain that ends in a terminal filter.
 type ChainKind struct {
-	// Noun names a filter of the chain in messages.
+	// Noun is the noun for a filter of the chain in messages.
 	Noun string
-	// End names the filters that can end a chain.
+	// End is the text in messages for the filters that can end a chain.
 	End string
-	// family is the prefix of the message names of the filters. A filter of another family is misplaced.
+	// family is the prefix of the full names of the filters' messages. A filter with another prefix is misplaced.
 	family string
 	// category is Envoy's category of the filters.
 	category string
@@ -118,8 +118,8 @@ var (
 	}
 )
 
-// Ends reports whether a filter with the configuration ends a chain. known is false if the configuration
-// belongs to no filter of this kind of chain.
+// Ends reports whether a filter with the configuration is a terminal filter. known is false if the configuration
+// does not belong to a filter of this kind of chain.
 func (k ChainKind) Ends(v *envoyapi.Version, c FilterConfig) (terminal, known bool) {
 	name := xds.PayloadType(c.Any)
 	switch {
@@ -129,7 +129,7 @@ func (k ChainKind) Ends(v *envoyapi.Version, c FilterConfig) (terminal, known bo
 		var module dynamicmodulesv3.DynamicModuleFilter
 		return c.UnmarshalTo(&module) == nil && module.GetTerminalFilter(), true
 	case name == "envoy.extensions.common.matching.v3.ExtensionWithMatcher":
-		// The filter inside does not matter.
+		// Envoy does not look at the filter inside: the wrapper is never terminal.
 		return false, k.family == HTTPChain.family
 	default:
 		return false, strings.HasPrefix(string(name), k.family) && v.Holds(name)

@@ -11,13 +11,14 @@ import (
 type Transport int
 
 const (
-	// Connections of TCP, of a pipe, or from another listener of the same Envoy.
+	// Connections come by TCP, by a pipe, or from another listener of the same Envoy.
 	Connections Transport = iota
-	// Datagrams of UDP.
+	// Datagrams come by UDP.
 	Datagrams
-	// QUIC makes connections over UDP.
+	// QUIC has connections over UDP.
 	QUIC
-	// LibraryCalls come from the program around Envoy. Envoy ignores the other settings of such a listener.
+	// LibraryCalls come from the program that embeds Envoy (api_listener). Envoy ignores the other settings of such
+	// a listener.
 	LibraryCalls
 )
 
@@ -35,11 +36,12 @@ func TransportOf(l *listenerv3.Listener) Transport {
 	}
 }
 
-// InternalListenerExtension is the type of the bootstrap extension without which an Envoy has no internal listeners.
+// InternalListenerExtension is the type of a bootstrap extension. Without the extension, an Envoy has no internal
+// listeners.
 const InternalListenerExtension = "envoy.extensions.bootstrap.internal_listener.v3.InternalListener"
 
-// HasInternalListeners reports whether the Envoy can have internal listeners: the bootstrap has the extension,
-// or no bootstrap is given.
+// HasInternalListeners reports whether the Envoy may have internal listeners: the bootstrap has the extension, or
+// is unknown.
 func HasInternalListeners(p *validate.Pass) bool {
 	return !p.BootstrapFacts.Given() || p.BootstrapFacts.HasExtension(InternalListenerExtension)
 }

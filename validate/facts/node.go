@@ -9,7 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// Enclosing returns the nearest message with a name around the node, or nil.
+// Enclosing returns the nearest message around the node that has a full name, or nil. The node itself does not
+// count.
 func Enclosing(n *xds.Node, message protoreflect.FullName) *xds.Node {
 	for n = n.Parent; n != nil; n = n.Parent {
 		if n.Name() == message {
@@ -19,7 +20,8 @@ func Enclosing(n *xds.Node, message protoreflect.FullName) *xds.Node {
 	return nil
 }
 
-// Inside reports whether the node, or a node around the node, is a message or a field with one of the names.
+// Inside reports whether the node, or a message around the node, has one of the names, or is in a field with one of
+// the names.
 func Inside(n *xds.Node, names ...protoreflect.FullName) bool {
 	for ; n != nil; n = n.Parent {
 		if slices.Contains(names, n.Name()) || slices.Contains(names, n.Field()) {
@@ -29,8 +31,8 @@ func Inside(n *xds.Node, names ...protoreflect.FullName) bool {
 	return false
 }
 
-// IsPerRoute reports whether the node is a filter's configuration for a route, a
-// virtual host, a weighted cluster or a whole route configuration.
+// IsPerRoute reports whether the node is in the configuration of an HTTP filter for a route, a virtual host, a
+// weighted cluster or a route configuration.
 func IsPerRoute(n *xds.Node) bool {
 	return n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" && Inside(n,
 		"envoy.config.route.v3.Route.typed_per_filter_config",
@@ -40,8 +42,8 @@ func IsPerRoute(n *xds.Node) bool {
 	)
 }
 
-// InRemovedTracer reports whether the node stands in the configuration of a tracer that Envoy has removed. The
-// rule misplaced-extension reports such a tracer.
+// InRemovedTracer reports whether the node is in the configuration of a tracer that Envoy no longer has. The rule
+// misplaced-extension reports such a tracer.
 func InRemovedTracer(n *xds.Node) bool {
 	return Inside(n, "envoy.config.trace.v3.LightstepConfig", "envoy.config.trace.v3.TraceServiceConfig")
 }

@@ -7,9 +7,9 @@ import (
 	"xdspub/xds"
 )
 
-// AsksResolver reports whether Envoy looks at a resolver address, or at the configuration of a
-// resolver: where it stands in a cluster's own resolver fields, the cluster must look names
-// up, and they must be the fields that it prefers.
+// AsksResolver reports whether Envoy reads the address or the configuration of a DNS resolver at a node. In a
+// cluster, Envoy reads them only if the cluster resolves names. If typed_dns_resolver_config is set, Envoy reads
+// this field alone; otherwise, if dns_resolution_config is set, it reads that field alone.
 func AsksResolver(v *envoyapi.Version, n *xds.Node) bool {
 	c, at := xds.Enclosing[*clusterv3.Cluster](n)
 	switch {

@@ -14,13 +14,13 @@ type Place struct {
 	Path xds.Path
 }
 
-// Related returns a note about a place in another resource, for a finding.
+// Related returns a note for a finding about a place in another resource.
 func Related(r *xds.Resource, path xds.Path, message string) []diag.Related {
 	return []diag.Related{{Position: r.At(path).Position, Message: message}}
 }
 
-// Named returns the resources with a name from a sorted list. Two resources without a name are not the same
-// resource.
+// Named returns the resources of a list that have a name. The list must be sorted by name. Rules that compare names
+// use Named, because two resources without a name do not share a name.
 func Named(list []*xds.Resource) []*xds.Resource {
 	for len(list) > 0 && list[0].Name == "" {
 		list = list[1:]

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Quoted lists names for a person, not more than fit a line or two.
+// Quoted returns the names in quotes, separated by commas. Of more than eight names it returns the first eight.
 func Quoted(names []string) string {
 	const most = 8
 	var b strings.Builder
@@ -28,7 +28,7 @@ func Quoted(names []string) string {
 // PortAtEnd matches the colon and the port at the end of a host.
 var PortAtEnd = regexp.MustCompile(`:[0-9]+$`)
 
-// LowerASCII is how Envoy compares domains: é and É are two.
+// LowerASCII lowers ASCII letters only, as Envoy does when it compares domains: É and é stay different.
 func LowerASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -38,20 +38,20 @@ func LowerASCII(s string) string {
 	}, s)
 }
 
-// MaxNanos are the most nanoseconds beside the seconds of a duration.
+// MaxNanos is the largest value of the field nanos in a duration.
 const MaxNanos = 999999999
 
-// InDurationRange reports whether Envoy takes a duration: not below zero, its nanoseconds an
-// int64.
+// InDurationRange reports whether Envoy accepts a duration: it is not negative, nanos is at most MaxNanos, and the
+// whole is below 9223372036 seconds.
 func InDurationRange(d *durationpb.Duration) bool {
-	const limit = 9223372036 // the nanoseconds fit an int64
+	const limit = 9223372036 // the largest number of seconds whose nanoseconds fit an int64
 	return d.GetSeconds() >= 0 && d.GetNanos() >= 0 && d.GetNanos() <= MaxNanos && d.GetSeconds() < limit
 }
 
-// DurationText writes a duration as JSON does.
+// DurationText returns a duration in the form that JSON has, such as 1.5s.
 func DurationText(d *durationpb.Duration) string {
 	return strconv.FormatFloat(float64(d.GetSeconds())+float64(d.GetNanos())/1e9, 'f', -1, 64) + "s"
 }
 
-// KeepOne is the help where two settings exclude each other.
+// KeepOne is the help of a finding about two settings that exclude each other.
 const KeepOne = "keep one of them"

@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// IdleTracer is the Idle of all rules. It is about findings in the tracer of the bootstrap:
-// as long as nothing traces by it, Envoy looks up its type, and goes no further.
+// IdleTracer is the Rule.Idle of all families. It gives a reason only for a finding in the tracer of the bootstrap:
+// until a connection manager uses this tracer, Envoy checks no more than the type of its configuration.
 func IdleTracer(v validate.View, r *xds.Resource, f validate.Finding) string {
 	if r.Type != xds.Bootstrap || !strings.HasPrefix(string(f.Path), "tracing.http.typed_config") {
 		return ""
@@ -21,9 +21,8 @@ func IdleTracer(v validate.View, r *xds.Resource, f validate.Finding) string {
 	return "no connection manager traces by this tracer yet"
 }
 
-// LoadsFirst reports whether Envoy loads a node of the judged resource before any resource of a
-// subscription. That is all of the bootstrap, except for a tracer that only connection managers of
-// other resources use.
+// LoadsFirst reports whether Envoy loads a node of the judged resource before any resource of a subscription. This
+// is true for every node of the bootstrap. An exception is a tracer that no static connection manager uses.
 func LoadsFirst(p *validate.LookupPass, n *xds.Node) bool {
 	if !p.Resource.OfBootstrap() || !Inside(n, "envoy.config.bootstrap.v3.Bootstrap.tracing") {
 		return p.Resource.OfBootstrap()
@@ -32,9 +31,9 @@ func LoadsFirst(p *validate.LookupPass, n *xds.Node) bool {
 	return traced
 }
 
-// tracesByBootstrap has, under the empty name, the resources with a connection manager that
-// traces and names no provider of its own: Envoy makes the tracer of the bootstrap for it. Under
-// StaticResources it has the static ones.
+// tracesByBootstrap indexes the resources with a connection manager that traces without a provider of its own, so
+// that Envoy uses the tracer of the bootstrap. All are under the empty name, and the static ones also under
+// StaticResources.
 var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	traces := false
 	tracing.Walk(r.Message(), func(n *xds.Node) {

@@ -10,19 +10,19 @@ import (
 	"xdspub/xds"
 )
 
-// Violation is a broken constraint.
+// Violation is a field that breaks a constraint of the API.
 type Violation struct {
 	Path xds.Path
 	// Field is the field that breaks the constraint; empty for a oneof.
 	Field protoreflect.FullName
 	// Message names the fault. Help names the remedy if Message does not imply the remedy.
 	Message, Help string
-	// Elsewhere is true if another rule reports the violation.
+	// Elsewhere means that another rule reports the violation.
 	Elsewhere bool
 }
 
-// fieldError is an error of the generated ValidateAll about one field. Field returns the field's name in Go,
-// with an index or a key in brackets.
+// fieldError is an error of a generated ValidateAll about one field. Field returns the field's name in Go; for an
+// element or an entry, the index or key follows in brackets.
 type fieldError interface {
 	error
 	Field() string
@@ -30,7 +30,8 @@ type fieldError interface {
 	Cause() error
 }
 
-// Violations returns the leaves of an error of m's ValidateAll. at is the path of m.
+// Violations returns the violations in an error of m's ValidateAll, including those of messages inside m. at is the
+// path of m.
 func Violations(err error, m protoreflect.Message, at xds.Path) (list []Violation) {
 	switch e := err.(type) {
 	case interface{ AllErrors() []error }:
@@ -59,7 +60,8 @@ func Violations(err error, m protoreflect.Message, at xds.Path) (list []Violatio
 	}
 }
 
-// element returns the value of a field or, if a key is given, the element or entry with the key.
+// element returns a field's value and path. If key is the index of an element or the key of an entry, it returns
+// the value and the path of the element or entry.
 func element(m protoreflect.Message, fd protoreflect.FieldDescriptor, path xds.Path, key string) (xds.Path, protoreflect.Value) {
 	value := m.Get(fd)
 	switch {
@@ -84,7 +86,7 @@ func messageOf(v protoreflect.Value) any {
 	return nil
 }
 
-// choice returns the message that one field of a oneof is required.
+// choice returns the message for a oneof without a set field. goName is the oneof's name in Go.
 func choice(md protoreflect.MessageDescriptor, goName string) string {
 	for i := range md.Oneofs().Len() {
 		oneof := md.Oneofs().Get(i)
@@ -109,8 +111,8 @@ func fieldByGoName(fields protoreflect.FieldDescriptors, goName string) protoref
 	return nil
 }
 
-// sameGoName reports whether a field is called goName in the generated code, which
-// drops the underscores and writes capitals instead.
+// sameGoName reports whether a field is called goName in generated Go code, which has capital letters instead of
+// underscores.
 func sameGoName(name protoreflect.Name, goName string) bool {
 	return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), strings.ReplaceAll(goName, "_", ""))
 }

@@ -12,8 +12,8 @@ import (
 	"xdspub/xds"
 )
 
-// patterns maps each regular expression of the API to the fault of a text that does not match, and to the
-// remedy.
+// patterns maps each regular expression in the API's constraints to the fault of a text that does not match, and to
+// the remedy.
 var patterns = map[string][2]string{
 	"^[^\x00\n\r]*$":                  {"has a line break or a null character", "write it on one line"},
 	"^:?[0-9a-zA-Z!#$%&'*+-.^_|~`]+$": {"is not a valid header name", "write letters, digits and !#$%&'*+-.^_|~`, with an optional colon in front"},
@@ -36,8 +36,8 @@ var (
 	reasonList    = regexp.MustCompile(`^must (not )?be in list \[(.*)\]$`)
 )
 
-// words returns the fault of a field's value, and the remedy. reason comes from the generated code; element is
-// set if the value is an element of a list or an entry of a map.
+// words returns the message and the help for a value that breaks a constraint. reason is the text of the generated
+// code. element means that the value is an element of a list or an entry of a map.
 func words(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool, reason string) (message, help string) {
 	name := string(fd.Name())
 	reason = strings.TrimPrefix(reason, "value ")
@@ -83,7 +83,7 @@ func words(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool, 
 	return name + " " + reason + butIs(fd, v), ""
 }
 
-// shown returns the field's name and, if the value is a text that can't be a secret, the value.
+// shown returns the field's name and, if the value is a text that can't be a secret, also the value.
 func shown(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool) string {
 	name := string(fd.Name())
 	text, ok := v.Interface().(string)
@@ -125,7 +125,7 @@ func enumNames(ed protoreflect.EnumDescriptor) string {
 	return strings.Join(names, ", ")
 }
 
-// butIs returns ", is " and the value if the value is short and can't be a secret, or "".
+// butIs returns ", is " and the value; "" if the value is long or may be a secret.
 func butIs(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	if d, ok := messageOf(v).(*durationpb.Duration); ok && d != nil {
 		return ", is " + DurationText(d)
