@@ -20,9 +20,9 @@ import (
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
 
-// Options are the functions of the language and the extensions of a CelExpressionConfig.
+// Options describe the CEL of a release of Envoy, with the extensions that a CelExpressionConfig enables.
 type Options struct {
-	// Functions are the functions of one release of Envoy.
+	// Functions are the functions of the release.
 	Functions Functions
 	// StringConversion adds string().
 	StringConversion bool
@@ -33,7 +33,8 @@ type Options struct {
 // maxDepth is Envoy's limit for nested expressions.
 const maxDepth = 32
 
-// newParser and newQuotingParser make a parser with Envoy's settings.
+// newParser returns the shared parser with Envoy's settings. newQuotingParser returns one that also accepts fields
+// in backquotes.
 var (
 	newParser        = sync.OnceValues(func() (*parser.Parser, error) { return makeParser(false) })
 	newQuotingParser = sync.OnceValues(func() (*parser.Parser, error) { return makeParser(true) })
@@ -42,12 +43,12 @@ var (
 func makeParser(quotedFields bool) (*parser.Parser, error) {
 	return parser.NewParser(
 		parser.Macros(parser.AllMacros...),
-		parser.MaxRecursionDepth(maxDepth+1), // Envoy counts brackets one less
+		parser.MaxRecursionDepth(maxDepth+1), // cel-go counts one level of brackets more than Envoy
 		parser.EnableIdentEscapeSyntax(quotedFields),
 	)
 }
 
-// Check parses and checks an expression. The error gives the reason why Envoy refuses the expression.
+// Check parses and checks an expression. Check returns the reason why Envoy refuses the expression, or nil.
 func Check(text string, o Options) error {
 	newParser := newParser
 	if o.Functions.QuotedFields {
@@ -60,7 +61,7 @@ func Check(text string, o Options) error {
 	parsed, errs := p.Parse(common.NewTextSource(text))
 	if list := errs.GetErrors(); len(list) > 0 {
 		if strings.HasPrefix(list[0].Message, "invalid double literal") {
-			return nil // 1e400 is infinity to Envoy
+			return nil // Envoy reads 1e400 as infinity
 		}
 		return syntaxError(list[0])
 	}
@@ -74,7 +75,7 @@ func Check(text string, o Options) error {
 	return CheckExpr(expr, o)
 }
 
-// syntaxError returns the parser's first message without the list of expected tokens.
+// syntaxError returns the parser's message without the list of expected tokens.
 func syntaxError(e *common.Error) error {
 	message, _, _ := strings.Cut(e.Message, " expecting {")
 	message = strings.ReplaceAll(strings.TrimPrefix(message, "Syntax error: "), "'<EOF>'", "the end")
@@ -84,7 +85,7 @@ func syntaxError(e *common.Error) error {
 	return fmt.Errorf("%s, at character %d", message, e.Location.Column()+1)
 }
 
-// CheckExpr checks a parsed expression, such as the condition of an RBAC policy.
+// CheckExpr checks a parsed expression, such as the condition of an RBAC policy. It does not check the depth.
 func CheckExpr(e *exprpb.Expr, o Options) error {
 	switch kind := e.GetExprKind().(type) {
 	case nil:
@@ -123,7 +124,7 @@ func CheckExpr(e *exprpb.Expr, o Options) error {
 	return nil
 }
 
-// children returns the direct operands of e.
+// children returns the direct subexpressions of e.
 func children(e *exprpb.Expr) (list []*exprpb.Expr) {
 	switch kind := e.GetExprKind().(type) {
 	case *exprpb.Expr_SelectExpr:

@@ -10,20 +10,18 @@ import (
 	"xdspub/validate/re2"
 )
 
-// Functions lists the functions of Envoy's CEL by name, with the possible numbers of arguments, and options of
-// its syntax.
+// Functions lists the functions of a release of Envoy by name, with the possible numbers of arguments.
 type Functions struct {
 	// Global functions are called as f(x), Receiver functions as x.f(y). The count of arguments of a Receiver
 	// function excludes x.
 	Global, Receiver map[string][]int
 	// StringGlobal and StringReceiver are the functions that enable_string_functions adds.
 	StringGlobal, StringReceiver map[string][]int
-	// QuotedFields reports whether a field may stand in backquotes.
+	// QuotedFields means that a field may stand in backquotes.
 	QuotedFields bool
 }
 
-// operators are functions in CEL's abstract syntax. Operators belong to the language, so every release of
-// Envoy has all of them.
+// operators are the names of operators in CEL's syntax tree. Every release of Envoy has all of them.
 var operators = map[string][]int{
 	"_?_:_": {3},
 	"_&&_":  {2, 3}, "_||_": {2, 3},
@@ -38,7 +36,7 @@ func checkCall(c *exprpb.Expr_Call, o Options) error {
 	name, args := c.GetFunction(), len(c.GetArgs())
 	known := isGlobal(strings.TrimPrefix(name, "."), args, o)
 	if target := c.GetTarget(); target != nil {
-		// In re.extract(…), what looks like a target is part of the name.
+		// The parser reads re.extract(…) as a call of extract on re, but re.extract is the name of a function.
 		known = isReceiver(name, args, o) || isGlobal(dotted(target)+"."+name, args, o)
 	}
 	if !known {
@@ -76,7 +74,7 @@ func unknownFunction(c *exprpb.Expr_Call, known Functions) error {
 	}
 }
 
-// dotted returns the name that a chain of identifiers spells, or "".
+// dotted returns the dotted name that an expression consists of, such as re.extract; "" for any other expression.
 func dotted(e *exprpb.Expr) string {
 	switch kind := e.GetExprKind().(type) {
 	case *exprpb.Expr_IdentExpr:
@@ -89,11 +87,11 @@ func dotted(e *exprpb.Expr) string {
 	return ""
 }
 
-// maxRegexSize is the largest program that matches() accepts.
+// maxRegexSize is the largest number of instructions of a regular expression in matches().
 const maxRegexSize = 100
 
-// checkRegex checks a literal pattern. Envoy compiles a literal pattern, in UTF-8, when Envoy loads the
-// expression.
+// checkRegex checks the argument of matches() if it is a literal. Envoy compiles a literal, in UTF-8, when it loads
+// the expression.
 func checkRegex(c *exprpb.Expr_Call) error {
 	if c.GetFunction() != "matches" || len(c.GetArgs()) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"xdspub/validate/cel"
 )
 
-// headers checks the argument of REQ and similar commands: a header, and optionally a second header after a
-// question mark.
+// headers checks the argument of REQ and similar commands: a header name, or two header names with a question mark
+// between them.
 func headers(c call) *Fault {
 	names := strings.Split(c.arg, "?")
 	if len(names) > 2 {
@@ -25,7 +25,8 @@ func headers(c call) *Fault {
 	return nil
 }
 
-// isHeaderName reports whether Envoy accepts a name. Envoy accepts the empty name.
+// isHeaderName reports whether Envoy accepts a header name. Envoy accepts the empty name and pseudo-headers such as
+// :path.
 func isHeaderName(name string) bool {
 	token, pseudo := strings.CutPrefix(name, ":")
 	if pseudo && token == "" {
@@ -48,7 +49,8 @@ func option(arg string, words []string) *Fault {
 	return &Fault{Message: fmt.Sprintf("unknown option %q", arg), Help: "use " + strings.Join(words, " or ") + ", in capitals"}
 }
 
-// options checks two words with a colon between them. Either word may be empty, and Envoy ignores the rest.
+// options checks an argument of one word, or of two words with a colon between them. Either word may be empty.
+// Envoy ignores the text after a second colon.
 func options(first, second []string) func(call) *Fault {
 	return func(c call) *Fault {
 		words := strings.Split(c.arg, ":")
@@ -59,7 +61,7 @@ func options(first, second []string) func(call) *Fault {
 	}
 }
 
-// xfccKey checks that the argument is a key of x-forwarded-client-cert, in any case.
+// xfccKey checks that the argument is one of the keys of x-forwarded-client-cert. Case does not matter.
 func xfccKey(keys []string) func(call) *Fault {
 	return func(c call) *Fault {
 		if slices.Contains(keys, strings.ToLower(c.arg)) {
@@ -69,8 +71,8 @@ func xfccKey(keys []string) func(call) *Fault {
 	}
 }
 
-// duration checks START:END or START:END:PRECISION. START and END may be any words, because a filter can set
-// its own.
+// duration checks START:END or START:END:PRECISION. START and END may be any words, because a filter can record
+// times of its own.
 func duration(c call) *Fault {
 	parts := strings.Split(c.arg, ":")
 	switch {
@@ -83,7 +85,7 @@ func duration(c call) *Fault {
 	return nil
 }
 
-// metadata checks a type of metadata. Further text may follow behind a colon.
+// metadata checks that the argument begins with a type of metadata. More text may follow after a colon.
 func metadata(types []string) func(call) *Fault {
 	return func(c call) *Fault {
 		kind, _, _ := strings.Cut(c.arg, ":")
@@ -124,7 +126,7 @@ func celExpression(c call) *Fault {
 	return nil
 }
 
-// timeNewline matches the commands that Envoy reads as a line break in a time format.
+// timeNewline matches the directives for a line break in a time format.
 var timeNewline = regexp.MustCompile(`%[-_0^#]*[1-9]*(E|O)?n`)
 
 func timeFormat(c call) *Fault {
@@ -134,7 +136,7 @@ func timeFormat(c call) *Fault {
 	return nil
 }
 
-// maskLength checks the number of bits of an address that the command prints.
+// maskLength checks an argument that is a number of bits: Envoy prints an address masked to this length.
 func maskLength(c call) *Fault {
 	if n, err := strconv.Atoi(c.arg); c.arg == "" || err == nil && 0 <= n && n <= 128 {
 		return nil

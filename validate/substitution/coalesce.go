@@ -12,8 +12,8 @@ import (
 
 const coalesceHelp = `write an argument as in %COALESCE({"operators": ["REQUESTED_SERVER_NAME", {"command": "REQ", "param": ":authority"}]})%`
 
-// coalesce checks a JSON object with a list of commands. Envoy crashes if the argument is neither object nor
-// list.
+// coalesce checks an argument that is a JSON object with a list of commands. Envoy crashes if the argument is
+// neither an object nor a list.
 func coalesce(c call) *Fault {
 	root, err := decode(c.arg)
 	if err != nil {
@@ -33,8 +33,8 @@ func coalesce(c call) *Fault {
 	return nil
 }
 
-// operator checks a built-in command, given as its name or as an object. operator does not know the commands
-// of formatters.
+// operator checks an element of the list: the name of a command, or an object with the command. Commands of
+// formatters are unknown here, as in Envoy.
 func (l *Language) operator(o any, x Extensions) *Fault {
 	if name, ok := o.(string); ok {
 		return call{name: name, of: l, x: x}.check()
@@ -60,8 +60,8 @@ func (l *Language) operator(o any, x Extensions) *Fault {
 	return c.check()
 }
 
-// decode reads JSON as Envoy does: strictly, but the last of two equal names wins. decode refuses a number
-// above the range of int64, unless the number exceeds uint64 too.
+// decode reads JSON as Envoy does. Syntax is strict, but of two equal names the last wins. decode refuses a whole
+// number above the range of int64 that is in the range of uint64, and a number above the range of float64.
 func decode(text string) (any, error) {
 	if !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
 		return nil, fmt.Errorf("the argument is not valid JSON")

@@ -7,16 +7,16 @@ import (
 	"xdspub/diag"
 )
 
-// command describes a command of Envoy.
+// command describes the syntax of a command.
 type command struct {
-	// needsArg and takesLength tell what may stand after the name. A plain command has neither argument nor
-	// length.
+	// plain means that the command takes neither an argument nor a length, needsArg that it needs an argument,
+	// takesLength that it may have a length.
 	plain, needsArg, takesLength bool
 	// check checks the argument. A nil check accepts any argument.
 	check func(call) *Fault
 }
 
-// parse reads the words of a built-in command.
+// parse returns the command that the words of Language.BuiltIn describe.
 func parse(words []string) (cmd command, err error) {
 	for _, word := range words {
 		kind, lists, _ := strings.Cut(word, ":")
@@ -36,7 +36,8 @@ func parse(words []string) (cmd command, err error) {
 	return cmd, nil
 }
 
-// check returns the function that checks an argument of a kind, or nil for an unknown kind.
+// check returns the function that checks an argument of a kind, or nil for an unknown kind. lists are the words
+// that the argument may have, for kinds such as one-of.
 func check(kind, lists string) func(call) *Fault {
 	first, second, _ := strings.Cut(lists, ":")
 	words := strings.Split(first, ",")
@@ -108,11 +109,11 @@ func (l *Language) lookup(name string, x Extensions) (command, bool) {
 		return command{takesLength: true}, true
 	}
 	words, ok := l.BuiltIn[name]
-	cmd, _ := parse(words) // TestBuiltIn parses all
+	cmd, _ := parse(words) // a test parses the words of all commands
 	return cmd, ok
 }
 
-// needs maps a command to the formatter that provides the command.
+// needs maps a command to the formatter that adds the command.
 var needs = map[string]string{
 	"FILE_CONTENT":      "envoy.formatter.file_content",
 	"REQ_WITHOUT_QUERY": "envoy.formatter.req_without_query",

@@ -12,8 +12,8 @@ var (
 	oldState    = regexp.MustCompile(`%PER_REQUEST_STATE\((.+?)\)%`)
 )
 
-// CheckHeader checks the value of a header that a route adds. Here Envoy accepts two older forms, and rewrites
-// both to today's form.
+// CheckHeader checks the value of a header that a route adds. In such a value, Envoy also accepts the older forms
+// of %UPSTREAM_METADATA%, %DYNAMIC_METADATA% and %PER_REQUEST_STATE%, and replaces them by today's forms.
 func (l *Language) CheckHeader(value string, x Extensions) []Fault {
 	if !strings.Contains(value, "%") {
 		return nil
@@ -30,7 +30,7 @@ func (l *Language) CheckHeader(value string, x Extensions) []Fault {
 			return form
 		}
 		if len(path) == 0 {
-			return "%" + m[1] + "_METADATA(" + m[2] + ")%" // Envoy keeps the text, which names no field
+			return "%" + m[1] + "_METADATA(" + m[2] + ")%" // an empty path names no field: Envoy keeps the text
 		}
 		return renew(form, fmt.Sprintf("%%%s_METADATA(%s)%%", m[1], strings.Join(path, ":")))
 	})

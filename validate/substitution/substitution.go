@@ -27,10 +27,9 @@ type Fault struct {
 	Message, Help string
 	// Correction replaces the command if another command was likely meant.
 	Correction diag.Correction
-	// Taken reports whether Envoy loads the format nevertheless, but reads the format in another way than
-	// people expect, or only in older configurations.
+	// Taken means that Envoy accepts the format. The format is obsolete, or does not do what it seems to do.
 	Taken bool
-	// Crash reports whether the command ends Envoy.
+	// Crash means that the command crashes Envoy.
 	Crash bool
 }
 
@@ -50,7 +49,7 @@ type Extensions struct {
 	Generic bool
 	// CEL has the options of the expressions in %CEL(…)%. The functions are those of the Language.
 	CEL cel.Options
-	// NoCEL is set for a format that Envoy's worker threads read. Worker threads have no CEL.
+	// NoCEL means that a worker thread of Envoy parses the format. %CEL(…)% crashes Envoy then.
 	NoCEL bool
 }
 
@@ -63,7 +62,7 @@ type Language struct {
 	BuiltIn map[string][]string
 	// Names are the names in BuiltIn.
 	Names *diag.Candidates
-	// Newer maps a command of a later release to the release.
+	// Newer maps a command of a later release of Envoy to the release.
 	Newer map[string]string
 	// Generic are the commands that generic_proxy adds to its access logs.
 	Generic map[string]bool
@@ -74,7 +73,8 @@ type Language struct {
 // Check returns the faults of a format, in the order of the text.
 func (l *Language) Check(format string, x Extensions) []Fault { return l.parse(format, x).faults }
 
-// Parts counts the commands and the stretches of text between them.
+// Parts returns the number of commands and of texts around commands in a format. Counting ends at a percent sign
+// that begins no command.
 func (l *Language) Parts(format string, x Extensions) int { return l.parse(format, x).parts }
 
 // commandForm is Envoy's own expression for a command.
@@ -123,7 +123,7 @@ func (l *Language) parse(format string, x Extensions) (p parsed) {
 	return p
 }
 
-// group returns a group of a match, or "" if the group took no part.
+// group returns group n of a match, or "" if the match does not include the group.
 func group(s string, m []int, n int) string {
 	if m[2*n] < 0 {
 		return ""
@@ -138,8 +138,8 @@ func isLength(digits string) bool {
 
 var nameForm = regexp.MustCompile(`^%[A-Z0-9_]+`)
 
-// unfinished explains why no command starts at a percent sign. The message does not quote the following text,
-// which may be secret.
+// unfinished returns the fault of a percent sign that begins no command. The message does not quote the text after
+// the percent sign, because this text may be secret.
 func unfinished(format string, at int) Fault {
 	name := nameForm.FindString(format[at:])
 	rest := format[at+len(name):]

@@ -19,23 +19,22 @@ import (
 	"xdspub/xds"
 )
 
-// Rule is one judgement. It holds no state.
+// Rule judges the change from the published snapshot to a new Snapshot. A Rule holds no state.
 type Rule struct {
 	// Code is the rule's name in kebab-case, never used again once retired.
 	Code string
-	// Severity of its findings, unless a Finding says otherwise: an Error would be
-	// refused, a Warning be taken, and not do what was meant.
+	// Severity is the severity of the rule's findings, unless Finding.Warning is set. Error means that Envoy
+	// refuses the change. Warning means that Envoy accepts the change, but does not do what the user meant.
 	Severity diag.Severity
-	// Doc explains the rule: a first line that sums it up, an empty line, then
-	// what Envoy does and what would be right.
+	// Doc explains the rule: a summary line, an empty line, then what Envoy does and what would be right.
 	Doc string
-	// Run judges one pair. An error is one of Out.
+	// Run judges one change. It returns only errors of Pass.Old.
 	Run func(*Pass) error
 }
 
 // Out reads the published resources.
 type Out interface {
-	// Of are the published resources of a type.
+	// Of returns the published resources of a type.
 	Of(*xds.Type) ([]*xds.Resource, error)
 	// Serves reports whether a published resource answers the subscription.
 	Serves(xds.Subscription) bool
@@ -47,23 +46,23 @@ type Served struct{ *xds.Snapshot }
 // Of returns the resources of a type.
 func (s Served) Of(t *xds.Type) ([]*xds.Resource, error) { return s.Snapshot.Of(t), nil }
 
-// Options for Transitions; the zero value judges by all rules.
+// Options are the options of Transitions. The zero value runs all rules.
 type Options struct {
-	// Disable holds the codes of rules that are left out.
+	// Disable holds the codes of rules that do not run.
 	Disable []string
 }
 
-// Pass is one run of a rule.
+// Pass is one call of Transitions.
 type Pass struct {
 	Old Out
 	New *xds.Snapshot
 
 	rule    *Rule
 	list    diag.List
-	sockets *sockets // nil before a rule asks for them
+	sockets *sockets // nil before a rule asks for the sockets
 }
 
-// Finding is a finding of a rule.
+// Finding is a fault that a rule reports.
 type Finding struct {
 	// Resource is the new resource that the finding is about.
 	Resource *xds.Resource
@@ -73,7 +72,7 @@ type Finding struct {
 	Message string
 	// Help names the remedy.
 	Help string
-	// Warning makes the finding a warning where the rule is an error.
+	// Warning makes a warning of the finding of a rule whose severity is Error.
 	Warning bool
 }
 
@@ -88,8 +87,8 @@ func (p *Pass) Report(f Finding) {
 	p.list = append(p.list, d)
 }
 
-// Transitions judges the change from old to new by all rules that o does not disable. Both snapshots must be
-// valid. If nothing is published, Transitions returns no finding. The error comes from reading old.
+// Transitions judges the change from old to new by all rules that o does not disable. Both snapshots must be valid.
+// If nothing is published, Transitions returns no finding. Its errors are errors of reading old.
 func Transitions(old Out, new *xds.Snapshot, o Options) (diag.List, error) {
 	p := &Pass{Old: old, New: new}
 	for _, r := range Rules {

@@ -11,15 +11,16 @@ import (
 	"xdspub/xds"
 )
 
-// Envoy's reasons for the rejection of a resource whose code it fetches. The first reason says that a fetch is
-// under way. The second reason stands for every fault of a Wasm plugin.
+// The reasons with which Envoy rejects a resource while it fetches code for the resource. moduleNotCached says that
+// a fetch is under way. wasmNotCreated stands for every fault of a Wasm plugin.
 const (
 	moduleNotCached = "Remote module not cached; background fetch in progress"
 	wasmNotCreated  = "Unable to create Wasm plugin"
 )
 
-// UntilFetched reports whether Envoy may accept a resource later that it rejects for a reason: Envoy has begun
-// to fetch the code of a filter. The reason is empty if Envoy gives none. The resource is nil if nobody knows it.
+// UntilFetched reports whether Envoy may accept a rejected resource later, because Envoy has begun to fetch the
+// code of a filter. reason is Envoy's reason for the rejection; empty if Envoy gives none. r is nil if the rejected
+// resource is unknown.
 func UntilFetched(ctx context.Context, r *xds.Resource, reason string) (found bool) {
 	switch {
 	case strings.HasPrefix(reason, moduleNotCached):
@@ -38,21 +39,22 @@ func UntilFetched(ctx context.Context, r *xds.Resource, reason string) (found bo
 	return found && err == nil
 }
 
-// firstPause and longestPause bound the time between two offers. Each pause is twice the one before.
+// firstPause and longestPause are the bounds of the time between two offers. Each pause is twice as long as the
+// previous pause.
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 15 * time.Second
 )
 
-// Offers schedules the offers of a resource that Envoy rejects until the code is fetched. The zero value is
-// for a resource without a rejection.
+// Offers schedules the offers of a resource that Envoy rejects until it has fetched code. The zero value is for a
+// resource that Envoy has not rejected yet.
 type Offers struct {
 	next  time.Duration
 	until time.Time // zero before the first rejection
 }
 
-// Pause returns the time from a rejection until the next offer. Pause returns 0 if that offer would come later
-// than the time within after the first rejection.
+// Pause returns the time from a rejection until the next offer. within is the longest time from the first rejection
+// to an offer: Pause returns 0 if the next offer would come later.
 func (o *Offers) Pause(within time.Duration) time.Duration {
 	if o.until.IsZero() {
 		o.next, o.until = firstPause, time.Now().Add(within)

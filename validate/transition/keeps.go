@@ -8,15 +8,15 @@ import (
 	"xdspub/xds"
 )
 
-// Keeps reports whether changes leave the rules' findings unchanged. s is the Snapshot after the changes, and
-// Keeps looks at the changes only. If the rules find nothing on the way from a Snapshot to itself, and Keeps
-// is true, the rules find nothing after the changes.
+// Keeps reports whether the rules certainly find nothing in a change. changes are the changed resources, and s is
+// the Snapshot after the change. Keeps assumes that the rules find nothing between the Snapshot before the change
+// and itself. Its cost depends on the number of changes only.
 func Keeps(changes []xds.Edited, s *xds.Snapshot) bool {
 	return !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keeps(e, s) }) && !shiftsWeights(changes)
 }
 
 func keeps(e xds.Edited, s *xds.Snapshot) bool {
-	if e.Same() { // another resource of the file was edited
+	if e.Same() { // the resource has the same content
 		return true
 	}
 	if e.Is != nil && e.Is.UsesSingletons() || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
@@ -25,7 +25,7 @@ func keeps(e xds.Edited, s *xds.Snapshot) bool {
 	return keeping[e.Key().Type](e, s)
 }
 
-// keeping has the judgement of a change for each type.
+// keeping reports for each type whether a changed resource of the type can't lead to a finding.
 var keeping = map[*xds.Type]func(xds.Edited, *xds.Snapshot) bool{
 	xds.Listener: func(e xds.Edited, s *xds.Snapshot) bool {
 		return e.Was != nil && e.Is != nil && KeepsSockets(e.Was, e.Is) && getsSecrets(e.Is, s)

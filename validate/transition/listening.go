@@ -13,25 +13,26 @@ import (
 	"xdspub/xds"
 )
 
-// listening is a listener with sockets.
+// listening is a listener that has sockets.
 type listening struct {
 	*xds.Resource
 	config *listenerv3.Listener
-	// addresses are all addresses, the main address first; keys are their keys, sorted.
+	// addresses are all addresses, the main address first. keys are the keys of addresses, sorted.
 	addresses []address
 	keys      []string
-	// ports are the sockets except pipes. A :: that accepts IPv4 has two sockets.
+	// ports are the sockets of addresses without pipes. An address :: that accepts IPv4 adds a second socket,
+	// 0.0.0.0.
 	ports []xds.Socket
 }
 
-// address is an address of a listener, with its path.
+// address is an address of a listener. path is the path of its field.
 type address struct {
 	*corev3.Address
 	path xds.Path
 }
 
-// listeningByName returns the listeners that have sockets: not the internal ones, nor
-// an api_listener, which does not exist when it comes from a file.
+// listeningByName returns the listeners that have sockets, by name. It leaves out internal listeners and listeners
+// with an api_listener: from a file, Envoy makes no listener of the latter.
 func listeningByName(list []*xds.Resource) map[string]*listening {
 	byName := make(map[string]*listening, len(list))
 	for _, r := range list {
@@ -49,8 +50,8 @@ func listeningByName(list []*xds.Resource) map[string]*listening {
 	return byName
 }
 
-// byPort indexes listeners by the wildcard of each of their ports: two listeners without a common wildcard
-// don't overlap. Each list is sorted by name.
+// byPort maps the wildcard address of a port to the listeners with the port. Listeners without a common key don't
+// overlap. Each list is sorted by name.
 type byPort map[xds.Socket][]*listening
 
 func (p byPort) add(l *listening) {
@@ -60,7 +61,8 @@ func (p byPort) add(l *listening) {
 	}
 }
 
-// first returns the first by name that has a port in common with l and that fits, or nil.
+// first returns the listener that has a port in common with l and for which fits returns true; nil if no listener
+// has both. Of several listeners, it returns the first by name.
 func (p byPort) first(l *listening, fits func(*listening) bool) *listening {
 	var first *listening
 	for _, port := range l.ports {
@@ -72,29 +74,28 @@ func (p byPort) first(l *listening, fits func(*listening) bool) *listening {
 	return first
 }
 
-// sockets is what the socket rules look at.
+// sockets holds what the rules about sockets know of a change.
 type sockets struct {
 	old, new map[string]*listening
-	// waits and swaps are those of Moves.
+	// waits and swaps are the results of Moves.
 	waits map[string]int
 	swaps [][]string
-	// gone holds the old listeners that the new Snapshot removes, by their addresses; each list is sorted by
-	// name.
+	// gone maps the joined keys of all addresses to the listeners with these addresses that the new Snapshot lacks.
+	// Each list is sorted by name.
 	gone map[string][]*listening
-	// leave holds the removed listeners by port, ran the old listeners that stay.
+	// leave holds the listeners that the new Snapshot lacks, ran the published listeners that it has.
 	leave, ran byPort
 	// listeners are the new listeners, by name.
 	listeners []*listening
 }
 
-// aboveSockets are the fields of a listener that no rule about sockets goes by.
+// aboveSockets are the fields of a listener that no rule about sockets looks at.
 var aboveSockets = map[protoreflect.Name]bool{
 	"filter_chains": true, "default_filter_chain": true, "listener_filters": true,
 	"access_log": true, "stat_prefix": true, "metadata": true, "per_connection_buffer_limit_bytes": true,
 }
 
-// KeepsSockets reports whether two listeners of one name differ in nothing that rules about
-// sockets look at.
+// KeepsSockets reports whether two versions of a listener are equal in all fields that rules about sockets look at.
 func KeepsSockets(was, is *xds.Resource) bool {
 	a, b := was.Message().ProtoReflect(), is.Message().ProtoReflect()
 	fields := a.Descriptor().Fields()
@@ -106,7 +107,7 @@ func KeepsSockets(was, is *xds.Resource) bool {
 	return true
 }
 
-// socketsOf returns the sockets of a Pass, which all rules share. An error is one of Pass.Old.
+// socketsOf returns the sockets of a Pass. All rules of the Pass share them. An error is an error of Pass.Old.
 func socketsOf(p *Pass) (*sockets, error) {
 	if p.sockets == nil {
 		s, err := newSockets(p)
@@ -145,9 +146,9 @@ func newSockets(p *Pass) (*sockets, error) {
 	return s, nil
 }
 
-// keeps returns the old listener whose sockets Envoy hands to l: that of the same name,
-// or one that goes in the same update and has just the same addresses and socket
-// options. Nil where l gets sockets of its own, or is refused by reuse-port-changed.
+// keeps returns the published listener whose sockets Envoy hands over to l: the listener of the same name, or a
+// listener that the same update removes and that has the same addresses and socket options. keeps returns nil if l
+// gets new sockets, or if reuse-port-changed reports l.
 func (s *sockets) keeps(l *listening) *listening {
 	if o := s.old[l.Name]; o != nil {
 		switch {
@@ -158,7 +159,7 @@ func (s *sockets) keeps(l *listening) *listening {
 		}
 	}
 	for _, g := range s.gone[strings.Join(l.keys, "\n")] {
-		// A listener that was never bound has no open socket.
+		// A listener with bind_to_port: false has no open socket.
 		if g.bound() && g.compatible(l) {
 			return g
 		}
@@ -166,12 +167,12 @@ func (s *sockets) keeps(l *listening) *listening {
 	return nil
 }
 
-// reusesPort reports whether the listener sets SO_REUSEPORT, which is the default.
+// reusesPort reports whether the listener sets SO_REUSEPORT. This is the default.
 func (l *listening) reusesPort() bool {
 	return l.config.GetEnableReusePort() == nil || l.config.GetEnableReusePort().GetValue()
 }
 
-// bound reports whether the listener listens at all.
+// bound reports whether the listener opens sockets, which bind_to_port decides.
 func (l *listening) bound() bool {
 	return l.config.GetBindToPort() == nil || l.config.GetBindToPort().GetValue()
 }
@@ -180,9 +181,9 @@ func (l *listening) isUDP() bool {
 	return l.config.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP
 }
 
-// compatible reports whether Envoy hands the sockets of one listener to the other: it
-// compares the kind of socket, the addresses in any order, and the socket options,
-// but not bind_to_port, enable_mptcp, ipv4_compat and the mode of a pipe.
+// compatible reports whether Envoy hands over the sockets of one listener to the other. Envoy compares the kind of
+// socket, the addresses in any order, and the socket options. It does not compare bind_to_port, enable_mptcp,
+// ipv4_compat and the mode of a pipe.
 func (l *listening) compatible(o *listening) bool {
 	return l.isUDP() == o.isUDP() && slices.Equal(l.keys, o.keys) && sameOptions(l.config, o.config)
 }
@@ -196,7 +197,7 @@ func addressKeys(addresses []address) []string {
 	return keys
 }
 
-// key returns what Envoy compares of an address.
+// key returns the parts of an address that Envoy compares, as a text.
 func (a address) key() string {
 	if s, ok := xds.SocketOf(a.Address); ok {
 		return s.String() + " " + a.GetSocketAddress().GetNetworkNamespaceFilepath()
@@ -219,8 +220,8 @@ func sameOptions(a, b *listenerv3.Listener) bool {
 
 func sameOption(a, b *corev3.SocketOption) bool { return proto.Equal(a, b) }
 
-// shares reports whether two listeners name the same address. Envoy compares no others,
-// and none of TCP with one of UDP.
+// shares reports whether two listeners have an address in common. Envoy compares the addresses of all TCP
+// listeners, and those of all UDP listeners, but no TCP listener with a UDP listener.
 func (l *listening) shares(o *listening) bool {
 	return l.isUDP() == o.isUDP() && slices.ContainsFunc(l.addresses, func(a address) bool {
 		_, ok := xds.SocketOf(a.Address)
@@ -228,8 +229,8 @@ func (l *listening) shares(o *listening) bool {
 	})
 }
 
-// overlaps reports whether the kernel lets both listeners bind only if both set SO_REUSEPORT. Pipes never
-// overlap, because Envoy unlinks an existing pipe.
+// overlaps reports whether the kernel refuses to bind one of both listeners unless both set SO_REUSEPORT. Pipes
+// never overlap, because Envoy unlinks an existing pipe.
 func (l *listening) overlaps(o *listening) bool {
 	return l.bound() && o.bound() && slices.ContainsFunc(l.ports, func(a xds.Socket) bool {
 		return slices.ContainsFunc(o.ports, func(b xds.Socket) bool {

@@ -8,15 +8,16 @@ import (
 	"xdspub/xds"
 )
 
-// Moves returns for each new listener, by name, how many published listeners must leave an
-// address, one after the other, before it can take its own; listeners that need not wait are left
-// out. swaps are the listeners that exchange their addresses, each group sorted by name: there is no
-// order in which Envoy would take them, unless one of each group goes first.
+// Moves returns waits and swaps for a change from old to new listeners. waits maps the name of a new listener to
+// the number of published listeners that must leave an address, one after the other, before the new listener can
+// take its addresses. Listeners that need not wait are not in waits. swaps are groups of listeners that exchange
+// addresses, each group sorted by name. For such a group, Envoy accepts no order, unless one listener of the group
+// is removed first.
 //
-// Envoy goes through the LDS file in order, and refuses a listener whose address another one has
-// at that moment. It removes listeners first.
+// Envoy goes through the LDS file in order, and refuses a listener if another listener has the address at that
+// moment. Envoy removes listeners before it adds any.
 func Moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
-	has := make(map[xds.Socket]string) // who has an address now
+	has := make(map[xds.Socket]string) // the listener that has the address in old
 	for _, r := range old {
 		for _, s := range xds.Sockets(r.Message().(*listenerv3.Listener)) {
 			has[s] = r.Name
@@ -26,7 +27,7 @@ func Moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
 	for _, r := range new {
 		exists[r.Name] = true
 	}
-	before := make(map[string][]string) // the listeners that have to leave first
+	before := make(map[string][]string) // the listeners that must leave an address of the new listener
 	for _, r := range new {
 		for _, s := range xds.Sockets(r.Message().(*listenerv3.Listener)) {
 			if leaver, taken := has[s]; taken && leaver != r.Name && exists[leaver] {
@@ -36,7 +37,7 @@ func Moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
 	}
 	waits = make(map[string]int)
 	done := make(map[string]bool)
-	var way []string // listeners that wait for each other
+	var way []string // the listeners of the current chain: each waits for the next
 	var visit func(name string) int
 	visit = func(name string) int {
 		if i := slices.Index(way, name); i >= 0 {

@@ -66,8 +66,8 @@ configuration for it, and answers 500 or closes connections.`,
 	},
 }
 
-// lastFilters returns the filters by discovery that the new Snapshot asks for, by name,
-// and whether each is the last of its chain.
+// lastFilters maps the name of each filter that the new Snapshot has by discovery to true if the filter is the last
+// of its chain. It leaves out filters in chains without a terminal filter.
 func (p *Pass) lastFilters() map[string]bool {
 	filters := make(map[string]bool)
 	for _, t := range xds.Entrypoints {
@@ -86,8 +86,8 @@ func (p *Pass) lastFilters() map[string]bool {
 	return filters
 }
 
-// isLast reports whether the config source of a filter stands in the last one of its
-// chain. Only chains that end with a terminal filter have such a place.
+// isLast reports whether a filter with the config source at n is the last of its chain. hasPlace is false if the
+// chain does not end with a terminal filter.
 func isLast(n *xds.Node) (last, hasPlace bool) {
 	if n.Parent == nil || !n.Parent.InList() {
 		return false, false

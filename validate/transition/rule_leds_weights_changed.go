@@ -48,8 +48,8 @@ raise the others in the next one. In files the endpoints are in their assignment
 	},
 }
 
-// mayHash reports whether the load balancer of a cluster may add the weights of endpoints up: which of several policies
-// an Envoy picks depends on the Envoy.
+// mayHash reports whether the load balancer of a cluster may add up the weights of endpoints. If a cluster lists
+// several policies, the version of Envoy decides which policy counts; mayHash looks at all of them.
 func mayHash(c *clusterv3.Cluster) (found bool) {
 	if c.GetLoadBalancingPolicy() == nil {
 		return c.GetLbPolicy() == clusterv3.Cluster_RING_HASH || c.GetLbPolicy() == clusterv3.Cluster_MAGLEV
@@ -60,7 +60,7 @@ func mayHash(c *clusterv3.Cluster) (found bool) {
 	return found
 }
 
-// collectionsOf returns the endpoints of LEDS by their collections.
+// collectionsOf returns the endpoints of LEDS by the name of their collection.
 func collectionsOf(endpoints []*xds.Resource) map[string][]*xds.Resource {
 	collections := make(map[string][]*xds.Resource)
 	for _, r := range endpoints {
@@ -70,7 +70,8 @@ func collectionsOf(endpoints []*xds.Resource) map[string][]*xds.Resource {
 	return collections
 }
 
-// checkWeights checks what the weights of a cluster may add up to until all collections of the assignment are changed.
+// checkWeights reports a cluster whose weights may add up to more than the limit while Envoy takes the collections
+// of its assignment one by one. was and is are the collections before and after the change.
 func (p *Pass) checkWeights(c, assignment *xds.Resource, was, is map[string][]*xds.Resource) {
 	sums := make(map[uint32]uint64)
 	falls, rises := make(map[uint32]bool), make(map[uint32]*xds.Resource)
@@ -109,7 +110,7 @@ func sumOf(endpoints []*xds.Resource) (sum uint64) {
 	return sum
 }
 
-// heaviest returns the first of the endpoints with the largest weight.
+// heaviest returns the endpoint with the largest weight; of several such endpoints, the first.
 func heaviest(endpoints []*xds.Resource) (found *xds.Resource) {
 	var most uint64
 	for _, r := range endpoints {
@@ -120,7 +121,7 @@ func heaviest(endpoints []*xds.Resource) (found *xds.Resource) {
 	return found
 }
 
-// shiftsWeights reports whether changes lower weights of LEDS and raise others.
+// shiftsWeights reports whether changes lower the weight of one endpoint of LEDS and raise the weight of another.
 func shiftsWeights(changes []xds.Edited) bool {
 	var falls, rises bool
 	for _, e := range changes {

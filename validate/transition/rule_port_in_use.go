@@ -37,11 +37,12 @@ each other.`,
 	},
 }
 
-// inTheWay returns an old listener that has a port when l needs it, and does not share.
+// inTheWay returns a published listener that still has a port of l when l needs a new socket, unless both set
+// SO_REUSEPORT. It returns nil if no listener is in the way.
 func (s *sockets) inTheWay(l *listening) *listening {
 	own := s.old[l.Name]
 	if own != nil && own.reusesPort() != l.reusesPort() || s.keeps(l) != nil {
-		return nil // reuse-port-changed, or nothing is needed
+		return nil // reuse-port-changed reports l, or l needs no new socket
 	}
 	if own != nil && !l.reusesPort() && (own.shares(l) || own.overlaps(l)) {
 		return own
@@ -50,14 +51,14 @@ func (s *sockets) inTheWay(l *listening) *listening {
 		return g
 	}
 	if s.waits[l.Name] > 0 {
-		return nil // the holder leaves in an earlier update
+		return nil // Envoy gets an earlier update in which the listener leaves the port
 	}
 	return s.ran.first(l, func(o *listening) bool {
 		return o.Name != l.Name && !(o.reusesPort() && l.reusesPort()) && o.overlaps(l) && !s.new[o.Name].overlaps(l)
 	})
 }
 
-// where returns the addresses of a listener.
+// where returns the addresses of a listener, for a message.
 func (l *listening) where() string {
 	list := make([]string, len(l.addresses))
 	for i, a := range l.addresses {
@@ -67,7 +68,7 @@ func (l *listening) where() string {
 	return strings.Join(list, ", ")
 }
 
-// who names the listener that blocks another listener.
+// who describes the listener l that is in the way of the listener of, for a message.
 func (l *listening) who(of *listening) string {
 	if l.Name == of.Name {
 		return "its running version has one with other addresses or options"

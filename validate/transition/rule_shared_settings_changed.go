@@ -21,7 +21,7 @@ is accepted with other settings, which have no effect (a warning).`,
 	Run: func(p *Pass) error {
 		asked, err := singletonUses(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })
 		if err != nil || len(asked) == 0 {
-			return err // what runs need not be read
+			return err // nothing uses a singleton: the published resources need not be read
 		}
 		published, err := singletonUses(p.Old.Of)
 		if err != nil {

@@ -50,10 +50,10 @@ was until Envoy restarts.`,
 	},
 }
 
-// newSocketHelp is the help where a listener needs a new socket.
+// newSocketHelp is the help for a listener that needs a new socket.
 const newSocketHelp = "change its address, or publish once without the listener and then with it"
 
-// at returns the same address of a listener that is compatible.
+// at returns the address of l with the key of a. l has such an address if it is compatible with a's listener.
 func (l *listening) at(a address) address {
 	for _, b := range l.addresses {
 		if a.key() == b.key() {

@@ -1,7 +1,7 @@
 package transition
 
-// Rules is every rule, sorted by code. A new rule is a line here, its file
-// rule_<code>.go and its examples testdata/<code>.txtar.
+// Rules lists all rules, sorted by code. A new rule needs an entry here, a file rule_<code>.go, and examples in
+// testdata/<code>.txtar.
 var Rules = []*Rule{
 	addressSwap,
 	bindToPortChanged,

@@ -4,11 +4,11 @@ import (
 	"xdspub/xds"
 )
 
-// subscribers returns the places in published resources that ask for published
-// resources of a type.
+// subscribers returns the subscriptions of published resources to published resources of a type. If the new
+// Snapshot has no resource of the type, it returns none.
 func (p *Pass) subscribers(t *xds.Type) ([]xds.Subscriber, error) {
 	if len(p.New.Of(t)) == 0 {
-		return nil, nil // nothing of the type can change
+		return nil, nil // no rule looks at a removed resource
 	}
 	var list []xds.Subscriber
 	for _, from := range []*xds.Type{xds.Cluster, xds.Listener, xds.ExtensionConfig} {

@@ -5,8 +5,7 @@
 //	/users/{id}/{file=**}      the same with names
 //	/v{version}/{name}.json    a name between two literals
 //
-// Before 1.39, a name begins its segment and, except in the last segment, ends the segment, so that no segment
-// mixes names and literals.
+// Before 1.39, a name must begin its segment. A literal may follow the name in the last segment only.
 //
 // A template has at most five names. After ** only parts of fixed length may follow.
 package uritemplate
@@ -23,8 +22,8 @@ const (
 	maxNameLength = 16
 )
 
-// Match parses a path_template, and returns the names in the template. If mixed is true, a name may stand
-// between literals in any segment.
+// Match parses a path_template, and returns its names. If mixed is true, as for Envoy 1.39 and later, a name may
+// stand between literals in any segment.
 func Match(template string, mixed bool) (names []string, err error) {
 	if !strings.HasPrefix(template, "/") {
 		return nil, errors.New("it does not begin with a slash")
@@ -39,13 +38,13 @@ func Match(template string, mixed bool) (names []string, err error) {
 		if rest, err = p.segment(rest); err != nil {
 			return nil, err
 		}
-		// A slash at the end is an empty last segment, and the only one.
+		// Only the last segment may be empty: a template may end with a slash.
 		rest = strings.TrimPrefix(rest, "/")
 	}
 	return p.names, nil
 }
 
-// Rewrite parses a path_template_rewrite, and returns the names that the rewrite uses.
+// Rewrite parses a path_template_rewrite, and returns the names that it uses.
 func Rewrite(template string) (names []string, err error) {
 	switch {
 	case !strings.HasPrefix(template, "/"):
@@ -73,14 +72,14 @@ func Rewrite(template string) (names []string, err error) {
 	return names, nil
 }
 
-// pattern is the state after reading a part of a template.
+// pattern is the state of Match between two parts of a template.
 type pattern struct {
 	mixed  bool
 	names  []string
-	behind bool // a ** stands before
+	behind bool // ** precedes: no further part of open length may follow
 }
 
-// segment reads through the next slash outside of brackets, and returns the rest.
+// segment reads a segment up to the next slash outside of braces, and returns the rest.
 func (p *pattern) segment(text string) (rest string, err error) {
 	if text[0] == '*' {
 		return p.glob(text)
@@ -93,7 +92,7 @@ func (p *pattern) segment(text string) (rest string, err error) {
 	if open < 0 || open > 0 && !strings.Contains(text[:end], "}") {
 		return text[end:], literal(text[:end])
 	}
-	// Only a name at the beginning of a segment can go over slashes.
+	// A pattern with slashes is allowed only if the name begins its segment.
 	inner, rest, closed := strings.Cut(text[open+1:], "}")
 	if !closed || open > 0 && strings.Contains(inner, "/") {
 		return "", errors.New("a { has no }")
@@ -118,7 +117,7 @@ func (p *pattern) segment(text string) (rest string, err error) {
 	return rest[len(suffix):], p.variable(inner)
 }
 
-// glob reads * or ** and the text behind a glob in the last segment.
+// glob reads * or **, and in the last segment the literal after it.
 func (p *pattern) glob(text string) (rest string, err error) {
 	rest = strings.TrimPrefix(text[1:], "*")
 	if err := p.open(len(text)-len(rest) == 2); err != nil {
@@ -134,7 +133,7 @@ func (p *pattern) glob(text string) (rest string, err error) {
 	return "", literal(suffix)
 }
 
-// variable reads the text in brackets: a name and, after =, the pattern of the name.
+// variable reads the text in braces: a name, or a name, = and a pattern.
 func (p *pattern) variable(text string) error {
 	name, match, given := strings.Cut(text, "=")
 	switch {
@@ -166,7 +165,7 @@ func (p *pattern) variable(text string) error {
 	return nil
 }
 
-// open records a part of open length.
+// open records a wildcard or a name. all means that the part is **, after which no such part may follow.
 func (p *pattern) open(all bool) error {
 	if p.behind {
 		return errors.New("a wildcard or variable follows **")
@@ -185,8 +184,8 @@ func literal(text string) error {
 	return nil
 }
 
-// isLiteral reports whether text consists of the characters of a path segment by RFC 3986. isLiteral does not
-// check percent-encoding.
+// isLiteral reports whether text consists of characters that RFC 3986 allows in a path segment. It does not check
+// percent-encoding.
 func isLiteral(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !isLiteralRune(r) })
 }
