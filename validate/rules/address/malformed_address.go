@@ -81,14 +81,14 @@ func checkRange(p *validate.Pass, n *xds.Node, address string) {
 
 func checkResolverName(p *validate.Pass, n *xds.Node, name string) {
 	if at := addressAt(n); slices.Contains(resolverAddresses, at.Field()) && !facts.AsksResolver(p.Envoy, at) {
-		return // not looked at
+		return // Envoy ignores the resolvers of the cluster
 	}
 	looksUp := facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(p.Envoy, n) == facts.EndpointsLookedUp
 	switch {
 	case name == "":
 	case looksUp:
 		if c, _ := xds.Enclosing[*clusterv3.Cluster](n); p.Envoy.ClusterKindOf(c).Factory == "envoy.clusters.redis" {
-			return // not looked at
+			return // Envoy ignores resolver_name here
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("resolver_name"),
@@ -104,7 +104,7 @@ func checkResolverName(p *validate.Pass, n *xds.Node, name string) {
 	}
 }
 
-// reverseConnection is such an address. The tenant may be empty.
+// reverseConnection matches the address of a listener of reverse connections. The tenant may be empty.
 var reverseConnection = regexp.MustCompile(`^rc://[^:@]+:[^:@]+:[^:@]*@[^:@]+:[0-9]+$`)
 
 func checkReverseConnection(p *validate.Pass, n *xds.Node, m *corev3.SocketAddress) {
@@ -149,7 +149,7 @@ func checkSocketAddress(p *validate.Pass, n *xds.Node, m *corev3.SocketAddress) 
 	}
 }
 
-// ignoredRange reports whether Envoy ignores a malformed range at the node.
+// ignoredRange reports whether Envoy ignores a malformed address range at the node.
 func ignoredRange(n *xds.Node) bool {
 	if n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs" {
 		return true
@@ -157,13 +157,12 @@ func ignoredRange(n *xds.Node) bool {
 	if !facts.Inside(n, "envoy.config.listener.v3.FilterChainMatch") {
 		return false
 	}
-	// filter-chain-match says where a match is never looked at.
+	// filter-chain-match reports a match that Envoy ignores.
 	l, _ := xds.Enclosing[*listenerv3.Listener](n)
 	return l.GetFilterChainMatcher() != nil || facts.Inside(n, "envoy.config.listener.v3.Listener.default_filter_chain")
 }
 
-// wantsIP reports whether a socket address stands where Envoy takes an IP address
-// only.
+// wantsIP reports whether Envoy accepts only an IP address in the socket address at the node.
 func wantsIP(v *envoyapi.Version, n *xds.Node) bool {
 	n = addressAt(n)
 	if slices.Contains(resolverAddresses, n.Field()) {
@@ -172,11 +171,11 @@ func wantsIP(v *envoyapi.Version, n *xds.Node) bool {
 	switch n.Field() {
 	case "envoy.config.endpoint.v3.Endpoint.address", "envoy.config.endpoint.v3.Endpoint.AdditionalAddress.address":
 		if facts.Inside(n, "envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints") {
-			return false // never looked at
+			return false // Envoy ignores named_endpoints
 		}
 		cluster, _ := xds.Enclosing[*clusterv3.Cluster](n)
 		if cluster == nil {
-			return true // EDS
+			return true // an endpoint that comes by EDS
 		}
 		return v.ClusterKindOf(cluster).Factory == "envoy.cluster.static"
 	case "envoy.config.bootstrap.v3.Admin.address",
@@ -194,7 +193,7 @@ func wantsIP(v *envoyapi.Version, n *xds.Node) bool {
 	return false
 }
 
-// addressAt is the node of the address that a socket address is, or is in.
+// addressAt returns the Address around the socket address at n; if none is around it, n.
 func addressAt(n *xds.Node) *xds.Node {
 	if n.Parent != nil && n.Parent.Name() == "envoy.config.core.v3.Address" {
 		return n.Parent
@@ -202,14 +201,15 @@ func addressAt(n *xds.Node) *xds.Node {
 	return n
 }
 
-// isIP reports whether Envoy reads s as an IP address. A zone after % names an
-// interface of Envoy's machine, which is not known here.
+// isIP reports whether Envoy reads s as an IP address. A zone after % may be any text: it names an interface of
+// Envoy's machine, and xdspub does not know these.
 func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
 
-// addressHelp says how to write what is nearly an IP address.
+// addressHelp returns the help for a text that is no IP address: the correct form if the text is nearly one, or
+// else otherwise.
 func addressHelp(s, otherwise string) string {
 	bare := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
 	parts := strings.Split(bare, ".")

@@ -24,7 +24,7 @@ Abstract AF_UNIX sockets").`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		const most = 107
 		if facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(p.Envoy, n) != facts.EndpointsLiteral {
-			return // endpoint-address, or not looked at
+			return // reported by endpoint-address, or Envoy ignores the pipe
 		}
 		m := n.Message.(*corev3.Pipe)
 		abstract := strings.HasPrefix(m.GetPath(), "@")

@@ -58,9 +58,9 @@ IP version, and an extra address is set without source_address.`,
 	},
 }
 
-// sameVersion compares the IP versions of two addresses.
+// sameVersion reports whether two addresses have the same IP version.
 func sameVersion(a, b *corev3.SocketAddress) bool {
 	x, err := netip.ParseAddr(a.GetAddress())
 	y, err2 := netip.ParseAddr(b.GetAddress())
-	return err == nil && err2 == nil && x.Is4() == y.Is4() // else malformed-address
+	return err == nil && err2 == nil && x.Is4() == y.Is4() // malformed-address reports an address that can't be parsed
 }

@@ -96,7 +96,7 @@ cluster (gRPC, HTTP or fluentd) crashes Envoy, because no cluster exists yet.`,
 	},
 }
 
-// optionReporter reports what a check finds, at a path below the message that is judged.
+// optionReporter reports a fault that a check finds. at is the path below the judged message.
 type optionReporter func(check validate.CheckName, at xds.Path, message, help string)
 
 var locatorScheme = regexp.MustCompile(`^(?:xdstp|http|file):`)
@@ -118,7 +118,7 @@ func checkBootstrap(b *bootstrapv3.Bootstrap, report optionReporter) {
 	}
 }
 
-// checkClient checks a gRPC client of the bootstrap's own.
+// checkClient checks a gRPC client that the bootstrap configures. consequence is the end of the message.
 func checkClient(at xds.Path, api *corev3.ApiConfigSource, consequence string, report optionReporter) {
 	field := at[strings.LastIndexByte(string(at), '.')+1:]
 	switch t := api.GetApiType(); {
@@ -151,7 +151,7 @@ func checkLateClients(b *bootstrapv3.Bootstrap, report optionReporter) {
 	}
 }
 
-// checkAuthorities checks the sources for xdstp names.
+// checkAuthorities checks the config sources for xdstp names.
 func checkAuthorities(b *bootstrapv3.Bootstrap, report optionReporter) {
 	if b.GetDefaultConfigSource() != nil {
 		checkAuthority("default_config_source", b.GetDefaultConfigSource(), report)
@@ -186,7 +186,7 @@ func checkAuthority(at xds.Path, source *corev3.ConfigSource, report optionRepor
 	}
 }
 
-// callsCluster reports whether an access log goes to a cluster.
+// callsCluster reports whether an access log is sent to a cluster.
 func callsCluster(m *accesslogv3.AccessLog) bool {
 	switch m.GetTypedConfig().MessageName() {
 	case "envoy.extensions.access_loggers.fluentd.v3.FluentdAccessLogConfig",

@@ -34,7 +34,7 @@ cluster, and ads: {} in a static EDS cluster whose endpoints come by ADS or gRPC
 			return
 		}
 		if selector, ok := n.Message.(*ondemandv3.Config); ok && len(selector.GetPrefetchSecretNames()) == 0 {
-			return // it asks with the first connection
+			return // the filter asks for secrets at the first connection
 		}
 		for _, field := range []protoreflect.Name{"config_source", "sds_config"} {
 			m := n.Message.ProtoReflect()
@@ -53,7 +53,7 @@ cluster, and ads: {} in a static EDS cluster whose endpoints come by ADS or gRPC
 	},
 }
 
-// waitsForADS reports whether Envoy makes a static cluster after its connection for ADS.
+// waitsForADS reports whether Envoy creates a static cluster after its ADS connection.
 func waitsForADS(c *clusterv3.Cluster) bool {
 	return c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_EDS && xds.PathOf(c.GetEdsClusterConfig().GetEdsConfig()) == ""
 }

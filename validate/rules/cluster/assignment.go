@@ -16,8 +16,8 @@ func endpointCount(a *endpointv3.ClusterLoadAssignment) (count int) {
 	return count
 }
 
-// endpointsOf returns the endpoints of the assignment at a place. It does not know all of them if a locality asks
-// another server.
+// endpointsOf returns the endpoints of an assignment that stands at a place. all is false if a locality gets its
+// endpoints from elsewhere, so the list lacks them.
 func endpointsOf(v validate.View, at facts.Place, a *endpointv3.ClusterLoadAssignment) (list []facts.Endpoint, all bool) {
 	all = true
 	for i, l := range a.GetEndpoints() {
@@ -27,9 +27,10 @@ func endpointsOf(v validate.View, at facts.Place, a *endpointv3.ClusterLoadAssig
 	return list, all
 }
 
-// assignmentOf returns the endpoints of a cluster, and the resource and path that hold them: the cluster
-// itself, or an assignment of this Snapshot, even if the cluster subscribes to it by a file of its own. The
-// resource is nil if the Snapshot has no such assignment.
+// assignmentOf returns the endpoint assignment that a cluster uses, with the resource and the path that hold it:
+// the load_assignment of the cluster, or an assignment of this Snapshot. The latter counts even if the cluster
+// subscribes to a file of its own. The resource is nil if there is no assignment, or if Envoy does not use
+// load_assignment.
 func assignmentOf(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) (*xds.Resource, xds.Path, *endpointv3.ClusterLoadAssignment) {
 	if s, ok := n.Subscription(); ok {
 		if r := p.Snapshot.Lookup(s.Target, s.Name); r != nil {

@@ -30,8 +30,8 @@ per_host_thresholds").`,
 	},
 }
 
-// checkThresholds reports thresholds of a priority that has some already, and
-// returns the indices of the others, which count.
+// checkThresholds reports each entry whose priority an earlier entry has. It returns the indices of the other
+// entries, which Envoy applies.
 func checkThresholds(p *validate.Pass, path xds.Path, list []*clusterv3.CircuitBreakers_Thresholds) (count []int) {
 	first := make(map[corev3.RoutingPriority]int)
 	for i, t := range list {

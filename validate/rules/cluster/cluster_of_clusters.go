@@ -46,7 +46,7 @@ has answered.`,
 			return to
 		}
 		cycle := facts.Cycles(names, handsOn)
-		round := make(map[string]bool) // are in a cycle that was reported
+		round := make(map[string]bool) // the clusters of cycles that were reported
 		for _, name := range names {
 			switch m := made[name].Node.Message.(type) {
 			case *aggregatev3.ClusterConfig:
@@ -86,8 +86,8 @@ func checkAggregate(p *validate.LookupPass, made map[string]validate.Occurrence,
 	}
 }
 
-// compositeIn returns the composite configuration of a cluster, or nil for a cluster of another type. An
-// aggregate cluster picks hosts and hands no request on.
+// compositeIn returns the configuration of a composite cluster, or nil for any other cluster. An aggregate cluster
+// can't be part of a cycle: it picks hosts, and does not pass requests on.
 func compositeIn(made map[string]validate.Occurrence, name string) *compositev3.ClusterConfig {
 	if made[name].Node == nil {
 		return nil
@@ -96,7 +96,8 @@ func compositeIn(made map[string]validate.Occurrence, name string) *compositev3.
 	return config
 }
 
-// checkComposite reports a composite cluster that leads back to itself.
+// checkComposite reports a composite cluster that leads back to itself. way is the path from start back to start.
+// checkComposite adds the clusters of way to round.
 func checkComposite(p *validate.Pass, made map[string]validate.Occurrence, start string, way []string, round map[string]bool) {
 	next := start
 	if len(way) > 1 {

@@ -83,7 +83,7 @@ func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) 
 	f := validate.Finding{Path: path}
 	switch {
 	case !known:
-		return // unresolved-reference
+		return // reported by unresolved-reference
 	case key == facts.OlderHTTPProtocolOptions || key == olderTCPProtocolOptions:
 		f.Check = "older-key"
 		f.Message = fmt.Sprintf("Envoy does not apply options under the older key %q", key)
@@ -95,7 +95,7 @@ func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) 
 		f.Message = fmt.Sprintf("the value does not match %s", want)
 		f.Help = "check the names and types of the fields"
 	case got == want || !p.Envoy.Holds(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
-		return // Envoy reads nothing as whatever it wants; HTTP options need something
+		return // Envoy unpacks an empty Any as any message, but it needs HTTP options
 	default:
 		f.Check = "mismatched-options"
 		f.Message = fmt.Sprintf("%s does not match the key %q", got, key)
@@ -104,7 +104,7 @@ func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) 
 	p.Report(f)
 }
 
-// isAnything tells of the types that Envoy reads as whatever message it wants.
+// isAnything reports whether Envoy reads a message of a type as whatever message it expects.
 func isAnything(name protoreflect.FullName) bool {
 	switch name {
 	case "google.protobuf.Struct", "udpa.type.v1.TypedStruct", "xds.type.v3.TypedStruct":
@@ -157,7 +157,7 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 }
 
-// checkHTTPOptions checks what Envoy looks at under the older key too.
+// checkHTTPOptions makes the checks that Envoy makes under both keys, the current and the older.
 func checkHTTPOptions(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions) {
 	if m.GetHeaderValidationConfig() != nil {
 		p.Report(validate.Finding{

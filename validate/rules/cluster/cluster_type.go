@@ -90,7 +90,7 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 			Help:    fmt.Sprintf("add a typed_config of type %s", k.Config),
 		})
 	case custom.GetTypedConfig() != nil && !p.Envoy.Holds(xds.PayloadType(custom.GetTypedConfig())):
-		// unknown-type
+		// reported by unknown-type
 	case config != "":
 		p.Report(validate.Finding{
 			Check:   "not-a-cluster-type",
@@ -159,7 +159,7 @@ func checkEndpointsOfType(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k
 	}
 }
 
-// checkSingleEndpoint checks a cluster whose one name stands for one endpoint.
+// checkSingleEndpoint checks a LOGICAL_DNS cluster, which must have one endpoint.
 func checkSingleEndpoint(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	localities, count := len(c.GetLoadAssignment().GetEndpoints()), endpointCount(c.GetLoadAssignment())
 	if localities == 1 && count == 1 {
@@ -177,7 +177,7 @@ func checkSingleEndpoint(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	})
 }
 
-// destinationHeader is the settings of ORIGINAL_DST, old and new.
+// destinationHeader is implemented by both forms of the settings of ORIGINAL_DST.
 type destinationHeader interface {
 	GetUseHttpHeader() bool
 	GetHttpHeaderName() string

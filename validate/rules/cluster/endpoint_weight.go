@@ -16,8 +16,8 @@ import (
 	"xdspub/xds"
 )
 
-// checkEndpointWeights checks the endpoints of a cluster that hashes, where they
-// stand in it or in an assignment of this Snapshot.
+// checkEndpointWeights checks the endpoints of a cluster whose load balancer adds up weights. The endpoints stand
+// in the cluster, or in an assignment of this Snapshot.
 func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) {
 	if !hashes(p.Envoy, c) {
 		return
@@ -41,8 +41,8 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 	}
 }
 
-// mayOverflow reports whether the sum of all weights, regardless of priority, is too large. Only then the
-// exact check is worth its time.
+// mayOverflow reports whether the weights of all priorities together exceed the limit. If they do not, the exact
+// check is not necessary.
 func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 	var hosts, places uint64
 	for _, l := range a.GetEndpoints() {
@@ -54,14 +54,14 @@ func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 	return max(hosts, places) > math.MaxUint32
 }
 
-// weights adds up what stands at each priority.
+// weights adds up the weights of the endpoints and of the localities, by priority.
 type weights struct {
 	snapshot          validate.View
 	report            func(validate.Finding)
 	ofHosts, ofPlaces map[uint32]uint64
-	placed            map[uint32]map[string]uint64 // the last weight of a locality counts
+	placed            map[uint32]map[string]uint64 // the weight that ofPlaces includes for a locality; of several, Envoy takes the last
 	reported          map[uint32]bool
-	firstOnly         bool // EDS counts an address once
+	firstOnly         bool // skip an address that occurred before, as Envoy does for EDS
 	seen              map[string]bool
 }
 
@@ -101,7 +101,8 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	}
 }
 
-// hashes reports whether the cluster's load balancer adds endpoint weights up.
+// hashes reports whether the load balancer of a cluster adds up the weights of endpoints, as ring hash and Maglev
+// do.
 func hashes(v *envoyapi.Version, c *clusterv3.Cluster) bool {
 	if c.GetLoadBalancingPolicy() != nil {
 		return policyHashes(v, c.GetLoadBalancingPolicy())

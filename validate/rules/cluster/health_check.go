@@ -133,7 +133,7 @@ func checkHTTPHealthCheck(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_H
 	if m.GetSend() != nil {
 		switch m.GetMethod() {
 		case corev3.RequestMethod_POST, corev3.RequestMethod_PUT, corev3.RequestMethod_PATCH, corev3.RequestMethod_OPTIONS:
-		case corev3.RequestMethod_CONNECT: // field-constraint
+		case corev3.RequestMethod_CONNECT: // reported by field-constraint
 		default:
 			method := m.GetMethod()
 			if method == corev3.RequestMethod_METHOD_UNSPECIFIED {

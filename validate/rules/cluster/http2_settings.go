@@ -37,7 +37,7 @@ max_response_headers_kb of a cluster.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*corev3.Http2ProtocolOptions)
 		if c, ok := n.Parent.Message.(*clusterv3.Cluster); ok && c.GetTypedExtensionProtocolOptions()[httpProtocolOptions] != nil {
-			return // not in effect
+			return // Envoy ignores the older fields of the cluster
 		}
 		checkCustomSettings(p, n, m)
 		field, limit := headersLimit(n)
@@ -52,8 +52,8 @@ max_response_headers_kb of a cluster.`,
 	},
 }
 
-// headersLimit returns the limit on the size of all headers for the connections of these options, or nil
-// without a limit.
+// headersLimit returns the field that limits the size of all headers on connections with these options, and the
+// limit in KB. limit is nil if the field is not set and has no default.
 func headersLimit(n *xds.Node) (field string, limit *wrapperspb.UInt32Value) {
 	switch m := n.Parent.Message.(type) {
 	case *hcmv3.HttpConnectionManager:
@@ -68,7 +68,8 @@ func headersLimit(n *xds.Node) (field string, limit *wrapperspb.UInt32Value) {
 	return "max_response_headers_kb", options.GetCommonHttpProtocolOptions().GetMaxResponseHeadersKb()
 }
 
-// settingField returns the field of its own that a setting has, if the field is set, or "".
+// settingField returns the field of m that has the same meaning as an HTTP/2 setting, or "" if no such field is
+// set.
 func settingField(identifier uint32, m *corev3.Http2ProtocolOptions) string {
 	switch {
 	case identifier == 1 && m.GetHpackTableSize() != nil:
@@ -87,7 +88,7 @@ func checkCustomSettings(p *validate.Pass, n *xds.Node, m *corev3.Http2ProtocolO
 	for i, s := range m.GetCustomSettingsParameters() {
 		identifier, value := s.GetIdentifier().GetValue(), s.GetValue().GetValue()
 		if s.GetIdentifier() == nil || s.GetValue() == nil {
-			continue // field-constraint
+			continue // reported by field-constraint
 		}
 		f := validate.Finding{Path: n.Path().Field("custom_settings_parameters").Index(i)}
 		earlier, doubled := values[identifier]

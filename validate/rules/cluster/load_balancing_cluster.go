@@ -16,7 +16,7 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 		checkBesidePolicy(p, n, c)
 		if p.Envoy.HasNoPolicy(c.GetLoadBalancingPolicy()) {
 			if xds.Constraints(c.GetLoadBalancingPolicy()) != nil {
-				return // field-constraint
+				return // reported by field-constraint
 			}
 			p.Report(validate.Finding{
 				Check:   "no-policy",
@@ -74,7 +74,8 @@ func checkBesidePolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 }
 
-// lbConfig returns the cluster's field with settings of an lb_policy, and the policy of this field.
+// lbConfig returns the field of the cluster that has settings for an lb_policy, and this policy. field is "" if the
+// cluster has no such settings.
 func lbConfig(c *clusterv3.Cluster) (field string, of clusterv3.Cluster_LbPolicy) {
 	switch c.GetLbConfig().(type) {
 	case *clusterv3.Cluster_RingHashLbConfig_:
@@ -91,7 +92,7 @@ func lbConfig(c *clusterv3.Cluster) (field string, of clusterv3.Cluster_LbPolicy
 	return "", 0
 }
 
-// checkLbPolicy checks a cluster that is balanced by lb_policy.
+// checkLbPolicy checks a cluster without a load_balancing_policy.
 func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if field, of := lbConfig(c); field != "" && of != c.GetLbPolicy() {
 		p.Report(validate.Finding{
@@ -102,7 +103,7 @@ func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 			Warning: true,
 		})
 	}
-	if xds.Constraints(c.GetRingHashLbConfig()) == nil && xds.Constraints(c.GetMaglevLbConfig()) == nil { // else field-constraint
+	if xds.Constraints(c.GetRingHashLbConfig()) == nil && xds.Constraints(c.GetMaglevLbConfig()) == nil { // otherwise reported by field-constraint
 		switch c.GetLbPolicy() {
 		case clusterv3.Cluster_RING_HASH:
 			checkRingSizes(p, n.Path().Field("ring_hash_lb_config"), c.GetRingHashLbConfig())
@@ -146,11 +147,12 @@ func checkSubsetConfig(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 }
 
-// checkProvided checks who chooses the endpoints: the cluster itself or a policy.
+// checkProvided checks whether the policy CLUSTER_PROVIDED is set for exactly the cluster types that choose
+// endpoints themselves.
 func checkProvided(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	k := p.Envoy.ClusterKindOf(c)
 	if k.Factory == "" || k.Factory == "envoy.clusters.dynamic_modules" {
-		return // cluster-type, or it depends on the module
+		return // reported by cluster-type, or the module decides
 	}
 	field, policy, provided := "lb_policy", c.GetLbPolicy().String(), c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED
 	balances := k.Balances || k.Factory == "envoy.clusters.redis" && provided

@@ -18,7 +18,7 @@ import (
 	"xdspub/xds"
 )
 
-// ringSizes is RingHash, old and new.
+// ringSizes is implemented by both forms of the settings of ring hash.
 type ringSizes interface {
 	GetMinimumRingSize() *wrapperspb.UInt64Value
 	GetMaximumRingSize() *wrapperspb.UInt64Value
@@ -44,14 +44,14 @@ func checkRingSizes(p *validate.Pass, path xds.Path, m ringSizes) {
 	}
 }
 
-// tableSize is Maglev, old and new.
+// tableSize is implemented by both forms of the settings of Maglev.
 type tableSize interface {
 	GetTableSize() *wrapperspb.UInt64Value
 }
 
 func checkTableSize(p *validate.Pass, path xds.Path, m tableSize) {
 	size := m.GetTableSize()
-	if size.GetValue() == 1 { // Envoy takes it for a prime
+	if size.GetValue() == 1 { // Envoy treats 1 as a prime
 		p.Report(validate.Finding{
 			Check:   "table-size",
 			Path:    path.Field("table_size"),
@@ -71,7 +71,7 @@ func checkTableSize(p *validate.Pass, path xds.Path, m tableSize) {
 	})
 }
 
-// defaultTableSize is Envoy's.
+// defaultTableSize is Envoy's default size of a Maglev table.
 const defaultTableSize = 65537
 
 func nextPrime(n uint64) uint64 {
@@ -81,7 +81,7 @@ func nextPrime(n uint64) uint64 {
 	return n
 }
 
-// selector is a subset selector, old and new.
+// selector is implemented by both forms of a subset selector.
 type selector interface {
 	GetKeys() []string
 	GetFallbackKeysSubset() []string
@@ -122,7 +122,7 @@ func checkSubsetPolicy(p *validate.Pass, n *xds.Node, m *subsetv3.Subset) {
 	}
 }
 
-// checkHandsOver checks the policy that a policy hands over to.
+// checkHandsOver checks the inner policy of a policy.
 func checkHandsOver(p *validate.Pass, path xds.Path, inner *clusterv3.LoadBalancingPolicy) {
 	_, picked := p.Envoy.PickPolicy(inner)
 	switch {
@@ -171,7 +171,7 @@ func checkWrrLocality(p *validate.Pass, n *xds.Node, m *wrrlocalityv3.WrrLocalit
 	case p.Envoy.HasNoPolicy(m.GetEndpointPickingPolicy()):
 		f.Message = "WrrLocality has no endpoint_picking_policy"
 	default:
-		return // unknown-type
+		return // reported by unknown-type
 	}
 	p.Report(f)
 }

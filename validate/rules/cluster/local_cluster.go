@@ -42,7 +42,8 @@ file. It does not check a cluster of type LOGICAL_DNS.`,
 	},
 }
 
-// hasNoPriorities reports whether Envoy takes all endpoints of a cluster for one.
+// hasNoPriorities reports whether Envoy combines all endpoints of a cluster into one, so that their priorities do
+// not count.
 func hasNoPriorities(v *envoyapi.Version, c *clusterv3.Cluster) bool {
 	kind := v.ClusterKindOf(c)
 	if kind.Factory != "envoy.cluster.dns" {

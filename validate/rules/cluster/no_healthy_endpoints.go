@@ -37,7 +37,7 @@ requests to all of them. Envoy does not read load_balancer_endpoints.`,
 	},
 }
 
-// clustersOfEndpoints are the clusters that ask for an endpoint assignment.
+// clustersOfEndpoints maps the name of an endpoint assignment to the clusters that subscribe to it.
 var clustersOfEndpoints = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	for _, sub := range r.Facts().Subscriptions {
 		if sub.Target == xds.Endpoints && sub.Name != "" {
@@ -46,7 +46,8 @@ var clustersOfEndpoints = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xd
 	}
 })
 
-// checkEmptyAssignment judges the endpoint assignment that a resource is.
+// checkEmptyAssignment judges an endpoint assignment that is a resource. It reports the assignment only if a
+// cluster subscribes to it.
 func checkEmptyAssignment(p *validate.LookupPass, m *endpointv3.ClusterLoadAssignment) {
 	if hasEndpoints(m) || p.Snapshot.Lookup(xds.Endpoints, p.Resource.Name) != p.Resource {
 		return
@@ -61,8 +62,8 @@ func checkEmptyAssignment(p *validate.LookupPass, m *endpointv3.ClusterLoadAssig
 	})
 }
 
-// hasEndpoints reports whether an assignment has endpoints or asks for them. Of an empty collection
-// unresolved-reference tells.
+// hasEndpoints reports whether an assignment has endpoints, or a locality with LEDS. The rule unresolved-reference
+// reports an empty collection of LEDS.
 func hasEndpoints(a *endpointv3.ClusterLoadAssignment) bool {
 	return slices.ContainsFunc(a.GetEndpoints(), func(l *endpointv3.LocalityLbEndpoints) bool {
 		return len(l.GetLbEndpoints()) > 0 || l.GetLedsClusterLocalityConfig() != nil

@@ -7,11 +7,12 @@ import (
 	"xdspub/xds"
 )
 
-// httpProtocolOptions is the key, and the type, of a cluster's HTTP settings.
+// httpProtocolOptions is the key of a cluster's HTTP options in typed_extension_protocol_options, and the type of
+// the value.
 const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// httpOptions returns the cluster's HTTP settings in typed_extension_protocol_options. If the result is nil,
-// the cluster's older fields count.
+// httpOptions returns the cluster's HTTP options in typed_extension_protocol_options. It returns nil if they are
+// missing or can't be read.
 func httpOptions(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
 	m, _ := xds.UnpackOptions(c.GetTypedExtensionProtocolOptions(), httpProtocolOptions).(*httpv3.HttpProtocolOptions)
 	return m
@@ -30,6 +31,6 @@ func speaksHTTP2(c *clusterv3.Cluster) bool {
 	case *httpv3.HttpProtocolOptions_AutoConfig:
 		return true
 	default:
-		return true // unknown-type or field-constraint
+		return true // reported by unknown-type or field-constraint
 	}
 }

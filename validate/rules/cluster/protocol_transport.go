@@ -11,8 +11,8 @@ import (
 	"xdspub/xds"
 )
 
-// checkTransport checks the HTTP options of a cluster against its transport
-// sockets.
+// checkTransport checks the HTTP options m of a cluster against its transport sockets. n is the node of m, at the
+// node of the cluster.
 func checkTransport(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions, at *xds.Node, c *clusterv3.Cluster) {
 	var http3 xds.Path
 	switch o := m.GetUpstreamProtocolOptions().(type) {
@@ -63,13 +63,13 @@ func checkALPN(p *validate.Pass, path xds.Path, at *xds.Node, c *clusterv3.Clust
 	}
 }
 
-// socketWrapper is the configuration of a transport socket around another one.
+// socketWrapper is the configuration of a transport socket that wraps another transport socket.
 type socketWrapper interface {
 	GetTransportSocket() *corev3.TransportSocket
 }
 
-// doesALPN reports whether a transport socket negotiates ALPN. No transport socket means raw TCP, which has no
-// ALPN. A socket that other rules refuse counts as ALPN.
+// doesALPN reports whether a transport socket negotiates ALPN. A cluster without a transport socket uses plain TCP,
+// without ALPN. doesALPN returns true for a transport socket that other rules report.
 func doesALPN(s *corev3.TransportSocket) bool {
 	if s == nil {
 		return false

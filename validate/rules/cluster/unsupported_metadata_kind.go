@@ -28,7 +28,7 @@ rejects the kinds request and route ("metadata type is not supported").`,
 		case *metadatav3.MetadataKind_Route_:
 			kind = "route"
 		default:
-			return // host, cluster, or field-constraint
+			return // host and cluster are supported; field-constraint reports a missing kind
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("kind"),

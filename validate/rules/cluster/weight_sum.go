@@ -46,7 +46,8 @@ LEDS, a larger sum crashes Envoy. Other load balancers and tcp_proxy have no suc
 	},
 }
 
-// addWeights adds the weights of clusters up, and reports those without one.
+// addWeights returns the sum of the weights of clusters, and reports clusters without a weight. complete is true if
+// there are clusters, and each has a weight.
 func addWeights[C interface {
 	GetName() string
 	GetWeight() *wrapperspb.UInt32Value

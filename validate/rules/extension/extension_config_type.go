@@ -30,7 +30,7 @@ found for a required type URL"; it does not check this for network filters).`,
 			listed = append(listed, string(xds.NameInURL(url)))
 		}
 		if len(listed) == 0 {
-			return // field-constraint
+			return // reported by field-constraint
 		}
 		checkTypeURLs(&p.Pass, n, source)
 		check := func(f validate.Finding, a *anypb.Any) {
@@ -53,7 +53,7 @@ found for a required type URL"; it does not check this for network filters).`,
 	},
 }
 
-// checkTypeURLs checks what a filter by discovery asks for.
+// checkTypeURLs checks whether the type_urls of a filter by discovery are types of such filters.
 func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfigSource) {
 	var category string
 	switch n.Field() {
@@ -61,7 +61,7 @@ func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfig
 		category = p.Envoy.CategoryAt(n.Parent, "envoy.filters.http")
 	case "envoy.config.listener.v3.ListenerFilter.config_discovery":
 		if l, _ := xds.Enclosing[*listenerv3.Listener](n); l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP {
-			return // listener-filter
+			return // reported by listener-filter
 		}
 		category = "envoy.filters.listener"
 	default:

@@ -8,28 +8,28 @@ import (
 	"xdspub/xds"
 )
 
-// extensionPoint is a field of a message that takes an extension.
+// extensionPoint is a field that takes the configuration of an extension.
 type extensionPoint struct {
 	envoyapi.ExtensionPoint
 	field protoreflect.FieldDescriptor
 }
 
-// extension is the extension at an extension point.
+// extension is the configuration of an extension in an extension point.
 type extension struct {
-	// name is the name in the configuration, free text at most extension points.
+	// name is the name of the extension in the configuration. Most extension points accept any text.
 	name string
-	// config is nil if the extension has no configuration.
+	// config is nil if the extension has only a name.
 	config *anypb.Any
-	// path is the place of the extension, inner the path from there to the configuration.
+	// path is the path of the extension, inner the path from the extension to config.
 	path  func() xds.Path
 	inner xds.Path
 }
 
-// at is where the configuration stands.
+// at returns the path of config.
 func (e extension) at() xds.Path { return e.path().Join(e.inner) }
 
-// extensions returns the extensions at an extension point of the node's message. A name without an Any counts
-// as an extension, unless another field of the message names a source of the configuration.
+// extensions returns the extensions in an extension point of the node's message. A message with a name and without
+// a configuration counts as an extension, unless another field says where the configuration comes from.
 func (s extensionPoint) extensions(n *xds.Node) (list []extension) {
 	m := n.Message.ProtoReflect()
 	if !m.Has(s.field) && s.field.Message().FullName() != "google.protobuf.Any" {
@@ -54,8 +54,8 @@ func (s extensionPoint) extensions(n *xds.Node) (list []extension) {
 	return list
 }
 
-// extensionIn reads an extension from an Any, with the name of the message around the Any, or from a message
-// that holds a name and an Any.
+// extensionIn returns the extension in m. m is an Any, and name is the name in the message around it; or m is a
+// message that holds a name and an Any.
 func extensionIn(m protoreflect.Message, name string, path func() xds.Path) extension {
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		return extension{name: name, config: a, path: path}
@@ -64,7 +64,7 @@ func extensionIn(m protoreflect.Message, name string, path func() xds.Path) exte
 	return extension{name: nameOf(m), config: holder.GetTypedConfig(), path: path, inner: "typed_config"}
 }
 
-// nameOf is the name of the extension that a message configures.
+// nameOf returns the name of the extension that a message configures, or "".
 func nameOf(m protoreflect.Message) string {
 	for _, field := range []protoreflect.Name{"name", "provider_name"} {
 		if fd := m.Descriptor().Fields().ByName(field); fd != nil && fd.Kind() == protoreflect.StringKind {
@@ -74,8 +74,8 @@ func nameOf(m protoreflect.Message) string {
 	return ""
 }
 
-// discovered reports whether a configuration comes by discovery, or what stands
-// instead of it in its oneof.
+// discovered reports whether a message without a configuration gets it by discovery, or has another field of the
+// same oneof instead.
 func discovered(m protoreflect.Message, field protoreflect.FieldDescriptor) bool {
 	if oneof := field.ContainingOneof(); oneof != nil && m.WhichOneof(oneof) != nil {
 		return true

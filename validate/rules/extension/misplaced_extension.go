@@ -47,9 +47,9 @@ rule does not check matchers and typed_per_filter_config.`,
 	},
 }
 
-// isRead reports whether Envoy reads an extension point just here, and no other rule does:
-// cluster types, load balancing policies, protocol options and the filters of
-// routes, header and certificate validators and private keys have rules of their own.
+// isRead reports whether Envoy reads an extension point of the node, and this rule judges it. Other rules judge
+// cluster types, load balancing policies, protocol options, the filters of routes, header and certificate
+// validators, and private keys.
 func isRead(v *envoyapi.Version, n *xds.Node, field protoreflect.FullName) bool {
 	switch m := n.Message.(type) {
 	case *clusterv3.Cluster:
@@ -84,7 +84,7 @@ func isRead(v *envoyapi.Version, n *xds.Node, field protoreflect.FullName) bool 
 
 func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension) {
 	if e.config != nil && p.Envoy.Registry().Owns(xds.PayloadType(e.config)) {
-		return // nobody knows where the user's Envoy takes it
+		return // xdspub does not know the extension points of the user's own types
 	}
 	category := p.Envoy.CategoryAt(n, s.Category)
 	if len(p.Envoy.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
@@ -100,7 +100,7 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 	}
 	config := xds.PayloadType(e.config)
 	if config == "" || !p.Envoy.Holds(config) {
-		return // unknown-type
+		return // reported by unknown-type
 	}
 	if s.ByName {
 		checkNamed(p, s, e, category, config)
@@ -114,7 +114,7 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 	}
 	if !ok {
 		if isListenerFilter(p.Envoy, config) && s.Category == "envoy.filters.listener" {
-			return // listener-filter
+			return // reported by listener-filter
 		}
 		p.Report(validate.Finding{
 			Path:    e.at(),
@@ -134,23 +134,22 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 	}
 }
 
-// isListenerFilter reports whether a type configures a listener filter, for
-// connections or for datagrams.
+// isListenerFilter reports whether a type configures a listener filter, for TCP or UDP.
 func isListenerFilter(v *envoyapi.Version, config protoreflect.FullName) bool {
 	_, connections := v.ExtensionOf("envoy.filters.listener", config)
 	_, datagrams := v.ExtensionOf("envoy.filters.udp_listener", config)
 	return connections || datagrams
 }
 
-// checkBare judges an extension without typed_config.
+// checkBare judges an extension without a configuration.
 func checkBare(p *validate.Pass, s extensionPoint, e extension, category string) {
 	holder := s.field.Message().FullName()
 	if s.Bare || holder == "envoy.config.core.v3.TypedExtensionConfig" || holder == "xds.core.v3.TypedExtensionConfig" {
-		return // nothing needed, or field-constraint
+		return // the extension needs no configuration, or field-constraint reports it
 	}
 	path := e.path()
 	if p.Resource.Lost.Echoes(path) {
-		return // its configuration could not be read
+		return // the loader has reported a configuration that it could not read
 	}
 	if e.name != "" {
 		path = path.Field("name")
@@ -162,7 +161,7 @@ func checkBare(p *validate.Pass, s extensionPoint, e extension, category string)
 	})
 }
 
-// lastStep returns the name of the field that holds the configuration.
+// lastStep returns the name of the field for the configuration.
 func lastStep(s extensionPoint, e extension) string {
 	if e.inner != "" {
 		return string(e.inner)
@@ -170,7 +169,8 @@ func lastStep(s extensionPoint, e extension) string {
 	return string(s.field.Name())
 }
 
-// checkNamed judges an extension that Envoy finds by its name.
+// checkNamed judges an extension at an extension point where Envoy finds extensions by name. config is the type of
+// the configuration.
 func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string, config protoreflect.FullName) {
 	known, ok := p.Envoy.ExtensionNamed(category, e.name)
 	switch {
@@ -198,12 +198,12 @@ func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string
 }
 
 // isStruct reports whether the configuration is a TypedStruct. Envoy reads the fields of a TypedStruct as the
-// type that the extension point wants.
+// message that the extension point expects.
 func isStruct(e extension) bool {
 	return xds.PayloadType(e.config) != xds.NameInURL(e.config.GetTypeUrl())
 }
 
-// instead says what would be right.
+// instead returns the help for an extension that does not fit its extension point.
 func instead(v *envoyapi.Version, e extension, category string, config protoreflect.FullName) string {
 	if found, ok := v.ExtensionNamed(category, e.name); ok && found.Config != "" && found.Config != config {
 		return "write \"@type\": " + xds.URLPrefix + string(found.Config)

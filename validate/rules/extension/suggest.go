@@ -5,7 +5,7 @@ import (
 	"xdspub/validate"
 )
 
-// suggestType says in a finding what to write in place of an unknown type URL.
+// suggestType adds to a finding the correction of an unknown type URL, and its help.
 func suggestType(v *envoyapi.Version, f *validate.Finding, url string) {
 	f.Correction.Wrong = url
 	f.Help, f.Correction.Right = v.SuggestType(url)

@@ -67,12 +67,12 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 	p.Report(f)
 }
 
-// goesWithoutType reports whether Envoy takes an Any without a type: for an optional extension, for the
-// filter of a route, in metadata that it does not read, and for the bytes that a Wasm plugin or a dynamic
-// module gets.
+// goesWithoutType reports whether Envoy accepts an Any without a type URL at the node: in an optional extension, in
+// the configuration of a filter for a route, in typed_filter_metadata, and as the configuration of a Wasm plugin or
+// of a dynamic module.
 func goesWithoutType(n *xds.Node) bool {
 	for n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" {
-		n = n.Parent // an Any in an Any
+		n = n.Parent // leave an Any that is inside an Any
 	}
 	switch n.Field() {
 	case "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.config.route.v3.FilterConfig.config",
@@ -82,7 +82,8 @@ func goesWithoutType(n *xds.Node) bool {
 	return strings.Contains(string(n.Field()), ".dynamic_modules.") || isOptional(n)
 }
 
-// typeHelp returns the help for an Any without a type: the type goes by the name of the extension.
+// typeHelp returns the help for an Any without a type URL. If the name of the extension is known, it names the type
+// of this extension.
 func typeHelp(v *envoyapi.Version, n *xds.Node, a *anypb.Any) string {
 	for holder, depth := n.Parent, 0; holder != nil && depth < 2; holder, depth = holder.Parent, depth+1 {
 		fields := holder.Message.ProtoReflect().Descriptor().Fields()
@@ -98,7 +99,8 @@ func typeHelp(v *envoyapi.Version, n *xds.Node, a *anypb.Any) string {
 	return `write "@type": type.googleapis.com/… with the message of the extension`
 }
 
-// isOptional reports whether an Any configures a part that Envoy leaves out if Envoy does not know the type.
+// isOptional reports whether the Any at the node configures an optional part: Envoy leaves out the part if it does
+// not know the type.
 func isOptional(n *xds.Node) bool {
 	switch m := n.Parent.Message.(type) {
 	case *hcmv3.HttpFilter:
@@ -112,10 +114,10 @@ func isOptional(n *xds.Node) bool {
 	return false
 }
 
-// goesUnknown reports whether Envoy accepts an unknown type at the node: an optional part, or a load balancing
-// policy beside a policy that Envoy knows.
+// goesUnknown reports whether Envoy accepts an unknown type at the node: in an optional part, or in a load
+// balancing policy if the list has another policy that Envoy knows.
 func goesUnknown(v *envoyapi.Version, n *xds.Node) bool {
-	config := n.Parent.Parent // around its Any
+	config := n.Parent.Parent // the message around the Any
 	optional := false
 	switch m := config.Message.(type) {
 	case *hcmv3.HttpFilter:
@@ -123,7 +125,7 @@ func goesUnknown(v *envoyapi.Version, n *xds.Node) bool {
 	case *routev3.FilterConfig:
 		optional = m.GetIsOptional()
 	case *corev3.TypedExtensionConfig:
-		if config.Parent == nil { // a resource
+		if config.Parent == nil { // an extension config that is a resource
 			return false
 		}
 		switch m := config.Parent.Message.(type) {
@@ -166,8 +168,8 @@ var (
 	badField     = regexp.MustCompile(`invalid value for \S+ field (\w+):`)
 )
 
-// misfit is what may be told of an error of protojson: the field. The rest of it
-// quotes the value, which may be a key.
+// misfit returns the part of a protojson error that contains no secret: the field. The rest of the error quotes the
+// value, which may be a key.
 func misfit(err error) string {
 	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Sprintf(": unknown field %q", m[1])

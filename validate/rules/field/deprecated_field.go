@@ -61,8 +61,8 @@ does not read it.`,
 	},
 }
 
-// counts reports whether Envoy looks at the node, and no deprecated field around it
-// says enough.
+// counts reports whether Envoy reads the node. It also returns false if the field that holds the node is
+// deprecated, because the finding about this field is enough.
 func counts(n *xds.Node) bool {
 	if !isLookedAt(n) {
 		return false
@@ -83,8 +83,8 @@ func isDeprecated(d protoreflect.Descriptor) bool {
 	return options != nil && options.GetDeprecated()
 }
 
-// refusesV2 reports whether a field is an API version of gRPC calls. Envoy refuses V2 there: "The v2 xDS major
-// version has been removed". Without calls by gRPC, V2 is only deprecated.
+// refusesV2 reports whether a field is the API version of gRPC calls. In such a field, Envoy refuses V2 ("The v2
+// xDS major version has been removed"). In an ext_authz filter by HTTP, V2 is only deprecated.
 func refusesV2(n *xds.Node, fd protoreflect.FieldDescriptor) bool {
 	if m, ok := n.Message.(*authzv3.ExtAuthz); ok && m.GetHttpService() != nil {
 		return false
@@ -114,12 +114,14 @@ func reportDeprecated(p *validate.Pass, path xds.Path, what, instead string, dis
 	p.Report(f)
 }
 
-// deprecations are the deprecated fields of a message, and the fields of enums with a deprecated value.
+// deprecations holds the deprecated fields of a message, and its fields of an enum type that has a deprecated
+// value.
 type deprecations struct {
 	fields, values []protoreflect.FieldDescriptor
 }
 
-// deprecationsOf caches its answer, because the rule asks for each message of such a type.
+// deprecationsOf returns the deprecations of a message type. It caches them, because the rule asks once for each
+// message.
 func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
 	if known, ok := deprecationsByMessage.Load(md); ok {
 		return known.(deprecations)
@@ -144,10 +146,10 @@ func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
 	return d
 }
 
-var deprecationsByMessage sync.Map // protoreflect.MessageDescriptor → deprecations
+var deprecationsByMessage sync.Map // maps protoreflect.MessageDescriptor to deprecations
 
-// isDisallowed reports whether Envoy refuses a deprecated field or enum value unless
-// the runtime says otherwise.
+// isDisallowed reports whether Envoy refuses a deprecated field or enum value. The runtime of an Envoy can allow
+// it.
 func isDisallowed(d protoreflect.Descriptor) bool {
 	extension := annotationsv1.E_DisallowedByDefault
 	if _, ok := d.(protoreflect.EnumValueDescriptor); ok {
@@ -170,5 +172,5 @@ var replacements = sync.OnceValue(func() map[protoreflect.FullName]string {
 	return byField
 })
 
-// replacement returns the API's replacement for a deprecated field, or "" if the API names none.
+// replacement returns the field that replaces a deprecated field, as the API says; "" if the API names none.
 func replacement(field protoreflect.FullName) string { return replacements()[field] }

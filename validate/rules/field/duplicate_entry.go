@@ -80,7 +80,8 @@ func keysOf[E any](list []E, key func(E) string) []string {
 	return keys
 }
 
-// unique reports the elements of the list at a path whose key is that of one before.
+// unique reports the elements of a list that have the key of an earlier element. path is the path of the list, keys
+// are the keys of its elements.
 func unique(p *validate.Pass, path xds.Path, message string, keys []string) {
 	first := make(map[string]int, len(keys))
 	for i, key := range keys {

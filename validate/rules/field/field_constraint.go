@@ -21,17 +21,17 @@ violation there is a warning. A hash_policy there without a policy specifier cra
 This rule does not check config sources that xdspub replaces.`,
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		if n.Parent != nil && !isPacked(n) {
-			return // judged with the message around it
+			return // ValidateAll of the message around it judges this message
 		}
 		err := xds.Constraints(n.Message)
-		// Envoy unpacks the SPIFFE validator without checks.
+		// Envoy does not check the constraints of the SPIFFE validator.
 		if err == nil || facts.IsUnread(n) || p.Envoy.IsReadAsAnother(n) || !p.Envoy.IsPickedPolicy(n) || facts.Inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return
 		}
 		warning := isUnchecked(p.Envoy, n)
 		bound := boundSources(p)
 		for _, v := range facts.Violations(err, n.Message.ProtoReflect(), n.Path()) {
-			// The rule name-missing reports a missing name.
+			// name-missing reports a missing name.
 			missingName := p.Resource.Name == "" && v.Path == xds.Path(p.Resource.Type.Name)
 			if !v.Elsewhere && !missingName && !under(v.Path, bound) && !ofPickingPolicy(n, v.Path) {
 				since, later := p.Envoy.ConstrainedLater(v.Field)
@@ -44,7 +44,8 @@ This rule does not check config sources that xdspub replaces.`,
 	},
 }
 
-// boundSources are the config sources of the resource that are replaced.
+// boundSources returns the paths of the config sources that mean this Snapshot. xdspub replaces them when it
+// publishes.
 func boundSources(p *validate.LookupPass) (paths []xds.Path) {
 	for _, s := range p.Resource.Facts().Subscriptions {
 		if p.Snapshot.Serves(s) {

@@ -47,7 +47,7 @@ whole milliseconds.`,
 	},
 }
 
-// refreshRate is the refresh rate of clusters, old and new.
+// refreshRate is implemented by both forms of the refresh rate of clusters.
 type refreshRate interface {
 	GetBaseInterval() *durationpb.Duration
 	GetMaxInterval() *durationpb.Duration

@@ -27,7 +27,7 @@ with more.`,
 		}
 		at := depthOf(n)
 		if at.deep() && n.Parent != nil && depthOf(n.Parent).deep() {
-			return // said at its parent
+			return // the finding about the parent is enough
 		}
 		switch m := n.Message.(type) {
 		case *structpb.Struct:
@@ -57,7 +57,8 @@ with more.`,
 
 const maxDepth = 100
 
-// isShallow is a fast check for most nodes: a node adds at most two levels to the nodes around the node.
+// isShallow reports whether the node is certainly not nested too deeply. It is a fast check: each message around
+// the node adds at most two levels. It returns false for a Struct, whose content may be deep.
 func isShallow(n *xds.Node) bool {
 	switch n.Message.(type) {
 	case *structpb.Struct, *xdstypev3.TypedStruct, *udpatypev1.TypedStruct:
@@ -70,16 +71,16 @@ func isShallow(n *xds.Node) bool {
 	return 2*around < maxDepth-3
 }
 
-// depth is how deeply something is nested: in messages below the nearest that is
-// unpacked by itself, and in braces and brackets of a file.
+// depth is the depth of a node. messages counts the nested messages since the last message that Envoy unpacks by
+// itself. json counts the braces and brackets around the node in a file.
 type depth struct{ messages, json int }
 
 func (d depth) with(e depth) depth { return depth{d.messages + e.messages, d.json + e.json} }
 
 func (d depth) deep() bool { return d.messages > maxDepth || d.json > maxDepth }
 
-// depthOf is how deeply a node stands. A resource is an object in the list of an
-// object.
+// depthOf returns the depth of a node. A resource has three braces and brackets around it: it is an object in a
+// list in an object.
 func depthOf(n *xds.Node) depth {
 	if n.Parent == nil {
 		return depth{json: 3}
@@ -89,7 +90,7 @@ func depthOf(n *xds.Node) depth {
 	case n.Parent.Name() == "google.protobuf.Any":
 		d.messages = 0
 		if strings.HasPrefix(string(n.Name()), "google.protobuf.") {
-			d.json++ // in "value"
+			d.json++ // for the field "value" of the Any
 		}
 		return d
 	case isPacked(n):
@@ -103,7 +104,8 @@ func depthOf(n *xds.Node) depth {
 	}
 }
 
-// structDepth is what stands in a Struct: an entry and a value for each level.
+// structDepth returns the depth of the content of a Struct. Each level of a Struct is two messages: an entry and a
+// value.
 func structDepth(s *structpb.Struct) (deepest depth) {
 	for _, v := range s.GetFields() {
 		deepest = deeper(deepest, depth{messages: 2}.with(valueDepth(v)))

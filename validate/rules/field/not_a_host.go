@@ -82,13 +82,13 @@ scheme gives "location: http://https://…".`,
 	},
 }
 
-// portAllowed stands for a field that takes a port behind the host.
+// portAllowed is the port argument of checkHost for a field that accepts a port after the host.
 const portAllowed = ""
 
 var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// checkHost reports a text that is a URL, or that has a port although no port is allowed. port names the place
-// for the port.
+// checkHost reports a text that is a URL. Unless port is portAllowed, checkHost also reports a text with a port.
+// port tells where the port belongs.
 func checkHost(p *validate.Pass, n *xds.Node, field xds.Path, text, port string) {
 	host := urlScheme.ReplaceAllString(text, "")
 	is := ""
@@ -117,7 +117,7 @@ func checkHost(p *validate.Pass, n *xds.Node, field xds.Path, text, port string)
 	})
 }
 
-// last returns the name of the field that a path leads to.
+// last returns the name of the last field of a path.
 func last(path xds.Path) string {
 	name := string(path)[strings.LastIndexByte(string(path), '.')+1:]
 	name, _, _ = strings.Cut(name, "[")

@@ -48,9 +48,9 @@ and infinity, and compares wrongly: a warning.`,
 	},
 }
 
-// keepsConstraints reports whether no constraint stands against an infinite number
-// of the node's message: field-constraint has those. The constraints of a wrapper
-// belong to the message around it.
+// keepsConstraints reports whether the node's message keeps all its constraints. If a number breaks a constraint,
+// field-constraint reports it. The constraints of a wrapper belong to the message around the wrapper, so
+// keepsConstraints judges this message, too.
 func keepsConstraints(n *xds.Node) bool {
 	for _, at := range []*xds.Node{n, n.Parent} {
 		if at == nil {
@@ -63,8 +63,8 @@ func keepsConstraints(n *xds.Node) bool {
 	return true
 }
 
-// floatFields returns the floating-point fields of md. floatFields caches its answer, because the rule asks
-// for each message of such a type.
+// floatFields returns the floating-point fields of a message type. It caches them, because the rule asks once for
+// each message.
 func floatFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if known, ok := floatsOf.Load(md); ok {
 		return known.([]protoreflect.FieldDescriptor)
@@ -80,4 +80,4 @@ func floatFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescript
 	return fields
 }
 
-var floatsOf sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
+var floatsOf sync.Map // maps protoreflect.MessageDescriptor to []protoreflect.FieldDescriptor

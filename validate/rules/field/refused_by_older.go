@@ -65,7 +65,7 @@ func checkAdditionalAddresses(p *validate.Pass, n *xds.Node, e *endpointv3.Endpo
 }
 
 func checkEmptyFields(p *validate.Pass, n *xds.Node) {
-	top := n // that Envoy unpacks and checks
+	top := n // top becomes the message that Envoy unpacks and checks by itself
 	for top.Parent != nil && !isPacked(top) {
 		top = top.Parent
 	}

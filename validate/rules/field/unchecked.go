@@ -12,8 +12,8 @@ import (
 	"xdspub/xds"
 )
 
-// isUnchecked reports whether n is a configuration that Envoy does not hold against the
-// constraints of its API. Most load balancing policies are.
+// isUnchecked reports whether Envoy does not check the API constraints of the configuration at n. Most load
+// balancing policies are unchecked.
 func isUnchecked(v *envoyapi.Version, n *xds.Node) bool {
 	if v.IsUnchecked(n.Name()) {
 		return true
@@ -31,21 +31,20 @@ var (
 	resolverAddress = regexp.MustCompile(`\.resolvers\[\d+\](\.socket_address\.address)?$`)
 )
 
-// checkedAnyway reports whether a fault in an unchecked configuration is refused all
-// the same: a hash policy without its kind crashes Envoy, the missing or empty address of a DNS server
-// is malformed where Envoy asks it, and the period of LoadAwareLocality is looked at by code
-// of its own.
+// checkedAnyway reports whether Envoy refuses a fault at the path at, although it does not check the constraints of
+// the configuration. A hash policy without a kind crashes Envoy. A DNS server without an address is malformed, if
+// Envoy uses the resolver. LoadAwareLocality checks its period by code of its own.
 func checkedAnyway(v *envoyapi.Version, n *xds.Node, at xds.Path) bool {
 	return hashPolicy.MatchString(string(at)) || resolverAddress.MatchString(string(at)) && facts.AsksResolver(v, n) || n.Name() == envoyapi.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
 }
 
-// ofPickingPolicy reports whether a place belongs to the policy that LoadAwareLocality
-// hands over to, of which load-balancing says what is missing.
+// ofPickingPolicy reports whether a path is inside the endpoint_picking_policy of LoadAwareLocality. The rule
+// load-balancing reports faults of this policy.
 func ofPickingPolicy(n *xds.Node, at xds.Path) bool {
 	return n.Name() == envoyapi.LoadAwareLocalityPolicy && under(at, []xds.Path{n.Path().Field("endpoint_picking_policy")})
 }
 
-// under reports whether path equals, or stands below, an element of tops.
+// under reports whether path is one of tops, or below one of tops.
 func under(path xds.Path, tops []xds.Path) bool {
 	for _, top := range tops {
 		if rest, ok := strings.CutPrefix(string(path), string(top)); ok && (rest == "" || rest[0] == '.') {

@@ -11,8 +11,8 @@ import (
 	"xdspub/xds"
 )
 
-// reportConflicts reports the collected messages that ask for a singleton with other settings
-// than the first that asks for it.
+// reportConflicts reports each collected message that uses a singleton with other settings than the first message
+// that uses it.
 func reportConflicts(p *validate.SnapshotPass) {
 	type place struct {
 		xds.SingletonUse
@@ -42,8 +42,8 @@ func reportConflicts(p *validate.SnapshotPass) {
 	}
 }
 
-// singletonsOf returns the singletons that a message asks for. load has already reported a message that can't
-// be marshalled.
+// singletonsOf returns the singletons that a message uses. It returns nil if the message can't be encoded: the
+// loader has reported that.
 func singletonsOf(n *xds.Node) []xds.SingletonUse {
 	if m, ok := n.Message.(*corev3.AlternateProtocolsCacheOptions); ok {
 		settings, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)

@@ -9,18 +9,19 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// descriptors holds the names in a descriptor set: the methods of each service, and the fields of each
-// message.
+// descriptors holds the names in a descriptor set: the methods of each service, and the fields of each message.
+// Names of services and messages are full names.
 type descriptors struct {
 	services map[string]map[string]*method
 	messages map[string]map[string]bool
 }
 
-// method holds the types of a method, each with a leading dot.
+// method holds the names of a method's messages, each with a leading dot.
 type method struct{ input, output string }
 
-// readDescriptors reads a descriptor set. If whole is set, all imports must be in the set. It makes no
-// message of the set: of a few bytes each, these would take a hundred times the memory.
+// readDescriptors reads the names in a descriptor set. If whole is set, an import that is not in the set is an
+// error. readDescriptors does not unmarshal the set, because hostile bytes could take a hundred times their size in
+// memory.
 func readDescriptors(binary []byte, whole bool) (descriptors, error) {
 	r := descriptorReader{set: descriptors{make(map[string]map[string]*method), make(map[string]map[string]bool)}, files: make(map[string]bool)}
 	if !r.read(binary, fileSet, 0) {
@@ -50,10 +51,11 @@ type descriptorReader struct {
 	files map[string]bool
 }
 
-// mostNested is the depth at which C++ stops to read nested messages.
+// mostNested is the depth of messages beyond which the C++ parser of protobuf fails.
 const mostNested = 100
 
-// read reads a message of the set, and reports whether it can be parsed.
+// read reads an encoded message of type md, and takes the names of the files in it. It returns false if the message
+// can't be parsed.
 func (r *descriptorReader) read(b []byte, md protoreflect.MessageDescriptor, depth int) bool {
 	if depth > mostNested {
 		return false
@@ -77,7 +79,7 @@ func (r *descriptorReader) read(b []byte, md protoreflect.MessageDescriptor, dep
 	return ok
 }
 
-// areVarints reports whether bytes are packed numbers.
+// areVarints reports whether b is a sequence of varints, as packed numbers are.
 func areVarints(b []byte) bool {
 	for len(b) > 0 {
 		_, n := protowire.ConsumeVarint(b)
@@ -89,12 +91,12 @@ func areVarints(b []byte) bool {
 	return true
 }
 
-// hasField reports whether a message has a field of that number.
+// hasField reports whether an encoded message has a field with a number.
 func hasField(b []byte, number protowire.Number) bool {
 	return !eachField(b, func(is protowire.Number, _ protowire.Type, _ []byte) bool { return is != number })
 }
 
-// takeFile takes the names of one file.
+// takeFile adds the names in one file to the set.
 func (r *descriptorReader) takeFile(b []byte) {
 	name, prefix := text(b, "name", file), text(b, "package", file)
 	if prefix != "" {
@@ -115,7 +117,7 @@ func (r *descriptorReader) takeFile(b []byte) {
 	})
 }
 
-// The messages whose fields are read by name.
+// The types of the messages that each and text read by field names.
 var (
 	fileSet = (&descriptorpb.FileDescriptorSet{}).ProtoReflect().Descriptor()
 	file    = (&descriptorpb.FileDescriptorProto{}).ProtoReflect().Descriptor()
@@ -125,7 +127,7 @@ var (
 	call    = (&descriptorpb.MethodDescriptorProto{}).ProtoReflect().Descriptor()
 )
 
-// each calls take for each value of a field of strings or messages.
+// each calls take for each value of a field of strings or messages. b is an encoded message of type md.
 func each(b []byte, name protoreflect.Name, md protoreflect.MessageDescriptor, take func([]byte)) {
 	number := md.Fields().ByName(name).Number()
 	eachField(b, func(is protowire.Number, kind protowire.Type, value []byte) bool {
@@ -136,14 +138,15 @@ func each(b []byte, name protoreflect.Name, md protoreflect.MessageDescriptor, t
 	})
 }
 
-// text returns the last value of a field.
+// text returns the last value of a string field, or "".
 func text(b []byte, name protoreflect.Name, md protoreflect.MessageDescriptor) (last string) {
 	each(b, name, md, func(value []byte) { last = string(value) })
 	return last
 }
 
-// eachField calls take for each field of a message, with the bytes of a value of BytesType, until take returns
-// false. eachField returns true if the bytes are a message and every call returned true.
+// eachField calls take for each field of an encoded message, until take returns false. value is the content of a
+// field with BytesType, and nil for other fields. eachField returns true if b is a message and all calls returned
+// true.
 func eachField(b []byte, take func(number protowire.Number, kind protowire.Type, value []byte) bool) bool {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)

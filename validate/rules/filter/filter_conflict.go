@@ -144,7 +144,7 @@ Envoy rejects the listener. Envoy does not check the processing modes of ext_pro
 	},
 }
 
-// conflictReporter reports what a check finds, at a path below the message that is judged.
+// conflictReporter reports a fault that a check finds. path is the path below the judged message.
 type conflictReporter func(check validate.CheckName, path xds.Path, message, help string)
 
 func extProcConflicts(m *extprocv3.ExternalProcessor, conflict conflictReporter) {

@@ -78,16 +78,17 @@ cache may be missing where it is disabled, the secret of oauth2 with TLS client 
 	},
 }
 
-// requirement finds what messages of its types lack.
+// requirement tells what messages of some types must have.
 type requirement struct {
 	types []protoreflect.FullName
 	check validate.CheckName
-	path  xds.Path // below the message
+	path  xds.Path // the place of the finding, below the message
 	lacks func(proto.Message) string
 	help  string
 }
 
-// needs returns the requirement of one type. lacks returns the message of the finding; empty for none.
+// needs returns the requirement of messages of type M. lacks returns the message of the finding, or "" if nothing
+// is missing.
 func needs[M proto.Message](check validate.CheckName, path xds.Path, lacks func(M) string, help string) requirement {
 	of := (*new(M)).ProtoReflect().Descriptor().FullName()
 	return requirement{[]protoreflect.FullName{of}, check, path, func(m proto.Message) string {
@@ -98,7 +99,7 @@ func needs[M proto.Message](check validate.CheckName, path xds.Path, lacks func(
 	}, help}
 }
 
-// when returns the words if the condition holds.
+// when returns the formatted text if lacking is true, or else "".
 func when(lacking bool, words string, args ...any) string {
 	if !lacking {
 		return ""
@@ -185,7 +186,7 @@ var networkFilters = []requirement{
 	}, "write the name of the method or service that must not match"),
 }
 
-// extensions are the requirements of extensions of filters.
+// extensions are the requirements of extensions that filters use.
 var extensions = []requirement{
 	needs("mutation", "", func(m *corev3.KeyValueMutation) string {
 		return when(m.GetAppend() == nil && m.GetRemove() == "", "the mutation neither appends nor removes")
@@ -223,7 +224,7 @@ var extensions = []requirement{
 	}, "set san_matcher or any_validated_client_certificate"),
 }
 
-// lacksModule returns what a message that loads a dynamic module lacks.
+// lacksModule returns the message of the finding if a message names no dynamic module.
 func lacksModule(m proto.Message) string {
 	loads, ok := m.(interface {
 		GetDynamicModuleConfig() *dynamicmodulesv3.DynamicModuleConfig
@@ -237,8 +238,7 @@ func lacksModule(m proto.Message) string {
 
 const noCache = "the filter has no cache"
 
-// providesCredentials reports whether one of the providers is set that Envoy puts
-// into a custom chain.
+// providesCredentials reports whether a provider is set that Envoy takes into a custom chain of providers.
 func providesCredentials(m *awsv3.AwsCredentialProvider) bool {
 	found := false
 	m.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

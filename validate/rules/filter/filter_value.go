@@ -99,7 +99,7 @@ An invalid zstd dictionary crashes Envoy ("Illegal Zstd dictionary").`,
 			}
 		case *extauthzv3.HttpService:
 			if n.Field() != "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.http_service" {
-				return // a route's
+				return // the service is that of a configuration for a route
 			}
 			for _, path := range []struct{ field, value string }{{"path_prefix", m.GetPathPrefix()}, {"path_override", m.GetPathOverride()}} {
 				if path.value != "" && path.value[0] != '/' {
@@ -141,7 +141,7 @@ func checkCustomRedirect(m *routev3.RedirectAction, unusable func(check validate
 	}
 }
 
-// dictionaryMagic starts a zstd dictionary; its number follows.
+// dictionaryMagic begins a zstd dictionary. The ID of the dictionary follows.
 const dictionaryMagic = 0xEC30A437
 
 func checkDictionary(path xds.Path, source *corev3.DataSource, unusable func(check validate.CheckName, path xds.Path, message, help string)) {
@@ -184,5 +184,5 @@ func isARN(s string) bool {
 	return strings.HasPrefix(s, "arn:") && strings.Count(s, ":") >= 6
 }
 
-// cdnID is a token, or a host in brackets, with a port.
+// cdnID matches the valid values of cdn_id: a token or an address in brackets, with or without a port.
 var cdnID = regexp.MustCompile("^(?:[!#$%&'*+\\-.^_`|~0-9A-Za-z]+|\\[[0-9A-Fa-f:.]*\\])(?::[0-9]*)?$")

@@ -65,7 +65,7 @@ accept an action without a value.`,
 				wrong("no-rules", "", "json_to_metadata of a route has no rules", addRules)
 			}
 		case *thriftmetadatav3.ThriftToMetadata:
-			if !facts.IsPerRoute(n) && len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 { // per-filter-config
+			if !facts.IsPerRoute(n) && len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 { // otherwise reported by per-filter-config
 				wrong("no-rules", "", "thrift_to_metadata has no rules", addRules)
 			}
 		case *headerv3.Config_Rule:
@@ -91,14 +91,14 @@ accept an action without a value.`,
 	},
 }
 
-// written is what a rule writes to the metadata, with a value and without one: the names of the
-// two fields, and whether they are set.
+// written describes what a rule writes to the metadata if the value is present, and if it is missing. present and
+// missing are the names of the two fields, and hasPresent and hasMissing tell whether they are set.
 type written struct {
 	present    string
 	hasPresent bool
 	missing    string
 	hasMissing bool
-	// withoutValue means that missing has no value to write.
+	// withoutValue means that the field missing is set without a value to write.
 	withoutValue bool
 }
 
@@ -126,7 +126,7 @@ func headerExtraction(m *headerv3.Config_Rule, wrong func(check validate.CheckNa
 	written{"on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == ""}.check(wrong)
 }
 
-// hasNoValue reports whether a pair is set and has no value to write.
+// hasNoValue reports whether a pair is set and its value is not.
 func hasNoValue[P interface {
 	comparable
 	GetValue() *structpb.Value

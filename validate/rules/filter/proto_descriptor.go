@@ -45,7 +45,7 @@ read where a bootstrap is followed, and else left for Envoy.`,
 		}
 		switch m := n.Message.(type) {
 		case *transcoderv3.GrpcJsonTranscoder:
-			// Without services, Envoy never opens the set.
+			// Without services, Envoy does not read the descriptor set.
 			if _, ok := m.GetDescriptorSet().(*transcoderv3.GrpcJsonTranscoder_ProtoDescriptorBin); ok && len(m.GetServices()) > 0 {
 				checkTranscoder(m, wrong)
 			}
@@ -61,7 +61,7 @@ read where a bootstrap is followed, and else left for Envoy.`,
 			}
 		case *extractionv3.GrpcFieldExtractionConfig:
 			if m.GetDescriptorSet() == nil {
-				return // field-constraint
+				return // reported by field-constraint
 			}
 			methods := make(map[string]extracted)
 			for name, e := range m.GetExtractionsByMethod() {
@@ -99,11 +99,11 @@ func checkTranscoder(m *transcoderv3.GrpcJsonTranscoder, wrong func(path xds.Pat
 	}
 }
 
-// extracted are the paths of fields that a filter takes from a method's messages.
+// extracted are the paths of the fields that a filter reads from the request and the response of a method.
 type extracted struct{ request, response []string }
 
-// extraction is what a filter takes from messages that a descriptor set describes, and the names
-// of the fields that say so.
+// extraction is what a filter reads from messages that a descriptor set describes. sourceField, methodsField and
+// requestField are the names of the fields of the configuration.
 type extraction struct {
 	sourceField  xds.Path
 	source       *corev3.DataSource
@@ -139,7 +139,7 @@ func (e extraction) check(wrong func(path xds.Path, message, help string)) {
 	}
 }
 
-// checkFields looks the first field of each path up.
+// checkFields checks the first field of each path. A path of a message that the set lacks is not checked.
 func checkFields(set descriptors, message string, paths []string, at xds.Path, wrong func(path xds.Path, message, help string)) {
 	fields := set.messages[strings.TrimPrefix(message, ".")]
 	for _, path := range paths {

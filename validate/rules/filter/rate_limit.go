@@ -84,14 +84,14 @@ remote_address, generic_key and header_value_match ("unsupported RateLimit Actio
 func checkThriftActions(m *routev3.RateLimit, wrong func(check validate.CheckName, path xds.Path, message, help string)) {
 	for i, action := range m.GetActions() {
 		switch action.GetActionSpecifier().(type) {
-		case nil, // field-constraint
+		case nil, // reported by field-constraint
 			*routev3.RateLimit_Action_SourceCluster_,
 			*routev3.RateLimit_Action_DestinationCluster_,
 			*routev3.RateLimit_Action_RequestHeaders_,
 			*routev3.RateLimit_Action_RemoteAddress_,
 			*routev3.RateLimit_Action_GenericKey_,
 			*routev3.RateLimit_Action_HeaderValueMatch_,
-			*routev3.RateLimit_Action_DynamicMetadata: // deprecated
+			*routev3.RateLimit_Action_DynamicMetadata: // deprecated-field reports it
 		default:
 			wrong("thrift-action", xds.Path("actions").Index(i), "thrift_proxy does not "+
 				"support this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
@@ -101,7 +101,7 @@ func checkThriftActions(m *routev3.RateLimit, wrong func(check validate.CheckNam
 
 const bucketOfDescriptor protoreflect.FullName = "envoy.extensions.common.ratelimit.v3.LocalRateLimitDescriptor.token_bucket"
 
-// fillsLocally reports whether a token bucket belongs to a local rate limit.
+// fillsLocally reports whether the token bucket at the node is one of a local rate limit filter.
 func fillsLocally(n *xds.Node) bool {
 	switch n.Field() {
 	case bucketOfDescriptor,

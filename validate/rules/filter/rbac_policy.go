@@ -61,8 +61,7 @@ If the filter also has a matcher, Envoy does not check the port ranges of its ru
 
 const noHeaders = "the RBAC network filter can't match headers"
 
-// overruled reports whether the rule at n stands beside a matcher, which Envoy looks
-// at instead.
+// overruled reports whether Envoy ignores the RBAC rules at n, because a matcher beside them is set.
 func overruled(n *xds.Node) bool {
 	filter := facts.Enclosing(n, httpRBAC)
 	if filter == nil {

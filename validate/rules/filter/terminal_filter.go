@@ -50,7 +50,7 @@ It accepts a filter chain without filters, and closes every connection: a warnin
 		switch m := n.Message.(type) {
 		case *listenerv3.FilterChain:
 			l, _ := xds.Enclosing[*listenerv3.Listener](n)
-			if len(m.GetFilters()) == 0 && facts.TransportOf(l) != facts.QUIC { // quic-listener
+			if len(m.GetFilters()) == 0 && facts.TransportOf(l) != facts.QUIC { // otherwise reported by quic-listener
 				p.Report(validate.Finding{
 					Check: "no-filters",
 					Path:  n.Path(), Warning: true,
@@ -85,14 +85,14 @@ It accepts a filter chain without filters, and closes every connection: a warnin
 			checkChain(&p.Pass, facts.UpstreamChain, facts.HTTPFilters(p, n, "upstream_http_filters", m.GetUpstreamHttpFilters()))
 		case *upstreamhttpv3.HttpProtocolOptions:
 			if strings.HasSuffix(string(n.Path()), string(xds.Path("").Key(facts.OlderHTTPProtocolOptions))) {
-				return // cluster-protocol-options: not in effect
+				return // cluster-protocol-options reports options that Envoy does not apply
 			}
 			checkChain(&p.Pass, facts.UpstreamChain, facts.HTTPFilters(p, n, "http_filters", m.GetHttpFilters()))
 		}
 	},
 }
 
-// checkChain checks where the terminal filter of a chain stands.
+// checkChain checks whether the last filter of a chain, and no other, is a terminal filter.
 func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 	if len(chain) == 0 {
 		return
@@ -116,7 +116,7 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 		}
 	}
 	if misplaced {
-		return // then what stands last is no second fault
+		return // the misplaced filter is the fault: do not also report the last filter
 	}
 	if chain[last].Disabled {
 		report("disabled-at-end", chain[last], nil, "is the last filter of its chain and "+

@@ -36,7 +36,7 @@ it is a route's. This rule does not read user lists in files on Envoy's machine.
 		}
 		list, ok := facts.InlineContent(users)
 		if users != nil && !ok || len(list) == 0 && facts.IsPerRoute(n) {
-			return // another file, or none of its own
+			return // a list in a file or a variable, or a configuration for a route without a list
 		}
 		if fault := faultOfUsers(string(list)); fault != "" {
 			p.Report(validate.Finding{
@@ -48,10 +48,10 @@ it is a route's. This rule does not read user lists in files on Envoy's machine.
 	},
 }
 
-// hashLength is how long the SHA-1 of a password is in base64.
+// hashLength is the length of a SHA-1 hash in base64.
 const hashLength = 28
 
-// faultOfUsers says what is wrong with a list of users, without their secrets.
+// faultOfUsers returns the fault of a list of users, or "". The text contains no password and no hash.
 func faultOfUsers(list string) string {
 	if list == "" {
 		return "basic_auth has no users"

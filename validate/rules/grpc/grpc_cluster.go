@@ -113,10 +113,10 @@ func checkPolicy(report reject, c *clusterv3.Cluster) {
 	}
 }
 
-// maxPolicyDepth bounds how deep policies contain others (gRFC A52).
+// maxPolicyDepth is the largest number of load balancing policies inside each other (gRFC A52).
 const maxPolicyDepth = 16
 
-// checkPolicies checks the first policy that gRPC knows.
+// checkPolicies checks the first policy of a list that gRPC knows. depth is the number of policies around the list.
 func checkPolicies(report reject, path xds.Path, l *clusterv3.LoadBalancingPolicy, depth int) {
 	if depth >= maxPolicyDepth {
 		report("load-balancing", path, fmt.Sprintf("policies contain each other more than %d deep", maxPolicyDepth), "nest fewer")
@@ -143,7 +143,7 @@ func checkPolicies(report reject, path xds.Path, l *clusterv3.LoadBalancingPolic
 			return
 		}
 		if name := xds.NameInURL(config.GetTypeUrl()); name == "xds.type.v3.TypedStruct" || name == "udpa.type.v1.TypedStruct" {
-			return // of a policy that the client may have
+			return // a policy that the client may have by its own code
 		}
 	}
 	report("load-balancing", path, "it knows none of the policies", "add one that it knows, such as round_robin in wrr_locality")

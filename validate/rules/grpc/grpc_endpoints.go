@@ -38,7 +38,7 @@ socket_address: gRPC reads any other as an empty one (gRFC A27, A37).`,
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.ClusterLoadAssignment"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		if n.Parent != nil {
-			return // of a cluster: grpc-cluster
+			return // the load_assignment of a cluster: grpc-cluster reports it
 		}
 		checkAssignment(p, n.Message.(*endpointv3.ClusterLoadAssignment))
 	},
@@ -74,12 +74,12 @@ func checkAssignment(p *validate.LookupPass, a *endpointv3.ClusterLoadAssignment
 	c.priorities()
 }
 
-// assignmentCheck collects the contents of an assignment during the check.
+// assignmentCheck collects the addresses, localities and weights of an assignment during its check.
 type assignmentCheck struct {
 	*validate.LookupPass
 	addresses  map[string]bool
-	localities map[uint32]map[string]bool // by priority
-	sums       map[uint32]uint64          // of weights, by priority
+	localities map[uint32]map[string]bool // the names of localities, by priority
+	sums       map[uint32]uint64          // the sums of weights, by priority
 }
 
 func (c *assignmentCheck) reject(check validate.CheckName, path xds.Path, what, help string) {
@@ -105,7 +105,7 @@ func (c *assignmentCheck) locality(path xds.Path, l *endpointv3.LocalityLbEndpoi
 	c.endpoints(path, l)
 }
 
-// of returns the endpoints of the locality at a path.
+// of returns the endpoints of a locality. path is the path of the locality.
 func (c *assignmentCheck) of(path xds.Path, l *endpointv3.LocalityLbEndpoints) []facts.Endpoint {
 	return facts.EndpointsOf(c.Snapshot, facts.Place{Resource: c.Resource, Path: path}, l)
 }
@@ -159,7 +159,7 @@ func (c *assignmentCheck) address(at facts.Place, a *corev3.Address) {
 	c.addresses[text] = true
 }
 
-// priorities checks that none is left out.
+// priorities reports a missing priority: gRPC needs all priorities from 0 to the highest.
 func (c *assignmentCheck) priorities() {
 	for i := range uint32(len(c.localities)) {
 		if c.localities[i] == nil {

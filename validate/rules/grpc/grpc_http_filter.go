@@ -60,12 +60,12 @@ warning.`,
 const (
 	routerType protoreflect.FullName = "envoy.extensions.filters.http.router.v3.Router"
 	faultType  protoreflect.FullName = "envoy.extensions.filters.http.fault.v3.HTTPFault"
-	// sessionType is known to C++ alone.
+	// Only the C++ library of gRPC knows sessionType.
 	sessionType protoreflect.FullName = "envoy.extensions.filters.http.stateful_session.v3.StatefulSession"
 	rbacType    protoreflect.FullName = "envoy.extensions.filters.http.rbac.v3.RBAC"
 )
 
-// knownTo reports whether a side has an HTTP filter.
+// knownTo reports whether gRPC has an HTTP filter on a side.
 func knownTo(by side, config protoreflect.FullName) bool {
 	switch config {
 	case routerType:
@@ -83,7 +83,7 @@ func checkHTTPFilters(p *validate.Pass, path xds.Path, filters []*hcmv3.HttpFilt
 		p.Report(validate.Finding{Check: check, Path: at, Message: "gRPC rejects the listener: " + what, Help: help})
 	}
 	seen := make(map[string]bool)
-	unknown, misplaced, router := false, false, -1 // router: index of the last filter known to gRPC, if a router
+	unknown, misplaced, router := false, false, -1 // router is the index of the last filter that gRPC knows, if this filter is the router
 	for i, f := range filters {
 		at, is := path.Index(i), xds.PayloadType(f.GetTypedConfig())
 		switch known := knownTo(by, is); {

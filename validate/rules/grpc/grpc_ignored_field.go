@@ -40,7 +40,7 @@ Other rules report fields that gRPC rejects.`,
 	},
 }
 
-// ignored are the fields by their messages.
+// ignored lists the fields that gRPC ignores, by their message.
 var ignored = map[protoreflect.FullName][]protoreflect.Name{
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {"local_reply_config", "request_timeout", "stream_idle_timeout"},
 	"envoy.config.route.v3.RouteConfiguration":                                          {"request_headers_to_add", "request_headers_to_remove", "request_mirror_policies", "response_headers_to_add", "response_headers_to_remove", "typed_per_filter_config"},

@@ -60,7 +60,8 @@ system_root_certs (gRFC A82), Go with GRPC_EXPERIMENTAL_XDS_SYSTEM_ROOT_CERTS.`,
 	},
 }
 
-// isTLS reports whether a transport socket has the name that gRPC wants, and a type.
+// isTLS reports whether a transport socket has the name and the type that gRPC wants. If not, isTLS reports the
+// fault.
 func isTLS(report reject, s *corev3.TransportSocket, wants protoreflect.FullName) bool {
 	const name = "envoy.transport_sockets.tls"
 	switch is := xds.PayloadType(s.GetTypedConfig()); {
@@ -123,7 +124,8 @@ func checkDownstream(report reject, s *corev3.TransportSocket) {
 	}
 }
 
-// checkCommon checks the settings that clients and servers share, and reports whether all of them can be used.
+// checkCommon checks the TLS settings that clients and servers share. It returns false if a setting is missing or
+// unsupported, or if gRPC uses the older providers.
 func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 	path := socketConfig.Field("common_tls_context")
 	if c == nil {
@@ -131,7 +133,7 @@ func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 		return false
 	}
 	if olderProviders(c) {
-		return false // gRPC falls back to the older providers
+		return false // gRPC uses the older providers, and ignores the other settings
 	}
 	fine := true
 	no := func(at xds.Path, is bool, what string) {
@@ -158,7 +160,7 @@ func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 	return fine
 }
 
-// validationOf returns the validation context, or nil, and its path.
+// validationOf returns the validation context and its path. The context is nil if it is not set.
 func validationOf(c *tlsv3.CommonTlsContext) (*tlsv3.CertificateValidationContext, xds.Path) {
 	if v := c.GetValidationContext(); v != nil {
 		return v, "validation_context"
@@ -166,14 +168,13 @@ func validationOf(c *tlsv3.CommonTlsContext) (*tlsv3.CertificateValidationContex
 	return c.GetCombinedValidationContext().GetDefaultValidationContext(), "combined_validation_context.default_validation_context"
 }
 
-// hasRoot reports whether a certificate provider says whom to trust.
+// hasRoot reports whether a certificate provider supplies the trusted CAs.
 func hasRoot(c *tlsv3.CommonTlsContext) bool {
 	v, _ := validationOf(c)
 	return v.GetCaCertificateProviderInstance().GetInstanceName() != ""
 }
 
-// olderProviders reports whether certificate providers are named in the fields of old, which the
-// API deprecates.
+// olderProviders reports whether a certificate provider is named in one of the deprecated fields.
 func olderProviders(c *tlsv3.CommonTlsContext) bool {
 	const roots = "validation_context_certificate_provider_instance"
 	return isSet(c, "tls_certificate_certificate_provider_instance") || isSet(c, roots) || isSet(c.GetCombinedValidationContext(), roots)

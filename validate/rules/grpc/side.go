@@ -10,16 +10,16 @@ import (
 
 const managerType protoreflect.FullName = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 
-// side is who uses a connection manager.
+// side tells whether a gRPC client or a gRPC server uses a connection manager.
 type side int
 
 const (
-	neither side = iota // gRPC does not look at it
+	neither side = iota // gRPC ignores the connection manager
 	client
 	server
 )
 
-// sideOf returns who uses what a node is, or stands in.
+// sideOf returns the side that uses the node, or the message around the node.
 func sideOf(n *xds.Node) side {
 	switch {
 	case facts.Inside(n, "envoy.config.listener.v3.Listener.api_listener"):
@@ -36,7 +36,7 @@ func sideOf(n *xds.Node) side {
 	return neither
 }
 
-// typeText names a type in a message. An empty name stands for no message.
+// typeText returns the words for a type in a message of a finding. An empty name stands for a missing message.
 func typeText(is protoreflect.FullName) string {
 	if is == "" {
 		return "no message"
@@ -44,7 +44,7 @@ func typeText(is protoreflect.FullName) string {
 	return "a message of type " + string(is)
 }
 
-// unmatchable returns the field by which gRPC matches no connection; "" for none.
+// unmatchable returns the field of a filter chain match because of which gRPC matches no connection, or "".
 func unmatchable(m *listenerv3.FilterChainMatch) string {
 	switch transport := m.GetTransportProtocol(); {
 	case m.GetDestinationPort().GetValue() != 0:

@@ -67,7 +67,7 @@ type boundAddress struct {
 func addressesOf(r *xds.Resource, isFirst func() bool) (list []boundAddress) {
 	l, ok := r.Message().(*listenerv3.Listener)
 	if !ok || r.Name != "" && !isFirst() {
-		return nil // duplicate-resource
+		return nil // reported by duplicate-resource
 	}
 	add := func(a *corev3.Address, path xds.Path) {
 		if s, ok := xds.SocketOf(a); ok {
@@ -105,7 +105,7 @@ func reportNeverListens(p *validate.Pass, a boundAddress, other []diag.Related) 
 // checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
 func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 	if p.BootstrapFacts.Has(xds.Listener, a.Name) && a.DeliveredBy != xds.StaticResources {
-		return // shadowed-by-bootstrap
+		return // reported by shadowed-by-bootstrap
 	}
 	for _, k := range p.BootstrapFacts.Sockets() {
 		f := validate.Finding{

@@ -75,7 +75,7 @@ func matchOf(m *listenerv3.FilterChainMatch) chainMatch {
 // the address counts as the address's length.
 func ranges(list []*corev3.CidrRange) (texts []string) {
 	for _, r := range list {
-		text := r.GetAddressPrefix() // malformed-address
+		text := r.GetAddressPrefix() // malformed-address reports a malformed one
 		if ip, err := netip.ParseAddr(text); err == nil {
 			bits := min(r.GetPrefixLen().GetValue(), uint32(ip.BitLen()))
 			text = netip.PrefixFrom(ip.WithZone(""), int(bits)).Masked().String()

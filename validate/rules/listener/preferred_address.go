@@ -34,7 +34,7 @@ offers it to clients (a warning).`,
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if l, _ := xds.Enclosing[*listenerv3.Listener](n); l != nil && facts.TransportOf(l) != facts.QUIC {
-			return // listener-options
+			return // reported by listener-options
 		}
 		at := n.Path()
 		switch m := n.Message.(type) {

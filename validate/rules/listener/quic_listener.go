@@ -89,7 +89,7 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 	f := c.GetFilters()[last]
 	if f.GetTypedConfig() != nil {
 		if ends, _ := facts.NetworkChain.Ends(p.Envoy, facts.FilterConfig{Any: f.GetTypedConfig()}); !ends {
-			return // terminal-filter
+			return // reported by terminal-filter
 		}
 	}
 	if f.GetTypedConfig().GetTypeUrl() != xds.URLPrefix+"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager" {

@@ -104,7 +104,7 @@ func badWildcard(domain string) bool {
 
 func checkExpression(p *validate.Pass, n *xds.Node, e *xdstypev3.CelExpression) {
 	if e == nil {
-		return // field-constraint
+		return // reported by field-constraint
 	}
 	f := validate.Finding{Check: "cel-expression", Path: n.Path(), Help: "parse the expression, and write the result in cel_expr_parsed or cel_expr_checked"}
 	parsed := e.GetCelExprParsed() != nil || e.GetCelExprChecked() != nil || e.GetExprSpecifier() != nil

@@ -110,7 +110,7 @@ func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, fiel
 	case *routev3.RouteMatch_SafeRegex:
 		regex := s.SafeRegex.GetRegex()
 		if _, err := re2.Compile(regex, re2.Latin1); err != nil || regex == "" {
-			return // bad-regex, field-constraint
+			return // reported by bad-regex or field-constraint
 		}
 		switch re, err := syntax.Parse(regex, syntax.Perl); {
 		case err != nil: // what RE2 alone has

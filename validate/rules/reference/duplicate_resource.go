@@ -22,7 +22,7 @@ LDS file, and are allowed in a bootstrap. Static secrets of different kinds may 
 	Resource: func(p *validate.LookupPass) {
 		r := p.Resource
 		if r.Name == "" && !sharesNoName(p, r) {
-			return // name-missing
+			return // reported by name-missing
 		}
 		is := deliveryOf(r)
 		for _, first := range p.Namesakes() {

@@ -41,7 +41,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	}
 	switch load := loadAt(&p.Pass, n, use); {
 	case facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config"):
-		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
+		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // otherwise reported by bootstrap-options
 			reportUnknown(p, use, "static-cluster", fmt.Sprintf("cluster %q is not a static cluster of the bootstrap: Envoy shuts "+
 				"down when it starts", use.Name), false)
 		}

@@ -110,7 +110,7 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 // to a service that was scaled to zero.
 func checkCollection(p *validate.LookupPass, s xds.Subscription) {
 	if _, err := xdstp.Parse(s.Name); err != nil {
-		return // xdstp-name, or leds-endpoints
+		return // reported by xdstp-name or leds-endpoints
 	}
 	if facts.Collections.Lacks(p.Snapshot, s.Name) {
 		p.Report(validate.Finding{

@@ -70,7 +70,7 @@ accepts the second and third case, without effect.`,
 func checkPerFilter(p *validate.Pass, path func() xds.Path, key string, config *anypb.Any, optional bool) {
 	name := xds.PayloadType(config)
 	if !p.Envoy.Holds(name) {
-		return // unknown-type
+		return // reported by unknown-type
 	}
 	route, ok := p.Envoy.PerRouteType(name)
 	f := validate.Finding{Help: "remove it, or correct its type"}

@@ -96,7 +96,7 @@ func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
 	if key == "" {
 		return
 	}
-	if other, taken := scopesByKey.First(p.Snapshot, key); taken && other.Name != p.Resource.Name { // otherwise duplicate-resource
+	if other, taken := scopesByKey.First(p.Snapshot, key); taken && other.Name != p.Resource.Name { // otherwise reported by duplicate-resource
 		p.Report(validate.Finding{
 			Check:   "same-key",
 			Path:    "key",

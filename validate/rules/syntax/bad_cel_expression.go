@@ -70,7 +70,7 @@ bad-format-string checks expressions in %CEL(…)%.`,
 		case *xdstypev3.CelExpression:
 			if path, expr := parsedExpression(m); path != "" {
 				report(path, cel.CheckExpr(expr, celOptions(p.Envoy, nil)))
-			} else if n.Parent.Name() != "xds.type.matcher.v3.CelMatcher" { // malformed-matcher
+			} else if n.Parent.Name() != "xds.type.matcher.v3.CelMatcher" { // otherwise reported by malformed-matcher
 				p.Report(validate.Finding{
 					Path: n.Path(), Message: "the CEL expression is missing: Envoy does not read cel_expr_string here",
 					Help: "parse the expression, and write the result in cel_expr_parsed or cel_expr_checked",
@@ -83,7 +83,7 @@ bad-format-string checks expressions in %CEL(…)%.`,
 func checkDescriptor(v *envoyapi.Version, m *celdescriptorv3.Descriptor, report func(xds.Path, error)) {
 	switch expr := m.GetExprSpecifier().(type) {
 	case *celdescriptorv3.Descriptor_Text:
-		if expr.Text != "" { // field-constraint
+		if expr.Text != "" { // otherwise reported by field-constraint
 			report("text", cel.Check(expr.Text, celOptions(v, nil)))
 		}
 	case *celdescriptorv3.Descriptor_Parsed:

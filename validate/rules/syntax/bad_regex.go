@@ -79,7 +79,7 @@ const defaultRegexSize = 100
 
 func pattern(p *validate.Pass, n *xds.Node, regex string) {
 	if regex == "" {
-		return // field-constraint
+		return // reported by field-constraint
 	}
 	limit := defaultRegexSize
 	if m, ok := n.Message.(*matcherv3.RegexMatcher); ok && m.GetGoogleRe2().GetMaxProgramSize() != nil {

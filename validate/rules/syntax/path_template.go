@@ -48,7 +48,7 @@ the last ends it.`,
 
 func checkRewriteTemplate(p *validate.Pass, n *xds.Node, template string) {
 	if template == "" {
-		return // field-constraint
+		return // reported by field-constraint
 	}
 	path := func() xds.Path { return n.Path().Field("path_template_rewrite") }
 	used, err := uritemplate.Rewrite(template)

@@ -24,7 +24,7 @@ only contrib builds have some.`,
 }, func(p *validate.Pass, c certificate) {
 	switch {
 	case c.GetPkcs12() != nil:
-		return // bad-certificate
+		return // reported by bad-certificate
 	case c.GetPrivateKeyProvider() != nil:
 		c.report(p, "private_key_provider.provider_name", validate.Finding{
 			Message: fmt.Sprintf("unknown private key provider %q: only contrib builds of Envoy have some", c.GetPrivateKeyProvider().GetProviderName()),

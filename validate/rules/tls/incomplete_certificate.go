@@ -29,7 +29,7 @@ in a TLS context, and rejects it in a secret.`,
 		if isEmpty(c.GetPkcs12()) {
 			missing("pkcs12", true)
 		}
-	case c.GetPrivateKeyProvider() != nil: // bad-private-key
+	case c.GetPrivateKeyProvider() != nil: // reported by bad-private-key
 	case isEmpty(c.GetCertificateChain()):
 		missing("certificate_chain", c.GetCertificateChain() != nil)
 	case isEmpty(c.GetPrivateKey()):

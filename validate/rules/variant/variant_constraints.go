@@ -32,7 +32,7 @@ is never sent; write a variant for all clients without constraints.`,
 		}
 		space := params.NewSpace(c)
 		switch set := space.Of(c); {
-		case space.Err() != nil: // variant-overlap
+		case space.Err() != nil: // reported by variant-overlap
 			return
 		case set == params.All:
 			f.Check, f.Message, f.Help = "always-match", fmt.Sprintf("%s match every client: %s", what, c), "remove the constraints"

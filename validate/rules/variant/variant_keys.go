@@ -18,7 +18,7 @@ var variantKeys = &validate.Rule{
 these keys. Where a variant does not care about a key, let it say both: the key exists, or not.`,
 	Resource: func(p *validate.LookupPass) {
 		first := p.Namesakes()[0]
-		if first == p.Resource || first.For.None() || p.Resource.For.None() { // variant-overlap
+		if first == p.Resource || first.For.None() || p.Resource.For.None() { // otherwise reported by variant-overlap
 			return
 		}
 		was, is := first.For.Keys(), p.Resource.For.Keys()
