@@ -27,7 +27,7 @@ import (
 	"xdspub/validate/rules/variant"
 )
 
-// All is every rule, sorted by code.
+// All lists all rules, sorted by code.
 var All = slices.SortedFunc(slices.Values(slices.Concat(
 	address.Rules,
 	bootstrap.Rules,

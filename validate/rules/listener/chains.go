@@ -7,13 +7,13 @@ import (
 	"xdspub/xds"
 )
 
-// placedChain is a filter chain of a listener.
+// placedChain is a filter chain of a listener, with its path.
 type placedChain struct {
 	*listenerv3.FilterChain
 	path xds.Path
 }
 
-// filterChains are the chains of a listener, the default one last.
+// filterChains returns the filter chains of a listener. The default filter chain is the last.
 func filterChains(l *listenerv3.Listener) (chains []placedChain) {
 	for i, c := range l.GetFilterChains() {
 		chains = append(chains, placedChain{c, xds.Path("filter_chains").Index(i)})
@@ -24,7 +24,7 @@ func filterChains(l *listenerv3.Listener) (chains []placedChain) {
 	return chains
 }
 
-// placedAddress is an address of a listener.
+// placedAddress is an address of a listener, with its path.
 type placedAddress struct {
 	*corev3.Address
 	path xds.Path

@@ -37,7 +37,7 @@ socket only: Envoy accepts both listeners, and one of them never listens (a warn
 					Related: facts.Related(first.Resource, first.Path, fmt.Sprintf("the other one is %s", first.Key)),
 				})
 			case a.alone:
-				// With SO_REUSEPORT, Envoy binds it twice.
+				// Without SO_REUSEPORT, the second socket of the listener can't be bound.
 				reportNeverListens(&p.Pass, a, facts.Related(a.Resource, first.Path, "the first one is here"))
 			}
 			checkWildcard(p, a)
@@ -46,7 +46,7 @@ socket only: Envoy accepts both listeners, and one of them never listens (a warn
 	},
 }
 
-// listenersAt are the addresses of listeners, by their sockets.
+// listenersAt maps the key of a socket to the addresses of listeners with this socket.
 var listenersAt = validate.NewIndex([]*xds.Type{xds.Listener}, func(s *xds.Snapshot, r *xds.Resource, add func(string, boundAddress)) {
 	for _, a := range addressesOf(r, func() bool { return s.Lookup(r.Type, r.Name) == r }) {
 		add(a.socket.Key(), a)
@@ -57,13 +57,13 @@ var listenersAt = validate.NewIndex([]*xds.Type{xds.Listener}, func(s *xds.Snaps
 type boundAddress struct {
 	facts.Place
 	socket xds.Socket
-	// binds is false for a listener that only gets connections from others.
+	// binds is false for a listener with bind_to_port: false, which only gets connections from other listeners.
 	binds bool
-	// alone says that the kernel gives this address to one socket only.
+	// alone means that the listener binds the address without SO_REUSEPORT: only one socket can have the address.
 	alone bool
 }
 
-// addressesOf returns the addresses of a listener. A second listener of the same name has no addresses here.
+// addressesOf returns the addresses of a listener; none for a resource that is not the first of its name.
 func addressesOf(r *xds.Resource, isFirst func() bool) (list []boundAddress) {
 	l, ok := r.Message().(*listenerv3.Listener)
 	if !ok || r.Name != "" && !isFirst() {
@@ -81,7 +81,8 @@ func addressesOf(r *xds.Resource, isFirst func() bool) (list []boundAddress) {
 	return list
 }
 
-// checkWildcard finds a listener whose port is bound by another listener on all addresses.
+// checkWildcard reports a listener if another listener binds the same port on all addresses, unless both set
+// SO_REUSEPORT.
 func checkWildcard(p *validate.LookupPass, a boundAddress) {
 	wildcard, ok := a.socket.Wildcard()
 	if !ok || wildcard == a.socket || !a.binds {
@@ -102,7 +103,7 @@ func reportNeverListens(p *validate.Pass, a boundAddress, other []diag.Related) 
 	})
 }
 
-// checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
+// checkBootstrapSockets reports an address that the bootstrap uses for a listener or for the admin interface.
 func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 	if p.BootstrapFacts.Has(xds.Listener, a.Name) && a.DeliveredBy != xds.StaticResources {
 		return // reported by shadowed-by-bootstrap
@@ -115,7 +116,7 @@ func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 		}
 		switch {
 		case !k.Admin && p.Snapshot.FromBootstrap():
-			continue // found among the others
+			continue // listenersAt includes the listeners of the bootstrap
 		case k.Admin:
 			if !a.binds || !overlap(k.Socket, a.socket) {
 				continue
@@ -129,7 +130,7 @@ func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 	}
 }
 
-// overlap reports whether one socket receives packets for the other.
+// overlap reports whether two sockets have the same port, and the same address or one of them all addresses.
 func overlap(a, b xds.Socket) bool {
 	allOfA, ok := a.Wildcard()
 	allOfB, okB := b.Wildcard()

@@ -11,14 +11,14 @@ import (
 	"xdspub/xds"
 )
 
-// chainIndex finds the added filter chains that overlap a chain. A chain can list many values of each
-// criterion, and Envoy stores each combination of these values. chainIndex stores no combinations: a query
-// compares 64 chains at once, one bit a chain.
+// chainIndex finds, for a filter chain, the first added chain that overlaps it. A chain can list many values of
+// each criterion, and Envoy stores each combination of these values. chainIndex stores no combinations: it compares
+// 64 chains at once, with one bit for each chain.
 type chainIndex struct {
 	having [len(criteria)]map[string]*chainSet
-	words  int      // that hold a bit for each chain
-	all    []uint64 // chains that share a value of each criterion queried so far
-	one    []uint64 // chains that share a value of one criterion
+	words  int      // the length of all and one
+	all    []uint64 // the chains that share a value of each criterion so far
+	one    []uint64 // the chains that share a value of the current criterion
 }
 
 func newChainIndex(chains int) *chainIndex {
@@ -43,7 +43,8 @@ func (x *chainIndex) add(chain int, c chainMatch) {
 	}
 }
 
-// overlapped is the first chain that shares a value of each criterion with c.
+// overlapped returns the first added chain that shares a value of each criterion with c. ok is false if no chain
+// does.
 func (x *chainIndex) overlapped(c chainMatch) (first int, ok bool) {
 	for i, values := range c.criteria {
 		clear(x.one)
@@ -68,7 +69,7 @@ func (x *chainIndex) overlapped(c chainMatch) (first int, ok bool) {
 	return 0, false
 }
 
-// shared says which values c shares with a chain that it overlaps.
+// shared returns the values that c shares with the chain first, as a text for a message. c must overlap that chain.
 func (x *chainIndex) shared(c chainMatch, first int) string {
 	var text []string
 	for i, values := range c.criteria {
@@ -83,8 +84,8 @@ func (x *chainIndex) shared(c chainMatch, first int) string {
 	return strings.Join(text, ", ")
 }
 
-// chainSet is a set of chains, which are added in their order: a list, or bits where the
-// list would be longer.
+// chainSet is a set of chains, which are added in ascending order. It is a list, or a bit set if a list would take
+// more space.
 type chainSet struct {
 	list []int
 	bits []uint64
@@ -103,7 +104,7 @@ func (s *chainSet) add(chain, words int) {
 	s.bits[chain/64] |= 1 << (chain % 64)
 }
 
-// or adds the set to another.
+// or adds the chains of s to a bit set.
 func (s *chainSet) or(to []uint64) {
 	for _, chain := range s.list {
 		to[chain/64] |= 1 << (chain % 64)
@@ -113,7 +114,7 @@ func (s *chainSet) or(to []uint64) {
 	}
 }
 
-// has is false for no set.
+// has reports whether the set has a chain. A nil set has none.
 func (s *chainSet) has(chain int) bool {
 	if s == nil {
 		return false
@@ -125,20 +126,20 @@ func (s *chainSet) has(chain int) bool {
 	return found
 }
 
-// chainMatch is the part of a filter chain's match that Envoy compares: the values of each criterion in turn.
-// An absent criterion has one empty value.
+// chainMatch holds what Envoy compares of a filter chain's match: the values of each criterion. An absent criterion
+// has one empty value.
 type chainMatch struct {
 	path     xds.Path
 	criteria [9][]string
 }
 
-// criteria are the fields of a filter chain's match, in Envoy's order.
+// criteria are the fields of a filter chain's match, in the order in which Envoy compares them.
 var criteria = [9]string{
 	"destination_port", "prefix_ranges", "server_names", "transport_protocol", "application_protocols",
 	"direct_source_prefix_ranges", "source_type", "source_prefix_ranges", "source_ports",
 }
 
-// repeats finds a value that stands twice in one criterion.
+// repeats returns a value that a criterion lists twice, and the field of the criterion.
 func (c chainMatch) repeats() (field, value string, twice bool) {
 	for i, values := range c.criteria {
 		if len(values) < 2 {

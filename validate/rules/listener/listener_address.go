@@ -112,7 +112,7 @@ func checkAddresses(p *validate.Pass, l *listenerv3.Listener) {
 				Message: "a listener can't have an envoy_internal_address: it is for endpoints",
 				Help:    "replace the address by internal_listener",
 			})
-			return // further faults follow from this fault
+			return // all other findings would follow from this one
 		case a.GetSocketAddress().GetProtocol() != kind:
 			p.Report(validate.Finding{
 				Check:   "additional-address",
@@ -126,7 +126,7 @@ func checkAddresses(p *validate.Pass, l *listenerv3.Listener) {
 	}
 }
 
-// checkCompat checks the use of IPv4 by an IPv6 socket.
+// checkCompat checks ipv4_compat and IPv4 addresses in IPv6 form.
 func checkCompat(p *validate.Pass, l *listenerv3.Listener, a placedAddress) {
 	s := a.GetSocketAddress()
 	if s == nil {

@@ -57,8 +57,8 @@ func checkListenerFilters(p *validate.Pass, l *listenerv3.Listener) {
 	}
 }
 
-// checkFilterKind reports a filter of another kind of listener. What is no listener
-// filter of any kind stands in the wrong slot.
+// checkFilterKind reports a listener filter that is for another kind of listener. The rule misplaced-extension
+// reports a type that is no listener filter.
 func checkFilterKind(p *validate.Pass, kind facts.Transport, name protoreflect.FullName, path xds.Path) {
 	_, forStreams := p.Envoy.ExtensionOf("envoy.filters.listener", name)
 	_, forDatagrams := p.Envoy.ExtensionOf("envoy.filters.udp_listener", name)

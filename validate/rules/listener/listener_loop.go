@@ -54,17 +54,16 @@ clusters, several filter chains or endpoints), it is a warning.`,
 	},
 }
 
-// hop is a way from a listener, by a cluster that is named at a place, to another
-// listener.
+// hop leads from a listener by a cluster to another listener. Place is the field that names the cluster.
 type hop struct {
 	facts.Place
 	cluster string
 	to      string
-	// all reports whether every connection of the listener takes the hop.
+	// all means that each connection of the listener takes the hop.
 	all bool
 }
 
-// listenerWays holds the hops from each listener, and the listeners that are in a cycle.
+// listenerWays holds the hops from each listener. cycle is the result of facts.Cycles.
 type listenerWays struct {
 	from  map[string][]hop
 	cycle map[string]int
@@ -81,7 +80,7 @@ func newListenerWays(p *validate.LookupPass) listenerWays {
 	return w
 }
 
-// back returns a way from a listener in a cycle back to the listener.
+// back returns the hops from a listener in a cycle back to this listener.
 func (w listenerWays) back(name string) (way []hop) {
 	list := facts.CyclePath(name, w.to, w.cycle)
 	for i, from := range list {
@@ -137,8 +136,8 @@ func hopsFrom(p *validate.LookupPass, name string) (hops []hop) {
 	return hops
 }
 
-// internalTargets returns the internal listeners among the endpoints of a cluster. all reports whether the
-// cluster has internal listeners only, and at least one.
+// internalTargets returns the internal listeners among the endpoints of a cluster. all is true if each endpoint is
+// an internal listener, and there is at least one.
 func internalTargets(p *validate.LookupPass, cluster string) (names []string, all bool) {
 	r := p.Snapshot.Lookup(xds.Cluster, cluster)
 	if r == nil {

@@ -56,8 +56,7 @@ another codec, which it rejects ("Non-HTTP/3 codec configured on QUIC listener")
 	},
 }
 
-// speaksMoreThanHTTP3 reports whether a connection manager of the listener has another
-// codec.
+// speaksMoreThanHTTP3 reports whether a connection manager of the listener has another codec_type than HTTP3.
 func speaksMoreThanHTTP3(l *listenerv3.Listener) (found bool) {
 	xds.Walk(l, func(n *xds.Node) {
 		m, ok := n.Message.(*hcmv3.HttpConnectionManager)

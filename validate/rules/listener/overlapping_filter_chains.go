@@ -71,8 +71,8 @@ func matchOf(m *listenerv3.FilterChainMatch) chainMatch {
 	return c
 }
 
-// ranges formats address ranges as Envoy does: cut to their length. An unset length is 0; a length longer than
-// the address counts as the address's length.
+// ranges returns address ranges as Envoy compares them: the bits after the prefix are zero. An unset length is 0. A
+// length above that of the address counts as the length of the address.
 func ranges(list []*corev3.CidrRange) (texts []string) {
 	for _, r := range list {
 		text := r.GetAddressPrefix() // malformed-address reports a malformed one
@@ -96,7 +96,8 @@ func serverNames(list []string) (texts []string) {
 	return texts
 }
 
-// checkOverlaps reports, once, each chain that overlaps an earlier chain or repeats a value.
+// checkOverlaps reports each chain that lists a value twice or overlaps an earlier chain. Each chain gets at most
+// one finding.
 func checkOverlaps(p *validate.Pass, chains []chainMatch) {
 	earlier := newChainIndex(len(chains))
 	for i, c := range chains {

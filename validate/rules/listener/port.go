@@ -5,7 +5,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// bindsToPort reports whether a listener binds its addresses.
+// bindsToPort reports whether a listener binds its addresses. It returns false if bind_to_port or its deprecated
+// form is false.
 func bindsToPort(l *listenerv3.Listener) bool {
 	for _, b := range []*wrapperspb.BoolValue{l.GetBindToPort(), l.GetDeprecatedV1().GetBindToPort()} {
 		if b != nil && !b.GetValue() {
@@ -15,7 +16,7 @@ func bindsToPort(l *listenerv3.Listener) bool {
 	return true
 }
 
-// reusesPort reports whether a listener sets SO_REUSEPORT.
+// reusesPort reports whether a listener sets SO_REUSEPORT. This is the default.
 func reusesPort(l *listenerv3.Listener) bool {
 	return l.GetEnableReusePort() == nil || l.GetEnableReusePort().GetValue()
 }

@@ -48,7 +48,7 @@ offers it to clients (a warning).`,
 	},
 }
 
-// ipFamily is IPv4 or IPv6, as the fields for it are called.
+// ipFamily is the beginning of the names of the fields for an IP version.
 type ipFamily string
 
 const (
@@ -56,7 +56,8 @@ const (
 	v6 ipFamily = "ipv6"
 )
 
-// checkIP reports what is no IP address of the family.
+// checkIP reports a text that is not an IP address of the family. neverOffered means that no client gets the
+// address, so that an address of the other family is only a warning.
 func (f ipFamily) checkIP(p *validate.Pass, path xds.Path, text string, neverOffered bool) {
 	ip, err := netip.ParseAddr(text)
 	if err == nil && ip.Is4() == (f == v4) {
@@ -127,7 +128,8 @@ func checkSourcedAddress(p *validate.Pass, at xds.Path, f ipFamily, c *preferred
 	}
 }
 
-// inline returns the inline content of a data source without surrounding space.
+// inline returns the inline content of a data source without white space around it. ok is false for a file or an
+// environment variable.
 func inline(d *corev3.DataSource) (text string, ok bool) {
 	switch s := d.GetSpecifier().(type) {
 	case *corev3.DataSource_InlineString:

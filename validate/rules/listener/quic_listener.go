@@ -126,7 +126,7 @@ func checkCodec(p *validate.Pass, n *xds.Node, m *hcmv3.HttpConnectionManager) {
 		f.Message = fmt.Sprintf("a QUIC listener can't have codec_type %s", m.GetCodecType())
 		f.Help = "set codec_type: HTTP3"
 	case l.GetUdpListenerConfig().GetQuicOptions() != nil:
-		return // on TCP: listener-options
+		return // listener-options reports quic_options on TCP
 	case isHTTP3 && (l == nil || facts.TransportOf(l) == facts.Connections):
 		f.Check = "codec"
 		f.Message = "codec_type HTTP3 needs a QUIC listener"

@@ -39,7 +39,7 @@ seconds or more than 127 probes.`,
 	},
 }
 
-// ownSocket is what a listener, or an additional address at a path, says of its own socket.
+// ownSocket holds the settings of a socket: those of the listener, or of the additional address at the path at.
 type ownSocket struct {
 	at        xds.Path
 	address   *corev3.Address
@@ -49,7 +49,7 @@ type ownSocket struct {
 
 func checkSocket(p *validate.Pass, l *listenerv3.Listener, own ownSocket) {
 	if own.address.GetSocketAddress() == nil {
-		return // a pipe gets none of them
+		return // Envoy sets no socket options on a pipe
 	}
 	if facts.TransportOf(l) == facts.Connections {
 		checkKeepalive(p, own.at.Field("tcp_keepalive"), own.keepalive)
@@ -93,7 +93,7 @@ func checkKeepalive(p *validate.Pass, at xds.Path, k *corev3.TcpKeepalive) {
 	}
 }
 
-// kernelSocket describes a socket by the properties that decide which options the kernel accepts.
+// kernelSocket holds the properties of a socket that decide which options the kernel accepts.
 type kernelSocket struct {
 	datagrams, ipv6, mptcp bool
 }
@@ -107,23 +107,24 @@ func socketOf(l *listenerv3.Listener, a *corev3.SocketAddress) kernelSocket {
 	}
 }
 
-// Levels and names of setsockopt, as Linux has them on every machine.
+// Levels and names of socket options, as Linux has them on each processor.
 const (
 	solIP, solSocket, solTCP, solUDP, solIPv6, solMPTCP = 0, 1, 6, 17, 41, 284
 
 	soBindToDevice                              = 25
 	tcpKeepIdle, tcpKeepInterval, tcpKeepProbes = 4, 5, 6
 	tcpUserTimeout                              = 18
-	// No level has a name above this: SOL_SOCKET is at 84, IP and IPv6 take theirs
-	// with netfilter's, below 128.
+	// highestName is above all names of options. SOL_SOCKET has names up to 84; IP and IPv6, with the names of
+	// netfilter, have names below 128.
 	highestName = 255
 )
 
-// readOnly are the names of SOL_SOCKET that setsockopt refuses: SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_PROTOCOL
-// and SO_DOMAIN.
+// readOnly are the names of SOL_SOCKET that setsockopt refuses: SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_PROTOCOL and
+// SO_DOMAIN.
 var readOnly = map[int32]bool{3: true, 4: true, 30: true, 38: true, 39: true}
 
-// gets reports whether Envoy sets an option on such a socket at all.
+// gets reports whether Envoy sets an option on the socket. The type of an option may limit it to streams or
+// datagrams.
 func (s kernelSocket) gets(o *corev3.SocketOption) bool {
 	switch {
 	case o.GetType().GetStream() != nil:
@@ -135,9 +136,9 @@ func (s kernelSocket) gets(o *corev3.SocketOption) bool {
 	}
 }
 
-// refuses says why the kernel is sure to refuse an option, or nothing.
+// refuses returns the reason why the kernel certainly refuses an option, or "".
 func (s kernelSocket) refuses(o *corev3.SocketOption) string {
-	// Envoy hands them over as C's int.
+	// Envoy passes level, name and value to the kernel as an int of C.
 	level, name, value := int32(o.GetLevel()), int32(o.GetName()), int32(o.GetIntValue())
 	switch {
 	case !s.has(level):

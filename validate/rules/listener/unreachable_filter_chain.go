@@ -62,7 +62,7 @@ them on, an http_connection_manager answers 400.`,
 	},
 }
 
-// inspector is a listener filter that looks into a connection.
+// inspector is a listener filter that detects a property of connections.
 type inspector struct {
 	name string
 	typ  protoreflect.FullName
@@ -73,7 +73,7 @@ var (
 	httpInspector = inspector{"http_inspector", "envoy.extensions.filters.listener.http_inspector.v3.HttpInspector"}
 )
 
-// need lists listener filters. A criterion needs at least one of the filters.
+// need lists the listener filters that detect a criterion. A listener with the criterion needs one of them.
 type need struct{ filters []inspector }
 
 var (
@@ -85,10 +85,10 @@ func (n need) help() string {
 	return fmt.Sprintf("add envoy.filters.listener.%s to listener_filters", n.filters[0].name)
 }
 
-// finds reports whether the listener has one of the filters, or a filter of unknown abilities.
+// finds reports whether the listener has one of the filters, or a filter that may detect anything.
 func finds(l *listenerv3.Listener, filters []inspector) bool {
 	if l.GetInternalListener() != nil {
-		return true // the connection may bring it along
+		return true // an internal connection may have the property already
 	}
 	return slices.ContainsFunc(l.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool {
 		if f.GetTypedConfig() == nil {
@@ -101,7 +101,7 @@ func finds(l *listenerv3.Listener, filters []inspector) bool {
 }
 
 func checkReach(p *validate.Pass, l *listenerv3.Listener) {
-	var lacking []*validate.Finding // one for each missing listener filter
+	var lacking []*validate.Finding // at most one finding for each missing listener filter
 	for i, c := range l.GetFilterChains() {
 		m, at := c.GetFilterChainMatch(), xds.Path("filter_chains").Index(i).Field("filter_chain_match")
 		protocol := m.GetTransportProtocol()
@@ -138,8 +138,8 @@ func checkReach(p *validate.Pass, l *listenerv3.Listener) {
 	}
 }
 
-// lacksInspector says what of a chain never matches because no listener filter finds
-// it out.
+// lacksInspector returns a finding about a criterion of a chain that never matches, because the listener has no
+// filter that detects the property. The finding is empty if there is none.
 func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) validate.Finding {
 	m := c.GetFilterChainMatch()
 	never := func(field string, n need) validate.Finding {
@@ -161,7 +161,8 @@ func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Pa
 	return validate.Finding{}
 }
 
-// unmatched says what of a chain no connection of the listener has.
+// unmatched returns a finding about a criterion of a chain that no connection of the listener matches. The finding
+// is empty if there is none.
 func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) validate.Finding {
 	m := c.GetFilterChainMatch()
 	protocol := m.GetTransportProtocol()

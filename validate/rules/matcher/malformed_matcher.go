@@ -115,7 +115,7 @@ func checkExpression(p *validate.Pass, n *xds.Node, e *xdstypev3.CelExpression) 
 	case !parsed:
 		f.Message = "CelMatcher has no expression"
 	default:
-		return // bad-cel-expression judges the content
+		return // bad-cel-expression judges the content of the expression
 	}
 	p.Report(f)
 }

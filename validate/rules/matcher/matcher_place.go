@@ -7,10 +7,10 @@ import (
 	"xdspub/xds"
 )
 
-// matcherPlace is a field that holds a matcher, with the inputs and actions that Envoy accepts in the field.
+// matcherPlace is a field with a matcher, and the inputs and actions that Envoy accepts in the field.
 type matcherPlace struct {
 	*envoyapi.MatcherPlace
-	// noun names a matcher of the field in messages.
+	// noun is the noun for the matcher in messages.
 	noun string
 }
 
@@ -33,7 +33,8 @@ var nouns = map[protoreflect.FullName]string{
 	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.matcher":                             "udp_proxy matcher",
 }
 
-// placeOfMatcher finds the place of the matcher that a node is part of.
+// placeOfMatcher returns the field of the matcher that the node is a part of. ok is false if the node is in no
+// matcher.
 func placeOfMatcher(v *envoyapi.Version, n *xds.Node) (matcherPlace, bool) {
 	for ; n != nil; n = n.Parent {
 		if taken := v.MatcherPlaceOf(n.Field()); taken != nil {

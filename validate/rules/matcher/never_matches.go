@@ -72,7 +72,7 @@ Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
 	},
 }
 
-// checkOrigins reports exact origins that no browser sends (RFC 6454).
+// checkOrigins reports exact origins that no browser sends. RFC 6454 defines the form of an origin.
 func checkOrigins(origins []*matcherv3.StringMatcher, report func(check validate.CheckName, field xds.Path, message, help string)) {
 	for i, m := range origins {
 		exact, is := m.GetMatchPattern().(*matcherv3.StringMatcher_Exact)
@@ -94,7 +94,7 @@ func checkOrigins(origins []*matcherv3.StringMatcher, report func(check validate
 func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, field xds.Path, message, help string)) {
 	plain := func(field xds.Path, path string) {
 		switch {
-		case path == "" && field == "prefix" || path == "*": // every path, and OPTIONS *
+		case path == "" && field == "prefix" || path == "*": // the prefix "" matches every path, and * matches OPTIONS *
 		case !strings.HasPrefix(path, "/"):
 			report("path", field, fmt.Sprintf("%s %q matches no path", field, path), "write a path that begins with a slash")
 		case strings.ContainsAny(path, "?#"):
@@ -113,7 +113,7 @@ func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, fiel
 			return // reported by bad-regex or field-constraint
 		}
 		switch re, err := syntax.Parse(regex, syntax.Perl); {
-		case err != nil: // what RE2 alone has
+		case err != nil: // Go can't parse syntax that only RE2 has
 		case !canBeginPath(re):
 			report("path", "safe_regex.regex", fmt.Sprintf("regular expression %q "+
 				"matches no path", regex), "begin with a slash; the expression must match the whole path")
@@ -124,7 +124,7 @@ func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, fiel
 	}
 }
 
-// canBeginPath reports whether something that begins with a slash can match.
+// canBeginPath reports whether a regular expression can match a text that begins with a slash.
 func canBeginPath(re *syntax.Regexp) bool {
 	program, err := syntax.Compile(re.Simplify())
 	if err != nil {
@@ -146,14 +146,14 @@ func canBeginPath(re *syntax.Regexp) bool {
 			return syntax.EmptyOp(i.Arg)&(syntax.EmptyEndText|syntax.EmptyEndLine) == 0 && from(i.Out)
 		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
 			return i.MatchRune('/')
-		default: // the end, or nothing
+		default: // the end of the expression, or no match
 			return false
 		}
 	}
 	return from(uint32(program.Start))
 }
 
-// isText reports whether a regular expression has no operator, but for anchors.
+// isText reports whether a regular expression is plain text. Anchors are allowed.
 func isText(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -171,9 +171,9 @@ func isText(re *syntax.Regexp) bool {
 	return false
 }
 
-// wrongDomain returns the reason why no host matches a domain, or "" if a host can match.
+// wrongDomain returns the reason why no host matches a domain, and the help. what is "" if a host can match.
 func wrongDomain(domain string, ignorePort bool) (what, help string) {
-	// A wildcard at the beginning is the only one, also before one at the end.
+	// If a domain begins with *, a * at its end is no wildcard.
 	rest, suffix := strings.CutPrefix(domain, "*")
 	if !suffix {
 		rest = strings.TrimSuffix(domain, "*")

@@ -143,10 +143,11 @@ func (c matcherCheck) notAString(input protoreflect.FullName) {
 	})
 }
 
-// input reports an input that Envoy does not accept at the place.
+// input returns true if Envoy accepts an input in the field, and reports the input otherwise. An input without a
+// type is not reported.
 func (c matcherCheck) input(name protoreflect.FullName) (ok bool) {
 	if name == "" {
-		return false // it has no type
+		return false // the input has no type
 	}
 	if _, everywhere := c.Envoy.ExtensionOf("envoy.matching.common_inputs", name); everywhere || slices.Contains(c.place.Inputs, name) {
 		return true
@@ -170,7 +171,7 @@ func (c matcherCheck) unknown(check validate.CheckName, field string, name proto
 	})
 }
 
-// shortNames lists types by their last names.
+// shortNames returns the last parts of the names of types.
 func shortNames(types []protoreflect.FullName) string {
 	var names []string
 	for _, t := range types {

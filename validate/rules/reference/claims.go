@@ -9,7 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// subscribers are the resources that ask for endpoint assignments, by the name asked for.
+// subscribers maps the name of an endpoint assignment to the resources that subscribe to it, from any config
+// source.
 var subscribers = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	for _, sub := range r.Facts().Subscriptions {
 		if sub.Target == xds.Endpoints && sub.Name != "" {
@@ -18,8 +19,8 @@ var subscribers = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, 
 	}
 })
 
-// served are the resources that ask this Snapshot for endpoint assignments, for virtual hosts,
-// or for the route configurations that scopes name, by what is asked for.
+// served maps what askedFor returns to the resources that ask this Snapshot for it. It has endpoint assignments,
+// the virtual hosts of VHDS, and the route configurations that scopes name.
 var served = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	for _, sub := range r.Facts().Subscriptions {
 		switch sub.Target {
@@ -37,17 +38,17 @@ var served = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add f
 	}
 })
 
-// askedFor is the name of a subscription in served.
+// askedFor returns the name in served for a subscription.
 func askedFor(t *xds.Type, name string) string { return t.API + " " + name }
 
-// isServed reports whether a subscription to this Snapshot names the resource.
+// isServed reports whether a subscription to this Snapshot asks for a name.
 func isServed(p *validate.LookupPass, t *xds.Type, name string) bool {
 	_, ok := served.First(p.Snapshot, askedFor(t, name))
 	return ok
 }
 
-// isUnclaimed reports whether no cluster asks for the endpoint assignment of a name. A static
-// EDS cluster of the bootstrap may ask for it too.
+// isUnclaimed reports whether nothing subscribes to an endpoint assignment. It returns false if the bootstrap has a
+// static cluster of the name, because this cluster may be an EDS cluster.
 func isUnclaimed(p *validate.LookupPass, name string) bool {
 	if name == "" || p.BootstrapFacts.Has(xds.Cluster, name) {
 		return false
@@ -56,9 +57,8 @@ func isUnclaimed(p *validate.LookupPass, name string) bool {
 	return !asked
 }
 
-// claims pairs names without an assignment with assignments that no cluster asks for. Under a missing name
-// stands the likely assignment; under the name of the assignment stands a missing name that likely means the
-// assignment.
+// claims pairs each name of a missing assignment with the assignment that the name likely means. Only assignments
+// without a subscription are paired. Each of both names maps to the other name.
 var claims = validate.NewTable([]*xds.Type{xds.Endpoints}, func(p *validate.LookupPass) map[string]string {
 	var missing, unclaimed []string
 	seen := make(map[string]bool)

@@ -42,17 +42,17 @@ LDS file, and are allowed in a bootstrap. Static secrets of different kinds may 
 	},
 }
 
-// sharesNoName reports whether Envoy takes two nameless resources of r's kind for the same resource.
+// sharesNoName reports whether Envoy treats resources like r without a name as the same resource.
 func sharesNoName(p *validate.LookupPass, r *xds.Resource) bool {
 	static := r.DeliveredBy == xds.StaticResources
 	return p.Snapshot.FromBootstrap() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)
 }
 
-// delivery is what delivers a resource: Envoy takes a cluster of the name of a static one
-// for that, and EDS, RDS and SDS files each have their own.
+// delivery tells how Envoy gets a resource. For Envoy, a cluster from a file is the same as a static cluster of its
+// name. EDS, RDS and SDS files do not share resources.
 type delivery struct {
 	via  string
-	kind protoreflect.Name // of a static secret
+	kind protoreflect.Name // the kind of a static secret
 }
 
 func deliveryOf(r *xds.Resource) delivery {

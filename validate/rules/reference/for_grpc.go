@@ -11,7 +11,7 @@ import (
 	"xdspub/xds"
 )
 
-// readByGRPC are the fields with a name that a gRPC client looks for.
+// readByGRPC are the fields with a name that gRPC clients resolve.
 var readByGRPC = []protoreflect.FullName{
 	"envoy.config.route.v3.RouteAction.cluster",
 	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin",
@@ -25,7 +25,8 @@ const (
 	grpcIgnores = "gRPC does not look for it"
 )
 
-// checkNameForGRPC is checkName for gRPC clients alone, which have no bootstrap with clusters.
+// checkNameForGRPC does what checkName does, for a Snapshot that only gRPC clients get. A gRPC client has no static
+// clusters.
 func checkNameForGRPC(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	if n.InMetadata() || p.Envoy.OnMissing(use.Field) == envoyapi.Dynamic || !p.Lacks(use.Target, use.Name) {
 		return
@@ -40,7 +41,8 @@ func checkNameForGRPC(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	reportUnknown(p, use, missing(use.Target.Noun), fmt.Sprintf("unknown %s %q: %s", use.Target.Noun, use.Name, does), warning)
 }
 
-// refusal returns Resource.Refusal, or the same of gRPC clients.
+// refusal returns the words for the rejection of the judged resource by Envoy or, if only gRPC clients get the
+// Snapshot, by gRPC.
 func refusal(p *validate.Pass) string {
 	if p.GRPCAlone() {
 		return "gRPC rejects the " + p.Resource.Type.Noun

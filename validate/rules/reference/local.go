@@ -24,11 +24,11 @@ import (
 	"xdspub/xds"
 )
 
-// local tells where a resource defines the names that the resource itself refers to.
+// local describes references to names that the same resource defines.
 type local struct {
 	noun string
-	// around returns the message around a node that defines the names, and a function that finds the names;
-	// definer is nil if no such message is around the node.
+	// around returns the message around a node that defines the names, and a function that returns the names. ok is
+	// false if the names are unknown. definer is nil if the node has no such message around it.
 	around func(*xds.Node) (definer proto.Message, find func() (names []string, ok bool))
 }
 
@@ -45,7 +45,7 @@ var locals = map[protoreflect.FullName]local{
 	"envoy.extensions.matching.common_inputs.transport_socket.v3.TransportSocketNameAction.name": {"transport socket", in(transportSockets)},
 }
 
-// in is the local.around of names that stand in a message of type M.
+// in returns a local.around for names that a message of type M defines.
 func in[M proto.Message](find func(M) (names []string, ok bool)) func(*xds.Node) (proto.Message, func() ([]string, bool)) {
 	return func(n *xds.Node) (proto.Message, func() ([]string, bool)) {
 		m, at := xds.Enclosing[M](n)
@@ -56,11 +56,11 @@ func in[M proto.Message](find func(M) (names []string, ok bool)) func(*xds.Node)
 	}
 }
 
-// defined holds the names that are defined for a node.
+// defined holds the names that a reference may use.
 type defined struct {
 	list []string
 	has  map[string]bool
-	ok   bool // they are known
+	ok   bool // the names are known
 
 	candidates func() *diag.Candidates
 }
@@ -74,14 +74,14 @@ func newDefined(list []string, ok bool) *defined {
 	return d
 }
 
-// definedBy is the key of the names that a message defines, as an HTTP filter of some name where
-// it holds several.
+// definedBy is the key for validate.Once of the names that a message defines. filter is the name of an HTTP filter
+// if definer is a connection manager.
 type definedBy struct {
 	definer      proto.Message
 	noun, filter string
 }
 
-// checkLocal checks a name whose target stands around it.
+// checkLocal checks a reference to a name that the same resource defines.
 func checkLocal(p *validate.Pass, n *xds.Node, use xds.Use) {
 	if use.Field == "envoy.config.cluster.v3.Cluster.typed_extension_protocol_options" {
 		keys := validate.Once(p, definedBy{noun: "protocol options key"}, func() *defined { return newDefined(p.Envoy.ProtocolOptionsKeys(), true) })
@@ -102,7 +102,7 @@ func checkLocal(p *validate.Pass, n *xds.Node, use xds.Use) {
 	}
 }
 
-// checkAmong checks that a name is among the defined names.
+// checkAmong reports a reference to a name that is not one of the defined names.
 func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	if names.has[use.Name] {
 		return
@@ -122,7 +122,7 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	p.Report(f)
 }
 
-// localConsequence returns the client's reaction to an undefined name, and whether the finding is a warning.
+// localConsequence returns the client's reaction to an undefined name. warning is true if the finding is a warning.
 func localConsequence(p *validate.Pass, use xds.Use) (does string, warning bool) {
 	if p.GRPCAlone() && !slices.Contains(readByGRPC, use.Field) {
 		return grpcIgnores, true
@@ -160,7 +160,8 @@ func transportSockets(cluster *clusterv3.Cluster) (names []string, ok bool) {
 	return names, true
 }
 
-// namedChains are the filter chains of the composite filter that a matcher is for.
+// namedChains is the local.around of the named filter chains of a composite filter: those of the composite filter
+// around the node, or of the filter that ExtensionWithMatcher wraps.
 func namedChains(n *xds.Node) (proto.Message, func() ([]string, bool)) {
 	chains := func(m *compositev3.Composite) []string { return slices.Sorted(maps.Keys(m.GetNamedFilterChains())) }
 	if composite, at := xds.Enclosing[*compositev3.Composite](n); at != nil {
@@ -177,8 +178,8 @@ func namedChains(n *xds.Node) (proto.Message, func() ([]string, bool)) {
 	}
 }
 
-// routeNames returns the names of the routes of a route configuration. ok is false if the configuration does
-// not hold all routes.
+// routeNames returns the names of the routes of a route configuration. ok is false if Envoy gets further routes by
+// VHDS or from a matcher.
 func routeNames(routes *routev3.RouteConfiguration) (names []string, ok bool) {
 	if routes.GetVhds() != nil {
 		return nil, false
@@ -196,8 +197,7 @@ func routeNames(routes *routev3.RouteConfiguration) (names []string, ok bool) {
 	return names, true
 }
 
-// checkChainAction checks the filter chain that a listener's matcher picks: a
-// name by itself in an action.
+// checkChainAction checks an action of a listener's matcher: a text with the name of a filter chain.
 func checkChainAction(p *validate.Pass, n *xds.Node) {
 	name, ok := n.Message.(*wrapperspb.StringValue)
 	if !ok || p.GRPCAlone() { // gRPC ignores the matcher

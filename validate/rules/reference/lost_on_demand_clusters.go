@@ -30,7 +30,7 @@ write the on-demand clusters into the file.`,
 		switch {
 		case !xds.FromServer(source):
 		case p.Snapshot.FromBootstrap() && !p.BootstrapFacts.ClustersInFile():
-		case !p.Snapshot.FromBootstrap() && (xds.FromSnapshot(source) || !p.Snapshot.Complete(xds.Cluster)): // unsupported-config-source has ads
+		case !p.Snapshot.FromBootstrap() && (xds.FromSnapshot(source) || !p.Snapshot.Complete(xds.Cluster)): // unsupported-config-source reports ads
 		default:
 			p.Report(validate.Finding{
 				Path: n.Path().Field(field),

@@ -37,7 +37,7 @@ without a name is a warning too: nothing can refer to it.`,
 			switch r.Type {
 			case xds.Listener:
 				if r.DeliveredBy == xds.StaticResources {
-					return // it stays as long as the Envoy
+					return // a static listener needs no name
 				}
 				f.Warning = true
 				f.Message += ": Envoy replaces it and drains its connections at each update"
@@ -45,7 +45,7 @@ without a name is a warning too: nothing can refer to it.`,
 				f.Warning = true
 				f.Message += ": nothing can refer to it"
 			case xds.RouteConfiguration:
-				return // Envoy takes the content of the file for any name
+				return // Envoy uses the content of an RDS file for any name
 			}
 		}
 		p.Report(f)

@@ -23,21 +23,21 @@ import (
 	"xdspub/xds"
 )
 
-// checkName checks a name that stands by itself, for a cluster or a listener.
+// checkName checks a reference to a cluster or a listener by its name.
 func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	if p.GRPCAlone() {
 		checkNameForGRPC(p, n, use)
 		return
 	}
 	static, exists := p.BootstrapFacts.Has(use.Target, use.Name), p.Exists(use.Target, use.Name)
-	if p.Envoy.OnMissing(use.Field) == envoyapi.Conditional && (static || exists && !facts.LoadsFirst(p, n)) { // most of all uses
+	if p.Envoy.OnMissing(use.Field) == envoyapi.Conditional && (static || exists && !facts.LoadsFirst(p, n)) { // a fast way out, for most references
 		return
 	}
 	if n.InMetadata() || facts.InRemovedTracer(n) {
-		return // which Envoy doesn't unpack
+		return // Envoy does not read these messages
 	}
 	if facts.Inside(n, "envoy.config.endpoint.v3.LedsClusterLocalityConfig") && facts.Inside(n, "envoy.config.cluster.v3.Cluster.load_assignment") {
-		return // never asked: leds-endpoints
+		return // leds-endpoints reports it: Envoy does not ask for these endpoints
 	}
 	switch load := loadAt(&p.Pass, n, use); {
 	case facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config"):
@@ -50,7 +50,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		if !static {
 			reportNotStatic(p, use)
 		}
-	case load != envoyapi.Refused && load != envoyapi.BreaksTraffic && load != envoyapi.Ignored: // chosen at run time
+	case load != envoyapi.Refused && load != envoyapi.BreaksTraffic && load != envoyapi.Ignored: // Envoy chooses the target at run time
 	case load == envoyapi.BreaksTraffic && !exists && comesOnDemand(p, n, use):
 	case exists:
 		if l := outerListener(p, n, use); l != nil {
@@ -68,7 +68,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	}
 }
 
-// reportUnknown reports a name without a target, and suggests a similar name.
+// reportUnknown reports a reference to a missing target, with a suggestion.
 func reportUnknown(p *validate.LookupPass, use xds.Use, check validate.CheckName, message string, warning bool) {
 	f := validate.Finding{Check: check, Path: use.Path(), Message: message, Warning: warning}
 	if p.HasRoom(f) {
@@ -77,7 +77,7 @@ func reportUnknown(p *validate.LookupPass, use xds.Use, check validate.CheckName
 	p.Report(f)
 }
 
-// reportNotStatic reports a name that Envoy looks for in the bootstrap only.
+// reportNotStatic reports a reference that only the static resources of the bootstrap can resolve.
 func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 	f := validate.Finding{
 		Check:   "static-cluster",
@@ -94,7 +94,7 @@ func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 	p.Report(f)
 }
 
-// consequence returns Envoy's reaction to a name without a target, and whether the finding is a warning.
+// consequence returns Envoy's reaction to a missing target. warning is true if the finding is a warning.
 func consequence(p *validate.LookupPass, n *xds.Node, load envoyapi.OnMissing) (does string, warning bool) {
 	switch load {
 	case envoyapi.Refused:
@@ -106,7 +106,7 @@ func consequence(p *validate.LookupPass, n *xds.Node, load envoyapi.OnMissing) (
 	return "Envoy accepts this, and " + words, !fatal
 }
 
-// outerListener returns the listener that an endpoint names, if the listener accepts no internal connections.
+// outerListener returns the listener that an endpoint names, if it is not an internal listener; nil otherwise.
 func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resource {
 	if use.Kind != xds.ListenerName || !facts.Inside(n, "envoy.config.endpoint.v3.Endpoint.address") {
 		return nil
@@ -118,12 +118,12 @@ func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resour
 	return r
 }
 
-// missing is the check of names of something.
+// missing returns the name of the check for missing targets. noun is the noun of the target.
 func missing(noun string) validate.CheckName {
 	return validate.CheckName(strings.ToLower(strings.ReplaceAll(noun, " ", "-")))
 }
 
-// suggest says in a finding what would be right instead of a missing name.
+// suggest adds a correction of a missing name to a finding, or help if no existing name is similar.
 func suggest(p *validate.LookupPass, f *validate.Finding, t *xds.Type, name string) {
 	nearest := validate.Once(&p.Pass, nearestTo{t, name}, func() string { return p.Snapshot.Nearest(t, name) })
 	if nearest != "" {
@@ -133,8 +133,8 @@ func suggest(p *validate.LookupPass, f *validate.Finding, t *xds.Type, name stri
 	}
 }
 
-// loadAt returns Envoy's reaction to a missing target at this node. The catalogue's answer depends on the node
-// for some fields.
+// loadAt returns Envoy's reaction to a missing target of a reference at n. For some fields, this reaction depends
+// on the messages around the field.
 func loadAt(p *validate.Pass, n *xds.Node, use xds.Use) envoyapi.OnMissing {
 	does := p.Envoy.OnMissing(use.Field)
 	switch use.Field {
@@ -154,10 +154,10 @@ func loadAt(p *validate.Pass, n *xds.Node, use xds.Use) envoyapi.OnMissing {
 	return does
 }
 
-// loadInConfigSource: Envoy sets up most subscriptions, and its sinks for
-// statistics, before any cluster comes by CDS, and refuses one that needs such a
-// cluster; secrets, virtual hosts and load reports it starts later, and of a source of
-// type DELTA_GRPC it never looks the cluster up.
+// loadInConfigSource returns Envoy's reaction to a missing cluster of a config source. Envoy starts most
+// subscriptions, and sinks for statistics, before it gets clusters by CDS, and refuses a source whose cluster is
+// missing then. Envoy starts the subscriptions to secrets and virtual hosts, and load reports, later. It does not
+// look up the cluster of a source of type DELTA_GRPC.
 func loadInConfigSource(n *xds.Node, otherwise envoyapi.OnMissing) envoyapi.OnMissing {
 	if facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.stats_sinks", "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.ads_config") {
 		return envoyapi.Static
@@ -177,17 +177,17 @@ func loadInConfigSource(n *xds.Node, otherwise envoyapi.OnMissing) envoyapi.OnMi
 	return envoyapi.Static
 }
 
-// validatesClusters reports whether Envoy looks the clusters of a route up when it
-// loads the route: in an inline route configuration unless told not to, in RDS
-// only if told to, and never in a matcher.
+// validatesClusters reports whether Envoy looks up the clusters of a route when it loads the route.
+// validate_clusters decides. By default, Envoy looks them up in an inline route configuration, and not in one from
+// RDS. It never looks up clusters in a matcher.
 func validatesClusters(p *validate.Pass, n *xds.Node) bool {
 	routes, at := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {
 	case facts.Inside(n, "envoy.config.route.v3.VirtualHost.matcher"):
 		return false
 	case routes == nil:
-		// Of the other protocols, Thrift alone looks its clusters up; a virtual host
-		// without a route configuration comes by VHDS.
+		// Of the other protocols, only Thrift looks up its clusters. A virtual host without a route configuration
+		// around it comes by VHDS.
 		thrift, _ := xds.Enclosing[*thriftv3.RouteConfiguration](n)
 		return thrift != nil && (thrift.GetValidateClusters() == nil || thrift.GetValidateClusters().GetValue())
 	case !taken(p, n, routes):
@@ -199,8 +199,8 @@ func validatesClusters(p *validate.Pass, n *xds.Node) bool {
 	}
 }
 
-// taken reports whether a route takes over settings that stand above the routes: mirrors, if the route has
-// none, and cluster specifier plugins, if the route names them.
+// taken reports whether a route uses the settings at n. If n is above the routes, a route uses its mirrors if it
+// has none of its own, and a cluster specifier plugin if it names the plugin.
 func taken(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bool {
 	mirrors := func(r *routev3.RouteAction) bool { return len(r.GetRequestMirrorPolicies()) == 0 }
 	switch around := n.Parent.Message.(type) {
@@ -220,8 +220,8 @@ func taken(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bo
 	return named[plugin.GetExtension().GetName()]
 }
 
-// Keys of answers that are computed once: whether a route takes over the mirrors of a message above the route,
-// the plugins that routes name, whether a cluster has existing members, and the name most like a missing name.
+// The keys of validate.Once: takersOf for taken, pluginsOf for namedPlugins, membersOf for othersServe, nearestTo
+// for suggest.
 type (
 	takersOf  struct{ proto.Message }
 	pluginsOf struct{ *routev3.RouteConfiguration }
@@ -229,7 +229,7 @@ type (
 	nearestTo xds.Key
 )
 
-// namedPlugins are the cluster specifier plugins that routes name.
+// namedPlugins returns the names of the cluster specifier plugins that routes use.
 func namedPlugins(hosts []*routev3.VirtualHost) map[string]bool {
 	named := make(map[string]bool)
 	someRoute(hosts, func(r *routev3.RouteAction) bool {
@@ -239,14 +239,14 @@ func namedPlugins(hosts []*routev3.VirtualHost) map[string]bool {
 	return named
 }
 
-// someRoute reports whether the action of a route has the property.
+// someRoute reports whether such returns true for the action of a route.
 func someRoute(hosts []*routev3.VirtualHost, such func(*routev3.RouteAction) bool) bool {
 	return slices.ContainsFunc(hosts, func(h *routev3.VirtualHost) bool {
 		return slices.ContainsFunc(h.GetRoutes(), func(r *routev3.Route) bool { return such(r.GetRoute()) })
 	})
 }
 
-// Effects of a missing target that Envoy does not look for at load time.
+// Effects of a missing target that Envoy accepts.
 const (
 	requestsFail = "requests fail"
 	someFail     = "the requests that need it fail"
@@ -254,8 +254,8 @@ const (
 	noEffect     = "it has no effect"
 )
 
-// aftermath returns the observed effect of a missing target that Envoy accepts. fatal is true if requests
-// through the node fail.
+// aftermath returns the effect of a missing target that Envoy accepts, as tests with Envoy showed it. fatal is true
+// if requests fail because of it.
 func aftermath(p *validate.LookupPass, n *xds.Node) (words string, fatal bool) {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {
@@ -270,8 +270,7 @@ func aftermath(p *validate.LookupPass, n *xds.Node) (words string, fatal bool) {
 	}
 }
 
-// failsOpen reports whether a filter around the node says that requests go on where
-// it fails, or gets no requests.
+// failsOpen reports whether a filter around the node lets requests pass when the filter fails, or gets no requests.
 func failsOpen(n *xds.Node) bool {
 	for n = n.Parent; n != nil; n = n.Parent {
 		switch m := n.Message.(type) {
@@ -290,7 +289,7 @@ func failsOpen(n *xds.Node) bool {
 			if m.GetFailureModeAllow().GetValue() {
 				return true
 			}
-		case interface{ GetFailureModeAllow() bool }: // network filters
+		case interface{ GetFailureModeAllow() bool }: // the network filters with this field
 			if m.GetFailureModeAllow() {
 				return true
 			}
@@ -299,8 +298,8 @@ func failsOpen(n *xds.Node) bool {
 	return false
 }
 
-// othersServe reports whether requests find another target beside the node's: in
-// the list of an aggregate or composite cluster, or because the node has no share.
+// othersServe reports whether requests go to another target if the target of the node is missing: to another member
+// of the aggregate or composite cluster, or because the weight of the node is 0.
 func othersServe(p *validate.LookupPass, n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *aggregatev3.ClusterConfig:
@@ -308,7 +307,7 @@ func othersServe(p *validate.LookupPass, n *xds.Node) bool {
 			return slices.ContainsFunc(m.GetClusters(), func(name string) bool { return !p.Lacks(xds.Cluster, name) })
 		})
 	case *compositev3.ClusterConfig_ClusterEntry:
-		around, _ := n.Parent.Message.(*compositev3.ClusterConfig) // nil in one of the user's own types
+		around, _ := n.Parent.Message.(*compositev3.ClusterConfig) // around is nil if a type of the user wraps the entry
 		return validate.Once(&p.Pass, membersOf{around}, func() bool {
 			return slices.ContainsFunc(around.GetClusters(), func(e *compositev3.ClusterConfig_ClusterEntry) bool { return !p.Lacks(xds.Cluster, e.GetName()) })
 		})

@@ -15,7 +15,8 @@ import (
 	"xdspub/xds"
 )
 
-// onDemandSource returns the config source of on-demand clusters, and its field.
+// onDemandSource returns the config source of on-demand clusters in the node's message, and its field. Both are
+// zero for other messages.
 func onDemandSource(n *xds.Node) (field string, source *corev3.ConfigSource) {
 	switch m := n.Message.(type) {
 	case *ondemandv3.OnDemandCds:
@@ -26,7 +27,7 @@ func onDemandSource(n *xds.Node) (field string, source *corev3.ConfigSource) {
 	return "", nil
 }
 
-// fetched are the fields whose cluster Envoy gets on demand.
+// fetched are the fields whose cluster Envoy can get on demand.
 var fetched = []protoreflect.FullName{
 	"envoy.config.route.v3.RouteAction.cluster",
 	"envoy.config.route.v3.WeightedCluster.ClusterWeight.name",
@@ -34,8 +35,9 @@ var fetched = []protoreflect.FullName{
 	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight.name",
 }
 
-// comesOnDemand reports whether Envoy may get the cluster that a node names when a request needs the cluster:
-// by the on_demand filter of a connection manager, by its configuration for a route, or by a TCP proxy.
+// comesOnDemand reports whether Envoy may get the missing cluster when a request needs it: by the on_demand filter
+// of the connection manager, by a configuration of this filter for a route, or by the on_demand field of a TCP
+// proxy.
 func comesOnDemand(p *validate.LookupPass, n *xds.Node, use xds.Use) bool {
 	if !slices.Contains(fetched, use.Field) {
 		return false
@@ -63,8 +65,8 @@ func comesOnDemand(p *validate.LookupPass, n *xds.Node, use xds.Use) bool {
 	})
 }
 
-// asksOnDemand reports whether the configuration of an on_demand filter, or that for a route, has a source of
-// clusters.
+// asksOnDemand reports whether config configures an on_demand filter, or its use by a route, with a config source
+// of clusters.
 func asksOnDemand(config *anypb.Any) bool {
 	switch m := xds.Unpack(config).(type) {
 	case *ondemandv3.OnDemand:

@@ -18,7 +18,7 @@ import (
 	"xdspub/xds"
 )
 
-// perFilter are the maps of configurations for HTTP filters, by the filters' names.
+// perFilter are the maps from the name of an HTTP filter to its configuration for a route.
 var perFilter = []protoreflect.FullName{
 	"envoy.config.route.v3.RouteConfiguration.typed_per_filter_config",
 	"envoy.config.route.v3.VirtualHost.typed_per_filter_config",
@@ -26,9 +26,8 @@ var perFilter = []protoreflect.FullName{
 	"envoy.config.route.v3.WeightedCluster.ClusterWeight.typed_per_filter_config",
 }
 
-// checkOverride checks what a route's configuration for a filter names: the filter
-// itself, and what the filter defines. The filters stand in the connection managers
-// that use the route.
+// checkOverride checks the names in a route's configuration for a filter: the name of the filter, and names that
+// the filter defines. Filters are defined in the connection managers that use the route.
 func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	switch {
 	case slices.Contains(perFilter, use.Field):
@@ -52,8 +51,8 @@ func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	}
 }
 
-// checkDefined checks a name in a route's configuration of a filter, which the
-// filter of type M defines.
+// checkDefined checks a name in a route's configuration for a filter. A filter with a configuration of type M
+// defines the name. find returns the names that the filter defines.
 func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun string, find func(M) []string) {
 	at := n
 	for at != nil && !slices.Contains(perFilter, at.Field()) {
@@ -86,9 +85,9 @@ func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun 
 	}
 }
 
-// managersOf returns the connection managers whose requests reach a route: the manager around the route, or
-// the managers of the Snapshot that subscribe to its route configuration. all is false if further managers may
-// exist.
+// managersOf returns the connection managers whose requests may reach a route. If the route is in a connection
+// manager, around is this manager, and the only one. Otherwise they are the connection managers of the Snapshot
+// that use the route configuration, and around is nil. all is false if there may be further connection managers.
 func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConnectionManager, around *hcmv3.HttpConnectionManager, all bool) {
 	if around, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n); around != nil {
 		return []*hcmv3.HttpConnectionManager{around}, around, true
@@ -104,8 +103,7 @@ func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConn
 	return managers, nil, managersOfRoutes.Complete(p.Snapshot) && scopesOfRoutes.Complete(p.Snapshot)
 }
 
-// managersByName are the connection managers that ask for a route configuration, and those that
-// get it by a scope.
+// managersByName returns the connection managers that get a route configuration by its name or by a scope.
 func managersByName(p *validate.LookupPass, routes string) []*hcmv3.HttpConnectionManager {
 	managers := slices.Clip(managersOfRoutes.Lookup(p.Snapshot, routes))
 	if scoped := managersOfRoutes.Lookup(p.Snapshot, ""); routes != "" && len(scoped) > 0 {
@@ -116,8 +114,8 @@ func managersByName(p *validate.LookupPass, routes string) []*hcmv3.HttpConnecti
 	return managers
 }
 
-// managersOfRoutes are the connection managers by the route configuration that they ask
-// for, those with scoped routes under "".
+// managersOfRoutes maps the name of a route configuration to the connection managers that subscribe to it.
+// Connection managers with scoped routes are under "".
 var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Listener}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *hcmv3.HttpConnectionManager)) {
 	for _, s := range r.Facts().Subscriptions {
 		switch s.Node.Message.(type) {
@@ -128,14 +126,14 @@ var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Li
 	}
 })
 
-// scopesOfRoutes are the scopes by the route configuration that they name.
+// scopesOfRoutes maps the name of a route configuration to the scopes that name it.
 var scopesOfRoutes = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	if name := r.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
 		add(name, r)
 	}
 })
 
-// upstreamFiltersOfClusters indexes clusters by the names of their HTTP filters behind the router.
+// upstreamFiltersOfClusters maps the name of an upstream HTTP filter to the clusters that have it.
 var upstreamFiltersOfClusters = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	for _, options := range r.Message().(*clusterv3.Cluster).GetTypedExtensionProtocolOptions() {
 		var http httpv3.HttpProtocolOptions
@@ -147,7 +145,7 @@ var upstreamFiltersOfClusters = validate.NewIndex([]*xds.Type{xds.Cluster}, func
 	}
 })
 
-// filterNames are the names of the HTTP filters of connection managers, each once.
+// filterNames returns the names of the HTTP filters of connection managers, without repetitions.
 func filterNames(managers []*hcmv3.HttpConnectionManager) (names []string) {
 	seen := make(map[string]bool)
 	for _, m := range managers {
@@ -161,8 +159,8 @@ func filterNames(managers []*hcmv3.HttpConnectionManager) (names []string) {
 	return names
 }
 
-// upstreamFilters are the names of the HTTP filters behind the router of connection managers,
-// which take a route's configuration as well.
+// upstreamFilters returns the names of the upstream HTTP filters that the routers of connection managers have. A
+// route can configure these filters, too.
 func upstreamFilters(managers []*hcmv3.HttpConnectionManager) (names []string) {
 	for _, m := range managers {
 		for _, f := range m.GetHttpFilters() {

@@ -14,8 +14,8 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// checkSubscriptions checks what a resource asks of this Snapshot. A config source of
-// the user's own is answered from elsewhere.
+// checkSubscriptions checks the subscriptions of a resource to this Snapshot. A subscription to another config
+// source is not checked.
 func checkSubscriptions(p *validate.LookupPass) {
 	validate.Each(p, p.Resource.Facts().Subscriptions, func(s xds.Subscription) {
 		switch isServed := p.Snapshot.Serves(s); {
@@ -54,7 +54,7 @@ func checkSubscriptions(p *validate.LookupPass) {
 	}
 }
 
-// withoutIt says what the client does if nothing answers a subscription.
+// withoutIt returns what the client does if a subscription has no answer.
 func withoutIt(p *validate.LookupPass, s xds.Subscription) string {
 	switch {
 	case !p.GRPCAlone():
@@ -65,7 +65,7 @@ func withoutIt(p *validate.LookupPass, s xds.Subscription) string {
 	return grpcIgnores
 }
 
-// reportMissing reports that a subscription asks for what does not exist.
+// reportMissing reports a subscription to a missing resource.
 func reportMissing(p *validate.LookupPass, s xds.Subscription, consequence string) {
 	f := validate.Finding{
 		Check:   missing(s.Target.Noun),
@@ -77,11 +77,11 @@ func reportMissing(p *validate.LookupPass, s xds.Subscription, consequence strin
 	p.Report(f)
 }
 
-// checkSecret: without a config source, a secret that is not in the Snapshot is a
-// static one of the bootstrap.
+// checkSecret checks a subscription to a secret. A secret without a config source must be in the Snapshot or among
+// the static secrets of the bootstrap.
 func checkSecret(p *validate.LookupPass, s xds.Subscription, isServed bool) {
 	switch {
-	case s.Name == "" || !p.Snapshot.FromBootstrap() && !p.Snapshot.Lacks(xds.Secret, s.Name): // field-constraint, or found
+	case s.Name == "" || !p.Snapshot.FromBootstrap() && !p.Snapshot.Lacks(xds.Secret, s.Name): // field-constraint reports an empty name; otherwise the secret exists
 	case isServed:
 		reportMissing(p, s, withoutIt(p, s))
 	case s.Source.GetConfigSourceSpecifier() == nil && !p.BootstrapFacts.Has(xds.Secret, s.Name):
@@ -91,7 +91,7 @@ func checkSecret(p *validate.LookupPass, s xds.Subscription, isServed bool) {
 
 func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 	if s.Name == "" || !p.Snapshot.Lacks(xds.Endpoints, s.Name) {
-		return // name-missing, or found
+		return // name-missing reports an empty name; otherwise the assignment exists
 	}
 	f := validate.Finding{
 		Check:   "endpoint-assignment",
@@ -106,8 +106,8 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 	p.Report(f)
 }
 
-// checkCollection warns of a locality whose collection of endpoints is empty. An empty collection may belong
-// to a service that was scaled to zero.
+// checkCollection warns of a locality whose LEDS collection has no endpoints. It does not report an error, because
+// a service that was scaled to zero has an empty collection.
 func checkCollection(p *validate.LookupPass, s xds.Subscription) {
 	if _, err := xdstp.Parse(s.Name); err != nil {
 		return // reported by xdstp-name or leds-endpoints
@@ -122,7 +122,7 @@ func checkCollection(p *validate.LookupPass, s xds.Subscription) {
 	}
 }
 
-// checkScope checks the route configuration that a scope names.
+// checkScope checks that the route configuration of a scope exists.
 func checkScope(p *validate.LookupPass) {
 	name := p.Resource.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName()
 	if name == "" || !p.Snapshot.Lacks(xds.RouteConfiguration, name) || !isServed(p, xds.RouteConfiguration, "") {
@@ -137,8 +137,7 @@ func checkScope(p *validate.LookupPass) {
 	p.Report(f)
 }
 
-// checkHost checks that a VHDS virtual host belongs to a route configuration that asks for its
-// virtual hosts.
+// checkHost checks that a route configuration asks for the virtual host under judgement by VHDS.
 func checkHost(p *validate.LookupPass) {
 	r := p.Resource
 	parent := xds.RoutesOfHost(r.Name)

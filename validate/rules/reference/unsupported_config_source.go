@@ -26,9 +26,9 @@ subscriptions: with --profile grpc alone the rule does not run.`,
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		source := n.Message.(*corev3.ConfigSource)
 		if p.Snapshot.FromBootstrap() {
-			return // there ads is Envoy's own
+			return // in a bootstrap, ads means Envoy's own ADS
 		}
-		// A load reporting server is no subscription: Envoy takes it as it is.
+		// The source of a load reporting server belongs to no subscription. xdspub does not replace it.
 		if !xds.FromSnapshot(source) || n.Field() == "envoy.config.cluster.v3.Cluster.lrs_server" || answered(n, source) {
 			return
 		}
@@ -40,8 +40,8 @@ subscriptions: with --profile grpc alone the rule does not run.`,
 	},
 }
 
-// answered reports whether a config source belongs to a subscription of a type in the table. The source stands
-// in the message that subscribes, or in a message directly below.
+// answered reports whether a config source belongs to a subscription that xdspub knows. The subscribing message
+// holds the source, or holds a message that holds the source.
 func answered(n *xds.Node, source *corev3.ConfigSource) bool {
 	for at, depth := n.Parent, 0; at != nil && depth < 2; at, depth = at.Parent, depth+1 {
 		if s, ok := at.Subscription(); ok && s.Source == source {

@@ -33,7 +33,7 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 		{Name: "scoped-route-configuration", Summary: "No listener uses scoped routes from this tree."},
 		{Name: "secret", Summary: "Nothing subscribes to a secret."},
 	},
-	Collect: append(clusterNamers(), choosers...),
+	Collect: append(namers(), choosers...),
 	Snapshot: func(p *validate.SnapshotPass) {
 		used, elsewhere := usedResources(p)
 		report := func(t *xds.Type, message, help string) {
@@ -55,7 +55,7 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 				p.Report(f)
 			}
 		}
-		if !p.Snapshot.FromBootstrap() { // each file of a bootstrap has a subscription
+		if !p.Snapshot.FromBootstrap() { // in a bootstrap, each file has a subscription
 			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration, xds.LocalityEndpoints} {
 				report(t, "nothing subscribes to %s", "remove it, or refer to it")
 			}
@@ -70,7 +70,8 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 	},
 }
 
-// groupOf returns the key of the group by which others ask for a resource; the zero Key for none.
+// groupOf returns the key of the group to which subscriptions may refer instead of the resource, such as a
+// collection of LEDS. It is the zero Key if the type has no groups.
 func groupOf(r *xds.Resource) xds.Key {
 	if r.Type.Group == nil {
 		return xds.Key{}
@@ -78,8 +79,8 @@ func groupOf(r *xds.Resource) xds.Key {
 	return xds.Key{Type: r.Type, Name: r.Type.Group(r.Name)}
 }
 
-// clusterNamers are the messages with a field that names a cluster.
-func clusterNamers() (names []protoreflect.FullName) {
+// namers returns the messages with a field that names a cluster or a secret.
+func namers() (names []protoreflect.FullName) {
 	for _, ref := range xds.References {
 		if ref.Target == xds.Cluster || ref.Target == xds.Secret {
 			names = append(names, ref.Field.Parent())
@@ -88,8 +89,8 @@ func clusterNamers() (names []protoreflect.FullName) {
 	return names
 }
 
-// choosers are the API's messages, of any version, of extensions that choose a cluster at run time, so that no
-// field holds the cluster's name.
+// choosers are the messages of extensions that choose a cluster at run time, so that no field has the name of the
+// cluster. Messages of all versions of Envoy are listed.
 var choosers = []protoreflect.FullName{
 	"envoy.extensions.dynamic_modules.v3.DynamicModuleConfig",
 	"envoy.extensions.filters.http.lua.v3.Lua",
@@ -103,8 +104,8 @@ var choosers = []protoreflect.FullName{
 	"envoy.extensions.wasm.v3.VmConfig",
 }
 
-// usedResources returns the resources of this tree that have a subscription, and the subscriptions that ask
-// another source for a resource which the tree holds as well.
+// usedResources returns the keys of the resources that something in this tree uses. elsewhere has the first
+// subscription to another config source, by the key of the resource that it asks for.
 func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere map[xds.Key]xds.Subscriber) {
 	used, elsewhere = make(map[xds.Key]bool), make(map[xds.Key]xds.Subscriber)
 	for _, s := range p.Subscribers() {
@@ -130,8 +131,8 @@ func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere m
 	return used, elsewhere
 }
 
-// chosenAtRunTime reports whether anything in the tree picks clusters by names that
-// can't be known.
+// chosenAtRunTime reports whether something in the tree chooses clusters at run time, so that xdspub can't know
+// their names.
 func chosenAtRunTime(p *validate.SnapshotPass) bool {
 	for _, m := range p.Collected {
 		for _, name := range choosers {

@@ -55,7 +55,7 @@ are Envoy's to read: there two spellings are two names.`,
 	},
 }
 
-// checkOwnURL checks the name of a resource.
+// checkOwnURL checks the name of the judged resource, which is of type t.
 func checkOwnURL(p *validate.Pass, t *xds.Type) {
 	name := p.Resource.Name
 	if !xdstp.Is(name) {
@@ -74,8 +74,8 @@ func checkOwnURL(p *validate.Pass, t *xds.Type) {
 	checkURL(p, path, name, t, false)
 }
 
-// checkURL checks a name of a resource of type t, nil where nobody knows which. rejected means that
-// Envoy rejects the resource where it can't read the name.
+// checkURL checks the name of a resource. t is its type, or nil if the type is unknown. rejected means that Envoy
+// rejects the resource with the reference if it can't read the name.
 func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected bool) {
 	url, err := xdstp.Parse(name)
 	switch {
@@ -100,13 +100,13 @@ func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected 
 	}
 }
 
-// hasType reports whether Envoy finds a type in a name, be it a wrong one.
+// hasType reports whether a name has a part that Envoy reads as the type, even if the type is wrong.
 func hasType(name string) bool {
 	_, path, found := strings.Cut(strings.TrimPrefix(name, xdstp.Scheme+"//"), "/")
 	return found && path != "" && path[0] != '?' && path[0] != '/'
 }
 
-// namesCollection reports whether Envoy takes a name that has a type for a collection of LEDS.
+// namesCollection reports whether Envoy reads a name as a LEDS collection.
 func namesCollection(name string) bool {
 	before, fragment, found := strings.Cut(strings.TrimPrefix(name, xdstp.Scheme+"//"), "#")
 	_, path, _ := strings.Cut(before, "/")
@@ -126,7 +126,7 @@ func typeIn(t *xds.Type) string {
 	return string(t.Message)
 }
 
-// byStream reports whether Envoy asks a server by gRPC for what is named at a path.
+// byStream reports whether Envoy sends a name to a server by gRPC. at is the path of the name.
 func byStream(p *validate.Pass, at xds.Path) bool {
 	all := p.Resource.Facts().Subscriptions
 	i := slices.IndexFunc(all, func(s xds.Subscription) bool { return s.NamePath == at })
@@ -142,12 +142,12 @@ func byStream(p *validate.Pass, at xds.Path) bool {
 	return false
 }
 
-// checkLocator checks the type in the locator of all clusters, or of all listeners.
+// checkLocator checks the type in cds_resources_locator or lds_resources_locator.
 func checkLocator(p *validate.Pass, n *xds.Node, use xds.Use) {
 	if _, ok := n.Message.(*bootstrapv3.Bootstrap_DynamicResources); !ok {
 		return
 	}
-	name, _, _ := strings.Cut(use.Name, "#") // directives
+	name, _, _ := strings.Cut(use.Name, "#") // without directives
 	url, err := xdstp.Parse(name)
 	switch {
 	case err != nil:

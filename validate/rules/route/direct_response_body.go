@@ -38,8 +38,8 @@ is 4096"). This rule does not read bodies from files.`,
 	},
 }
 
-// maxDirectResponse is the limit of the route configuration around the node, or
-// of the one that its virtual host belongs to.
+// maxDirectResponse returns the largest size of a direct response body, in bytes, for the node. The route
+// configuration around the node sets it; for a virtual host of VHDS, the route configuration that it belongs to.
 func maxDirectResponse(p *validate.LookupPass, n *xds.Node) int {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	if p.Resource.Type == xds.VirtualHost {

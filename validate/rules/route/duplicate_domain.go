@@ -52,8 +52,8 @@ in one virtual host count as duplicates too.`,
 	},
 }
 
-// hostsOfRoutes are the virtual hosts of VHDS by the route configuration that they belong
-// to, the first of those with one name.
+// hostsOfRoutes maps the name of a route configuration to its virtual hosts from VHDS. Of several virtual hosts
+// with one name, it has the first.
 var hostsOfRoutes = validate.NewIndex([]*xds.Type{xds.VirtualHost}, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	if r.Name != "" && s.Lookup(r.Type, r.Name) == r {
 		add(xds.RoutesOfHost(r.Name), r)

@@ -94,7 +94,7 @@ func isProtectedHeader(name string) bool {
 	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
 }
 
-// takesAnyHeader reports whether the node stands where Envoy checks no header names.
+// takesAnyHeader reports whether the node is in a message in which Envoy does not check the names of headers.
 func takesAnyHeader(n *xds.Node) bool {
 	return facts.Inside(n,
 		"envoy.config.core.v3.HttpService.request_headers_to_add",

@@ -59,7 +59,7 @@ accepts the second and third case, without effect.`,
 					Message: fmt.Sprintf("the FilterConfig of %q has neither disabled nor config", key),
 					Help:    "set disabled: true, or config; config: {} enables the filter",
 				})
-			case inner.GetTypeUrl() == "": // enables the filter
+			case inner.GetTypeUrl() == "": // config: {} enables the filter
 			default:
 				checkPerFilter(p, func() xds.Path { return path().Field("config") }, key, inner, wrapper.GetIsOptional())
 			}
@@ -93,8 +93,8 @@ func checkPerFilter(p *validate.Pass, path func() xds.Path, key string, config *
 	p.Report(f)
 }
 
-// fitsEmpty reports whether a configuration without any field passes as an empty
-// message of the type that Envoy wants: then it does not look at the type.
+// fitsEmpty reports whether Envoy accepts a configuration of another type as an empty message of the type that it
+// wants: the configuration has no fields, and the empty message breaks no constraint.
 func fitsEmpty(config *anypb.Any, want protoreflect.FullName) bool {
 	if len(config.GetValue()) > 0 {
 		return false

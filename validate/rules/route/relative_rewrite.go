@@ -23,7 +23,7 @@ the slash itself.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*routev3.RouteAction)
 		check := func(field, path string) {
-			// A command may bring the slash.
+			// The value of a command may begin with the slash.
 			if path != "" && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "%") {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field(field),

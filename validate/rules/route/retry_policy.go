@@ -43,7 +43,7 @@ func checkBackOff(p *validate.Pass, n *xds.Node, m *routev3.RetryPolicy_RetryBac
 	if m.GetMaxInterval() == nil || !facts.InDurationRange(m.GetMaxInterval()) || !facts.InDurationRange(m.GetBaseInterval()) {
 		return
 	}
-	// Envoy counts whole milliseconds, at least one.
+	// Envoy rounds down to milliseconds, and waits at least one.
 	base, most := max(1, m.GetBaseInterval().AsDuration().Milliseconds()), max(1, m.GetMaxInterval().AsDuration().Milliseconds())
 	if most < base && !facts.IsUnread(n) {
 		p.Report(validate.Finding{

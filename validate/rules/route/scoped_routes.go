@@ -66,8 +66,8 @@ needs ADS or a delta gRPC source; files do not support it.`,
 	},
 }
 
-// scopesByKey indexes the scopes of the Snapshot by their keys. Scopes share one file. Scopes with named
-// routes are also under namesRoutes.
+// scopesByKey maps the key of a scope to the scopes with this key. Under namesRoutes it has the scopes that name a
+// route configuration.
 var scopesByKey = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	if r.Name == "" {
 		return
@@ -81,7 +81,7 @@ var scopesByKey = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.S
 	}
 })
 
-// namesRoutes is no key: those begin with a quote.
+// namesRoutes can't be the key of a scope, because such keys begin with a quotation mark.
 const namesRoutes = "names its routes"
 
 func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
@@ -107,13 +107,13 @@ func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
 	}
 }
 
-// scopedRDS returns the subscription of scoped routes to their scopes.
+// scopedRDS returns the subscription of a connection manager to its scopes.
 func scopedRDS(m *hcmv3.ScopedRoutes) xds.Subscription {
 	return xds.Subscription{Target: xds.ScopedRoutes, Source: m.GetScopedRds().GetScopedRdsConfigSource()}
 }
 
-// routeSources has, under the empty name, the resources that take scopes from this Snapshot, and
-// the route configurations that these name.
+// routeSources has, under "", the resources that take both scopes and the route configurations of scopes from this
+// Snapshot.
 var routeSources = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	for _, sub := range r.Facts().Subscriptions {
 		if m, ok := sub.Node.Message.(*hcmv3.ScopedRoutes); ok && s.Serves(scopedRDS(m)) && s.Serves(sub) {
@@ -122,8 +122,9 @@ var routeSources = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource,
 	}
 })
 
-// checkRouteSources finds listeners that subscribe to scopes which name route configurations, but that have no
-// source for route configurations. If a listener subscribes to this tree, the scopes carry their routes.
+// checkRouteSources reports a listener that takes scopes from this tree and has no source for their route
+// configurations, if a scope names a route configuration. It reports nothing if another listener has a source in
+// this tree: the scopes then carry their routes.
 func checkRouteSources(p *validate.LookupPass) {
 	for _, s := range p.Resource.Facts().Subscriptions {
 		scopes, ok := s.Node.Message.(*hcmv3.ScopedRoutes)
@@ -147,7 +148,7 @@ func checkInlineScopes(p *validate.LookupPass, n *xds.Node, list *hcmv3.ScopedRo
 	for i, m := range list.GetScopedRouteConfigurations() {
 		f := validate.Finding{Path: n.Path().Field("scoped_route_configurations").Index(i), Help: "set route_configuration, or use scoped_rds"}
 		switch {
-		case m.GetRouteConfigurationName() != "" && !foldsInto(p, n, m):
+		case m.GetRouteConfigurationName() != "" && !inlinesRoutes(p, n, m):
 			f.Path = f.Path.Field("route_configuration_name")
 			f.Check = "inline-rds"
 			f.Message = fmt.Sprintf("inline scope %q can't use RDS", m.GetName())
@@ -170,9 +171,9 @@ func checkInlineScopes(p *validate.LookupPass, n *xds.Node, list *hcmv3.ScopedRo
 	}
 }
 
-// foldsInto reports whether the routes that an inline scope names are of this tree,
-// and written into it.
-func foldsInto(p *validate.LookupPass, n *xds.Node, m *routev3.ScopedRouteConfiguration) bool {
+// inlinesRoutes reports whether xdspub writes the route configuration that an inline scope names into the scope: the
+// connection manager takes route configurations from this tree, which has the route configuration.
+func inlinesRoutes(p *validate.LookupPass, n *xds.Node, m *routev3.ScopedRouteConfiguration) bool {
 	_, scopes := xds.Enclosing[*hcmv3.ScopedRoutes](n)
 	if scopes == nil {
 		return false
@@ -181,7 +182,8 @@ func foldsInto(p *validate.LookupPass, n *xds.Node, m *routev3.ScopedRouteConfig
 	return ok && p.Snapshot.Serves(s) && p.Snapshot.Lookup(xds.RouteConfiguration, m.GetRouteConfigurationName()) != nil
 }
 
-// scopeKey returns the key of a scope as one string; empty if the scope has no key, which breaks a constraint.
+// scopeKey returns the key of a scope as one text. It is empty for a scope without a key, which breaks a
+// constraint.
 func scopeKey(m *routev3.ScopedRouteConfiguration) string {
 	var key strings.Builder
 	for _, fragment := range m.GetKey().GetFragments() {

@@ -40,8 +40,7 @@ and matches every path of the later one.`,
 	},
 }
 
-// takenPaths are the routes so far that match by the path alone: their place in
-// the list, by the path.
+// takenPaths holds the routes that match by the path alone. It maps their path to their index in the list.
 type takenPaths struct {
 	prefixes, paths, separated map[string]int
 }
@@ -50,7 +49,7 @@ func (t *takenPaths) add(i int, route *routev3.Route) {
 	m := route.GetMatch()
 	action := route.GetRoute()
 	if hasConditions(m) || !matchesCase(m) || action.GetClusterSpecifierPlugin() != "" || action.GetInlineClusterSpecifierPlugin() != nil {
-		return // a plugin may pass
+		return // a cluster specifier plugin may pass the request to the next route
 	}
 	switch s := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Prefix:
@@ -62,10 +61,10 @@ func (t *takenPaths) add(i int, route *routev3.Route) {
 	}
 }
 
-// find returns the place of a route that matches all that m matches.
+// find returns the index of an earlier route that matches all requests that m matches.
 func (t *takenPaths) find(m *routev3.RouteMatch) (i int, ok bool) {
 	var path string
-	open := false // more than the path itself goes on from there
+	open := false // m also matches longer paths
 	switch s := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Prefix:
 		path, open = s.Prefix, true
@@ -96,13 +95,13 @@ func (t *takenPaths) find(m *routev3.RouteMatch) (i int, ok bool) {
 	return 0, false
 }
 
-// hasConditions reports whether a route looks at more than the path.
+// hasConditions reports whether a route checks more than the path of a request.
 func hasConditions(m *routev3.RouteMatch) bool {
 	return len(m.GetHeaders())+len(m.GetQueryParameters())+len(m.GetCookies())+len(m.GetDynamicMetadata())+len(m.GetFilterState()) > 0 ||
 		m.GetRuntimeFraction() != nil || m.GetGrpc() != nil || m.GetTlsContext() != nil
 }
 
-// matchesCase reports whether upper and lower case differ.
+// matchesCase reports whether a route distinguishes upper case from lower case.
 func matchesCase(m *routev3.RouteMatch) bool {
 	return m.GetCaseSensitive() == nil || m.GetCaseSensitive().GetValue()
 }

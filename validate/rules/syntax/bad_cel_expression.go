@@ -93,8 +93,8 @@ func checkDescriptor(v *envoyapi.Version, m *celdescriptorv3.Descriptor, report 
 	}
 }
 
-// parsedExpression returns the field of m whose expression Envoy uses, and the expression; "" if m has no such
-// field.
+// parsedExpression returns the expression of m that Envoy uses, and the field of the expression. The field is "" if
+// m has no expression that Envoy reads.
 func parsedExpression(m *xdstypev3.CelExpression) (xds.Path, *exprpb.Expr) {
 	switch {
 	case m.GetCelExprChecked() != nil:
@@ -109,7 +109,7 @@ func parsedExpression(m *xdstypev3.CelExpression) (xds.Path, *exprpb.Expr) {
 	return "", nil
 }
 
-// older converts an expression to the older API's type, which has the same form on the wire.
+// older returns an expression as a message of the older API. Both messages have the same encoding.
 func older(e *celexpr.Expr) *exprpb.Expr {
 	var same exprpb.Expr
 	b, err := proto.Marshal(e)

@@ -43,7 +43,7 @@ obsolete %PER_REQUEST_STATE(…)% and JSON in %DYNAMIC_METADATA(…)%, and an in
 			f.extensions.Generic = generic
 			for _, fault := range f.faults(l) {
 				if facts.Inside(n, facts.TLVsOfHealthCheck) {
-					return // Envoy never looks into it
+					return // Envoy ignores these TLVs
 				}
 				p.Report(validate.Finding{
 					Path: n.Path().Join(f.path), Message: fault.Message, Help: fault.Help, Correction: fault.Correction,
@@ -56,7 +56,7 @@ obsolete %PER_REQUEST_STATE(…)% and JSON in %DYNAMIC_METADATA(…)%, and an in
 
 func (f format) faults(l *substitution.Language) []substitution.Fault {
 	if f.header && strings.ContainsAny(f.text, "\x00\n\r") {
-		return nil // field-constraint reports the field
+		return nil // field-constraint reports it
 	}
 	check := l.Check
 	if f.header {
@@ -69,7 +69,7 @@ func (f format) faults(l *substitution.Language) []substitution.Fault {
 	return faults
 }
 
-// language returns what a version has for format strings.
+// language returns the language of format strings of an Envoy version.
 func language(v *envoyapi.Version) *substitution.Language {
 	c := v.FormatCommands()
 	return &substitution.Language{BuiltIn: c.BuiltIn, Names: c.Names, Newer: c.Newer, Generic: c.Generic, Functions: cel.Functions(v.CELFunctions())}

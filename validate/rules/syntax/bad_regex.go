@@ -48,7 +48,7 @@ Envoy accepts a substitution with a group that the pattern does not have, and ne
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if facts.Inside(n, "envoy.data.dns.v3.DnsTable.known_suffixes") {
-			return // deprecated, and Envoy never looks at them
+			return // known_suffixes is deprecated, and Envoy ignores it
 		}
 		switch m := n.Message.(type) {
 		case *matcherv3.RegexMatchAndSubstitute:
@@ -57,7 +57,7 @@ Envoy accepts a substitution with a group that the pattern does not have, and ne
 			ignoredCase(p, n, m.GetIgnoreCase() && m.GetSafeRegex() != nil)
 		case *xdsmatcherv3.StringMatcher:
 			ignoredCase(p, n, m.GetIgnoreCase() && m.GetSafeRegex() != nil)
-		case interface{ GetRegex() string }: // the RegexMatcher of either package
+		case interface{ GetRegex() string }: // RegexMatcher of envoy.type or xds.type
 			pattern(p, n, m.GetRegex())
 		}
 	},
@@ -74,7 +74,7 @@ func ignoredCase(p *validate.Pass, n *xds.Node, wrong bool) {
 	}
 }
 
-// defaultRegexSize is Envoy's default limit.
+// defaultRegexSize is Envoy's default for the largest number of instructions of a regular expression.
 const defaultRegexSize = 100
 
 func pattern(p *validate.Pass, n *xds.Node, regex string) {
@@ -107,7 +107,8 @@ func pattern(p *validate.Pass, n *xds.Node, regex string) {
 	}
 }
 
-// faultOf returns what is wrong with a regular expression for the Envoys that read it in one encoding.
+// faultOf returns the fault of a regular expression in an encoding. limit is the largest number of instructions.
+// subject names the expression in messages.
 func faultOf(regex string, limit int, in re2.Encoding, subject string) (validate.Finding, bool) {
 	program, err := re2.Compile(regex, in)
 	switch {
@@ -135,11 +136,11 @@ func faultOf(regex string, limit int, in re2.Encoding, subject string) (validate
 	return validate.Finding{}, false
 }
 
-// checkRewrite checks the groups that a substitution names: \1, and \0 for all.
+// checkRewrite checks the references to groups in a substitution: \1 and so on, and \0 for the whole match.
 func checkRewrite(p *validate.Pass, n *xds.Node, m *matcherv3.RegexMatchAndSubstitute) {
 	program, err := re2.Compile(m.GetPattern().GetRegex(), re2.Latin1)
 	if err != nil {
-		return // reported at the pattern
+		return // the finding about the pattern is enough
 	}
 	report := func(message string) {
 		p.Report(validate.Finding{

@@ -7,14 +7,14 @@ import (
 	"xdspub/validate/cel"
 )
 
-// celOptions returns a release's options for expressions with a configuration, which may be nil.
+// celOptions returns the options of CEL for a version of Envoy and a configuration. The configuration may be nil.
 func celOptions(v *envoyapi.Version, c *corev3.CelExpressionConfig) cel.Options {
 	o := celAdds(c)
 	o.Functions = cel.Functions(v.CELFunctions())
 	return o
 }
 
-// celAdds returns what a configuration adds to the language.
+// celAdds returns the options that a configuration enables.
 func celAdds(c *corev3.CelExpressionConfig) cel.Options {
 	return cel.Options{StringConversion: c.GetEnableStringConversion(), StringFunctions: c.GetEnableStringFunctions()}
 }

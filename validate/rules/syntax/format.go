@@ -23,24 +23,24 @@ import (
 
 // format is a format string in a message.
 type format struct {
-	// path is the field, below the message.
+	// path is the path of the format below the message.
 	path       xds.Path
 	text       string
 	extensions substitution.Extensions
-	// header says that the old forms are taken, as in headers to add.
+	// header means that Envoy also accepts the older forms, as it does in headers to add.
 	header bool
-	// lazy says that Envoy looks at it late, and then does without.
+	// lazy means that Envoy accepts a faulty format when it loads the configuration, and later goes on without it.
 	lazy bool
-	// single demands exactly one command without further text.
+	// single means that the format must be one command without further text.
 	single bool
 }
 
-// holdsFormats reports whether messages of a type hold formats.
+// holdsFormats reports whether messages of a type have format strings.
 func holdsFormats(v *envoyapi.Version, message protoreflect.FullName) bool {
 	return slices.Contains(formatMessages, message) || len(v.FormatFields(message)) > 0
 }
 
-// formatMessages are the messages whose formats formatsOf finds by own code.
+// formatMessages are the messages for which formatsOf has code of its own.
 var formatMessages = []protoreflect.FullName{
 	"envoy.config.core.v3.HeaderValue",
 	"envoy.config.core.v3.HeaderValueOption",
@@ -52,7 +52,7 @@ var formatMessages = []protoreflect.FullName{
 	"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
 }
 
-// formatsOf are the formats directly in a message.
+// formatsOf returns the formats in the fields of the node's message. Messages below are nodes of their own.
 func formatsOf(v *envoyapi.Version, n *xds.Node) []format {
 	switch m := n.Message.(type) {
 	case *corev3.HeaderValue:
@@ -77,8 +77,8 @@ func formatsOf(v *envoyapi.Version, n *xds.Node) []format {
 		x := extensionsOf(m.GetFormatters())
 		return append(otelFormats("body", m.GetBody(), x), otelListFormats("attributes", m.GetAttributes(), x)...)
 	case *redisproxyv3.RedisProxy_PrefixRoutes_Route:
-		// Envoy puts the key in first, and reads the format with each request: it
-		// crashes where it can't.
+		// With each request, Envoy replaces %KEY% and parses the result. It crashes if the result is not a valid
+		// format.
 		return []format{{
 			path: "key_formatter", text: strings.ReplaceAll(m.GetKeyFormatter(), "%KEY%", ""),
 			extensions: substitution.Extensions{NoCEL: true},
@@ -87,16 +87,16 @@ func formatsOf(v *envoyapi.Version, n *xds.Node) []format {
 	return textFormats(v, n)
 }
 
-// textFormats returns the formats in the fields that FormatFields lists.
+// textFormats returns the formats in the fields that envoyapi.Version.FormatFields lists.
 func textFormats(v *envoyapi.Version, n *xds.Node) (list []format) {
 	switch {
 	case n.Name() == "envoy.config.route.v3.RateLimit.HitsAddend" && facts.Inside(n, "envoy.config.route.v3.RouteAction.rate_limits", "envoy.config.route.v3.VirtualHost.rate_limits"):
-		return nil // it is in effect in the filters' own lists only
+		return nil // Envoy uses it only in the rate limits of filters
 	case n.Name() == "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry" && !facts.Inside(n, "envoy.extensions.filters.network.ratelimit.v3.RateLimit.descriptors"):
 		return nil
 	case n.Name() == "envoy.extensions.filters.http.oauth2.v3.PostLogoutRedirectUri":
 		if config, _ := xds.Enclosing[*oauth2v3.OAuth2Config](n); config.GetEndSessionEndpoint() == "" {
-			return nil // Envoy reads the URI for an end_session_endpoint only
+			return nil // Envoy uses the URI only with an end_session_endpoint
 		}
 	}
 	r := n.Message.ProtoReflect()
@@ -124,7 +124,7 @@ func substitutionFormats(n *xds.Node, m *corev3.SubstitutionFormatString) []form
 	)
 }
 
-// structFormats returns the texts in a JSON format. Envoy writes other values unchanged.
+// structFormats returns the formats in a JSON format: its strings. Envoy writes other values unchanged.
 func structFormats(path xds.Path, s *structpb.Struct, x substitution.Extensions) (list []format) {
 	for _, key := range slices.Sorted(maps.Keys(s.GetFields())) {
 		list = append(list, jsonFormats(path.Key(key), s.GetFields()[key], x)...)
@@ -140,7 +140,7 @@ func jsonFormats(path xds.Path, v *structpb.Value, x substitution.Extensions) (l
 	return append(list, format{path: path, text: v.GetStringValue(), extensions: x})
 }
 
-// otelFormats are the texts in a value of OpenTelemetry.
+// otelFormats returns the formats in a value of OpenTelemetry: its strings.
 func otelFormats(path xds.Path, v *otelv1.AnyValue, x substitution.Extensions) (list []format) {
 	for i, element := range v.GetArrayValue().GetValues() {
 		list = append(list, otelFormats(path.Field("array_value").Field("values").Index(i), element, x)...)

@@ -33,8 +33,8 @@ func addedHeader(v *envoyapi.Version, n *xds.Node, m *corev3.HeaderValueOption) 
 	}}
 }
 
-// initialMetadata is a header of a gRPC service, or one that ext_authz adds. The
-// clients of config sources alone are made by the main thread.
+// initialMetadata returns the format in a header that a gRPC service or ext_authz sends; none for another header.
+// Worker threads, which have no CEL, parse the headers of a gRPC service, except those of a config source.
 func initialMetadata(v *envoyapi.Version, n *xds.Node, m *corev3.HeaderValue) []format {
 	f := format{path: "value", text: m.GetValue(), header: true}
 	switch n.Field() {
@@ -49,8 +49,7 @@ func initialMetadata(v *envoyapi.Version, n *xds.Node, m *corev3.HeaderValue) []
 	return nil
 }
 
-// extensionsAround returns the extensions of the nearest message around the node that has formatters for the
-// formats in the message.
+// extensionsAround returns the commands that the formatters of the nearest message around the node add.
 func extensionsAround(n *xds.Node) substitution.Extensions {
 	for n = n.Parent; n != nil; n = n.Parent {
 		switch m := n.Message.(type) {
@@ -69,7 +68,7 @@ func extensionsAround(n *xds.Node) substitution.Extensions {
 	return substitution.Extensions{}
 }
 
-// extensionsOf are the commands that formatters bring.
+// extensionsOf returns the commands that formatters add.
 func extensionsOf(formatters []*corev3.TypedExtensionConfig) (x substitution.Extensions) {
 	for _, f := range formatters {
 		switch m, _ := f.GetTypedConfig().UnmarshalNew(); m := m.(type) {
@@ -84,7 +83,7 @@ func extensionsOf(formatters []*corev3.TypedExtensionConfig) (x substitution.Ext
 		case *celformatterv3.Cel:
 			x.CEL = celAdds(m.GetCelConfig())
 		case *metadataformatterv3.Metadata:
-		default: // a module, or nothing that Envoy holds
+		default: // the commands of a dynamic module or of an unknown formatter are unknown
 			x.Unknown = true
 		}
 	}

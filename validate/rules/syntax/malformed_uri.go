@@ -48,7 +48,7 @@ Envoy does not check the URIs of ext_authz, of oauth2's token endpoint and of re
 
 func checkURI(p *validate.Pass, n *xds.Node, path xds.Path, uri string) {
 	if uri == "" || isAbsoluteURI(uri) {
-		return // field-constraint has the empty one
+		return // field-constraint reports an empty URI
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path().Join(path),
@@ -57,8 +57,7 @@ func checkURI(p *validate.Pass, n *xds.Node, path xds.Path, uri string) {
 	})
 }
 
-// absoluteURI is scheme, user, host, port, and the rest, as the parser of Envoy
-// takes them.
+// absoluteURI matches the URIs that Envoy's parser accepts: scheme, user, host, port and the rest.
 var absoluteURI = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://` +
 	`(?:[A-Za-z0-9\-_.!~*'();:&=+$,%]*@)?` +
 	`(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])` +

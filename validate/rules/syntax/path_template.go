@@ -77,8 +77,8 @@ func checkRewriteTemplate(p *validate.Pass, n *xds.Node, template string) {
 	}
 }
 
-// matchedNames returns the names of the template by which the route around n matches. ok is false if the route
-// has no template, which is another fault.
+// matchedNames returns the names in the path template of the route around n. ok is false if the route has no valid
+// template.
 func matchedNames(n *xds.Node) (names []string, ok bool) {
 	route, _ := xds.Enclosing[*routev3.Route](n)
 	policy := route.GetMatch().GetPathMatchPolicy().GetTypedConfig()

@@ -111,7 +111,8 @@ func checkDaemon(a *corev3.SocketAddress, wrong func(check validate.CheckName, p
 	}
 }
 
-// isHost reports whether an address is an IP address as it stands before a port.
+// isHost reports whether an address is an IP address in the form that it has before a port: an IPv6 address in
+// brackets.
 func isHost(address string) bool {
 	_, err := netip.ParseAddrPort(address + ":1")
 	return err == nil

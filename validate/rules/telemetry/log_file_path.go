@@ -54,14 +54,14 @@ file:// URLs. xdspub can't know further directories of Envoy's machine.`,
 	},
 }
 
-// directories exist on each system that Envoy runs on.
+// directories are directories of each system that Envoy runs on.
 var directories = []string{
 	"/", "/bin", "/boot", "/dev", "/dev/fd", "/dev/pts", "/dev/shm", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/proc/self",
 	"/proc/self/fd", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/share",
 	"/var", "/var/cache", "/var/lib", "/var/log", "/var/run", "/var/spool", "/var/tmp",
 }
 
-// noFile says why no file can be at a path, "" if one may.
+// noFile returns the reason why a path can't be that of a file, or "".
 func noFile(file string) string {
 	parts := strings.Split(file, "/")
 	last := parts[len(parts)-1]

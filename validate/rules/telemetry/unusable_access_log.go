@@ -62,7 +62,7 @@ access log types. The process_ratelimit filter needs dynamic_config.`,
 	},
 }
 
-// reporting adds a finding at a field below the message that is judged.
+// reporting reports a finding. path is the path below the judged message.
 type reporting func(check validate.CheckName, path xds.Path, message, help string)
 
 func checkOtelTransport(m *otellogv3.OpenTelemetryAccessLogConfig, report reporting) {
@@ -122,7 +122,7 @@ func checkStatsLogger(m *statslogv3.Config, report reporting) {
 	}
 }
 
-// measured is a counter, or a gauge.
+// measured is implemented by counters and gauges.
 type measured interface {
 	GetValueFormat() string
 	GetValueFixed() *wrapperspb.UInt64Value

@@ -48,7 +48,7 @@ func checkCertificate(p *validate.Pass, c certificate) {
 			c.report(p, "pkcs12", validate.Finding{
 				Message: "Envoy does not support pkcs12 in a secret from SDS",
 				Help:    "convert it to PEM (openssl pkcs12 -nodes), and set certificate_chain and private_key",
-				// In the bootstrap it would be taken.
+				// Envoy accepts pkcs12 in a static secret.
 				Warning: !c.sds,
 			})
 			return

@@ -36,7 +36,7 @@ only contrib builds have some.`,
 	key, known := content(c.GetPrivateKey())
 	password, passwordKnown := content(c.GetPassword())
 	if err != nil || isEmpty(c.GetCertificateChain()) || len(key) == 0 || !known || !passwordKnown {
-		return // bad-certificate, incomplete-certificate, or not known
+		return // reported by bad-certificate or incomplete-certificate, or the content is unknown
 	}
 	field, help := "private_key", "write the key of the first certificate in certificate_chain, in PEM"
 	switch err = boring.CheckKey(key, string(password), leaf); {

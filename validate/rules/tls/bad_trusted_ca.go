@@ -37,7 +37,7 @@ peer (a warning). A SPIFFE validator without a trust domain is a warning too.`,
 	},
 }, func(p *validate.Pass, v validation) {
 	custom := isCustom(v.CertificateValidationContext)
-	// A custom validator does not look at trusted_ca, but Envoy reads it.
+	// Envoy loads trusted_ca even if a custom validator ignores it.
 	if err := trustError(v.GetTrustedCa()); err != nil && !v.replaced && (!custom || isEmpty(v.GetTrustedCa())) {
 		v.report(p, "trusted_ca", validate.Finding{Check: "trusted-ca", Message: fmt.Sprintf("trusted_ca can't be loaded: %v", err), Help: trustHelp})
 	}
@@ -60,7 +60,8 @@ peer (a warning). A SPIFFE validator without a trust domain is a warning too.`,
 
 const trustHelp = "write one or more certificates in PEM"
 
-// trustError says why a data source holds no certificates to trust.
+// trustError returns the reason why Envoy can't load trust anchors from a data source. It returns nil if they are
+// valid, or if the content is unknown.
 func trustError(d *corev3.DataSource) error {
 	data, known := content(d)
 	switch {
@@ -76,7 +77,7 @@ func trustError(d *corev3.DataSource) error {
 	return err
 }
 
-// checkSPIFFE judges what the SPIFFE validator trusts.
+// checkSPIFFE checks the trust bundles of the SPIFFE validator.
 func checkSPIFFE(p *validate.Pass, v validation) {
 	if v.GetCustomValidatorConfig().GetName() != spiffeValidator {
 		return
@@ -117,15 +118,16 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 	}
 }
 
-// isTrustList reports whether a bundle has revocation lists alone: SPIFFE's
-// validator takes it.
+// isTrustList reports whether a bundle is valid and has a revocation list. The SPIFFE validator also accepts a
+// bundle that has revocation lists only.
 func isTrustList(d *corev3.DataSource) bool {
 	data, _ := content(d)
 	trust, err := boring.ReadTrust(data)
 	return err == nil && trust.CRLs > 0
 }
 
-// bundlesError says why Envoy does not load a SPIFFE trust bundle map.
+// bundlesError returns the reason why Envoy can't load a SPIFFE trust bundle map. It returns nil if the map is
+// valid, or if the content is unknown.
 func bundlesError(d *corev3.DataSource) error {
 	data, known := content(d)
 	if !known {

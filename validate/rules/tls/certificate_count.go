@@ -51,7 +51,8 @@ are not supported for client contexts"). A custom_tls_certificate_selector lifts
 	},
 }
 
-// moreIn returns the field that holds the surplus certificate.
+// moreIn returns the field that has one certificate too many. inline and sds are the numbers of certificates in
+// both fields.
 func moreIn(inline, sds int) string {
 	if inline > 1 || sds == 0 {
 		return "tls_certificates"

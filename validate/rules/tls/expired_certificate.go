@@ -93,7 +93,7 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 	if err != nil || len(trust.Certificates) == 0 {
 		return
 	}
-	// last is the valid certificate that expires last; nil if none is valid.
+	// the valid certificate that expires last; nil if no certificate is valid
 	var last *boring.Certificate
 	for _, c := range trust.Certificates {
 		switch check, _ := dated(p, c); {
@@ -119,7 +119,7 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 	t.report(p, "trusted_ca", f)
 }
 
-// dated returns the check that refuses the dates of a certificate, and the reason. The check is "" if the
+// dated returns the check that reports a certificate because of its dates, and the reason. The check is "" if the
 // certificate is valid and does not expire soon.
 func dated(p *validate.Pass, c *boring.Certificate) (check validate.CheckName, why string) {
 	switch {

@@ -66,7 +66,7 @@ func checkStaple(p *validate.Pass, c certificate) {
 	}
 }
 
-// checkMissingStaple judges a certificate without a response.
+// checkMissingStaple reports a certificate without an ocsp_staple, if the certificate or the listener needs one.
 func checkMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificate) {
 	if leaf != nil && leaf.MustStaple {
 		c.report(p, "", validate.Finding{Message: "the certificate has the must-staple extension, and there is no ocsp_staple", Help: "add the OCSP response"})
@@ -87,8 +87,7 @@ func checkMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificat
 	}
 }
 
-// wantsStaple reports whether a context passes over certificates whose response is
-// expired.
+// wantsStaple reports whether a TLS context with an expired OCSP response does not use the certificate.
 func wantsStaple(c tlsContext) bool {
 	return c.down.GetOcspStaplePolicy() != tlsv3.DownstreamTlsContext_LENIENT_STAPLING
 }

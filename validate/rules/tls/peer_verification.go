@@ -60,14 +60,14 @@ verify by it accepts every certificate.`,
 	},
 }, checkValidation)
 
-// checkPeers reports settings that need a trusted CA if no CA is set.
+// checkPeers reports settings that need a trusted CA. The settings v have no trusted CA.
 func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const help = "set trusted_ca"
 	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
 		p.Report(validate.Finding{Check: "needs-trusted-ca", Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation needs a trusted_ca", Help: help + " in common_tls_context.validation_context"})
 	}
 	if v.GetCustomValidatorConfig() != nil {
-		return // by whatever name, Envoy leaves it to the validator
+		return // any custom validator, even Envoy's own by its name, verifies names itself
 	}
 	const alone = "matching names needs a trusted_ca"
 	switch {
@@ -85,7 +85,7 @@ func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	}
 }
 
-// checkRequired judges what a listener asks of client certificates.
+// checkRequired checks require_client_certificate of a listener.
 func checkRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
 	required := c.down.GetRequireClientCertificate()
 	path := c.node.Path().Field("require_client_certificate")
@@ -109,17 +109,17 @@ func checkRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
 	}
 }
 
-// validationField is the field that says how to verify peers.
+// validationField returns the field of common that has the validation context. It must be set.
 func validationField(common *tlsv3.CommonTlsContext) protoreflect.Name {
 	m := common.ProtoReflect()
 	return m.WhichOneof(m.Descriptor().Oneofs().ByName("validation_context_type")).Name()
 }
 
-// checkValidation judges what stands in one validation context.
+// checkValidation checks a validation context by itself.
 func checkValidation(p *validate.Pass, v validation) {
 	if custom := v.GetCustomValidatorConfig(); custom != nil {
 		switch custom.GetName() {
-		case "", spiffeValidator, moduleValidator: // field-constraint has the first
+		case "", spiffeValidator, moduleValidator: // field-constraint reports an empty name
 			return
 		case defaultValidator:
 		default:
@@ -160,8 +160,8 @@ func checkValidation(p *validate.Pass, v validation) {
 	}
 }
 
-// isSHA256 reports whether Envoy can decode a hash. The rule field-constraint reports a hash of a length that
-// the API refuses.
+// isSHA256 reports whether Envoy can decode a SHA-256 hash. It returns true for a hash of a length that the API
+// refuses, because the rule field-constraint reports it.
 func isSHA256(hash string) bool {
 	if len([]rune(hash)) < 64 || len(hash) > 95 {
 		return true

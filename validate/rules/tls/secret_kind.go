@@ -75,7 +75,7 @@ func noun(kind protoreflect.Name) string {
 	}
 }
 
-// consequence returns Envoy's reaction to a secret of another kind than the wanted kind.
+// consequence returns Envoy's reaction to a secret of another kind than want.
 func consequence(u secretUser, secret *xds.Resource, want protoreflect.Name) string {
 	switch static := u.Source.GetConfigSourceSpecifier() == nil; {
 	case static && want == "generic_secret":

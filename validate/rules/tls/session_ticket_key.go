@@ -12,7 +12,7 @@ import (
 	"xdspub/xds"
 )
 
-// ticketKeyLength is that of a name, a key for HMAC and a key for AES.
+// ticketKeyLength is the length of a session ticket key in bytes: a name, a key for HMAC and a key for AES.
 const ticketKeyLength = 80
 
 var sessionTicketKey = &validate.Rule{

@@ -13,7 +13,7 @@ import (
 	"xdspub/xds"
 )
 
-// Messages of TLS that several rules look at.
+// The messages of TLS that several rules judge.
 const (
 	tlsDownstream  protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
 	tlsUpstream    protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
@@ -21,8 +21,8 @@ const (
 	tlsValidation  protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext"
 )
 
-// content returns the inline content of a data source. known is false for a file or a variable, which only
-// Envoy reads.
+// content returns the inline content of a data source. known is false for a file or an environment variable, which
+// only Envoy reads. A nil data source is known to be empty.
 func content(d *corev3.DataSource) (data []byte, known bool) {
 	switch s := d.GetSpecifier().(type) {
 	case *corev3.DataSource_InlineString:
@@ -34,22 +34,22 @@ func content(d *corev3.DataSource) (data []byte, known bool) {
 	}
 }
 
-// tlsContext is one side of TLS.
+// tlsContext is the TLS context of a listener or of a cluster.
 type tlsContext struct {
 	node *xds.Node
-	// One of the two is set.
+	// down is set in a listener, up in a cluster.
 	down *tlsv3.DownstreamTlsContext
 	up   *tlsv3.UpstreamTlsContext
-	// quic is set if QUIC uses the context.
+	// quic means that a QUIC transport socket holds the context.
 	quic bool
 }
 
-// tlsContextAt returns the context that is, or is around, a node. ok is false if Envoy ignores the context, or
-// if a handshaker of the user decides.
+// tlsContextAt returns the TLS context at n or around n. ok is false if no context is there, if Envoy ignores the
+// context, or if the user's own handshaker decides.
 func tlsContextAt(n *xds.Node) (tlsContext, bool) {
 	for ; n != nil; n = n.Parent {
 		c := tlsContext{node: n}
-		other := protoreflect.FullName("envoy.config.cluster.v3.Cluster") // misplaced-extension reports a context of the other side
+		other := protoreflect.FullName("envoy.config.cluster.v3.Cluster") // misplaced-extension reports a context on the wrong side
 		switch m := n.Message.(type) {
 		case *tlsv3.DownstreamTlsContext:
 			c.down = m
@@ -80,8 +80,7 @@ func (c tlsContext) common() *tlsv3.CommonTlsContext {
 
 func (c tlsContext) isServer() bool { return c.down != nil }
 
-// awaitsSecret reports whether the context waits for a secret by SDS that the files do
-// not have.
+// awaitsSecret reports whether the context needs a secret by SDS that the Snapshot does not have.
 func (c tlsContext) awaitsSecret(p *validate.LookupPass) bool {
 	common := c.common()
 	wanted := append(slices.Clone(common.GetTlsCertificateSdsSecretConfigs()),
@@ -92,18 +91,18 @@ func (c tlsContext) awaitsSecret(p *validate.LookupPass) bool {
 	})
 }
 
-// commonPath is the path of a field of the common part.
+// commonPath returns the path of a field of common_tls_context.
 func (c tlsContext) commonPath(field string) xds.Path {
 	return c.node.Path().Field("common_tls_context").Field(field)
 }
 
-// secretUser is a place that asks for a secret.
+// secretUser is a subscription to a secret, and the resource with the subscription.
 type secretUser struct {
 	*xds.Subscription
 	in *xds.Resource
 }
 
-// usersOfSecrets are the places that ask for a secret, by its name.
+// usersOfSecrets maps the name of a secret to the subscriptions to it.
 var usersOfSecrets = validate.NewIndex(nil, func(_ *xds.Snapshot, r *xds.Resource, add func(string, secretUser)) {
 	list := r.Facts().Subscriptions
 	for i := range list {
@@ -113,15 +112,15 @@ var usersOfSecrets = validate.NewIndex(nil, func(_ *xds.Snapshot, r *xds.Resourc
 	}
 })
 
-// usersOf is the key of what secretUsers returns.
+// usersOf is the key for validate.Once in secretUsers.
 type usersOf struct{ *xds.Resource }
 
-// secretUsers returns the places that use the secret under judgement. Envoy keeps the secrets of a bootstrap
-// by kind, so that secrets of two kinds can share a name. A place whose wanted kind is missing gets the first
-// secret of another kind.
+// secretUsers returns the subscriptions that get the secret under judgement. In a bootstrap, secrets of different
+// kinds can have the same name. A subscription gets the first secret of the kind that it wants; if no secret has
+// this kind, the first of any kind.
 func secretUsers(p *validate.LookupPass) []secretUser {
 	return validate.Once(&p.Pass, usersOf{p.Resource}, func() (users []secretUser) {
-		firsts := make(map[protoreflect.Name]*xds.Resource) // by kind
+		firsts := make(map[protoreflect.Name]*xds.Resource) // the first secret of each kind
 		for _, r := range slices.Backward(p.Namesakes()) {
 			firsts[xds.SecretKind(r.Message().(*tlsv3.Secret))] = r
 		}
@@ -135,7 +134,7 @@ func secretUsers(p *validate.LookupPass) []secretUser {
 	})
 }
 
-// secretFor returns the secret that a reference gets, by the rules of secretUsers, or nil.
+// secretFor returns the secret that a subscription gets, chosen as secretUsers says; nil if no secret has the name.
 func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *xds.Resource {
 	all := p.Snapshot.Named(xds.Secret, name)
 	for _, r := range all {
@@ -149,19 +148,19 @@ func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *x
 	return all[0]
 }
 
-// part is a message of TLS that a rule judges, inline or in a secret.
+// part is a message that a rule judges, either inline in a TLS context or in a secret.
 type part struct {
 	facts.Place
-	// users are the contexts that use the part; empty for a secret without a subscription.
+	// users are the TLS contexts that use the part. A secret without a subscription has none.
 	users []tlsContext
-	// secret says that it stands in a secret.
+	// secret means that the part is in a secret.
 	secret bool
-	// sds says that it comes by SDS, not from the bootstrap.
+	// sds means that a context gets the secret by SDS. Otherwise the secret is static.
 	sds bool
 }
 
-// report adds a finding at a field of the part. For a secret without a subscription the finding is a warning,
-// because Envoy refuses the secret only at the first subscription.
+// report reports a finding at a field of the part. A finding about a secret that nothing uses is a warning, because
+// Envoy refuses such a secret only at the first subscription.
 func (t part) report(p *validate.Pass, field string, f validate.Finding) {
 	f.Resource, f.Path = t.Resource, t.Path
 	if field != "" {
@@ -185,8 +184,9 @@ func (t part) any(is func(tlsContext) bool) bool {
 
 func (t part) isServers() bool { return t.any(tlsContext.isServer) }
 
-// secretPart returns the secret under judgement if its field holds a message, with the users that want such a
-// message. ok is false if the field is unset, or if no such user reads the secret.
+// secretPart returns the secret under judgement, and its message in a field with the contexts that use it. ok is
+// false if the field is not set, or if all subscriptions to the secret want another kind or have no context that
+// counts.
 func secretPart(p *validate.LookupPass, field protoreflect.Name) (secret *tlsv3.Secret, t part, ok bool) {
 	secret, ok = p.Resource.Message().(*tlsv3.Secret)
 	if m := secret.ProtoReflect(); !ok || !m.Has(m.Descriptor().Fields().ByName(field)) {
@@ -214,14 +214,15 @@ type certificate struct {
 	part
 }
 
-// certificateRule returns a rule like of that judges the certificates in contexts and in secrets.
+// certificateRule returns a copy of the rule of, which judges the certificates in TLS contexts and in secrets by
+// check.
 func certificateRule(of *validate.Rule, check func(*validate.Pass, certificate)) *validate.Rule {
 	r := *of
 	r.Messages = []protoreflect.FullName{tlsCertificate}
 	r.Node = func(p *validate.Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
 		if !ok {
-			return // in a secret, or not looked at
+			return // in a secret, or Envoy ignores the context
 		}
 		m := n.Message.(*tlsv3.TlsCertificate)
 		if isPassedOver(m) {
@@ -237,13 +238,13 @@ func certificateRule(of *validate.Rule, check func(*validate.Pass, certificate))
 	return &r
 }
 
-// isPassedOver reports whether a certificate of a context is empty, so that Envoy skips the certificate.
+// isPassedOver reports whether a certificate in a TLS context is empty. Envoy skips such a certificate.
 func isPassedOver(m *tlsv3.TlsCertificate) bool {
 	return m.GetCertificateChain() == nil && m.GetPrivateKey() == nil && m.GetPkcs12() == nil && m.GetPrivateKeyProvider() == nil
 }
 
-// leaf returns the parsed certificate, or nil if the content is unknown or if bad-certificate reports the
-// certificate.
+// leaf returns the parsed certificate. It returns nil if the content is unknown, or if the rule bad-certificate
+// reports it.
 func (c certificate) leaf() *boring.Certificate {
 	leaf, _, err := c.load()
 	if err != nil {
@@ -252,8 +253,8 @@ func (c certificate) leaf() *boring.Certificate {
 	return leaf
 }
 
-// load parses the certificate. If the certificate is bad, err is the reason and field the field. leaf is nil
-// if the content is unknown.
+// load parses the certificate. If Envoy can't use the certificate, err is the reason and field is the faulty field.
+// leaf and err are nil if the content is unknown.
 func (c certificate) load() (leaf *boring.Certificate, field string, err error) {
 	field = "certificate_chain"
 	if c.GetPkcs12() != nil {
@@ -290,11 +291,11 @@ func (c certificate) load() (leaf *boring.Certificate, field string, err error) 
 	return leaf, field, nil
 }
 
-// isEmpty reports whether a data source is known to hold nothing.
+// isEmpty reports whether a data source is certainly empty.
 func isEmpty(d *corev3.DataSource) bool {
 	data, known := content(d)
 	return known && len(data) == 0
 }
 
-// dateForm is how a time of a certificate is written.
+// dateForm is the form of dates in messages.
 const dateForm = "2006-01-02 15:04 MST"

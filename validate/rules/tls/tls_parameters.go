@@ -74,8 +74,8 @@ when it arrives: no connection ever works.`,
 	},
 }
 
-// untilSecret says how long Envoy accepts a fault of contexts: it hands nothing to
-// BoringSSL before the secrets that they wait for are there.
+// untilSecret returns the end of a message about a fault that Envoy accepts until secrets arrive: if all contexts
+// wait for secrets, Envoy gives nothing to BoringSSL yet. Otherwise untilSecret returns "".
 func untilSecret(p *validate.LookupPass, users []tlsContext) string {
 	isReady := func(c tlsContext) bool { return !c.awaitsSecret(p) }
 	if len(users) == 0 || slices.ContainsFunc(users, isReady) {
@@ -84,7 +84,7 @@ func untilSecret(p *validate.LookupPass, users []tlsContext) string {
 	return "; Envoy accepts it until the secret arrives"
 }
 
-// checkNames judges what BoringSSL is to know by name.
+// checkNames checks the names of cipher suites, groups and signature algorithms.
 func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 	at, names := t.Path, p.Envoy.TLSNames()
 	var suites []boring.CipherSuite
@@ -128,7 +128,7 @@ func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 	}
 }
 
-// versions are the bounds that hold in a context, with its defaults.
+// versions returns the lowest and the highest TLS version of a context. It includes Envoy's defaults.
 func versions(c tlsContext, params *tlsv3.TlsParameters) (low, high tlsv3.TlsParameters_TlsProtocol) {
 	low, high = params.GetTlsMinimumProtocolVersion(), params.GetTlsMaximumProtocolVersion()
 	if low == tlsv3.TlsParameters_TLS_AUTO {
@@ -145,7 +145,7 @@ func versions(c tlsContext, params *tlsv3.TlsParameters) (low, high tlsv3.TlsPar
 
 func checkVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.TlsParameters) {
 	if c.quic || len(params.GetCompliancePolicies()) > 0 {
-		return // they bring versions of their own
+		return // QUIC and compliance policies set the versions themselves
 	}
 	low, high := versions(c, params)
 	field := "tls_minimum_protocol_version"
@@ -174,7 +174,7 @@ func checkVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.T
 	}
 }
 
-// checkOverrides judges the parameters that belong to one certificate.
+// checkOverrides checks the tls_params of a certificate.
 func checkOverrides(p *validate.LookupPass, cert certificate) {
 	params := cert.GetTlsParams()
 	if params == nil {
@@ -213,8 +213,8 @@ func checkOverrides(p *validate.LookupPass, cert certificate) {
 	}
 }
 
-// checkALPN judges the protocols as Envoy does: joined with commas, and divided at
-// them again.
+// checkALPN checks the protocols as Envoy reads them: Envoy joins the list with commas, and splits the result at
+// commas.
 func checkALPN(p *validate.LookupPass, c tlsContext) {
 	list := c.common().GetAlpnProtocols()
 	all := strings.Join(list, ",")

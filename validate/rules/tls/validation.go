@@ -12,29 +12,29 @@ import (
 	"xdspub/xds"
 )
 
-// validation is a validation context that a rule judges by itself, inline, as a
-// default, or in a secret.
+// validation is a validation context that a rule judges by itself: inline, the default of a combined one, or in a
+// secret.
 type validation struct {
 	*tlsv3.CertificateValidationContext
 	part
-	// replaced says that its trusted_ca gives way to that of a secret.
+	// replaced means that Envoy uses the trusted_ca of a secret instead.
 	replaced bool
 }
 
-// The validators that Envoy has, by name.
+// The names of the certificate validators that Envoy has.
 const (
 	defaultValidator = "envoy.tls.cert_validator.default"
 	spiffeValidator  = "envoy.tls.cert_validator.spiffe"
 	moduleValidator  = "envoy.tls.cert_validator.dynamic_modules"
 )
 
-// isCustom reports whether another validator than Envoy's own looks at it.
+// isCustom reports whether another validator than Envoy's default verifies peers.
 func isCustom(m *tlsv3.CertificateValidationContext) bool {
 	return m.GetCustomValidatorConfig() != nil && m.GetCustomValidatorConfig().GetName() != defaultValidator
 }
 
-// validationRule returns a rule like of that also judges the validation contexts in TLS contexts and in
-// secrets.
+// validationRule returns a copy of the rule of, which also judges the validation contexts in TLS contexts and in
+// secrets by check.
 func validationRule(of *validate.Rule, check func(*validate.Pass, validation)) *validate.Rule {
 	r := *of
 	r.Messages = append(slices.Clone(of.Messages), tlsValidation)
@@ -46,7 +46,7 @@ func validationRule(of *validate.Rule, check func(*validate.Pass, validation)) *
 		}
 		c, ok := tlsContextAt(n)
 		if !ok {
-			return // in a secret, or not looked at
+			return // in a secret, or Envoy ignores the context
 		}
 		v := validation{CertificateValidationContext: m, part: part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}}
 		if sds := c.common().GetCombinedValidationContext().GetValidationContextSdsSecretConfig(); sds != nil {
@@ -63,8 +63,9 @@ func validationRule(of *validate.Rule, check func(*validate.Pass, validation)) *
 	return &r
 }
 
-// validationSecret returns the secret of a validation context, or nil if the secret is unknown. By SDS, Envoy
-// reads a secret of another kind as an empty validation context.
+// validationSecret returns the secret with a validation context that a subscription gets. It returns nil if the
+// Snapshot does not have the secret. A static secret of another kind is nil, too; by SDS, Envoy reads such a secret
+// as an empty validation context.
 func validationSecret(p *validate.LookupPass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
 	r := secretFor(p, sds.GetName(), "validation_context")
 	if r == nil || sds.GetSdsConfig() == nil && xds.SecretKind(r.Message().(*tlsv3.Secret)) != "validation_context" {
@@ -73,7 +74,8 @@ func validationSecret(p *validate.LookupPass, sds *tlsv3.SdsSecretConfig) (*tlsv
 	return r.Message().(*tlsv3.Secret), r
 }
 
-// peers are the settings by which a TLS context verifies peers.
+// peers holds the settings by which a TLS context verifies peers: those in the context, merged with those of a
+// secret.
 type peers struct {
 	*tlsv3.CertificateValidationContext
 	inline     *tlsv3.CertificateValidationContext
@@ -81,8 +83,8 @@ type peers struct {
 	secret     *xds.Resource
 }
 
-// peersOf returns the settings by which a context verifies peers. known is false if the settings come in part
-// from a secret that is not in the Snapshot.
+// peersOf returns the settings by which a context verifies peers. known is false if a secret with settings is not
+// in the Snapshot.
 func peersOf(p *validate.LookupPass, c tlsContext) (v peers, known bool) {
 	secretOf := func(sds *tlsv3.SdsSecretConfig) *tlsv3.CertificateValidationContext {
 		var secret *tlsv3.Secret
@@ -108,12 +110,12 @@ func peersOf(p *validate.LookupPass, c tlsContext) (v peers, known bool) {
 		proto.Merge(all, fromSecret)
 		v.CertificateValidationContext = all
 		return v, v.secret != nil
-	default: // Envoy does not look at the others
+	default: // Envoy ignores the other fields
 		return v, true
 	}
 }
 
-// report adds a finding at a field, where it stands.
+// report reports a finding at a field, in the secret or in the context, whichever sets the field.
 func (v peers) report(p *validate.Pass, field protoreflect.Name, f validate.Finding) {
 	m := v.inline.ProtoReflect()
 	f.Path = v.inlinePath.Field(string(field))

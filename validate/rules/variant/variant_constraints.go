@@ -26,7 +26,7 @@ is never sent; write a variant for all clients without constraints.`,
 			return
 		}
 		f := validate.Finding{Constraints: true}
-		what := "the constraints" // constraints of a folder: one finding a folder
+		what := "the constraints" // the constraints of a folder give one finding for all of its resources
 		if p.Resource.HasOwnConstraints() {
 			what += " of " + p.Resource.Key.String()
 		}

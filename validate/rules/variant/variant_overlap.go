@@ -22,7 +22,7 @@ send a new key yet, give their variant the constraint: not (key exists).`,
 			return
 		}
 		space, sets := spaceOf(namesakes)
-		before := params.None // the clients of the variants before
+		before := params.None // the clients of the earlier variants
 		for i := range namesakes {
 			if space.And(before, sets[i]) != params.None {
 				reportOverlap(p, space, sets, i)
@@ -33,7 +33,8 @@ send a new key yet, give their variant the constraint: not (key exists).`,
 	},
 }
 
-// reportOverlap reports the first variant that shares a client with a later variant.
+// reportOverlap reports the variant with index of, which shares a client with an earlier variant. The note shows
+// the first such variant.
 func reportOverlap(p *validate.LookupPass, space *params.Space, sets []params.Set, of int) {
 	namesakes := p.Namesakes()
 	for i, first := range namesakes[:of] {

@@ -7,7 +7,8 @@ import (
 	"xdspub/xds/params"
 )
 
-// spaceOf returns the parameters that variants tell apart, and the set of each of them.
+// spaceOf returns the space of parameters that the constraints of variants distinguish, and the clients of each
+// variant as a set in this space.
 func spaceOf(variants []*xds.Resource) (space *params.Space, sets []params.Set) {
 	var all []params.Constraints
 	for _, r := range variants {
@@ -30,12 +31,12 @@ func varies(namesakes []*xds.Resource) bool {
 	return false
 }
 
-// other returns a note at the constraints of another variant.
+// other returns a note that points at the constraints of another variant.
 func other(r *xds.Resource, message string) []diag.Related {
 	return []diag.Related{{Position: r.ConstraintsAt().Position, Message: message}}
 }
 
-// tooComplex reports constraints that are too complex to find the clients of the variants.
+// tooComplex reports variants whose constraints are too complex to compute their clients.
 func tooComplex(p *validate.LookupPass, space *params.Space) {
 	if space.Err() == nil {
 		return
