@@ -30,7 +30,7 @@ per_host_thresholds").`,
 	},
 }
 
-// checkThresholds reports each entry whose priority an earlier entry has. It returns the indices of the other
+// checkThresholds reports each entry with the priority of an earlier entry. It returns the indices of the other
 // entries, which Envoy applies.
 func checkThresholds(p *validate.Pass, path xds.Path, list []*clusterv3.CircuitBreakers_Thresholds) (count []int) {
 	first := make(map[corev3.RoutingPriority]int)

@@ -55,7 +55,7 @@ expects plain text on that port, set a transport_socket of type raw_buffer to sa
 const helpTLS = "add a transport_socket with an UpstreamTlsContext to the cluster; if you mean plain text, one of type raw_buffer"
 
 // httpsEndpoint returns the first endpoint of an assignment with port 443 or 8443: the place of its port, and the
-// port. The port is 0 if the assignment has no such endpoint.
+// port. It returns port 0 for an assignment without such an endpoint.
 func httpsEndpoint(v validate.View, of facts.Place, a *endpointv3.ClusterLoadAssignment) (at facts.Place, port uint32) {
 	endpoints, _ := endpointsOf(v, of, a)
 	for _, e := range endpoints {

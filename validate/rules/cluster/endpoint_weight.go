@@ -41,8 +41,8 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 	}
 }
 
-// mayOverflow reports whether the weights of all priorities together exceed the limit. If they do not, the exact
-// check is not necessary.
+// mayOverflow reports whether the weights of all priorities together exceed the limit. Otherwise the exact check is
+// not necessary.
 func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 	var hosts, places uint64
 	for _, l := range a.GetEndpoints() {

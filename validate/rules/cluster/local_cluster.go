@@ -42,8 +42,8 @@ file. It does not check a cluster of type LOGICAL_DNS.`,
 	},
 }
 
-// hasNoPriorities reports whether Envoy combines all endpoints of a cluster into one, so that their priorities do
-// not count.
+// hasNoPriorities reports whether Envoy combines all endpoints of a cluster into one endpoint, and ignores their
+// priorities.
 func hasNoPriorities(v *envoyapi.Version, c *clusterv3.Cluster) bool {
 	kind := v.ClusterKindOf(c)
 	if kind.Factory != "envoy.cluster.dns" {

@@ -11,8 +11,8 @@ import (
 // the value.
 const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// httpOptions returns the cluster's HTTP options in typed_extension_protocol_options. It returns nil if they are
-// missing or can't be read.
+// httpOptions returns the cluster's HTTP options in typed_extension_protocol_options. It returns nil for missing or
+// unreadable options.
 func httpOptions(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
 	m, _ := xds.UnpackOptions(c.GetTypedExtensionProtocolOptions(), httpProtocolOptions).(*httpv3.HttpProtocolOptions)
 	return m

@@ -42,8 +42,8 @@ func reportConflicts(p *validate.SnapshotPass) {
 	}
 }
 
-// singletonsOf returns the singletons that a message uses. It returns nil if the message can't be encoded: the
-// loader has reported that.
+// singletonsOf returns the singletons that a message uses. It returns nil for a message that can't be encoded,
+// which the loader has reported.
 func singletonsOf(n *xds.Node) []xds.SingletonUse {
 	if m, ok := n.Message.(*corev3.AlternateProtocolsCacheOptions); ok {
 		settings, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)

@@ -78,7 +78,7 @@ cache may be missing where it is disabled, the secret of oauth2 with TLS client 
 	},
 }
 
-// requirement tells what messages of some types must have.
+// requirement tells what a message of one of its types must have.
 type requirement struct {
 	types []protoreflect.FullName
 	check validate.CheckName

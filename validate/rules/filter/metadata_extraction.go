@@ -126,7 +126,7 @@ func headerExtraction(m *headerv3.Config_Rule, wrong func(check validate.CheckNa
 	written{"on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == ""}.check(wrong)
 }
 
-// hasNoValue reports whether a pair is set and its value is not.
+// hasNoValue reports whether a pair is set and lacks a value.
 func hasNoValue[P interface {
 	comparable
 	GetValue() *structpb.Value

@@ -61,7 +61,7 @@ Envoy's machine.`,
 				Path:    n.Path().Join("vm_config.runtime"),
 				Message: fmt.Sprintf("the released Envoy has no runtime %q", runtime),
 				Help:    "use " + wasmV8,
-				Warning: vm.GetCode().GetRemote() != nil, // Envoy refuses it only after it has fetched the code
+				Warning: vm.GetCode().GetRemote() != nil, // Envoy fetches remote code first, and refuses the runtime later
 			})
 		case inline && runtime == wasmNull:
 			wrong("runtime", "vm_config.code", "the released Envoy has no built-in plugin for "+wasmNull, "use "+wasmV8+" and a module")

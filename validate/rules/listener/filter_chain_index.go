@@ -114,7 +114,7 @@ func (s *chainSet) or(to []uint64) {
 	}
 }
 
-// has reports whether the set has a chain. A nil set has none.
+// has reports whether a chain is in the set. A nil set is empty.
 func (s *chainSet) has(chain int) bool {
 	if s == nil {
 		return false

@@ -112,7 +112,7 @@ func checkAddresses(p *validate.Pass, l *listenerv3.Listener) {
 				Message: "a listener can't have an envoy_internal_address: it is for endpoints",
 				Help:    "replace the address by internal_listener",
 			})
-			return // all other findings would follow from this one
+			return // such an address has other faults, too
 		case a.GetSocketAddress().GetProtocol() != kind:
 			p.Report(validate.Finding{
 				Check:   "additional-address",

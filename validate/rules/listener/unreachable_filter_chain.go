@@ -139,7 +139,7 @@ func checkReach(p *validate.Pass, l *listenerv3.Listener) {
 }
 
 // lacksInspector returns a finding about a criterion of a chain that never matches, because the listener has no
-// filter that detects the property. The finding is empty if there is none.
+// filter that detects the property. It returns the zero Finding for a chain without a fault.
 func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) validate.Finding {
 	m := c.GetFilterChainMatch()
 	never := func(field string, n need) validate.Finding {
@@ -161,8 +161,8 @@ func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Pa
 	return validate.Finding{}
 }
 
-// unmatched returns a finding about a criterion of a chain that no connection of the listener matches. The finding
-// is empty if there is none.
+// unmatched returns a finding about a criterion of a chain that no connection of the listener matches. It returns
+// the zero Finding for a chain without a fault.
 func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) validate.Finding {
 	m := c.GetFilterChainMatch()
 	protocol := m.GetTransportProtocol()

@@ -71,7 +71,7 @@ Envoy rejects the route configuration in these cases:
 	},
 }
 
-// rewriteConflicts reports rewrites that exclude each other, or that need another match than the route has.
+// rewriteConflicts reports rewrites that exclude each other, and rewrites that do not fit the match of the route.
 func rewriteConflicts(m *routev3.Route, conflict func(check validate.CheckName, path xds.Path, message, help string)) {
 	action, redirect := m.GetRoute(), m.GetRedirect()
 	var rewrites []string

@@ -123,8 +123,8 @@ var routeSources = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource,
 })
 
 // checkRouteSources reports a listener that takes scopes from this tree and has no source for their route
-// configurations, if a scope names a route configuration. It reports nothing if another listener has a source in
-// this tree: the scopes then carry their routes.
+// configurations, if a scope names a route configuration. If another listener takes route configurations from this
+// tree, the scopes carry their routes, and checkRouteSources reports nothing.
 func checkRouteSources(p *validate.LookupPass) {
 	for _, s := range p.Resource.Facts().Subscriptions {
 		scopes, ok := s.Node.Message.(*hcmv3.ScopedRoutes)

@@ -40,7 +40,7 @@ and matches every path of the later one.`,
 	},
 }
 
-// takenPaths holds the routes that match by the path alone. It maps their path to their index in the list.
+// takenPaths maps a path to the index of the route that matches by this path alone.
 type takenPaths struct {
 	prefixes, paths, separated map[string]int
 }

@@ -54,7 +54,7 @@ file:// URLs. xdspub can't know further directories of Envoy's machine.`,
 	},
 }
 
-// directories are directories of each system that Envoy runs on.
+// directories lists directories that every system with Envoy has.
 var directories = []string{
 	"/", "/bin", "/boot", "/dev", "/dev/fd", "/dev/pts", "/dev/shm", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/proc/self",
 	"/proc/self/fd", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/share",
