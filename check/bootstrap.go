@@ -13,24 +13,24 @@ import (
 	"xdspub/validate/rules"
 )
 
-// BootstrapOptions of Bootstrap.
+// BootstrapOptions are the options of Bootstrap.
 type BootstrapOptions struct {
 	Rules
-	// Path is that of an Envoy's bootstrap.
+	// Path is the path of an Envoy's bootstrap.
 	Path string
-	// Root is the folder that relative paths begin at; empty for the current one.
+	// Root is the folder that relative paths in the bootstrap begin at; empty for the current folder.
 	Root string
-	// ByRoot says that the file is taken for a bootstrap because somebody gave Root, and that nothing at the
-	// top of the file says so.
+	// ByRoot means that the caller takes the file for a bootstrap only because the user gave Root, and not because
+	// of its content.
 	ByRoot bool
-	// Draft is the text of a bootstrap that is still to be written, instead of a file. The files
-	// that it leads to may be missing yet, and what Envoy subscribes to is not read.
+	// Draft is the text of a bootstrap that is not written yet, and replaces the file at Path. Files that the draft
+	// names may be missing, and Bootstrap does not read the files that Envoy subscribes to.
 	Draft *load.Input
 }
 
 // Bootstrap checks the resources of an Envoy: the static resources of its bootstrap, and the files that it
-// subscribes to. Diagnostics has the faults. The error is not nil if a file could not be read, or if ctx has
-// ended.
+// subscribes to. Result.Diagnostics has the faults. Bootstrap returns an error if a file could not be read, or if
+// ctx has ended.
 func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	start := time.Now()
 	if o.Draft != nil {

@@ -22,31 +22,31 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Rules says how resources are judged.
+// Rules are the options that all kinds of checks share.
 type Rules struct {
-	// Envoy is the release that gets the resources; nil means the latest known release.
+	// Envoy is the version that gets the resources; nil means the latest known version.
 	Envoy *envoyapi.Version
 	// Disable holds the codes of validation rules that do not run.
 	Disable []string
 	// Enable holds the codes of opt-in rules that run.
 	Enable []string
-	// Overrides change the severities of validation rules, and drop findings. Disable and Enable alone select
-	// the rules that run.
+	// Overrides change the severities of validation rules, and drop findings. They do not decide which rules run:
+	// Disable and Enable do.
 	Overrides policy.Overrides
-	// Profiles name the kinds of clients that resources are judged for; empty means Files.
+	// Profiles are the names of the kinds of clients for which resources are judged; empty means Files.
 	Profiles []string
 	// StubSecrets permits missing files of certificates, keys and other secrets on this machine.
 	StubSecrets bool
-	// Client is the client that a tree with variants is judged for; nil means each client that the variants
+	// Client is the client for which a tree with variants is judged. Nil means all clients that the variants
 	// distinguish.
 	Client *variants.Client
-	// Timings makes a check measure its stages.
+	// Timings means that a check measures its stages (Result.Timings).
 	Timings bool
-	// Oracle judges resources without errors; nil means none.
+	// Oracle is an Envoy that judges resources without an error of a rule; nil means none.
 	Oracle *oracle.Oracle
 }
 
-// The profiles of Envoys: by files, and by streams of a management server.
+// The profiles of Envoys: Files for an Envoy that reads files, Streams for an Envoy that asks a management server.
 const (
 	Files   = string(validate.EnvoyFile)
 	Streams = string(validate.EnvoyADS)
@@ -60,7 +60,7 @@ func Profiles() (names []string) {
 	return names
 }
 
-// timings returns the Timings of a check that began to load at a time, or nil.
+// timings returns the Timings of a check that began to load at start, or nil if Rules do not ask for them.
 func (o Rules) timings(start time.Time) *Timings {
 	if !o.Timings {
 		return nil
@@ -68,23 +68,23 @@ func (o Rules) timings(start time.Time) *Timings {
 	return &Timings{Load: time.Since(start)}
 }
 
-// forFiles reports whether resources are judged for readers of files.
+// forFiles reports whether some clients read files.
 func (o Rules) forFiles() bool { return len(o.Profiles) == 0 || slices.Contains(o.Profiles, Files) }
 
-// ForEnvoys reports whether resources are judged for Envoys, among others.
+// ForEnvoys reports whether some clients are Envoys.
 func (o Rules) ForEnvoys() bool { return o.forFiles() || slices.Contains(o.Profiles, Streams) }
 
-// judgeIn has Add of a Result judge findings whose files are below a root.
+// judgeIn makes r.Add apply Overrides. Paths in Overrides are relative to root.
 func (o Rules) judgeIn(root string, r *Result) {
 	r.ignored = &ignored{}
 	r.judge = func(list diag.List) diag.List { return r.ignored.apply(o.Overrides.Apply(list, root)) }
 }
 
-// Lenient returns the codes of the errors that published resources may have: the codes of disabled rules, and
-// the codes that Overrides lower in some file. A published resource stands in no file of the tree.
+// Lenient returns the codes of errors that published resources may have: the codes of disabled rules, and the codes
+// that Overrides lower in some file. xdspub can't tell which file of the tree a published resource came from.
 func (o Rules) Lenient() []string { return slices.Concat(o.Disable, o.Overrides.Lowered()) }
 
-// rules returns the options of the engine, which measures into the Timings of r.
+// rules returns the options for package validate. The rules measure into the Timings of r.
 func (o Rules) rules(r *Result) validate.Options {
 	all := validate.Options{Envoy: o.Envoy, Disable: o.Disable, Enable: o.Enable}
 	for _, name := range o.Profiles {
@@ -98,48 +98,50 @@ func (o Rules) rules(r *Result) validate.Options {
 
 // Result holds the checked resources and the findings about them.
 type Result struct {
-	// Snapshot is the Snapshot for Rules.Client; without a Client, for a client without parameters.
+	// Snapshot is the Snapshot of Rules.Client. If Client is nil, it is the Snapshot of a client without
+	// parameters.
 	Snapshot *xds.Snapshot
 	// Variants has all variants of all resources.
 	Variants *variants.Tree
-	// ClientsUnknown means that the clients of some resources are unknown, which a finding reports.
+	// ClientsUnknown means that the clients of some resources are unknown. A finding reports the reason.
 	ClientsUnknown bool
 	Diagnostics    diag.List
 	Summary        diag.Summary
 	// Line returns the source line at a position.
 	Line func(diag.Position) (string, bool)
-	// Inlined are the files that resources name by a relative path: their content was put
-	// into the resources.
+	// Inlined are the files whose content was put into resources, because the resources name them by relative
+	// paths.
 	Inlined []string
-	// Timings is nil unless Rules ask for it.
+	// Timings is nil unless Rules.Timings is set.
 	Timings *Timings
-	// Targets are the results for Options.Targets, none if nothing was judged for them. Diagnostics has the
-	// findings of all targets, Shared the findings that each target has.
+	// Targets has a result for each of Options.Targets. It is empty without Options.Targets. Diagnostics has the
+	// findings of all targets, and Shared the findings that each target has.
 	Targets []TargetResult
 	Shared  diag.List
 
 	ignored *ignored
-	judge   func(diag.List) diag.List // by Rules.Overrides and ignored; nil leaves findings as they are
+	judge   func(diag.List) diag.List // applies Rules.Overrides and the comments that ignore findings; nil changes nothing
 }
 
-// Timings is the time that a check took.
+// Timings holds the times of the stages of a check.
 type Timings struct {
 	// Load is the time of reading and decoding.
 	Load time.Duration
-	// Rules is the time of the rules, over all cores.
+	// Rules is the time of the rules, summed over all cores.
 	Rules validate.Timings
 }
 
 // Accepted reports whether no finding has severity Error.
 func (r *Result) Accepted() bool { return !r.Diagnostics.HasErrors() }
 
-// Invalid reports whether the findings forbid to publish the Snapshot: errors do, and with
-// warningsAsErrors warnings do too.
+// Invalid reports whether the findings forbid to publish the Snapshot. Errors forbid it; if warningsAsErrors is
+// set, warnings do, too.
 func (r *Result) Invalid(warningsAsErrors bool) bool {
 	return !r.Accepted() || warningsAsErrors && r.Summary.Warnings > 0
 }
 
-// Add adds findings, such as those of a plan, as Rules.Overrides and comments in the source have them.
+// Add adds findings, such as those of a plan, after it has applied Rules.Overrides and the comments that ignore
+// findings.
 func (r *Result) Add(list diag.List) {
 	if r.judge != nil {
 		list = r.judge(list)
@@ -147,8 +149,8 @@ func (r *Result) Add(list diag.List) {
 	r.add(list)
 }
 
-// addRead adds the findings of reading, and the comments that ignore findings. Findings of the loader are
-// never ignored, because the Snapshot lacks the unread part. A rule may share a loader's code.
+// addRead adds the findings of reading, and takes the comments that ignore findings. A comment can't ignore a
+// finding of the loader, because the Snapshot lacks the part that the finding is about.
 func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	var read, others diag.List
 	for _, d := range list {
@@ -164,8 +166,9 @@ func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	r.Add(append(others, wrong...))
 }
 
-// addUnused reports comments that ignore no finding, after all findings are known. It reports none if
-// something could not be read or listed, or if unknown clusters and listeners may have the names.
+// addUnused reports comments that ignore no finding. All findings must be known. addUnused reports nothing if the
+// list of findings may be incomplete: a file could not be read, findings were left out at a limit, or the client
+// may have further clusters or listeners.
 func (r *Result) addUnused(o validate.Options, read diag.List) {
 	if slices.Contains(o.Incomplete, xds.Cluster) || slices.Contains(o.Incomplete, xds.Listener) || read.HasErrors() || hasOneOf(r.Diagnostics, diag.TooMany.Name) {
 		return
@@ -181,26 +184,26 @@ func (r *Result) addUnused(o validate.Options, read diag.List) {
 	r.MergeTargets()
 }
 
-// add adds findings as they are.
+// add adds findings without a change.
 func (r *Result) add(list diag.List) {
 	r.Diagnostics = append(r.Diagnostics, list...).Sort()
 	r.Summary.Errors, r.Summary.Warnings = r.Diagnostics.Count(diag.Error), r.Diagnostics.Count(diag.Warning)
 }
 
-// Keep replaces the findings by some of them, in their order.
+// Keep replaces the findings by list, a part of them.
 func (r *Result) Keep(list diag.List) {
 	r.Diagnostics = nil
 	r.add(list)
 }
 
-// KeepNew replaces the findings by those that a baseline does not list, in their order, and counts the
-// findings that it leaves out.
+// KeepNew replaces the findings by list, which has the findings that a baseline does not list. It counts the other
+// findings as those of the baseline.
 func (r *Result) KeepNew(list diag.List) {
 	r.Summary.Baseline.Add(r.Diagnostics, list)
 	r.Keep(list)
 }
 
-// Only leaves out the findings that do not concern somebody, and counts them as hidden.
+// Only removes the findings for which concerns returns false, and counts them as hidden.
 func (r *Result) Only(concerns func(diag.Diagnostic) bool) {
 	few := r.Diagnostics[:0:0]
 	for _, d := range r.Diagnostics {
@@ -212,7 +215,7 @@ func (r *Result) Only(concerns func(diag.Diagnostic) bool) {
 	r.Keep(few)
 }
 
-// Rename gives the files in findings other names.
+// Rename changes the names of the files in findings.
 func (r *Result) Rename(name func(file string) string) {
 	was, names := make(map[string]string), make(map[string]string)
 	rename := func(file *string) {
@@ -225,7 +228,7 @@ func (r *Result) Rename(name func(file string) string) {
 	}
 	for i := range r.Diagnostics {
 		d := &r.Diagnostics[i]
-		d.Related = slices.Clone(d.Related) // nobody else's
+		d.Related = slices.Clone(d.Related) // other Results may share Related
 		rename(&d.File)
 		for j := range d.Related {
 			rename(&d.Related[j].File)
@@ -247,8 +250,8 @@ func (r *Result) Rename(name func(file string) string) {
 	r.Diagnostics = r.Diagnostics.Sort()
 }
 
-// ask adds the Oracle's findings about the Snapshot for an Envoy with a bootstrap. ask skips a Snapshot that
-// is refused anyway. The error is not nil if the Oracle could not be asked.
+// ask asks the Oracle about the Snapshot, and adds its findings. bootstrap is the bootstrap of the Envoy. ask does
+// nothing for a Snapshot with an error. It returns an error if the Oracle could not be asked.
 func (r *Result) ask(ctx context.Context, o Rules, bootstrap *bootstrapv3.Bootstrap, path string) error {
 	if o.Oracle == nil || !r.Accepted() {
 		return nil
@@ -258,7 +261,7 @@ func (r *Result) ask(ctx context.Context, o Rules, bootstrap *bootstrapv3.Bootst
 	return err
 }
 
-// Merge adds the findings and the counts of another check. It keeps the Snapshot of r.
+// Merge adds the findings and the counts of another check. The Snapshot of r stays.
 func (r *Result) Merge(other *Result) {
 	mine := r.Line
 	r.Line = func(p diag.Position) (string, bool) {
@@ -275,5 +278,5 @@ func (r *Result) Merge(other *Result) {
 	r.Summary.Baseline.AddCounts(other.Summary.Baseline)
 	r.Summary.Files += other.Summary.Files
 	r.Summary.Resources += other.Summary.Resources
-	r.add(other.Diagnostics) // its own Overrides were applied
+	r.add(other.Diagnostics) // other has already applied its Overrides
 }

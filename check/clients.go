@@ -11,26 +11,26 @@ import (
 	"xdspub/xds/variants"
 )
 
-// variantJudges judge a source tree with variants: all judges all variants, client judges the resources of
-// clients.
+// variantJudges judge a source tree with variants. all judges the variants themselves, and client judges the
+// Snapshot of each client.
 type variantJudges struct {
 	all, client *validate.Judge
-	last        *variants.Selection // that client has judged; nil for none
-	none        *variants.Selection // of a client without parameters; nil for none
+	last        *variants.Selection // the Selection that client judged last; nil if none
+	none        *variants.Selection // the Selection of a client without parameters; nil if none
 }
 
 func newVariantJudges() *variantJudges {
 	return &variantJudges{all: validate.NewJudge(rules.All), client: validate.NewJudge(rules.All)}
 }
 
-// judgeAllVariants judges the variants themselves. ok is false if they have errors, because the resources of
-// clients are unknown then.
+// judgeAllVariants judges the variants of all resources by the rules about variants. ok is false if a rule finds an
+// error: the resources of clients are unknown then.
 func (t *Tree) judgeAllVariants(ctx context.Context, tree *variants.Tree, o validate.Options, r *Result) (ok bool) {
 	if t.variants == nil {
 		t.variants = newVariantJudges()
 	}
 	o.Variants = true
-	if t.options.Client != nil || t.options.Targets != nil { // gaps of other clients do not matter
+	if t.options.Client != nil || t.options.Targets != nil { // only the gaps of this client, or of these targets, matter
 		o.Disable = append(slices.Clone(o.Disable), codeVariantGap)
 	}
 	before := r.Summary.Errors
@@ -38,7 +38,7 @@ func (t *Tree) judgeAllVariants(ctx context.Context, tree *variants.Tree, o vali
 	return r.Summary.Errors == before && ctx.Err() == nil
 }
 
-// judgeVariants judges a source tree for its clients.
+// judgeVariants judges a source tree with variants: for Rules.Client, or for all clients.
 func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validate.Options, r *Result) {
 	switch {
 	case !t.judgeAllVariants(ctx, tree, o, r):
@@ -59,8 +59,8 @@ func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validat
 // codeVariantGap is the code of the rule about clients without a variant.
 const codeVariantGap = "variant-gap"
 
-// missing reports the resources of which a client gets no variant. said names the place of the client's
-// parameters.
+// missing reports the resources without a variant for a client. said names, in the help, the place where the user
+// wrote the client's parameters.
 func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag.List) {
 	for _, k := range tree.Keys() {
 		if s.Variant(k) != nil {
@@ -76,7 +76,7 @@ func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag
 	return list
 }
 
-// judgeAll judges the resources of each client. path is the path of the source tree.
+// judgeAll judges the resources of all clients. path is the path of the source tree.
 func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o validate.Options, path string) diag.List {
 	o.Calls = true
 	survey := newSurvey(v.client, tree)
@@ -102,7 +102,7 @@ func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o val
 	return list
 }
 
-// judge judges what one client gets.
+// judge judges the resources of one client.
 func (v *variantJudges) judge(ctx context.Context, tree *variants.Tree, client variants.Client, o validate.Options) (*variants.Selection, diag.List) {
 	v.last = v.last.Then(tree, client)
 	return v.last, v.client.Run(ctx, v.last.Snapshot, o)

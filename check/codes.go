@@ -11,16 +11,16 @@ import (
 	"xdspub/validate/rules"
 )
 
-// Codes returns the codes of all findings of a check. A rule may share its code with the loader,
-// which meets the same fault earlier.
+// Codes returns the codes of all findings of a check. The loader and a rule may share a code, if both can find the
+// same fault.
 func Codes() []diag.Code {
 	return slices.Concat(
 		RuleCodes(), reading(slices.Concat(load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, codeOtherTarget, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
 	)
 }
 
-// RuleCodes returns the codes that can be disabled: those of the validation rules, of the
-// findings about the files that a bootstrap leads to, about bootstraps of gRPC, and about what is ignored.
+// RuleCodes returns the codes that a user can disable: the codes of validation rules, of findings about files that
+// a bootstrap names, of findings about bootstraps of gRPC, and of findings about ignored files and findings.
 func RuleCodes() []diag.Code {
 	codes := slices.Concat(diag.InFamily("following", follow.Codes), diag.InFamily("grpc", grpcboot.Codes), reading([]diag.Code{codeUnusedIgnore, codeIgnoreComment}))
 	for _, r := range rules.All {
@@ -29,10 +29,10 @@ func RuleCodes() []diag.Code {
 	return codes
 }
 
-// reading returns codes in the family of reading files.
+// reading returns codes with the family "reading".
 func reading(codes []diag.Code) []diag.Code { return diag.InFamily("reading", codes) }
 
-// The rule of validate/rules/tls about the dates of certificates, and its sub-codes.
+// The code of the rule about the dates of certificates, and its sub-codes.
 const (
 	ruleOfDates     = "expired-certificate"
 	codeExpired     = ruleOfDates + "/expired"
@@ -40,7 +40,8 @@ const (
 	codeNotYetValid = ruleOfDates + "/not-yet-valid"
 )
 
-// Certificates returns the findings about certificates that are out of date, and about those that expire soon.
+// Certificates returns the findings about certificates that are out of date, and the findings about certificates
+// that expire soon.
 func Certificates(l diag.List) (outOfDate, expireSoon diag.List) {
 	for _, d := range l {
 		switch d.Code {

@@ -2,11 +2,11 @@ package check
 
 import "xdspub/envoy/envoyapi"
 
-// EnvoyReleases returns the names of the releases of Envoy that EnvoyOf takes, the oldest first.
+// EnvoyReleases returns the names of the releases of Envoy that EnvoyOf accepts. The oldest is the first.
 func EnvoyReleases() []string { return envoyapi.Releases() }
 
-// EnvoyOf returns the version for Rules.Envoy that fits Envoys of several releases; nil without releases. If a
-// name is no release, ok is false, and unknown is the name.
+// EnvoyOf returns the value of Rules.Envoy for Envoys of some releases. It is nil if releases is empty. If a name
+// is not the name of a release, ok is false and unknown is the name.
 func EnvoyOf(releases []string) (of *envoyapi.Version, unknown string, ok bool) {
 	var fleet []*envoyapi.Version
 	for _, name := range releases {

@@ -9,8 +9,9 @@ import (
 	"xdspub/xds"
 )
 
-// Fit returns a Snapshot without its faulty resources, and the errors of the rules. Fit judges, one by one,
-// the resources that other does not replace, so their references may have missing targets.
+// Fit judges the resources of s whose Keys other lacks. It returns s without the resources that have an error, and
+// the errors. Findings of disabled and lowered rules (Lenient) do not count. Fit does not report a missing target
+// of a reference.
 func (o Rules) Fit(ctx context.Context, s, other *xds.Snapshot) (*xds.Snapshot, diag.List) {
 	var judged []*xds.Resource
 	for _, r := range s.All() {

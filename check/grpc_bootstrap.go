@@ -10,8 +10,7 @@ import (
 	"xdspub/xds"
 )
 
-// GRPCBootstrapFile checks a file with a bootstrap of gRPC. The error is not nil if the file could not be
-// read.
+// GRPCBootstrapFile checks a file with a bootstrap of gRPC. It returns an error if the file could not be read.
 func GRPCBootstrapFile(path string, o Rules) (*Result, error) {
 	start := time.Now()
 	read, err := grpcboot.Read(path)
@@ -27,14 +26,14 @@ func GRPCBootstrapFile(path string, o Rules) (*Result, error) {
 	return r, nil
 }
 
-// GRPCBootstrap makes a Result of what was found in a bootstrap of gRPC. That leads to no resources.
+// GRPCBootstrap returns a Result with the findings about a bootstrap of gRPC. The Result has no resources.
 func GRPCBootstrap(read *grpcboot.Result) *Result {
 	r := ofGRPCBootstrap(read)
 	r.Add(read.Diagnostics)
 	return r
 }
 
-// ofGRPCBootstrap is GRPCBootstrap without the findings.
+// ofGRPCBootstrap returns the Result of GRPCBootstrap without findings.
 func ofGRPCBootstrap(read *grpcboot.Result) *Result {
 	r := &Result{Snapshot: xds.NewSnapshot(nil), Line: read.Line}
 	r.Summary.Files = 1

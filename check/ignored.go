@@ -14,8 +14,8 @@ import (
 	"xdspub/validate/transition"
 )
 
-// ignored holds the comments that ignore findings, by line and by resource. A comment concerns the findings on
-// its line or, above the first line of a resource, all findings about the resource.
+// ignored holds the comments that ignore findings. A comment at the end of a line ignores findings of this line. A
+// comment above the first line of a resource ignores findings about the resource.
 type ignored struct {
 	onLine map[lineCode]*ignoring
 	of     map[resourceCode]*ignoring
@@ -34,20 +34,20 @@ type resourceCode struct {
 	code string
 }
 
-// ignoring is one code in a comment.
+// ignoring is one code in a comment that ignores findings.
 type ignoring struct {
 	load.IgnoreComment
 	code string
-	used atomic.Bool // the results of several targets share it
+	used atomic.Bool // atomic, because the results of several targets share the comments
 }
 
-// finding is one about the comment.
+// finding returns a finding about the comment.
 func (i *ignoring) finding(code diag.Code, message, help string) diag.Diagnostic {
 	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: i.Position, End: i.End, Message: message, Help: help, Sensitive: i.Sensitive}
 }
 
-// newIgnored takes comments up, and returns what is wrong in them. read are the findings of the
-// loader, which no comment ignores.
+// newIgnored returns the ignored of some comments, and the findings about faulty comments. read are the findings of
+// the loader, which a comment can't ignore.
 func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.List) {
 	g := &ignored{onLine: make(map[lineCode]*ignoring), of: make(map[resourceCode]*ignoring)}
 	if len(comments) == 0 {
@@ -77,14 +77,14 @@ func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.L
 		}
 	}
 	for _, d := range read {
-		if i := g.about(d); i != nil && !i.used.Swap(true) { // true: that is said now
+		if i := g.about(d); i != nil && !i.used.Swap(true) { // report each comment once
 			found.Add(i.finding(codeIgnoreComment, fmt.Sprintf("this %s can't be ignored: xdspub can't read what it is about", d.Code), ""))
 		}
 	}
 	return g, found.List(diag.Position{}, "about comments")
 }
 
-// lacks says what a comment has not.
+// lacks returns the missing part of a comment.
 func lacks(c load.IgnoreComment) string {
 	if len(c.Codes) == 0 {
 		return "a rule and a reason"
@@ -92,8 +92,8 @@ func lacks(c load.IgnoreComment) string {
 	return "a reason"
 }
 
-// wrongCode explains why a word in a comment is no code whose findings can be ignored; message is "" for such
-// a code. rules are these codes, all also has the codes of reading.
+// wrongCode returns the reason why comments can't ignore the findings of a code; message is "" if they can. rules
+// are the codes whose findings comments can ignore, all are all codes.
 func wrongCode(code string, rules, all []string, near *diag.Candidates) (message, help string) {
 	switch {
 	case slices.Contains(rules, code):
@@ -110,7 +110,7 @@ func wrongCode(code string, rules, all []string, near *diag.Candidates) (message
 	return fmt.Sprintf("the comment ignores nothing: there is no rule %q", diag.ClipLine(code, 60)), help
 }
 
-// add takes up one code of a comment. Of two comments about one thing the first counts.
+// add adds one code of a comment. If two comments ignore the same code in the same place, the first counts.
 func (g *ignored) add(i *ignoring) {
 	g.all = append(g.all, i)
 	file := i.File
@@ -125,7 +125,7 @@ func (g *ignored) add(i *ignoring) {
 	}
 }
 
-// about returns what ignores a finding, or nil.
+// about returns the comment that ignores a finding, or nil.
 func (g *ignored) about(d diag.Diagnostic) *ignoring {
 	for code := range diag.Selectors(d.Code) {
 		if i := g.onLine[lineCode{d.File, d.Line, code}]; i != nil {
@@ -138,7 +138,7 @@ func (g *ignored) about(d diag.Diagnostic) *ignoring {
 	return nil
 }
 
-// apply leaves out the findings of a list that are ignored. The list itself stays as it is.
+// apply returns the findings of a list that no comment ignores. It does not modify the list.
 func (g *ignored) apply(list diag.List) (left diag.List) {
 	if len(g.all) == 0 {
 		return list
@@ -153,7 +153,7 @@ func (g *ignored) apply(list diag.List) (left diag.List) {
 	return left
 }
 
-// unused reports comments that ignore no finding although their rules ran.
+// unused reports comments that ignore no finding although the rule ran.
 func (g *ignored) unused(o validate.Options) (list diag.List) {
 	if len(g.all) == 0 || slices.Contains(o.Disable, codeUnusedIgnore.Name) {
 		return nil
@@ -174,7 +174,7 @@ func (g *ignored) unused(o validate.Options) (list diag.List) {
 	return found.List(diag.Position{}, "about comments")
 }
 
-// place describes the subject of a comment that ignores no finding.
+// place returns the help for a comment that ignores no finding.
 func (i *ignoring) place() string {
 	switch {
 	case i.Line == 0:

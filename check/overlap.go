@@ -12,14 +12,14 @@ import (
 	"xdspub/xds/variants"
 )
 
-// KeepApart makes Check refuse a source tree that is not apart from these output directories.
+// KeepApart makes Check report a source tree that overlaps one of the output directories.
 func (t *Tree) KeepApart(outs ...string) {
 	t.outs = slices.DeleteFunc(slices.Clone(outs), func(out string) bool { return out == "" })
 }
 
-// Overlap returns a finding if an output directory is inside a source tree, or the reverse, because published
-// files would be read as sources again; otherwise nil. Check begins with Overlap. Do not write into the output
-// directory before.
+// Overlap returns a Result with an error if the output directory dir is inside the source tree, or the reverse.
+// Otherwise it returns nil. Published files would become sources. Check calls Overlap first, so nobody may write
+// into the output directory before Check.
 func Overlap(tree, dir string) *Result {
 	source, out := fspath.Resolve(tree), fspath.Resolve(dir)
 	for _, c := range []struct{ inner, outer, message string }{
@@ -40,7 +40,7 @@ func Overlap(tree, dir string) *Result {
 	return nil
 }
 
-// linksToOut finds links of the source tree that lead into the output directory.
+// linksToOut reports links of the source tree that lead into an output directory.
 func (t *Tree) linksToOut(files []string) diag.List {
 	if len(t.outs) == 0 {
 		return nil

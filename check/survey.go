@@ -14,44 +14,44 @@ import (
 	"xdspub/xds/variants"
 )
 
-// mostClients bounds the clients that a survey judges.
+// mostClients is the largest number of clients that a survey judges.
 const mostClients = 1_000
 
-// survey judges as many clients as it takes to know the findings of all possible clients.
+// survey judges clients until the findings of all possible clients are known.
 //
-// Two clients have the same findings from a call of a rule if the lookups of the call have the same answers for
-// both. So each call divides the clients into sets, and the survey judges one client of each set. The sets of
-// different calls are not combined.
+// The lookups of a call of a rule can have the same answers for two clients. Then both clients have the same
+// findings from the call. So each call divides the clients into sets, and the survey judges one client of each set.
+// It does not combine the sets of different calls.
 type survey struct {
 	judge   *validate.Judge
 	cover   *variants.Cover
 	depends *validate.Dependences
-	clients []params.Parameters // that were judged
-	stopped error               // why some sets have no judged client
+	clients []params.Parameters // the clients that were judged
+	stopped error               // the reason why some sets have no judged client
 
-	unmet  map[params.Set][]pending          // by the set of clients that a call lacks
-	met    []params.Set                      // the keys of unmet that have the next client
-	unseen int                               // number of resources that no judged client gets
-	groups map[*validate.Groups][]params.Set // for each group, the clients that get a resource of the group
-	known  map[params.Set]params.Set         // results of knownIn
+	unmet  map[params.Set][]pending          // the calls that need a client of a set
+	met    []params.Set                      // the sets in unmet that have the next client
+	unseen int                               // the number of resources that no judged client gets
+	groups map[*validate.Groups][]params.Set // for each group, the clients with a resource of the group
+	known  map[params.Set]params.Set         // the results of knownIn
 	found  map[diag.Identity]*clientFinding
 	order  []*clientFinding
 }
 
-// pending is a call of a rule that lacks the findings of some clients.
+// pending is a call of a rule whose findings are unknown for some clients.
 type pending struct {
-	of   *xds.Resource // nil for a call about the Snapshot
-	call int           // index in the calls of the resource; allCalls before the resource is judged
+	of   *xds.Resource // nil for a call of a rule with Snapshot
+	call int           // the index of the call; allCalls before a client with the resource was judged
 }
 
-// allCalls stands for all calls of a resource.
+// allCalls means all calls of a resource.
 const allCalls = -1
 
-// clientFinding is a finding with its clients.
+// clientFinding is a finding and its clients.
 type clientFinding struct {
 	diag.Diagnostic
-	has   [diag.Info + 1]params.Set // by severity
-	about params.Set                // the clients that get the resource of the finding
+	has   [diag.Info + 1]params.Set // the clients with the finding, by its severity
+	about params.Set                // the clients that get the resource that the finding is about
 }
 
 func newSurvey(judge *validate.Judge, tree *variants.Tree) *survey {
@@ -73,7 +73,7 @@ func newSurvey(judge *validate.Judge, tree *variants.Tree) *survey {
 	return s
 }
 
-// want notes that a call lacks the findings of a set of clients.
+// want records that the findings of a call are unknown for a set of clients.
 func (s *survey) want(set params.Set, p pending) {
 	if set == params.None {
 		return
@@ -84,7 +84,7 @@ func (s *survey) want(set params.Set, p pending) {
 	s.unmet[set] = append(s.unmet[set], p)
 }
 
-// next returns the next client to judge. ok is false if no further client is needed, or if a limit is reached.
+// next returns the next client to judge. ok is false if no further client is necessary, or if a limit is reached.
 func (s *survey) next() (p params.Parameters, ok bool) {
 	if s.stopped != nil || len(s.unmet) == 0 {
 		return nil, false
@@ -97,7 +97,7 @@ func (s *survey) next() (p params.Parameters, ok bool) {
 	return p, ok
 }
 
-// add adds the findings of the client that the judge has just judged.
+// add adds the findings of client p. The judge must have judged p last.
 func (s *survey) add(p params.Parameters, list diag.List) {
 	s.clients = append(s.clients, p)
 	for _, d := range list {
@@ -115,7 +115,7 @@ func (s *survey) add(p params.Parameters, list diag.List) {
 			s.meet(p, set, is)
 		}
 	}
-	together = together && s.unseen == 0 // now depends knows all resources with collected messages
+	together = together && s.unseen == 0 // all resources with collected messages are known to depends from now on
 	for i, call := range s.judge.SnapshotCalls() {
 		switch {
 		case call.Sampled:
@@ -126,7 +126,7 @@ func (s *survey) add(p params.Parameters, list diag.List) {
 	}
 }
 
-// listed adds a finding.
+// listed adds one finding.
 func (s *survey) listed(d diag.Diagnostic) {
 	id := d.Identity()
 	f := s.found[id]
@@ -137,7 +137,7 @@ func (s *survey) listed(d diag.Diagnostic) {
 	f.Severity = min(f.Severity, d.Severity)
 }
 
-// meet adds the findings that a pending call has for a client p of a set.
+// meet adds the findings of a pending call. p is the judged client, which is in set.
 func (s *survey) meet(p params.Parameters, set params.Set, is pending) {
 	if is.of == nil {
 		s.judged(p, set, is, s.judge.SnapshotCalls()[is.call])
@@ -157,16 +157,15 @@ func (s *survey) meet(p params.Parameters, set params.Set, is pending) {
 	}
 }
 
-// judged adds the findings of a call to all clients that are alike p. Then the call lacks the findings of the
-// rest of the set.
+// judged adds the findings of a call for all clients that are alike p. The rest of set still needs another client.
 func (s *survey) judged(p params.Parameters, set params.Set, is pending, call validate.Call) {
 	alike := s.alike(p, is.of, call)
 	s.note(call, alike)
 	s.want(s.cover.Minus(set, alike), is)
 }
 
-// alike returns the clients for which all lookups of a call have the same answers as for p. They get the
-// resource r, if r is not nil.
+// alike returns the clients for which all lookups of a call have the same answers as for p. If r is not nil, alike
+// returns only clients that get r.
 func (s *survey) alike(p params.Parameters, r *xds.Resource, call validate.Call) params.Set {
 	alike := params.All
 	if r != nil {
@@ -185,22 +184,22 @@ func (s *survey) alike(p params.Parameters, r *xds.Resource, call validate.Call)
 	return alike
 }
 
-// note adds the findings of a call to some clients.
+// note adds some clients to the findings of a call.
 func (s *survey) note(call validate.Call, clients params.Set) {
 	for _, is := range call.Found {
-		if f := s.found[is.Identity]; f != nil { // else validate.Run left the finding out
+		if f := s.found[is.Identity]; f != nil { // otherwise Run left out the finding
 			f.has[is.Severity] = s.cover.Or(f.has[is.Severity], clients)
 			f.about = s.cover.Or(f.about, s.cover.Gets(is.About))
 		}
 	}
 }
 
-// list returns each finding once. The error says why some clients were not judged.
+// list returns all findings. Its error tells why the survey has not judged some clients.
 func (s *survey) list() (list diag.List, err error) {
 	for _, f := range s.order {
 		list = append(list, s.said(f))
 	}
-	if s.cover.Err() != nil { // the sets are wrong
+	if s.cover.Err() != nil { // the computed sets can't be used
 		for i, f := range s.order {
 			list[i] = f.Diagnostic
 		}
@@ -208,9 +207,9 @@ func (s *survey) list() (list diag.List, err error) {
 	return list, cmp.Or(s.stopped, s.cover.Err())
 }
 
-// said returns a finding with its final severity and message. An error stays an error if every client that gets
-// the resource has the error, or if a client that is known to exist has the error. Otherwise it is a warning.
-// If some client gets the resource without having the finding, the message names a client with the finding.
+// said returns a finding with its final severity and message. An error stays an error if every client with the
+// resource has the error, or if a client that certainly exists has the error. Otherwise the error becomes a
+// warning. Unless all clients with the resource have the finding, the message names an affected client.
 func (s *survey) said(f *clientFinding) diag.Diagnostic {
 	d := f.Diagnostic
 	who := s.cover.Or(f.has[:]...)
@@ -232,8 +231,8 @@ func (s *survey) said(f *clientFinding) diag.Diagnostic {
 	return d
 }
 
-// others reports whether a client outside of a set gets the resource of a finding. After a limit was reached,
-// only judged clients count.
+// others reports whether a client that is not in a set gets the resource of a finding. If a limit was reached, it
+// asks only for judged clients.
 func (s *survey) others(f *clientFinding, set params.Set) bool {
 	others := s.cover.Minus(f.about, set)
 	if s.stopped == nil {
@@ -242,7 +241,7 @@ func (s *survey) others(f *clientFinding, set params.Set) bool {
 	return slices.ContainsFunc(s.clients, func(p params.Parameters) bool { return s.cover.Has(others, p) })
 }
 
-// knownIn returns the clients of a set that are known to exist.
+// knownIn returns the clients of a set that certainly exist.
 func (s *survey) knownIn(set params.Set) params.Set {
 	known, ok := s.known[set]
 	if !ok {
@@ -252,7 +251,7 @@ func (s *survey) knownIn(set params.Set) params.Set {
 	return known
 }
 
-// words returns keys that a client sends and keys that it does not send: env=test and no region.
+// words returns the keys that a client sends, and the keys that it does not send, as in: env=test and no region.
 func words(sent params.Parameters, absent []string) string {
 	var list []string
 	if len(sent) > 0 {

@@ -12,8 +12,8 @@ import (
 	"xdspub/xds"
 )
 
-// takenAsResources reports that the only file, at Path, was read as a file of resources, if its content looks
-// like no resource.
+// takenAsResources reports that the only file was read as a file of resources. It reports this only if nothing in
+// the file looks like a resource.
 func (t *Tree) takenAsResources(list diag.List) diag.List {
 	if t.options.Input != nil || !hasOneOf(list, "unknown-document", "empty-file", codeEmptyTree.Name) || !fspath.IsFile(t.options.Path) {
 		return nil
@@ -25,8 +25,8 @@ func (t *Tree) takenAsResources(list diag.List) diag.List {
 	}}
 }
 
-// takenAsBootstrap reports that a file was read as a bootstrap, and the reason, if the file is empty or has
-// other names at its top.
+// takenAsBootstrap reports that a file was read as a bootstrap, and the reason. It reports this only if the file is
+// empty or has unknown fields at its top.
 func takenAsBootstrap(path string, byRoot bool, f *follow.Result) diag.List {
 	strange := slices.ContainsFunc(f.Diagnostics, func(d diag.Diagnostic) bool {
 		ofBootstrap := d.File == path && (d.Resource.Type == "" || d.Resource.Type == xds.Bootstrap.URL())

@@ -15,21 +15,21 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Target is a kind of client that a source tree is checked for.
+// Target is a kind of client for which a source tree is checked.
 type Target struct {
 	Name   string
 	Client variants.Client
-	// Profiles are Rules.Profiles for these clients.
+	// Profiles replace Rules.Profiles for these clients.
 	Profiles []string
 }
 
-// TargetResult is the result for one of Options.Targets.
+// TargetResult is the result of a check for one of Options.Targets.
 type TargetResult struct {
 	Target
 	*Result
 }
 
-// allProfiles returns the profiles of all for whom a source tree is read.
+// allProfiles returns the profiles of all targets or, without targets, Rules.Profiles.
 func (o Options) allProfiles() []string {
 	if len(o.Targets) == 0 {
 		return o.Profiles
@@ -52,25 +52,25 @@ func (t Target) profiles() []string {
 	return t.Profiles
 }
 
-// targetJudges judge the resources of targets. Targets with equal profiles share a judge, which judges the
-// difference between one target and the next.
+// targetJudges judge the resources of targets. Targets with equal profiles share a judge, which judges only the
+// difference from the target before.
 type targetJudges struct {
-	of   map[string]*variantJudges      // by profiles
-	last map[string]*variants.Selection // the last Selection of each target, by name: the next Snapshot knows its difference
+	of   map[string]*variantJudges      // by the profiles of the targets
+	last map[string]*variants.Selection // by the name of the target; the Snapshot of the next Selection knows its difference from the last
 }
 
 func newTargetJudges() *targetJudges {
 	return &targetJudges{of: make(map[string]*variantJudges), last: make(map[string]*variants.Selection)}
 }
 
-// selected returns what a target gets.
+// selected returns the Selection of a target.
 func (j *targetJudges) selected(tree *variants.Tree, target Target) *variants.Selection {
 	s := j.last[target.Name].Then(tree, target.Client)
 	j.last[target.Name] = s
 	return s
 }
 
-// judge judges what a target gets.
+// judge judges the resources of a target.
 func (j *targetJudges) judge(ctx context.Context, tree *variants.Tree, target Target, o validate.Options) diag.List {
 	profiles := strings.Join(target.profiles(), ",")
 	if j.of[profiles] == nil {
@@ -80,8 +80,9 @@ func (j *targetJudges) judge(ctx context.Context, tree *variants.Tree, target Ta
 	return list
 }
 
-// judgeTargets judges the resources of each target. judged means that the rules about variants found no error,
-// so that these resources are known. r then has the findings of all targets.
+// judgeTargets judges the resources of each target, and then gives r the findings of all targets. judged is false
+// if a rule about variants found an error: the resources of targets are unknown then, and each target only gets the
+// findings of r.
 func (t *Tree) judgeTargets(ctx context.Context, o validate.Options, r *Result, judged bool, bootstrap *bootstrapv3.Bootstrap) error {
 	if t.targets == nil {
 		t.targets = newTargetJudges()
@@ -108,7 +109,7 @@ func (t *Tree) judgeTargets(ctx context.Context, o validate.Options, r *Result, 
 	return errors.Join(errs...)
 }
 
-// For returns the result for a target, or r if r has no such target.
+// For returns the result of a target, or r if r has no such target.
 func (r *Result) For(target string) *Result {
 	for _, t := range r.Targets {
 		if t.Name == target {
@@ -118,20 +119,20 @@ func (r *Result) For(target string) *Result {
 	return r
 }
 
-// Copy returns r for somebody else who adds findings.
+// Copy returns a copy of r without its targets. Findings that are added to the copy are not added to r.
 func (r *Result) Copy() *Result {
 	is := *r
 	is.Diagnostics, is.Targets = slices.Clone(r.Diagnostics), nil
 	return &is
 }
 
-// Own returns the findings that not all targets share.
+// Own returns the findings that only a part of the targets has.
 func (r *Result) Own() diag.List {
 	return r.Diagnostics.Without(r.Shared)
 }
 
-// OtherTarget returns the finding of a target that is not published because another target with some findings
-// is refused. why is the reason in words.
+// OtherTarget returns the finding for the targets that are not published because target name is refused. why is the
+// reason, and findings are the findings of target name.
 func OtherTarget(name, why string, findings diag.List) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: codeOtherTarget.Name, Message: fmt.Sprintf("target %s is refused, and so are all: %s", name, why),
@@ -144,11 +145,11 @@ func OtherTarget(name, why string, findings diag.List) diag.Diagnostic {
 	return d
 }
 
-// Refuse makes r invalid by a finding that no Rules change.
+// Refuse adds a finding to r. Overrides and comments do not change the finding, so that an error makes r invalid.
 func (r *Result) Refuse(d diag.Diagnostic) { r.add(diag.List{d}) }
 
-// MergeTargets gives r the present findings of its targets, each once. A finding that some targets lack names
-// its targets.
+// MergeTargets replaces the findings of r by those of its targets, without repetitions. Unless all targets have a
+// finding, its message names the affected targets.
 func (r *Result) MergeTargets() {
 	if len(r.Targets) == 0 {
 		return
@@ -181,7 +182,7 @@ func (r *Result) MergeTargets() {
 	}
 }
 
-// alike gives each target the findings of r if nothing was judged.
+// alike gives each target the findings of r, if the targets have no results yet.
 func (r *Result) alike(targets []Target) {
 	if len(r.Targets) > 0 {
 		return
@@ -192,5 +193,5 @@ func (r *Result) alike(targets []Target) {
 	r.MergeTargets()
 }
 
-// mostTargetsNamed is how many targets a finding names.
+// mostTargetsNamed is the largest number of targets that a message names.
 const mostTargetsNamed = 5

@@ -21,44 +21,44 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Options of a Tree.
+// Options are the options of a Tree.
 type Options struct {
 	Rules
-	// Path is that of the source tree, or of one file.
+	// Path is the path of the source tree, or of a single file.
 	Path string
-	// Input replaces the source tree by one document; nil for none.
+	// Input is a document that replaces the source tree; nil for none.
 	Input *load.Input
-	// Ignore holds glob patterns of files in the tree that hold no resources.
+	// Ignore holds glob patterns of files in the tree that are no resource files.
 	Ignore []string
-	// IgnoredAt is the place of each element of Ignore; nil for the command line.
+	// IgnoredAt holds the place of each pattern of Ignore in a settings file. It is nil for patterns of the command
+	// line.
 	IgnoredAt []diag.Position
-	// Allow names folders outside the tree that its links and relative paths may lead into.
+	// Allow names folders outside the tree. Links and relative paths of the tree may lead into them.
 	Allow []string
-	// Overlay has texts that are read instead of files of the tree (load.Options).
+	// Overlay maps files of the tree to texts that are read instead (load.Options).
 	Overlay map[string][]byte
-	// DescriptorSets are files with the user's own types, which Envoy has read; those in the tree
-	// are no resources.
+	// DescriptorSets are files with the user's own types. Rules.Envoy already has the types. Descriptor sets in the
+	// tree are not read as resource files.
 	DescriptorSets []string
 	// AllowEmpty accepts a tree without resources.
 	AllowEmpty bool
-	// Bootstrap is the path of the Envoy's bootstrap, whose static resources rules then
-	// know. Empty for none.
+	// Bootstrap is the path of the Envoy's bootstrap, or empty. Rules then know its static resources.
 	Bootstrap string
-	// Targets are the clients for whom the tree is checked, in place of Client and Profiles; those say how
-	// it is read. Empty for none.
+	// Targets are the kinds of clients for which the tree is checked. They replace Client and Profiles; a nil
+	// Targets does not. The tree is read for the profiles of all targets.
 	Targets []Target
 }
 
-// Tree checks a source tree again and again, and caches the unchanged files. Not for concurrent use.
+// Tree checks a source tree repeatedly, and caches unchanged files. A Tree is not for concurrent use.
 type Tree struct {
 	options  Options
 	outs     []string // the output directories
 	loader   *load.Loader
 	judge    func(context.Context, *xds.Snapshot, validate.Options) diag.List
-	variants *variantJudges // nil until the tree has variants
-	targets  *targetJudges  // nil until targets are judged
-	all      *variants.Tree // of the last Check; nil before
-	unread   bool           // a Check ended well, and did not read the source tree
+	variants *variantJudges // nil before the tree has variants
+	targets  *targetJudges  // nil before targets are judged
+	all      *variants.Tree // the variants of the last Check; nil before the first
+	unread   bool           // the last Check found an overlap, and did not read the source tree
 }
 
 // New returns a Tree. It reads nothing yet.
@@ -71,7 +71,7 @@ func New(o Options) *Tree {
 	}
 }
 
-// beside returns the paths, below the tree, of the DescriptorSets in it.
+// beside returns the descriptor sets that are in the tree, by their paths below the tree.
 func (o Options) beside() (below []string) {
 	for _, file := range o.DescriptorSets {
 		if rel, err := filepath.Rel(fspath.Resolve(o.Path), fspath.Resolve(file)); err == nil && filepath.IsLocal(rel) {
@@ -81,8 +81,8 @@ func (o Options) beside() (below []string) {
 	return below
 }
 
-// Once does what the first Check of a Tree does, in less memory: what rules look up is not taken
-// down for a second Check.
+// Once does what the first Check of a Tree does. It takes less memory, because it records no lookups for a second
+// Check.
 func Once(ctx context.Context, o Options) (*Result, error) {
 	t := New(o)
 	t.judge = func(ctx context.Context, s *xds.Snapshot, o validate.Options) diag.List {
@@ -91,22 +91,22 @@ func Once(ctx context.Context, o Options) (*Result, error) {
 	return t.Check(ctx)
 }
 
-// Check loads and validates the source tree. Diagnostics has the faults. The error is not nil if a file could
-// not be read, or if ctx has ended.
+// Check loads and validates the source tree. Result.Diagnostics has the faults. Check returns an error if a file
+// could not be read, or if ctx has ended.
 func (t *Tree) Check(ctx context.Context) (*Result, error) { return t.checkLoaded(ctx, t.load) }
 
-// Update does what Check does, where the paths are known that changed in the source tree since
-// the last call (load.Loader.Update).
+// Update does what Check does, but reads only the paths in changed. All paths that changed in the source tree since
+// the last call must be in changed (load.Loader.Update).
 func (t *Tree) Update(ctx context.Context, changed []string) (*Result, error) {
 	return t.checkLoaded(ctx, func(ctx context.Context) (*load.Result, error) {
-		if t.unread { // other paths may have changed too
+		if t.unread { // changed does not have the changes before the overlap ended
 			return t.load(ctx)
 		}
 		return t.loader.Update(ctx, t.options.Path, changed)
 	})
 }
 
-// Compress has the Tree hold what it has read in less space (load.Loader.Compress).
+// Compress makes the Tree hold what it has read in less space (load.Loader.Compress).
 func (t *Tree) Compress() { t.loader.Compress() }
 
 func (t *Tree) load(ctx context.Context) (*load.Result, error) {
@@ -173,7 +173,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	case t.options.Targets != nil:
 		judged := !loaded.ClientsUnknown && (!r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r))
 		err = t.judgeTargets(ctx, o, r, judged, bootstrap)
-	case loaded.ClientsUnknown: // nobody knows what a client gets
+	case loaded.ClientsUnknown: // the resources of each client are unknown
 	case r.Variants.Varies():
 		t.judgeVariants(ctx, r.Variants, o, r)
 		err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
@@ -185,8 +185,8 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	return r, err
 }
 
-// served returns the types that the Snapshot lacks and that an Envoy with a bootstrap gets from another
-// server. Clients of a served tree have no other server.
+// served returns the types of which the Snapshot has no resource, and which an Envoy with the bootstrap gets from a
+// server. It returns no type for a served tree, whose clients have no other server.
 func (t *Tree) served(bootstrap *bootstrapv3.Bootstrap, s *xds.Snapshot) (types []*xds.Type) {
 	if !t.options.forFiles() {
 		return nil
@@ -199,7 +199,8 @@ func (t *Tree) served(bootstrap *bootstrapv3.Bootstrap, s *xds.Snapshot) (types 
 	return types
 }
 
-// Reasons returns what says why an Envoy refuses a Snapshot of the Tree; nil where there is no Oracle.
+// Reasons returns a function that returns the reasons why an Envoy refuses a Snapshot. Reasons returns nil if Rules
+// have no Oracle.
 func (t *Tree) Reasons() func(context.Context, *xds.Snapshot) (diag.List, error) {
 	if t.options.Oracle == nil {
 		return nil
@@ -228,7 +229,8 @@ func (t *Tree) bootstrap() (*bootstrapv3.Bootstrap, diag.List, error) {
 	return b, list, nil
 }
 
-// emptyTree reports a tree without resources. If the tree has no readable file, the finding explains suffixes.
+// emptyTree reports a tree without resources. If no file of the tree was read, the help explains the suffixes of
+// files.
 func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 	d := diag.Diagnostic{
 		Code: codeEmptyTree.Name, Position: diag.Position{File: t.options.Path},
@@ -254,7 +256,7 @@ func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 	return diag.List{d}
 }
 
-// unusedPatterns says which patterns of Options.Ignore leave nothing out.
+// unusedPatterns reports patterns of Options.Ignore that match no file.
 func (t *Tree) unusedPatterns() (list diag.List) {
 	if t.options.Input != nil || slices.Contains(t.options.Disable, codeUnusedIgnore.Name) {
 		return nil

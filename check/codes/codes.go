@@ -1,4 +1,4 @@
-// Package codes lists the codes of the findings of every stage.
+// Package codes lists the codes of the findings of all stages.
 package codes
 
 import (
@@ -15,13 +15,13 @@ import (
 	"xdspub/xds/clients"
 )
 
-// Rules returns the codes that can be disabled.
+// Rules returns the codes that a user can disable.
 func Rules() []diag.Code { return slices.Concat(check.RuleCodes(), planner.RuleCodes()) }
 
-// Changes returns the codes of Rules that are about a change of what is published.
+// Changes returns the codes in Rules that are about a change of the published resources.
 func Changes() []diag.Code { return planner.RuleCodes() }
 
-// All returns the codes of every stage, sorted and each once.
+// All returns the codes of all stages, sorted and without repetitions.
 func All() []diag.Code {
 	codes := slices.Concat(
 		check.Codes(), planner.Codes(), diag.InFamily("publishing", slices.Concat(confirm.Codes, clients.Codes)),

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Wrappers that hold a resource to which Envoy would otherwise subscribe. The addresses are pipes without
-// files, and Envoy does not open them.
+// The functions below return listeners and clusters around a resource to which Envoy would otherwise subscribe.
+// Their addresses are abstract pipes, which Envoy does not open.
 
 func listener(name string, chain *listenerv3.FilterChain) *listenerv3.Listener {
 	l := &listenerv3.Listener{Name: name, Address: &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: "@" + name}}}}
@@ -31,8 +31,8 @@ func httpListener(name string, routes *routev3.RouteConfiguration, filters ...*h
 	}}})
 }
 
-// routesListener returns a listener that holds a route configuration. Envoy checks the clusters of an inline
-// route configuration, but not of a subscribed one, so routesListener turns the check off.
+// routesListener returns a listener with an inline route configuration. Envoy checks that the clusters of inline
+// routes exist, and does not check this for routes from RDS. So routesListener turns off the check.
 func routesListener(name string, routes *routev3.RouteConfiguration) *listenerv3.Listener {
 	if routes.GetValidateClusters() == nil {
 		routes.ValidateClusters = wrapperspb.Bool(false)
@@ -40,7 +40,7 @@ func routesListener(name string, routes *routev3.RouteConfiguration) *listenerv3
 	return httpListener(name, routes)
 }
 
-// emptyCluster is a cluster that Envoy takes.
+// emptyCluster returns a cluster without endpoints. Envoy accepts it.
 func emptyCluster(name string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}}
 }
@@ -59,7 +59,7 @@ func validationCluster(name string, c *tlsv3.CertificateValidationContext) *clus
 	return cluster
 }
 
-// holder is what a listener uses an extension config as.
+// holder is the kind of filter that an extension config configures.
 type holder int
 
 const (
@@ -68,7 +68,7 @@ const (
 	listenerFilter
 )
 
-// listener returns a listener that uses an extension config in the holder's way, or nil for an unknown holder.
+// listener returns a listener with a filter of kind h, which m configures. It returns nil for an unknown kind.
 func (h holder) listener(name string, m *corev3.TypedExtensionConfig) *listenerv3.Listener {
 	switch h {
 	case httpFilter:

@@ -11,9 +11,9 @@ import (
 	"xdspub/xds"
 )
 
-// base is the part of a bootstrap beside the items: the parts of the Envoy's own bootstrap that resources
-// refer to, and an absent management server. base drops every other part of the bootstrap, because a copy of
-// an Envoy must not write files, for example.
+// base holds the parts of a bootstrap that do not come from items: the parts of the Envoy's own bootstrap that
+// resources refer to, and an absent management server. The other parts of the Envoy's own bootstrap are left out,
+// because the Envoy of the oracle must not write files, for example.
 type base struct {
 	head  []byte // a JSON object without its last brace
 	lists [parts][][]byte
@@ -21,7 +21,8 @@ type base struct {
 
 const nobodysCluster = own + "management-server"
 
-// nobody returns the config source of an absent management server. VHDS demands an incremental one.
+// nobody returns the config source of an absent management server. It uses the incremental protocol, because VHDS
+// needs it.
 func nobody() *corev3.ApiConfigSource {
 	return &corev3.ApiConfigSource{
 		ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
@@ -40,7 +41,7 @@ func baseOf(c Candidate) base {
 	}
 	var found base
 	data, err := protojson.Marshal(b)
-	if err != nil { // a regex engine that is unknown here
+	if err != nil { // xdspub does not know the type of the regex engine
 		b.DefaultRegexEngine = nil
 		data, _ = protojson.Marshal(b)
 	}
@@ -59,14 +60,14 @@ func baseOf(c Candidate) base {
 	for _, s := range c.Bootstrap.GetStaticResources().GetSecrets() {
 		add(secrets, xds.Secret, s.GetName(), s)
 	}
-	for _, s := range c.Bootstrap.GetStaticResources().GetClusters() { // of which only the names count
+	for _, s := range c.Bootstrap.GetStaticResources().GetClusters() { // resources refer to static clusters by their names only
 		add(clusters, xds.Cluster, s.GetName(), emptyCluster(s.GetName()))
 	}
 	add(clusters, nil, "", emptyCluster(nobodysCluster))
 	return found
 }
 
-// packed packs a message that has a canonical form, as every message of this package has.
+// packed returns m in an Any. m must be a message that can always be encoded.
 func packed(m proto.Message) *anypb.Any {
 	a := &anypb.Any{}
 	_ = anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true, AllowPartial: true})

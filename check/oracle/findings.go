@@ -34,13 +34,13 @@ resource that names files which this machine lacks. It must not judge what would
 files, nor what xdspub can't read and may do so. The rules have judged every resource.`}
 )
 
-// findings turns a verdict into findings on a Candidate of the same identity. Resources of the Candidate may
-// stand at other places than the judged resources.
+// findings returns the findings of a verdict about c. c has the same identity as the judged Candidate. Its
+// resources may stand at other places in the source.
 func (v *verdict) findings(c Candidate) (list diag.List) {
 	for _, f := range v.faults {
 		r := here(c.Snapshot, f.of)
 		said := words(f.answer)
-		if f.name != "" { // a fault of the wrapper, which only Envoy has seen
+		if f.name != "" { // only Envoy knows the name of the wrapper: put the resource's name there
 			said = strings.ReplaceAll(said, "'"+f.name+"'", r.Key.String())
 			said = strings.ReplaceAll(said, f.name, r.Name)
 		}
@@ -64,7 +64,7 @@ func (v *verdict) findings(c Candidate) (list diag.List) {
 	return append(list, notAsked(at, v.omitted)...).Sort()
 }
 
-// here returns the resource of a Snapshot that is like one of an equal Snapshot.
+// here returns the resource of s that is equal to r. s is equal to the Snapshot of r.
 func here(s *xds.Snapshot, r *xds.Resource) *xds.Resource {
 	named := s.Named(r.Key)
 	i := slices.IndexFunc(named, func(other *xds.Resource) bool { return other.DeliveredBy == r.DeliveredBy && other.Same(r) })
@@ -81,7 +81,7 @@ func crashed(what string, a trial.Answer) string {
 	return fmt.Sprintf("Envoy dies of %s: %s", what, diag.ClipLine(a.Crash, diag.MaxText))
 }
 
-// notAsked says what Envoy was not asked about, once for each reason.
+// notAsked reports the resources that Envoy did not judge, with one finding for each reason.
 func notAsked(at diag.Position, omitted []omission) (list diag.List) {
 	reasons := make(map[string][]string)
 	var order []string
@@ -100,14 +100,15 @@ func notAsked(at diag.Position, omitted []omission) (list diag.List) {
 	return list
 }
 
-// Envoy's messages about a value that a field does not allow, and about a field that Envoy does not know.
+// The forms of Envoy's messages about a broken constraint, and about an unknown field.
 var (
 	constraint = regexp.MustCompile(`Proto constraint validation failed \((.*)\)`)
 	link       = regexp.MustCompile(`(\w+)ValidationError\.(\w+)((?:\[[^\]]*\])?): `)
 	unknown    = regexp.MustCompile(`message ([\w.]+),\s+near [^)]*\)?: no such field:\s+'([^']*)'`)
 )
 
-// words shortens Envoy's message. words removes quotes of the resource, which may hold a secret.
+// words returns a short form of Envoy's message. It leaves out quotes of the resource, because they may contain a
+// secret.
 func words(a trial.Answer) string {
 	said := strings.Join(strings.Fields(a.Refusal+a.Crash+a.Hang), " ")
 	if m := constraint.FindStringSubmatch(said); m != nil {
@@ -124,7 +125,7 @@ func words(a trial.Answer) string {
 	return diag.Hide(diag.ClipLine(strings.TrimSpace(before), diag.MaxText))
 }
 
-// place returns the field of a resource that Envoy names; empty for the resource itself.
+// place returns the path of the field that Envoy's message names, or "" if the message names none.
 func place(r *xds.Resource, a trial.Answer) xds.Path {
 	m := constraint.FindStringSubmatch(strings.Join(strings.Fields(a.Refusal), " "))
 	if m == nil {
@@ -144,7 +145,7 @@ func place(r *xds.Resource, a trial.Answer) xds.Path {
 	return ""
 }
 
-// pathTo returns the path of the first message of a short name in a resource.
+// pathTo returns the path of the first message in a resource whose type has the last name name.
 func pathTo(r *xds.Resource, name string) (path xds.Path, found bool) {
 	xds.Walk(r.Message(), func(n *xds.Node) {
 		if !found && string(n.Name().Name()) == name {
@@ -154,7 +155,7 @@ func pathTo(r *xds.Resource, name string) (path xds.Path, found bool) {
 	return path, found
 }
 
-// snake returns the name of a field as it is written in a message, for its name in C++ and Go.
+// snake returns the name of a field in proto files. name is its name in C++ or Go.
 func snake(name string) string {
 	var b strings.Builder
 	for i, c := range name {

@@ -22,7 +22,8 @@ import (
 	"xdspub/xds"
 )
 
-// part is a list of a bootstrap. The lists are in order of reference: a resource refers to earlier lists only.
+// part is a list in a bootstrap. The lists are in the order of references: the resources of a list refer only to
+// those of the same list and of earlier lists.
 type part int
 
 const (
@@ -33,47 +34,46 @@ const (
 	parts
 )
 
-// item is an element of a list of the bootstrap.
+// item is an element of a list in the bootstrap.
 type item struct {
 	// of is the resource of the item; nil for a stand-in.
 	of   *xds.Resource
 	part part
-	// name is the item's own name if it differs from the resource's name.
+	// name is the name of the item in the bootstrap. It is empty if the item has the name of the resource.
 	name string
 	json []byte
-	// standIn replaces the item if Envoy refuses the item, so that Envoy can judge the resources that refer to
-	// it; nil if no resource refers to the item.
+	// standIn replaces the item if Envoy refuses the item. With the stand-in, Envoy can judge the resources that
+	// refer to the item. It is nil if no resource can refer to the item.
 	standIn *item
 }
 
-// omission is a resource that Envoy does not judge, or judges in part only, with the reason.
+// omission is a resource that Envoy does not judge, or not completely. why is the reason.
 type omission struct {
 	of  *xds.Resource
 	why string
 }
 
-// folded is a Candidate in the form of items of one bootstrap. Each resource is an item. A resource to which
-// Envoy would subscribe stands in a cluster or listener of its own, and its subscribers ask an absent
-// management server.
+// folded is a Candidate as items of one bootstrap. A resource that Envoy gets by a subscription gets its own
+// cluster or listener, which contains it. All subscriptions ask an absent management server.
 type folded struct {
 	candidate Candidate
 	items     []*item
 	omitted   []omission
-	files     []string          // that resources name
-	filters   map[string]holder // of extension configs, by their names
+	files     []string          // the files that resources name
+	filters   map[string]holder // the kind of filter of each extension config, by its name
 	base      base
 	version   *envoyapi.Version
 }
 
-// own begins the names of what only the oracle needs.
+// own is the prefix of names that the oracle adds.
 const own = "xdspub-oracle/"
 
-// fold returns the items of a Candidate, and records the omitted resources.
+// fold returns the items of a Candidate, and the omitted resources.
 func fold(c Candidate) *folded {
 	f := &folded{candidate: c, filters: make(map[string]holder), base: baseOf(c), version: cmp.Or(c.Envoy, envoyapi.Latest)}
 	var all []*xds.Resource
 	for _, t := range []*xds.Type{xds.Secret, xds.Runtime, xds.Cluster, xds.Endpoints, xds.LocalityEndpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.ExtensionConfig} {
-		all = append(all, c.Snapshot.Of(t)...) // listeners say what extension configs are for
+		all = append(all, c.Snapshot.Of(t)...) // listeners come before extension configs, because they tell the kind of filter
 	}
 	for _, r := range all {
 		m, why := f.standalone(r)
@@ -91,7 +91,7 @@ func fold(c Candidate) *folded {
 	return f
 }
 
-// add adds the item of a resource, or returns why there is none.
+// add adds the item of a resource. It returns the reason if the resource has no item.
 func (f *folded) add(r *xds.Resource, m proto.Message) (why string) {
 	i := &item{of: r, standIn: f.standIn(r)}
 	name := own + strconv.Itoa(len(f.items))
@@ -111,7 +111,7 @@ func (f *folded) add(r *xds.Resource, m proto.Message) (why string) {
 			i.part = clusters
 			return f.append(i, validationCluster(name, m.GetValidationContext()))
 		}
-		return "" // of others Envoy has no opinion
+		return "" // --mode validate does not check secrets of other kinds
 	case *runtimev3.Runtime:
 		i.part = layers
 		return f.append(i, &bootstrapv3.RuntimeLayer{Name: m.GetName(), LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: m.GetLayer()}})
@@ -149,7 +149,8 @@ func (f *folded) add(r *xds.Resource, m proto.Message) (why string) {
 	}
 }
 
-// clusterAround returns a static cluster with the endpoints of an assignment. Envoy refuses LEDS in a static one.
+// clusterAround returns a static cluster with the endpoints of an assignment. It removes LEDS from the assignment,
+// because Envoy refuses LEDS in a static cluster.
 func clusterAround(name string, m *endpointv3.ClusterLoadAssignment) *clusterv3.Cluster {
 	for _, locality := range m.GetEndpoints() {
 		if locality.GetLedsClusterLocalityConfig() != nil {
@@ -164,31 +165,32 @@ func clusterAround(name string, m *endpointv3.ClusterLoadAssignment) *clusterv3.
 func (f *folded) append(i *item, m proto.Message) (why string) {
 	data, err := protojson.Marshal(m)
 	if err != nil {
-		return "they can't be written as JSON" // such as a malformed payload
+		return "they can't be written as JSON" // a payload is malformed, for example
 	}
 	i.json = data
 	f.items = append(f.items, i)
 	return ""
 }
 
-// standIn is what takes the place of a resource that others refer to by name: a cluster.
+// standIn returns the item that replaces a resource which other resources may refer to by name: an empty cluster.
+// It returns nil for a resource of another type.
 func (f *folded) standIn(r *xds.Resource) *item {
 	if r.Type != xds.Cluster || r.Name == "" {
 		return nil
 	}
 	data, err := protojson.Marshal(emptyCluster(r.Name))
-	if err != nil { // a name that is no UTF-8
+	if err != nil { // the name is not UTF-8
 		return nil
 	}
 	return &item{part: clusters, json: data}
 }
 
-// isStatic reports whether the name of a secret finds it without a config source.
+// isStatic reports whether a reference without a config source finds the secret.
 func (f *folded) isStatic(r *xds.Resource) bool {
 	return !f.candidate.Snapshot.FromBootstrap() || r.DeliveredBy == xds.StaticResources
 }
 
-// bootstrap returns a bootstrap of items, in JSON.
+// bootstrap returns a bootstrap with items, as JSON.
 func (f *folded) bootstrap(items []*item) []byte {
 	lists := f.base.lists
 	for p := range lists {

@@ -9,21 +9,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// identity is what a verdict depends on.
+// identity holds what a verdict depends on.
 type identity struct {
 	snapshot  string
 	bootstrap *bootstrapv3.Bootstrap
 	files     []stamp // the program, and the files that resources name
 }
 
-// stamp is what the file system says of a file.
+// stamp holds the metadata by which a changed file is noticed.
 type stamp struct {
 	path    string
 	size    int64
-	changed time.Time // zero where there is no file
+	changed time.Time // zero if the file does not exist
 }
 
-// identify returns the identity of a question.
+// identify returns the identity of a question about c. files are the files that resources of c name.
 func identify(program string, c Candidate, files []string) identity {
 	id := identity{snapshot: c.Snapshot.ID(), bootstrap: c.Bootstrap, files: []stamp{stampOf(program)}}
 	slices.Sort(files)
@@ -33,7 +33,7 @@ func identify(program string, c Candidate, files []string) identity {
 	return id
 }
 
-// holds reports whether a question has the identity.
+// holds reports whether a question about c has the identity i.
 func (i identity) holds(program string, c Candidate) bool {
 	var files []string
 	for _, s := range i.files[1:] {

@@ -24,34 +24,34 @@ import (
 	"xdspub/xds"
 )
 
-// Candidate is what an Envoy judges.
+// Candidate is a Snapshot that an Envoy judges.
 type Candidate struct {
 	Snapshot *xds.Snapshot
-	// Envoy is the release whose fields are known; nil means the latest known release.
+	// Envoy is the version whose fields xdspub knows; nil means the latest known version.
 	Envoy *envoyapi.Version
 	// Bootstrap is the bootstrap of the Envoy that gets the Snapshot; nil if unknown.
 	Bootstrap *bootstrapv3.Bootstrap
-	// Path is the place of findings about no single resource.
+	// Path is the file in findings that are about no single resource.
 	Path string
 }
 
-// Oracle asks an Envoy again and again, and caches the last verdict. Not for concurrent use.
+// Oracle asks an Envoy repeatedly, and caches the last verdict. An Oracle is not for concurrent use.
 type Oracle struct {
 	envoy trial.Envoy
 	limit limit
-	// loads means that a throw-away Envoy also loads a Candidate that --mode validate accepts.
+	// loads means that a throw-away Envoy also loads each Candidate that --mode validate accepts.
 	loads bool
-	last  *verdict // nil before the first
+	last  *verdict // nil before the first verdict
 }
 
-// New returns an Oracle. It starts nothing yet.
+// New returns an Oracle that asks e by --mode validate. New does not start e.
 func New(e trial.Envoy) *Oracle { return &Oracle{envoy: e, limit: usual} }
 
-// Shadow returns an Oracle that also has a throw-away Envoy load what --mode validate takes, by files
-// as they would be published.
+// Shadow returns an Oracle that also starts a throw-away Envoy for each Candidate that --mode validate accepts.
+// This Envoy loads the files in the form in which they would be published.
 func Shadow(e trial.Envoy) *Oracle { return &Oracle{envoy: e, limit: usual, loads: true} }
 
-// verdict is what an Envoy makes of a Candidate.
+// verdict is the answer of an Envoy about a Candidate.
 type verdict struct {
 	of      identity
 	faults  []fault
@@ -59,15 +59,15 @@ type verdict struct {
 	omitted []omission
 }
 
-// Judge returns Envoy's verdict on a Candidate. The error is not nil if Envoy could not be asked, or if ctx
-// has ended.
+// Judge returns the findings of the Envoy about a Candidate. It returns an error if Envoy could not be asked, or if
+// ctx has ended.
 func (o *Oracle) Judge(ctx context.Context, c Candidate) (diag.List, error) {
 	if o.last == nil || !o.last.of.holds(o.envoy.Program, c) {
 		v, err := o.ask(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if v.rest.Hang != "" { // which may have been the machine
+		if v.rest.Hang != "" { // the machine may have been too slow: do not cache the verdict
 			return v.findings(c), nil
 		}
 		o.last = v
@@ -75,9 +75,9 @@ func (o *Oracle) Judge(ctx context.Context, c Candidate) (diag.List, error) {
 	return o.last.findings(c), nil
 }
 
-// Reasons returns the reasons for which an Envoy that loads its files refuses a Candidate, in the manner of
-// Shadow even for an Oracle of New. Reasons is for a Candidate that a running Envoy has rejected. The error is
-// not nil if Envoy could not be asked, or if ctx has ended.
+// Reasons returns the errors that Envoy finds in a Candidate which a running Envoy has rejected. Even the Oracle of
+// New then starts a throw-away Envoy that loads the files. Reasons returns an error if Envoy could not be asked, or
+// if ctx has ended.
 func (o *Oracle) Reasons(ctx context.Context, c Candidate) (diag.List, error) {
 	shadow := o
 	if !o.loads {

@@ -10,10 +10,10 @@ import (
 	"xdspub/envoy/trial"
 )
 
-// limit bounds the search for what Envoy does not take.
+// limit bounds the search for refused items.
 type limit struct {
-	faults int           // that are found
-	time   time.Duration // of all questions
+	faults int           // the largest number of faults
+	time   time.Duration // the longest time of all questions together
 }
 
 const (
@@ -25,27 +25,27 @@ var usual = limit{mostFaults, longestTime}
 
 var errLimit = errors.New("the time of the search is over")
 
-// fault is an item that Envoy refuses.
+// fault is an item that Envoy refuses, with Envoy's answer.
 type fault struct {
 	*item
 	answer trial.Answer
 }
 
-// search finds the items that Envoy refuses. Each item stands behind the items that it refers to, so that the
-// first n items are a valid configuration for every n. Envoy names one fault at a time. search finds the item
-// by bisection, replaces the item by its stand-in, and asks Envoy about the rest.
+// search finds the items that Envoy refuses. Each item comes after the items that it refers to. So the first n
+// items are a complete configuration for every n. Envoy names one fault at a time. search finds the faulty item by
+// bisection, replaces the item by its stand-in, and asks Envoy about the rest.
 type search struct {
 	envoy trial.Envoy
 	limit limit
-	// bootstrap makes a bootstrap of items.
+	// bootstrap returns a bootstrap with items.
 	bootstrap func([]*item) []byte
 	faults    []fault
-	// rest is what Envoy makes of the items without the faults, where the search ends before
-	// Envoy takes them.
+	// rest is Envoy's last answer about the items without faults. It is the zero Answer if Envoy accepts these
+	// items.
 	rest trial.Answer
 }
 
-// run searches until Envoy takes what is left, or the search has come to its limit.
+// run searches until Envoy accepts the rest of the items, or until a limit is reached.
 func (s *search) run(ctx context.Context, items []*item) error {
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit.time, errLimit)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *search) run(ctx context.Context, items []*item) error {
 			return err
 		}
 		s.rest = answer
-		if len(s.faults) == s.limit.faults || answer.Hang != "" { // to hang again and again takes too long
+		if len(s.faults) == s.limit.faults || answer.Hang != "" { // each question may hang, and takes too long
 			return nil
 		}
 		at, why, err := s.first(limited, items, taken, answer)
@@ -72,13 +72,14 @@ func (s *search) run(ctx context.Context, items []*item) error {
 		if wrong.standIn != nil {
 			items = slices.Insert(items, at, wrong.standIn)
 		}
-		if wrong.of != nil { // which a stand-in has not
+		if wrong.of != nil { // a stand-in has no resource to report
 			s.faults = append(s.faults, fault{wrong, why})
 		}
 	}
 }
 
-// first finds the first refused item, and Envoy's reason. Envoy has accepted the first taken items already.
+// first returns the index of the first refused item, and Envoy's answer. Envoy has accepted the first taken items
+// before. why is Envoy's answer about all items.
 func (s *search) first(ctx context.Context, items []*item, taken int, why trial.Answer) (int, trial.Answer, error) {
 	refused := len(items)
 	for refused-taken > 1 {
@@ -87,7 +88,7 @@ func (s *search) first(ctx context.Context, items []*item, taken int, why trial.
 		switch {
 		case err != nil:
 			return 0, why, err
-		case answer.Hang != "": // which says nothing of the items
+		case answer.Hang != "": // the answer does not tell which items are faulty
 			return 0, why, errLimit
 		case answer.Taken():
 			taken = middle
@@ -98,15 +99,15 @@ func (s *search) first(ctx context.Context, items []*item, taken int, why trial.
 	if refused > 1 {
 		return refused - 1, why, nil
 	}
-	none, err := s.ask(ctx, nil) // is it the item at all?
+	none, err := s.ask(ctx, nil) // the base of the bootstrap may be faulty, too
 	if err == nil && !none.Taken() {
 		err = fmt.Errorf("a bootstrap without any resource is not taken: %s", words(none))
 	}
 	return 0, why, err
 }
 
-// ask asks Envoy about a bootstrap of items, and once more where it comes to no end: the machine may
-// just have been busy.
+// ask asks Envoy about a bootstrap with items. If Envoy hangs, ask asks once more, because the machine may have
+// been busy.
 func (s *search) ask(ctx context.Context, items []*item) (trial.Answer, error) {
 	bootstrap := s.bootstrap(items)
 	answer, err := s.envoy.Ask(ctx, bootstrap)

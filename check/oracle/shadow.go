@@ -19,20 +19,20 @@ import (
 	"xdspub/xds"
 )
 
-// often is the interval between questions to an Envoy that starts.
+// often is the pause between two questions to an Envoy that is starting.
 const often = 5 * time.Millisecond
 
-// shadow is a throw-away Envoy with the files that it loads.
+// shadow is a throw-away Envoy that loads files.
 type shadow struct {
 	folded   *folded
 	snapshot *xds.Snapshot
 	dir      string
 	files    []render.File
-	probe    envoy.DetailedProbe // the answer after the Envoy has read all files
+	probe    envoy.DetailedProbe // the Envoy's answer after it has read all files
 }
 
-// load has a throw-away Envoy load the snapshot, and adds its refusals to a verdict. load also asks about
-// resources that can't be static.
+// load makes a throw-away Envoy load the snapshot, and adds the resources that it refuses to a verdict. So Envoy
+// also judges resources that can't be static.
 func (s *shadow) load(ctx context.Context, e trial.Envoy, v *verdict) error {
 	once := func() (trial.Answer, string, error) {
 		return e.Load(ctx, trial.Throwaway{
@@ -41,7 +41,7 @@ func (s *shadow) load(ctx context.Context, e trial.Envoy, v *verdict) error {
 		})
 	}
 	answer, log, err := once()
-	if err == nil && answer.Hang != "" { // the machine may just have been busy
+	if err == nil && answer.Hang != "" { // the machine may have been busy
 		answer, log, err = once()
 	}
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *shadow) load(ctx context.Context, e trial.Envoy, v *verdict) error {
 	return nil
 }
 
-// prepare writes what an Envoy loads below a directory, and returns the path of its bootstrap.
+// prepare writes the files that the Envoy loads into a directory. It returns the path of the bootstrap.
 func (s *shadow) prepare(ctx context.Context, dir string) (path string, err error) {
 	var r render.Renderer
 	out, list := r.Render(ctx, s.snapshot, render.Target{EnvoyPath: dir})
@@ -86,8 +86,8 @@ func write(path string, data []byte) error {
 	return err
 }
 
-// bootstrap returns what the Envoy is started with: the one that xdspub writes for these files, and
-// what the resources refer to of the Envoy's own.
+// bootstrap returns the bootstrap that the throw-away Envoy starts with: the bootstrap that xdspub writes for the
+// files, and the static resources that other resources refer to.
 func (s *shadow) bootstrap() ([]byte, error) {
 	base, read := bootstrap.Read(load.Input{Envoy: s.folded.version, Name: "envoy.json", Format: "json", Data: s.folded.surroundings()})
 	if base == nil {
@@ -134,7 +134,7 @@ func (s *shadow) ask(ctx context.Context) error {
 	}
 }
 
-// subscriptions returns what the Envoy is to read.
+// subscriptions returns the subscriptions of the Envoy, with the versions of the files.
 func (s *shadow) subscriptions() (list []envoy.Subscription) {
 	var clusters, listeners []*xds.Resource
 	var layers []string
@@ -156,7 +156,8 @@ func (s *shadow) subscriptions() (list []envoy.Subscription) {
 	return list
 }
 
-// refused adds to a verdict what the Envoy has not taken, with the reasons of its log.
+// refused adds the resources that the Envoy refused to a verdict. logged are the refusals in the Envoy's log, which
+// have the reasons.
 func (s *shadow) refused(v *verdict, logged []envoy.Refusal) {
 	for _, state := range s.probe.States {
 		said := s.probe.Refused
@@ -177,8 +178,8 @@ func (s *shadow) refused(v *verdict, logged []envoy.Refusal) {
 	}
 }
 
-// reasons returns the refusals in a log that concern a subscription. If a refusal names no resource, any of
-// the subscription's resources may be meant.
+// reasons returns the refusals in a log that concern a subscription. A refusal without a name may concern any
+// resource of the subscription.
 func reasons(of envoy.Subscription, logged []envoy.Refusal) (said []envoy.Refusal) {
 	var may []string
 	for _, r := range logged {
@@ -196,7 +197,7 @@ func reasons(of envoy.Subscription, logged []envoy.Refusal) (said []envoy.Refusa
 	return said
 }
 
-// named returns the Candidate's resource with a name in a file, or nil.
+// named returns the resource of the Candidate that a published file has under a name, or nil.
 func (s *shadow) named(file, name string) *xds.Resource {
 	for _, f := range s.files {
 		if f.Path != file {

@@ -19,8 +19,8 @@ import (
 	"xdspub/xds"
 )
 
-// acts maps packages of extensions that act as soon as Envoy reads their configuration to the action. Lua
-// filters are frequent, so their configuration is judged without the code.
+// acts maps packages of extensions that act as soon as Envoy reads their configuration to a text about the action.
+// Lua filters are frequent, so their configuration is judged without the code (still).
 var acts = map[string]string{
 	".dynamic_modules.":        "Envoy would run their code",
 	".golang.":                 "Envoy would run their code",
@@ -29,11 +29,11 @@ var acts = map[string]string{
 	".file_system_http_cache.": "Envoy would write files",
 }
 
-// unreadable is the reason not to judge a resource that may hold hidden code.
+// unreadable is the reason for an omission of a resource whose content is partly unknown: it may contain code.
 const unreadable = "they hold what is unknown to xdspub"
 
-// standalone returns the message of a resource in a form that Envoy judges in isolation: every subscription
-// asks ADS, no file is written, and no code runs. If that is impossible, why is the reason.
+// standalone returns the message of a resource in a form that Envoy can judge alone: its subscriptions ask an
+// absent server, and Envoy writes no file and runs no code. If no such form exists, why is the reason.
 func (f *folded) standalone(r *xds.Resource) (m proto.Message, why string) {
 	alone := r.With(proto.CloneOf(r.Message()))
 	alone.Edit(func(n *xds.Node) (changed bool) {
@@ -45,7 +45,7 @@ func (f *folded) standalone(r *xds.Resource) (m proto.Message, why string) {
 	return alone.Message(), why
 }
 
-// outside returns why a message can't be judged here.
+// outside returns the reason why Envoy can't judge a message on this machine, or "".
 func (f *folded) outside(n *xds.Node) string {
 	if n.Err != nil {
 		return unreadable
@@ -58,7 +58,7 @@ func (f *folded) outside(n *xds.Node) string {
 	}
 	switch m := n.Message.(type) {
 	case *structpb.Struct:
-		if n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" { // old Envoys find a type for it by a name
+		if n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" { // an old Envoy may find the type by the extension's name
 			return unreadable
 		}
 	case *luav3.Lua, *luav3.LuaPerRoute:
@@ -80,8 +80,8 @@ func (f *folded) outside(n *xds.Node) string {
 	return ""
 }
 
-// named records a file or directory that a resource names, and returns the reason if Envoy can't read the path
-// here. A relative name is relative to the directory of the Envoy that gets the resource.
+// named records a file or directory that a resource names. It returns the reason if Envoy can't read the path on
+// this machine. A relative path can't be read, because it begins at the directory in which the other Envoy starts.
 func (f *folded) named(name string) string {
 	if name == "" {
 		return ""
@@ -94,7 +94,7 @@ func (f *folded) named(name string) string {
 	return ""
 }
 
-// cut takes what leads outside of a message out of it.
+// cut changes a message so that Envoy asks nobody, writes no file and runs no code.
 func (f *folded) cut(of *xds.Type, n *xds.Node) (changed bool) {
 	if sub, ok := n.Subscription(); ok && sub.Source == nil && f.candidate.Snapshot.Serves(sub) {
 		source := &corev3.ConfigSource{}
@@ -117,8 +117,8 @@ func (f *folded) cut(of *xds.Type, n *xds.Node) (changed bool) {
 	return still(n) || changed
 }
 
-// still removes from a message the actions that Envoy takes on reading it: writing files, running code,
-// watching directories.
+// still changes a message so that Envoy writes no file, runs no code and watches no directory when it reads the
+// message.
 func still(n *xds.Node) (changed bool) {
 	switch m := n.Message.(type) {
 	case *filev3.FileAccessLog:
@@ -146,8 +146,9 @@ func still(n *xds.Node) (changed bool) {
 	return false
 }
 
-// toNobody makes a config source one of the management server that is not there: by ADS, but in
-// clusters. Envoy reads those of a bootstrap before it has ADS, and 1.40.0 dies of a secret by ADS.
+// toNobody changes a config source to that of the absent management server: ADS or, in a cluster, a server of its
+// own. Envoy creates the clusters of a bootstrap before its ADS connection, and Envoy 1.40.0 crashes if a cluster
+// gets a secret by ADS.
 func toNobody(of *xds.Type, c *corev3.ConfigSource) {
 	c.ResourceApiVersion, c.Authorities = corev3.ApiVersion_V3, nil
 	c.ConfigSourceSpecifier = &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}
@@ -156,7 +157,8 @@ func toNobody(of *xds.Type, c *corev3.ConfigSource) {
 	}
 }
 
-// cutLua takes the code out of a Lua filter. A rule of package validate has judged it, and runs none.
+// cutLua removes the code from a Lua filter. A rule of package validate judges the syntax of the code without
+// running it.
 func cutLua(m *luav3.Lua) {
 	if m.GetInlineCode() != "" {
 		m.InlineCode = "--"
@@ -174,7 +176,7 @@ func noCode() *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "--"}}
 }
 
-// holderOf returns what a message asks for an extension config as.
+// holderOf returns the kind of filter whose configuration comes from the ExtensionConfigSource at n.
 func holderOf(n *xds.Node) holder {
 	switch n.Parent.Message.(type) {
 	case *hcmv3.HttpFilter:

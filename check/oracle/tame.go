@@ -19,14 +19,14 @@ import (
 	"xdspub/xds"
 )
 
-// asksOutside are packages of extensions that ask somebody as soon as they are at work.
+// asksOutside maps packages of extensions that connect to other machines as soon as they run to a text about it.
 var asksOutside = map[string]string{
 	".aws_lambda.":          "Envoy would ask for credentials",
 	".aws_request_signing.": "Envoy would ask for credentials",
 }
 
-// surroundings returns a bootstrap, in JSON, with what the resources refer to and a throw-away Envoy
-// does not get by files.
+// surroundings returns a bootstrap, as JSON, with the static resources that other resources may refer to: the
+// secrets, and an empty cluster for each static cluster.
 func (f *folded) surroundings() []byte {
 	var items []*item
 	for _, i := range f.items {
@@ -42,8 +42,8 @@ func (f *folded) surroundings() []byte {
 	return f.bootstrap(items)
 }
 
-// tamed returns the resources of a Candidate in a form that a throw-away Envoy may load: without ports,
-// questions to others, and writes. tamed lists the resources that have no such form as omitted.
+// tamed returns the resources of a Candidate in a form that a throw-away Envoy may load: it opens no port, asks
+// nobody and writes no file. omitted are the resources without such a form.
 func (f *folded) tamed() (s *xds.Snapshot, omitted []omission) {
 	t := &taming{folded: f, out: make(map[xds.Key]bool)}
 	var all []*xds.Resource
@@ -52,7 +52,7 @@ func (f *folded) tamed() (s *xds.Snapshot, omitted []omission) {
 			omitted = append(omitted, omission{r, why})
 			t.out[r.Key] = true
 		} else if r.Type == xds.Cluster && r.DeliveredBy == xds.StaticResources {
-			t.out[r.Key] = true // static in the surroundings as well
+			t.out[r.Key] = true // surroundings has a stand-in for a static cluster
 		}
 	}
 	for _, r := range f.candidate.Snapshot.All() {
@@ -69,14 +69,14 @@ func (f *folded) tamed() (s *xds.Snapshot, omitted []omission) {
 	return xds.NewSnapshot(all), omitted
 }
 
-// taming is the way to resources that a throw-away Envoy may load.
+// taming is the state of tamed.
 type taming struct {
 	folded *folded
-	out    map[xds.Key]bool // of the Candidate, which the Envoy does not load
-	hosts  uint32           // that stand in for others
+	out    map[xds.Key]bool // the resources of the Candidate that the Envoy does not load
+	hosts  uint32           // the number of addresses that nowhere has returned
 }
 
-// why returns why a resource can't be loaded here.
+// why returns the reason why a throw-away Envoy must not load a resource, or "".
 func (t *taming) why(r *xds.Resource) (why string) {
 	if l, ok := r.Message().(*listenerv3.Listener); ok && l.GetApiListener() != nil {
 		return "they are for gRPC clients"
@@ -99,7 +99,7 @@ func (t *taming) why(r *xds.Resource) (why string) {
 	return why
 }
 
-// tame takes what leads outside of a message out of it.
+// tame changes a message so that Envoy opens no port, asks nobody and writes no file.
 func (t *taming) tame(n *xds.Node) (changed bool) {
 	changed = still(n)
 	if sub, ok := n.Subscription(); ok {
@@ -111,7 +111,7 @@ func (t *taming) tame(n *xds.Node) (changed bool) {
 			proto.Reset(m)
 			proto.Merge(m, nobodys())
 		}
-		m.InitialFetchTimeout = durationpb.New(time.Millisecond) // Envoy does not wait for an absent server
+		m.InitialFetchTimeout = durationpb.New(time.Millisecond) // Envoy need not wait for an absent server
 	case *listenerv3.Listener:
 		if m.GetInternalListener() == nil {
 			m.BindToPort = wrapperspb.Bool(false)
@@ -133,9 +133,9 @@ func (t *taming) tame(n *xds.Node) (changed bool) {
 	return true
 }
 
-// redirect points a subscription at the files made from the Snapshot. If these files lack the resource and the
-// Snapshot has it, redirect points the subscription at the absent management server. Subscriptions to other
-// sources stay.
+// redirect changes the config source of a subscription. If the Snapshot has the resource and the throw-away Envoy
+// does not load it, the subscription asks the absent management server. Otherwise, a subscription to this Snapshot
+// reads the files made from it. Other subscriptions stay.
 func (t *taming) redirect(sub xds.Subscription) (changed bool) {
 	s := t.folded.candidate.Snapshot
 	is := s.Answer(sub)
@@ -161,7 +161,7 @@ func isNobodys(c *corev3.ConfigSource) bool {
 	})
 }
 
-// nowhere returns a fresh address of this machine at which nobody can listen.
+// nowhere returns a new address of this machine on which nobody can listen.
 func (t *taming) nowhere() *corev3.Address {
 	t.hosts++
 	ip := netip.AddrFrom4([4]byte{127, byte(t.hosts >> 16), byte(t.hosts >> 8), byte(t.hosts)})

@@ -1,5 +1,5 @@
-// Package policy says what becomes of findings whose rules a person has judged: the severity that
-// the settings of a source tree give to a rule, for all files or for some.
+// Package policy applies the severities that the settings of a source tree give to rules, for all files or for
+// some files.
 //
 //	overrides := policy.Overrides{
 //		{Levels: map[string]policy.Level{"weight-sum": policy.Dropped}},
@@ -31,13 +31,13 @@ var (
 	Dropped = Level{off: true}
 )
 
-// At gives all findings one severity.
+// At returns the Level that gives all findings the severity s.
 func At(s diag.Severity) Level { return Level{fixed: true, at: s} }
 
 // Levels are the words for a Level.
 var Levels = []string{diag.Error.String(), diag.Warning.String(), diag.Info.String(), "on", "off"}
 
-// ParseLevel reads one of Levels. What YAML makes of on and off is read as well.
+// ParseLevel reads one of Levels. It also reads true and false, which are on and off in YAML.
 func ParseLevel(word string) (Level, error) {
 	switch word {
 	case "on", "true":
@@ -52,20 +52,20 @@ func ParseLevel(word string) (Level, error) {
 	return At(s), nil
 }
 
-// Override gives rules a Level.
+// Override sets the Level of some rules.
 type Override struct {
-	// Files are glob patterns of the files whose findings it is about, as fspath.Matches takes
-	// them, by their paths below the source tree. Nil means all findings.
+	// Files are glob patterns of files, by their paths below the source tree, as fspath.Matches reads patterns. The
+	// override concerns findings in these files. Nil means all findings.
 	Files []string
-	// Levels are those of rules, by code, and of single checks, by sub-code.
+	// Levels maps the code of a rule, or the sub-code of a check, to its Level.
 	Levels map[string]Level
 }
 
-// Overrides apply together: if two match a finding, the later one wins. An Override of a sub-code wins over
-// every Override of its rule.
+// Overrides are several overrides. If two of them concern a finding, the later one wins. An Override of the
+// sub-code wins over each Override of the code.
 type Overrides []Override
 
-// level returns that of the findings of a code in a file.
+// level returns the Level of a code in a file. below is the path of the file below the source tree.
 func (o Overrides) level(code, below string) Level {
 	for name := range diag.Selectors(code) {
 		for _, override := range slices.Backward(o) {
@@ -77,7 +77,7 @@ func (o Overrides) level(code, below string) Level {
 	return Kept
 }
 
-// covers reports whether the override is about a file, "" for a finding without one.
+// covers reports whether the override concerns findings in a file. below is "" for a finding without a file.
 func (o *Override) covers(below string) bool {
 	if o.Files == nil {
 		return true
@@ -108,7 +108,7 @@ func (o Overrides) Enabled() (codes []string) {
 	return codes
 }
 
-// Lowered returns the sorted codes of which an error may be none in some file.
+// Lowered returns the sorted codes whose errors may have another severity, or be dropped, in some file.
 func (o Overrides) Lowered() (codes []string) {
 	for code := range o.codes() {
 		if !o.every(code, func(l Level) bool { return l == Kept || l == At(diag.Error) }) {
@@ -119,7 +119,7 @@ func (o Overrides) Lowered() (codes []string) {
 	return codes
 }
 
-// codes are all that an override names.
+// codes returns all codes and sub-codes of the overrides.
 func (o Overrides) codes() map[string]bool {
 	codes := make(map[string]bool)
 	for _, override := range o {
@@ -130,8 +130,8 @@ func (o Overrides) codes() map[string]bool {
 	return codes
 }
 
-// every reports whether a code has a Level of a kind in every file. every may return false if an override
-// matches no file, or if another override hides it.
+// every reports whether is returns true for the Level of a code in every file. every may return false without need:
+// it does not know whether an override matches a file, or whether a later override wins.
 func (o Overrides) every(code string, is func(Level) bool) bool {
 	if !is(o.level(code, "")) {
 		return false
@@ -143,14 +143,14 @@ func (o Overrides) every(code string, is func(Level) bool) bool {
 			}
 		}
 		if slices.ContainsFunc(o, func(override Override) bool { _, ok := override.Levels[name]; return ok && override.Files == nil }) {
-			break // what is said of the rule counts nowhere
+			break // for all files, the sub-code wins over the code
 		}
 	}
 	return true
 }
 
-// Apply returns the findings of a list that are not off, with their severities. Paths of files
-// begin at the root of a source tree. The list itself stays as it is.
+// Apply returns the findings of a list with their final severities, and without the findings that are off. root is
+// the root of the source tree. Apply does not modify the list.
 func (o Overrides) Apply(list diag.List, root string) diag.List {
 	if len(o) == 0 || len(list) == 0 {
 		return list
@@ -176,7 +176,7 @@ func (o Overrides) Apply(list diag.List, root string) diag.List {
 	return applied
 }
 
-// pathBelow returns the path of a file below a root, or "" where it is not below.
+// pathBelow returns the path of a file below a root, or "" if the file is not below the root.
 func pathBelow(root, file string) string {
 	root, err := filepath.Abs(root)
 	if err != nil || file == "" {
@@ -185,7 +185,7 @@ func pathBelow(root, file string) string {
 	if file, err = filepath.Abs(file); err != nil {
 		return ""
 	}
-	if file == root { // a tree of one file
+	if file == root { // the source tree is one file
 		return filepath.Base(file)
 	}
 	path, err := filepath.Rel(root, file)

@@ -59,7 +59,8 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 	return trees
 }
 
-// hidden reports whether a tree leaves out a file that could be read.
+// hidden reports whether a source tree leaves out a file because of its name, although the file has a format that
+// xdspub reads.
 func hidden(path string) bool { return load.Hidden(filepath.Base(path)) && load.HasFormat(path) }
 
 // isSettings reports whether a path is a settings file, which affects every file of its tree.
@@ -67,7 +68,7 @@ func isSettings(path string) bool {
 	return path != "-" && filepath.Clean(path) == settingsfile.PathIn(filepath.Dir(path)) && fspath.IsFile(path)
 }
 
-// treeOf returns the root of the tree that a settings file is about.
+// treeOf returns the root of the source tree to which a settings file belongs.
 func treeOf(settings string, folders []string) string {
 	if load.OnlyWhen(settings) {
 		return rootOf(settings, folders)
@@ -80,7 +81,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// merge adds a tree, or adds the named files of t to the same tree in trees.
+// merge adds t to trees. If trees has the same tree, merge adds only the named files.
 func merge(trees []Tree, t Tree) []Tree {
 	real := fspath.Resolve(t.Path)
 	i := slices.IndexFunc(trees, func(known Tree) bool { return known.Path == t.Path || fspath.Resolve(known.Path) == real })
@@ -88,14 +89,14 @@ func merge(trees []Tree, t Tree) []Tree {
 	case i < 0:
 		return append(trees, t)
 	case len(t.Named) == 0 || len(trees[i].Named) == 0:
-		trees[i].Named = nil // all of it
+		trees[i].Named = nil // the whole tree is named
 	default:
 		trees[i].Named = append(trees[i].Named, t.Named...)
 	}
 	return trees
 }
 
-// rootOf returns the root of the tree that a file is in, or the file.
+// rootOf returns the root of the source tree that a file belongs to, or the file if there is no such tree.
 func rootOf(file string, folders []string) string {
 	for _, folder := range folders {
 		if fspath.Within(fspath.Resolve(file), fspath.Resolve(folder)) {
@@ -106,7 +107,7 @@ func rootOf(file string, folders []string) string {
 	if err != nil {
 		return file
 	}
-	outermost := "" // that says no more than which clients its files are for
+	outermost := "" // outermost folder whose settings file has only "when"
 	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
 		if settings := settingsfile.PathIn(dir); load.OnlyWhen(settings) {
 			outermost = dir
@@ -126,7 +127,8 @@ func rootOf(file string, folders []string) string {
 	return file
 }
 
-// shown returns a folder as a person would write it who has named a file in it.
+// shown returns the path of a folder in the form in which the user wrote the path of the file: absolute, or
+// relative to the current folder.
 func shown(dir, file string) string {
 	if filepath.IsAbs(file) {
 		return dir
@@ -134,7 +136,7 @@ func shown(dir, file string) string {
 	return fromHere(dir)
 }
 
-// fromHere returns a path from the current folder.
+// fromHere returns a path relative to the current folder.
 func fromHere(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -151,8 +153,8 @@ func fromHere(path string) string {
 	return relative
 }
 
-// Shorten writes the path of a file of a tree as a person would who is in the current folder: a tree above
-// it has a path of dots, and its files need none.
+// Shorten returns the path of a file relative to the current folder. So it removes needless dots, such as in
+// ../tree/file in the folder tree. An absolute path stays.
 func Shorten(file string) string {
 	if file == "" || filepath.IsAbs(file) {
 		return file
@@ -160,11 +162,11 @@ func Shorten(file string) string {
 	return fromHere(file)
 }
 
-// Concerns reports whether a finding concerns a scope.
+// Concerns reports whether a finding concerns the paths or the change that a user has named.
 type Concerns func(diag.Diagnostic) bool
 
-// About returns the Concerns of findings with a place, or a related place, in some files or folders, and of
-// findings without a file. Without paths, About returns nil, which means all findings.
+// About returns the Concerns for some files and folders: findings with a position or a related position in them,
+// and findings without a file. About returns nil, which means all findings, if no path is given.
 func About(paths []string) Concerns {
 	if len(paths) == 0 {
 		return nil
@@ -179,7 +181,7 @@ func About(paths []string) Concerns {
 	})
 }
 
-// inFiles asks about each file once.
+// inFiles returns the Concerns for the files for which concerns returns true. It calls concerns once for each file.
 func inFiles(concerns func(file string) bool) Concerns {
 	known := make(map[string]bool)
 	in := func(p diag.Position) bool {

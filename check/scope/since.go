@@ -17,13 +17,13 @@ import (
 	"xdspub/source/syntax"
 )
 
-// Since returns the Concerns of the findings about the source tree of o that a change since a revision, such
-// as origin/main, has caused: findings in files that differ from the revision, and findings at any place that
-// the tree did not have at the revision. Since compares files byte by byte with the commit. Options and
-// settings are today's.
+// Since returns the Concerns of the findings that a change of the source tree has caused. The change is the
+// difference from the revision rev, such as origin/main. The change has caused a finding if the finding is in a
+// file that differs from the revision, or if the tree did not have the finding at the revision. Since compares the
+// bytes of files. It uses the present options and settings for both trees.
 //
-// The error tells that the tree is in no git work tree, that the revision does not exist, or that its files
-// could not be read.
+// Since returns an error if the tree is in no git work tree, if the revision does not exist, or if files of the
+// revision could not be read.
 func Since(ctx context.Context, o check.Options, rev string, findings diag.List) (Concerns, error) {
 	base, err := revision.OpenBase(ctx, o.Path, rev)
 	if err != nil {
@@ -63,12 +63,12 @@ func Since(ctx context.Context, o check.Options, rev string, findings diag.List)
 	return func(d diag.Diagnostic) bool { return concerned[report.Fingerprint(d, root)] }, nil
 }
 
-// past is a work tree, and a copy of its files at a commit.
+// past is a git work tree, and a folder with a copy of its files at a commit.
 type past struct {
 	now, then string // folders
 }
 
-// of returns the place of a path in the copy. ok is false outside the work tree.
+// of returns the path in the copy of a path in the work tree. ok is false if the path is not in the work tree.
 func (p past) of(path string) (then string, ok bool) {
 	below, err := filepath.Rel(p.now, fspath.Resolve(path))
 	if path == "" || err != nil || !filepath.IsLocal(below) {
@@ -77,7 +77,7 @@ func (p past) of(path string) (then string, ok bool) {
 	return filepath.Join(p.then, below), true
 }
 
-// differs reports whether a file differs from the commit. A file outside the work tree has no history.
+// differs reports whether a file differs from the commit. It returns false for a file outside the work tree.
 func (p past) differs(file string) bool {
 	then, inside := p.of(file)
 	if !inside {
@@ -88,8 +88,8 @@ func (p past) differs(file string) bool {
 	return err != nil || before != nil || !bytes.Equal(is, was)
 }
 
-// findings returns the fingerprints of the findings about the tree at the commit; none if the tree did not
-// exist.
+// findings returns the fingerprints of the findings about the source tree at the commit. It returns none if the
+// source tree did not exist.
 func (p past) findings(ctx context.Context, o check.Options) (map[string]bool, error) {
 	had := make(map[string]bool)
 	was := o
