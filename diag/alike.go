@@ -6,30 +6,30 @@ import (
 	"regexp"
 )
 
-// Of more findings than mostAlike that are alike, the first shownAlike are shown.
+// WithoutAlike shows the first shownAlike findings of a kind with more than mostAlike findings.
 const (
 	mostAlike  = 10
 	shownAlike = 5
 )
 
-// Alike counts findings that were left out because other findings say the same of other resources.
+// Alike counts findings of one kind that WithoutAlike left out.
 type Alike struct {
 	Code string
 	// At is the position of the first finding of the kind.
 	At Position
-	// Left is the number of findings left out, Files the number of their files.
+	// Left is the number of findings that were left out, Files the number of files with these findings.
 	Left, Files int
 }
 
-// String says how many there are more: … and 214 more like a.yaml:3:1 in 12 files [unknown-field].
+// String returns a line such as: … and 214 more like a.yaml:3:1 in 12 files [unknown-field].
 func (a Alike) String() string {
 	return fmt.Sprintf("… and %d more like %s in %s [%s]", a.Left, cmp.Or(Printable(a.At.String()), "it"), Count(a.Files, "file"), a.Code)
 }
 
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// WithoutAlike returns the list with a few findings of each frequent kind, and counts the findings left out.
-// Findings of a kind have the same code, the same severity, and the same message except for the quoted names.
+// WithoutAlike returns l with only a few findings of each frequent kind, and counts the findings that it leaves
+// out. Findings of a kind have the same code and severity, and the same message except for quoted names.
 func (l List) WithoutAlike() (List, []Alike) {
 	if len(l) <= mostAlike {
 		return l, nil

@@ -2,19 +2,20 @@ package diag
 
 import "strings"
 
-// How much of a text from outside is shown: of a name or a version, and of a sentence.
+// The largest sizes, in bytes, of texts from outside that are shown: MaxWord of a name or a version, MaxText of a
+// sentence.
 const (
 	MaxWord = 1 << 10
 	MaxText = 4 << 10
 )
 
-// ClipLine makes a text from outside one line, and clips it. The line is a copy: who keeps the line does not keep the
-// text.
+// ClipLine returns a text from outside as one line, clipped to most bytes. The line is a copy, so it does not keep
+// the text in memory.
 func ClipLine(text string, most int) string {
 	return strings.Clone(Clip(strings.Join(strings.Fields(text), " "), most))
 }
 
-// Clip makes a text from outside fit to be shown: it has at most so many bytes, and no control
+// Clip returns a text from outside that can be shown: cut to most bytes, with … at the cut, and without control
 // characters.
 func Clip(text string, most int) string {
 	if len(text) > most {

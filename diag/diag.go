@@ -1,7 +1,6 @@
-// Package diag says what a finding is: a Diagnostic has a code, a severity, a
-// place in a file, and words that tell a person what is wrong and what would be
-// right. Every stage reports in these terms; the printers turn a List into text
-// or JSON. The package knows neither xDS nor YAML.
+// Package diag defines findings. A finding is a Diagnostic: it has a code, a severity, a place in a file, a message
+// that names the fault, and help that names the remedy. All stages report findings as Diagnostics, and printers
+// write a List as text or JSON. Package diag knows neither xDS nor YAML.
 package diag
 
 import (
@@ -11,7 +10,7 @@ import (
 	"strings"
 )
 
-// Severity says what becomes of the Snapshot that a Diagnostic is about.
+// Severity decides what happens to the Snapshot that a Diagnostic is about.
 type Severity int
 
 const (
@@ -48,18 +47,18 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown severity %q", text)
 }
 
-// StandardInput is the File of what was read from standard input.
+// StandardInput is the name of standard input in findings.
 const StandardInput = "<stdin>"
 
-// Position is a place in a file. Line and Column count from 1, columns in
-// characters (runes); 0 means that it is not known.
+// Position is a place in a file. Line and Column count from 1, and Column counts characters (runes). 0 means
+// unknown.
 type Position struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 }
 
-// String returns file:line:column, without the parts that are not known.
+// String returns file:line:column, without unknown parts.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -76,7 +75,7 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column))
 }
 
-// End is where a Range ends: behind its last character, counted as in a Position.
+// End is the end of a Range: the place after its last character, counted as in a Position.
 type End struct {
 	EndLine   int `json:"end_line"`
 	EndColumn int `json:"end_column"`
@@ -91,8 +90,8 @@ type Range struct {
 // PointAt returns the empty Range at a position.
 func PointAt(p Position) Range { return Range{p, End{p.Line, p.Column}} }
 
-// Resource names the xDS resource of a Diagnostic: its type URL and its name. Both are empty if the file could
-// not be read that far.
+// Resource identifies the xDS resource of a Diagnostic by its type URL and its name. Both are empty for a finding
+// about a file that could not be read that far.
 type Resource struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
@@ -107,29 +106,29 @@ type Related struct {
 
 // Diagnostic is one finding.
 type Diagnostic struct {
-	// Code is the rule's name in kebab-case, stable for ever: people grep for it. For a rule with several
-	// checks, Code is a sub-code.
+	// Code is the code of the rule in kebab-case. It never changes, because users search for it. For a rule with
+	// several checks, Code is a sub-code.
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
 	// Position and End are the beginning and the end of the key or value.
 	Position
 	End
 	Resource Resource `json:"resource"`
-	// Path is the field inside the resource, as in
-	// load_assignment.endpoints[0].lb_endpoints[1]; Any is walked through.
+	// Path is the path of the field in the resource, such as load_assignment.endpoints[0].lb_endpoints[1]. A path
+	// goes on through the content of an Any.
 	Path string `json:"path"`
-	// Message is what is wrong: a sentence without a capital and full stop.
+	// Message names the fault, without a capital and a full stop.
 	Message string `json:"message"`
-	// Help is the remedy, or empty.
+	// Help names the remedy. It may be empty.
 	Help    string    `json:"help"`
 	Related []Related `json:"related"`
-	// Fixes are changes of the source. Each of them would end the finding.
+	// Fixes are alternative changes of the source. Each Fix alone removes the fault.
 	Fixes []Fix `json:"fixes"`
-	// Sensitive keeps the source line out of every print: it may hold a key.
+	// Sensitive means that the source line may contain a secret, and is never shown.
 	Sensitive bool `json:"-"`
 }
 
-// String returns the finding in one line, the first one of WriteText.
+// String returns the first line that WriteText would print.
 func (d Diagnostic) String() string {
 	d = d.Shown()
 	line := fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.Code)
@@ -142,10 +141,9 @@ func (d Diagnostic) String() string {
 // List is findings in any order.
 type List []Diagnostic
 
-// Sort orders the list by place, severity, code, message and path, and drops
-// findings that say the same thing twice: what several fields or resources take
-// from one YAML anchor is reported once, for the first of them. Two runs over one
-// input give one order, whichever goroutine reported first.
+// Sort sorts the list by position, severity, code, message and path, and removes findings that repeat another
+// finding. A value of a YAML anchor can cause a finding in each field that uses the anchor: Sort keeps the first of
+// them. The result does not depend on the order of the list.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, func(a, b Diagnostic) int {
 		return cmp.Or(
@@ -156,7 +154,7 @@ func (l List) Sort() List {
 			cmp.Compare(a.Path, b.Path),
 			cmp.Compare(a.Resource.Type, b.Resource.Type),
 			cmp.Compare(a.Resource.Name, b.Resource.Name),
-			// Of equal findings, the same one is kept in every run.
+			// if findings are equal otherwise, always keep the same one
 			slices.CompareFunc(a.Related, b.Related, func(a, b Related) int { return a.Position.Compare(b.Position) }),
 		)
 	})
@@ -164,7 +162,7 @@ func (l List) Sort() List {
 		if a.Position != b.Position || a.Code != b.Code || a.Message != b.Message {
 			return false
 		}
-		if a.Line == 0 { // in a file without lines the field is the place
+		if a.Line == 0 { // without a line, the field distinguishes places
 			return a.Resource == b.Resource && a.Path == b.Path
 		}
 		return leaf(a.Path) == leaf(b.Path)
@@ -190,22 +188,21 @@ func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Code documents what findings of one code mean, for docs/rules, rules and
-// explain.
+// Code documents the findings of one code, for docs/rules and for the commands rules and explain.
 type Code struct {
 	Name     string
 	Severity Severity
 	// Doc is a summary line, an empty line, and the reason.
 	Doc string
-	// Checks are the decisions with sub-codes; nil if the code is one decision.
+	// Checks are the checks with sub-codes; nil for a code without sub-codes.
 	Checks []Check
 	// Family names the subject of the code, and its page in docs/rules.
 	Family string
-	// URL is the address of the code's documentation; empty if nobody has published it.
+	// URL is the address of the code's documentation, or empty.
 	URL string
 }
 
-// InFamily returns codes as those of a family.
+// InFamily returns copies of codes with the Family family.
 func InFamily(family string, codes []Code) []Code {
 	list := slices.Clone(codes)
 	for i := range list {
@@ -214,7 +211,7 @@ func InFamily(family string, codes []Code) []Code {
 	return list
 }
 
-// Names returns the names of codes and their sub-codes, in their order.
+// Names returns the names of codes, each followed by its sub-codes.
 func Names(codes []Code) (names []string) {
 	for _, c := range WithSubCodes(codes) {
 		names = append(names, c.Name)

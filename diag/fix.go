@@ -7,9 +7,9 @@ import (
 
 // Fix is a change of the source that would end a finding.
 type Fix struct {
-	// Title says in a few words what is changed.
+	// Title describes the change in a few words.
 	Title string `json:"title"`
-	// Edits apply at once: each Range is a range of the original text.
+	// Edits are made at the same time: each Range is a range of the original text.
 	Edits []Edit `json:"edits"`
 }
 
@@ -19,18 +19,19 @@ type Edit struct {
 	Text string `json:"text"`
 }
 
-// reveals reports whether a fix would print a secret.
+// reveals reports whether a fix contains a secret.
 func (f Fix) reveals() bool {
 	return Hide(f.Title) != f.Title || slices.ContainsFunc(f.Edits, func(e Edit) bool { return Hide(e.Text) != e.Text })
 }
 
-// Correction is a word of the source, with the word that was likely meant. The zero Correction is none.
+// Correction is a word of the source and the word that was likely meant. The zero Correction stands for no
+// correction.
 type Correction struct{ Wrong, Right string }
 
-// Question returns the question whether the right word was meant, for the help of a finding.
+// Question returns the help "did you mean" for the correction.
 func (c Correction) Question() string { return fmt.Sprintf("did you mean %q?", c.Right) }
 
-// Correct adds the Fix that carries out c by one edit.
+// Correct adds a Fix that makes the correction c by the edit e.
 func (d *Diagnostic) Correct(c Correction, e Edit) {
 	d.Fixes = append(d.Fixes, Fix{Title: "write " + c.Right, Edits: []Edit{e}})
 }

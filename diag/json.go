@@ -7,25 +7,26 @@ import (
 	"strings"
 )
 
-// Summary counts a run: findings by severity, files read, resources found.
+// Summary has the numbers of a run: findings by severity, files that were read, and resources.
 type Summary struct {
 	Errors    int `json:"errors"`
 	Warnings  int `json:"warnings"`
 	Files     int `json:"files"`
 	Resources int `json:"resources"`
-	// Hidden counts findings outside the paths or the change that the caller named.
+	// Hidden counts the findings that are not shown, because they do not concern the paths or the change that the
+	// user named.
 	Hidden Hidden `json:"hidden,omitzero"`
-	// Baseline counts findings that a baseline lists.
+	// Baseline counts the findings that are not shown, because a baseline lists them.
 	Baseline Hidden `json:"baseline,omitzero"`
 }
 
-// Hidden counts findings that are not shown, by severity.
+// Hidden has numbers of findings that are not shown, by severity.
 type Hidden struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 }
 
-// Add counts the findings that shown lacks and all has.
+// Add adds the numbers of findings that all has more than shown, by severity.
 func (h *Hidden) Add(all, shown List) {
 	h.Errors += all.Count(Error) - shown.Count(Error)
 	h.Warnings += all.Count(Warning) - shown.Count(Warning)
@@ -37,17 +38,18 @@ func (h *Hidden) AddCounts(other Hidden) {
 	h.Warnings += other.Warnings
 }
 
-// String returns the count in a few words: 1 error, 2 warnings.
+// String returns the numbers in words, such as: 1 error, 2 warnings.
 func (h Hidden) String() string {
 	return fmt.Sprintf("%s, %s", Count(h.Errors, "error"), Count(h.Warnings, "warning"))
 }
 
-// String returns the summary in a few words: 1 error, 2 warnings in 30 resources of 4 files.
+// String returns the summary in words, such as: 1 error, 2 warnings in 30 resources of 4 files.
 func (s Summary) String() string {
 	return fmt.Sprintf("%s, %s in %s of %s", Count(s.Errors, "error"), Count(s.Warnings, "warning"), Count(s.Resources, "resource"), Count(s.Files, "file"))
 }
 
-// CountFindings counts errors and warnings, and leaves out the kind that is absent: 2 errors, 1 warning.
+// CountFindings returns the numbers of errors and warnings in words, such as: 2 errors, 1 warning. It leaves out a
+// number that is 0; without any findings, it returns: 0 errors.
 func CountFindings(errors, warnings int) string {
 	switch {
 	case warnings == 0:
@@ -66,8 +68,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Few returns at most that many of the names, in one text, and how many more there are: "a, b and
-// 3 more".
+// Few returns at most most of the names as one text. It adds the number of the other names: a, b and 3 more.
 func Few(names []string, most int) string {
 	if more := len(names) - most; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)

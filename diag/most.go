@@ -2,9 +2,9 @@ package diag
 
 import "slices"
 
-// Most returns the n findings of a sorted list that matter most, in their order, and how
-// many that leaves out: errors come before all else, and what stands first before
-// what stands later. n = 0 stands for all.
+// Most returns the n most important findings of a sorted list, in the order of the list, and the number of the
+// other findings. Errors are more important than other findings, and earlier findings are more important than later
+// ones. If n is 0, Most returns the whole list.
 func (l List) Most(n int) (most List, left int) {
 	if n == 0 || len(l) <= n {
 		return l, 0

@@ -7,27 +7,28 @@ import (
 )
 
 const (
-	// mostEdits is the largest number of edits between a word and its suggestion.
+	// mostEdits is the largest number of edits from a word to its suggestion.
 	mostEdits = 2
-	// maxWord is the length of the longest word that gets a suggestion.
+	// maxWord is the length, in bytes, of the longest word that gets a suggestion.
 	maxWord = 1 << 10
-	// maxPrefixes is the number of prefixes that one search visits. Some hundred suffice to find all words at
-	// a distance of one. If a distance of two needs more, so many words are similar that the next word is no
-	// better.
+	// maxPrefixes is the largest number of prefixes that one search visits. A few hundred suffice for all words at
+	// a distance of one edit. A search at a distance of two edits may reach the limit if very many words are
+	// similar; further words would not be better suggestions.
 	maxPrefixes = 1_000
 )
 
-// Candidates is a list of names that "did you mean" chooses from.
+// Candidates is a list of names from which "did you mean" chooses.
 type Candidates struct {
 	sorted []choice
 }
 
 type choice struct {
 	word string
-	at   int // in the list
+	at   int // its index in the list
 }
 
-// NewCandidates makes Candidates of a list. The first of two that are equally near wins.
+// NewCandidates returns the Candidates of a list. Of two equally near names, Nearest returns the earlier one in the
+// list.
 func NewCandidates(list []string) *Candidates {
 	w := &Candidates{sorted: make([]choice, len(list))}
 	for i, word := range list {
@@ -37,10 +38,11 @@ func NewCandidates(list []string) *Candidates {
 	return w
 }
 
-// Nearest returns the word that was most likely meant: one with the fewest letters to
-// insert, drop, replace or swap, at most a third of them and not over two; or ""
-// where none is that close. It takes about as long for many words as for few: where very
-// many are alike, it is the nearest of the first that were looked at.
+// Nearest returns the name that was most likely meant instead of word: the name with the fewest edits. An edit
+// inserts, drops or replaces a letter, or swaps two neighbours. At most a third of the letters of word may be
+// edited, and not more than two, but one edit is always possible. Nearest returns "" if no name is that near. It
+// never returns word itself. If very many names are similar, Nearest looks only at the first maxPrefixes prefixes,
+// so that its time has a bound.
 func (w *Candidates) Nearest(word string) string {
 	if len(word) > maxWord {
 		return ""
@@ -62,23 +64,23 @@ func (w *Candidates) Nearest(word string) string {
 	return ""
 }
 
-// search goes down the words by their letters, as in a trie, as long as what it has
-// passed can begin a word that is near enough.
+// search is the state of a search through the sorted names, letter by letter, as through a trie. It leaves a branch
+// when no name with the prefix can be near enough.
 type search struct {
 	words []choice
 	word  string
-	limit int // of edits; the distance of the best word so far
+	limit int // the largest number of edits; that of the best name so far, once found
 	best  choice
-	left  int // prefixes to look at
+	left  int // the number of prefixes that the search may still visit
 }
 
-// row has the edits from some first letters of a candidate, as many as the row is deep,
-// to the first j letters of the word, for the j that can matter: row[k] is for
-// j = depth+k-mostEdits.
+// row holds numbers of edits from a prefix of a name to prefixes of the word. depth is the length of the prefix of
+// the name. row[k] is for the prefix of the word with length depth+k-mostEdits; other lengths need more than
+// mostEdits edits.
 type row [2*mostEdits + 1]int
 
-// descend visits words[from:to], which share their first depth letters. last is their row, before the row of
-// one letter less.
+// descend visits words[from:to], which share their first depth letters. last is the row of these letters, and
+// before the row of one letter less.
 func (s *search) descend(from, to, depth int, before, last row) {
 	if s.left--; s.left < 0 || slices.Min(last[:]) > s.limit {
 		return
@@ -94,7 +96,7 @@ func (s *search) descend(from, to, depth int, before, last row) {
 	}
 }
 
-// consider takes a word that is as near as the best one, and comes before it.
+// consider makes c the best name if it is nearer than the best name so far, or as near and earlier in the list.
 func (s *search) consider(c choice, last row) {
 	k := len(s.word) - len(c.word) + mostEdits
 	if c.word == "" || c.word == s.word || k < 0 || k >= len(last) || last[k] > s.limit {
@@ -106,8 +108,8 @@ func (s *search) consider(c choice, last row) {
 	s.limit = last[k]
 }
 
-// further returns the row of a prefix: before and last are those of two letters and of one
-// letter less.
+// further returns the row of a prefix. last is the row of the prefix without its last letter, and before the row
+// without its last two letters.
 func (s *search) further(prefix string, before, last row) (next row) {
 	depth := len(prefix)
 	for k := range next {

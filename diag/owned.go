@@ -2,34 +2,35 @@ package diag
 
 import "slices"
 
-// Identity tells findings apart: two with one Identity say the same of the same place.
+// Identity identifies a finding. Two findings with the same Identity say the same about the same place; only their
+// severities, help and fixes may differ.
 type Identity struct {
 	code, path, message string
 	at                  Position
 	resource            Resource
 }
 
-// Identity returns that of a finding.
+// Identity returns the Identity of the finding.
 func (d Diagnostic) Identity() Identity {
 	return Identity{d.Code, d.Path, d.Message, d.Position, d.Resource}
 }
 
-// Owned collects the findings of several owners, such as clients: each finding once, in the order in
-// which they came. The zero value is empty.
+// Owned collects the findings of several owners, such as clients. It keeps equal findings of several owners once,
+// in the order of their first owner. The zero value is empty.
 type Owned struct {
 	owners int
 	list   []OwnedBy
-	at     map[Identity]int // in list
+	at     map[Identity]int // the index in list
 }
 
 // OwnedBy is a finding with its owners.
 type OwnedBy struct {
 	Diagnostic
-	// Owners are the numbers of the owners, the lowest first, each once.
+	// Owners are the numbers of the owners, in ascending order.
 	Owners []int
 }
 
-// Add adds the findings of the next owner. The first one has the number 0.
+// Add adds the findings of the next owner. The first owner has the number 0.
 func (o *Owned) Add(list List) {
 	if o.at == nil {
 		o.at = make(map[Identity]int)
@@ -49,7 +50,7 @@ func (o *Owned) Add(list List) {
 	o.owners++
 }
 
-// List returns the findings.
+// List returns the findings with their owners.
 func (o *Owned) List() []OwnedBy { return o.list }
 
 // Without returns the findings of l that are not in another list.

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Not every secret is marked as one: a header, an address or a file outside the resources may hold a password.
-// Text that looks like a secret is not shown. The expressions know common shapes only: a token that looks like
-// a plain word is printed.
+// A header, an address or a file may contain a password in a field that is not marked as a secret. Text that looks
+// like a secret is not shown. The expressions below know common forms only: a token that looks like a plain word is
+// shown.
 
-// shape is the look of a secret. If the expression has a group, the group is the secret.
+// shape is an expression for a form of secrets. If the expression has a group, only the group is secret.
 type shape struct {
 	*regexp.Regexp
-	// marks are texts in lower case. Each match contains one of them. Most texts contain none, which saves the
-	// slow expressions.
+	// marks are texts in lower case, at least one of which is in each match. The slow expression is tried only for
+	// texts with a mark.
 	marks []string
 }
 
-// values are shapes of secrets.
+// values are the forms of secrets.
 var values = []shape{
 	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY-----|(?s:.*))`), []string{"-----begin "}},
 	{regexp.MustCompile(`(?i)\b(?:basic|bearer|digest|negotiate|apikey)\s+([A-Za-z0-9+/=._~:-]{6,})`), []string{"basic", "bearer", "digest", "negotiate", "apikey"}},
@@ -31,14 +31,14 @@ var values = []shape{
 	{regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bAIza[\w-]{30,}|\b[sr]k_live_\w{10,}`), []string{"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "aiza", "_live_"}},
 }
 
-// names match the name of a secret, with its value on the same line.
+// names match the name of a secret followed by its value.
 var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(?:password|passwd|passphrase|api[-_]?key|private[-_]?key|secret[-_]?key|access[-_]?key|client[-_]?secret|auth[-_]?token|access[-_]?token|refresh[-_]?token|security[-_]?token|authorization|set-cookie|cookie)["']?\s*[:=]\s*["']?[^\s"'{\[&*|>,}]`),
 	regexp.MustCompile(`(?i)key["']?\s*:\s*["']?(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|api-key|apikey|x-auth-token|x-access-token|x-amz-security-token|x-csrf-token)["']?\s*[,}]`),
 	regexp.MustCompile(`(?i)\bkind["']?\s*:\s*["']?Secret\b`),
 }
 
-// Hide returns a text with … instead of each part that looks like a secret.
+// Hide returns text with … instead of each part that looks like a secret.
 func Hide(text string) string {
 	small := strings.ToLower(text)
 	for _, shape := range values {
@@ -69,12 +69,12 @@ func hide(shape *regexp.Regexp, text string) string {
 	return b.String()
 }
 
-// longestLine is the largest number of bytes of a line that is searched for secrets. A longer line is hidden
-// as a whole.
+// longestLine is the length, in bytes, of the longest line that is searched for secrets. A longer line is not shown
+// at all.
 const longestLine = 64 << 10
 
-// reveals reports whether a line of a source holds what looks like a secret, or the value of
-// what is named like one, or is too long to tell.
+// reveals reports whether a line of a source must not be shown: it contains text that looks like a secret, or a
+// name of a secret with a value, or it is too long.
 func reveals(line string) bool {
 	if len(line) > longestLine {
 		return true
@@ -89,9 +89,9 @@ func reveals(line string) bool {
 
 var mapKeys = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]`)
 
-// Shown returns the finding in the form that leaves the program: without keys of maps beside a secret, because
-// a misplaced value may stand there, and without text that looks like a secret. A finding without an end ends
-// at its beginning.
+// Shown returns the finding in the form that leaves the program. Text that looks like a secret is replaced by …,
+// and fixes with a secret are removed. If the finding is Sensitive, the keys of maps in Path are removed, because a
+// key may be a misplaced secret. A finding without an end gets its position as its end.
 func (d Diagnostic) Shown() Diagnostic {
 	if d.EndLine == 0 {
 		d.End = PointAt(d.Position).End
@@ -108,8 +108,8 @@ func (d Diagnostic) Shown() Diagnostic {
 	return d
 }
 
-// MarshalJSON encodes the finding, for a pipe, the control socket or a record on disk. Every key
-// is present and no list is null, so that a reader needs no special cases.
+// MarshalJSON encodes the finding as Shown returns it. Every key is present and no list is null, so that readers
+// need no special cases.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	type plain Diagnostic
 	d = d.Shown()
@@ -121,7 +121,7 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // the caller decides about escapes
+	enc.SetEscapeHTML(false) // the caller decides whether to escape HTML
 	err := enc.Encode(plain(d))
 	return b.Bytes(), err
 }

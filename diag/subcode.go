@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Check is one of several decisions of a code. Users can switch off a Check alone. Its findings have a
-// sub-code: the code's name, a slash, and the check's name.
+// Check is one of several decisions of a code. Users can disable a Check alone. The findings of a Check have a
+// sub-code: the name of the code, a slash, and the name of the Check.
 type Check struct {
-	// Name names the fault in kebab-case, and is never used again for another fault.
+	// Name is the name of the fault in kebab-case. It is never used again for another fault.
 	Name string
 	// Summary describes the fault in a sentence.
 	Summary string
 }
 
-// SubCode returns the sub-code of a check; of an empty name it returns the code itself.
+// SubCode returns the sub-code of a check. If check is empty, it returns code.
 func SubCode(code, check string) string {
 	if check == "" {
 		return code
@@ -22,14 +22,14 @@ func SubCode(code, check string) string {
 	return code + "/" + check
 }
 
-// CodeOf returns the code of a sub-code, and any other code unchanged.
+// CodeOf returns the code that a sub-code belongs to. It returns a code without a check unchanged.
 func CodeOf(sub string) string {
 	code, _, _ := strings.Cut(sub, "/")
 	return code
 }
 
-// Selectors returns the names that select findings of a code: the sub-code, then its code. A setting for the
-// first name wins over a setting for the second.
+// Selectors returns the names by which settings select the findings of a code: for a sub-code, first the sub-code
+// and then its code. A setting for the first name wins.
 func Selectors(code string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if of := CodeOf(code); yield(code) && of != code {
@@ -38,8 +38,8 @@ func Selectors(code string) iter.Seq[string] {
 	}
 }
 
-// WithSubCodes returns codes, each followed by its sub-codes. The Doc of a sub-code differs from the code's in
-// its first line. Both share a page.
+// WithSubCodes returns codes, each followed by its sub-codes. The first line of a sub-code's Doc is its own; the
+// rest of the Doc and the URL are those of the code.
 func WithSubCodes(codes []Code) (all []Code) {
 	for _, c := range codes {
 		all = append(all, c)

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// TextOptions say how WriteText prints.
+// TextOptions are the options of WriteText.
 type TextOptions struct {
-	// Line returns the source line at a position, without its line break, and
-	// whether it is known. Nil prints no source lines.
+	// Line returns the source line at a position, without its line break. ok is false if the line is unknown. If
+	// Line is nil, WriteText prints no source lines.
 	Line func(Position) (string, bool)
 	// Color marks severities and carets with ANSI colours.
 	Color bool
@@ -59,8 +59,8 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	return bw.Flush()
 }
 
-// inside returns where a finding stands that has no line, as in a binary file: in which
-// resource and field.
+// inside returns the resource and the field of a finding without a line, as in a binary file. It returns "" for a
+// finding with a line.
 func inside(d Diagnostic) string {
 	switch {
 	case d.Line > 0 || d.Path == "" && d.Resource.Name == "":
@@ -74,7 +74,7 @@ func inside(d Diagnostic) string {
 	}
 }
 
-// place returns how a line about a position begins.
+// place returns the beginning of a line about a position.
 func place(p Position) string {
 	if p == (Position{}) {
 		return ""
@@ -82,22 +82,21 @@ func place(p Position) string {
 	return Printable(p.String()) + ": "
 }
 
-// snippetWidth is how many characters of a source line are printed: minified
-// JSON has lines of megabytes.
+// snippetWidth is the largest number of characters that are printed of a source line, because minified JSON has
+// lines of megabytes.
 const snippetWidth = 120
 
-// snippets prints source lines. Findings are mostly sorted, so it remembers how
-// far into a line the last one was: ten thousand of them on one line are not ten
-// thousand walks through megabytes.
+// snippets prints source lines. It remembers its place in the current line, so that thousands of sorted findings on
+// a long line need only one walk through the line.
 type snippets struct {
 	line         Position
 	runes, bytes int
 
-	judged Position // the line of which it is known
-	secret bool     // the text reveals a secret
+	judged Position // the line that secret is about
+	secret bool     // the line must not be shown
 }
 
-// reveals is reveals, asked once a line.
+// reveals returns reveals(line), and caches the answer for the current line.
 func (s *snippets) reveals(p Position, line string) bool {
 	if here := (Position{File: p.File, Line: p.Line}); s.judged != here {
 		s.judged, s.secret = here, reveals(line)
@@ -131,7 +130,7 @@ func (s *snippets) write(w io.Writer, d Diagnostic, o TextOptions, paint func(st
 		s.runes++
 		s.bytes += size
 	}
-	if s.runes < from { // the file has changed since
+	if s.runes < from { // the file has changed since it was judged
 		return
 	}
 	rest := line[s.bytes:]
@@ -152,11 +151,11 @@ func severityColor(s Severity) string {
 	}
 }
 
-// Printable replaces what a terminal would obey, or could not show, one
-// character for one so that columns stay true.
+// Printable replaces each character that a terminal would obey or can't show by one replacement character, so
+// columns do not change.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) { // also the marks that turn the direction of text
+		if !unicode.IsPrint(r) { // also characters that change the direction of text
 			return utf8.RuneError
 		}
 		return r

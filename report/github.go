@@ -10,7 +10,7 @@ import (
 	"xdspub/diag"
 )
 
-// gitHubKinds are the workflow commands that make annotations.
+// gitHubKinds maps severities to the workflow commands that make annotations.
 var gitHubKinds = map[diag.Severity]string{diag.Error: "error", diag.Warning: "warning", diag.Info: "notice"}
 
 var (
@@ -18,8 +18,8 @@ var (
 	gitHubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// writeGitHub writes workflow commands of GitHub Actions, one a line: the runner makes annotations
-// of them. It shows ten of each kind in a step, so errors come first.
+// writeGitHub writes a workflow command of GitHub Actions for each finding, one on each line. GitHub makes
+// annotations of them. GitHub shows ten annotations of each kind in a step. Errors come first.
 func writeGitHub(w io.Writer, r *Report) error {
 	bw := bufio.NewWriter(w)
 	sorted := slices.Clone(r.Findings)
@@ -42,7 +42,7 @@ func (r *Report) gitHubProperties(d diag.Diagnostic) (list []string) {
 		add("file", diag.Printable(path))
 		number("line", d.Line)
 		number("endLine", d.EndLine)
-		if d.Line == d.EndLine { // else GitHub takes no columns
+		if d.Line == d.EndLine { // GitHub ignores columns of a range over several lines
 			number("col", d.Column)
 			number("endColumn", d.EndColumn)
 		}

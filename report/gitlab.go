@@ -7,7 +7,7 @@ import (
 	"xdspub/diag"
 )
 
-// codeQuality is a finding in a Code Quality report of GitLab, a part of Code Climate's format:
+// codeQuality is a finding in a Code Quality report of GitLab. The format is a part of Code Climate's format:
 // https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format.
 type codeQuality struct {
 	Description string           `json:"description"`
@@ -29,10 +29,10 @@ type codeQualityLines struct {
 
 var gitLabSeverities = map[diag.Severity]string{diag.Error: "critical", diag.Warning: "minor", diag.Info: "info"}
 
-// writeGitLab writes a Code Quality report. GitLab asks for a path and a line: what has none gets
-// the root, and the first line.
+// writeGitLab writes a Code Quality report. GitLab needs a path and a line. A finding without them gets the root as
+// its path, and the first line.
 func writeGitLab(w io.Writer, r *Report) error {
-	list := []codeQuality{} // none is no null
+	list := []codeQuality{} // [] and not null if there are no findings
 	fingerprints := Fingerprints(r.Findings, r.Root)
 	for i, d := range r.Findings {
 		d = words(d)

@@ -8,7 +8,7 @@ import (
 	"xdspub/diag"
 )
 
-// The elements of a JUnit report that Jenkins, GitLab and others read.
+// The elements of a JUnit report, in the form that Jenkins, GitLab and others read.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -41,9 +41,9 @@ type (
 	}
 )
 
-// writeJUnit writes a testsuite for each tree. A testcase is a resource, or a file with findings about no
-// resource. Errors make the testcase fail. All errors stand in one failure, because readers take only the
-// first failure. Other findings are the testcase's output.
+// writeJUnit writes a testsuite for each tree. A testcase is a resource, or a file with findings about no resource.
+// A testcase with an error fails; so does a testcase with a warning, if warnings refuse the tree. All of its errors
+// are in one failure element, because readers take only the first. Other findings are the output of the testcase.
 func writeJUnit(w io.Writer, r *Report) error {
 	all := junitSuites{Name: "xdspub validate"}
 	for _, tree := range r.Trees {
@@ -95,7 +95,7 @@ func (r *Report) junitSuite(tree Tree) junitSuite {
 		}
 	}
 	if len(s.Cases) == 0 {
-		find(s.Name) // a suite without tests counts as a failed run
+		find(s.Name) // readers treat a suite without testcases as a failed run
 	}
 	s.Tests = len(s.Cases)
 	for _, c := range s.Cases {
@@ -108,7 +108,7 @@ func (r *Report) junitSuite(tree Tree) junitSuite {
 	return s
 }
 
-// junitCaseOf returns the name of the testcase that a finding is of.
+// junitCaseOf returns the name of the testcase that a finding belongs to.
 func (r *Report) junitCaseOf(d diag.Diagnostic, tree string) string {
 	switch path, _ := r.Root.Path(d.File); {
 	case d.Resource.Name != "":
@@ -120,12 +120,12 @@ func (r *Report) junitCaseOf(d diag.Diagnostic, tree string) string {
 	}
 }
 
-// junitName names a resource by the last word of its type: Cluster web.
+// junitName returns the name of a resource with the last word of its type, such as: Cluster web.
 func junitName(r diag.Resource) string {
 	return strings.TrimSpace(r.Type[strings.LastIndexByte(r.Type, '.')+1:] + " " + r.Name)
 }
 
-// junitMessage is the line that a list of failures shows.
+// junitMessage returns the line that readers show in a list of failures.
 func junitMessage(failing diag.List) string {
 	if len(failing) == 1 {
 		return failing[0].Message

@@ -11,13 +11,13 @@ import (
 type Report struct {
 	// Version is the program's version.
 	Version string
-	// Codes document the codes of findings.
+	// Codes are the codes of the findings, with their documentation.
 	Codes []diag.Code
-	// Root is where paths begin.
+	// Root is the folder to which paths are relative.
 	Root *Root
-	// ExitStatus is that of the program.
+	// ExitStatus is the exit status of the program.
 	ExitStatus int
-	// Findings are those of all trees, sorted.
+	// Findings are the findings about all trees, sorted.
 	Findings diag.List
 	// Trees are the judged source trees and bootstraps.
 	Trees []Tree
@@ -27,13 +27,13 @@ type Report struct {
 type Tree struct {
 	Path     string
 	Findings diag.List
-	// Resources returns what was judged; nil for nothing. Few formats ask.
+	// Resources returns the judged resources; nil means that there are none. Most formats do not call it.
 	Resources func() []diag.Resource
-	// WarningsAsErrors says that warnings refuse the tree like errors.
+	// WarningsAsErrors means that a warning refuses the tree like an error.
 	WarningsAsErrors bool
 }
 
-// Format is a way to write a Report.
+// Format is a format of reports.
 type Format struct {
 	Name  string
 	Write func(io.Writer, *Report) error
@@ -42,12 +42,12 @@ type Format struct {
 // Formats lists all formats.
 var Formats = []Format{{"sarif", writeSARIF}, {"junit", writeJUnit}, {"github", writeGitHub}, {"gitlab", writeGitLab}}
 
-// words are the texts of a finding as a report has them: without secrets, and with no character
-// that a terminal would obey.
+// words returns a finding with the texts for a report: without secrets, and without characters that a terminal
+// would obey.
 func words(d diag.Diagnostic) diag.Diagnostic {
 	d = d.Shown()
 	d.Code, d.Message, d.Help, d.Path, d.Resource = diag.Printable(d.Code), diag.Printable(d.Message), diag.Printable(d.Help), diag.Printable(d.Path), name(d.Resource)
-	var related []diag.Related // each once: SARIF says so
+	var related []diag.Related // SARIF does not allow repetitions
 	for _, r := range d.Related {
 		if r.Message = diag.Printable(r.Message); !slices.Contains(related, r) {
 			related = append(related, r)
@@ -57,13 +57,13 @@ func words(d diag.Diagnostic) diag.Diagnostic {
 	return d
 }
 
-// name returns a resource with a printable name.
+// name returns a resource with a name that can be printed, without secrets.
 func name(r diag.Resource) diag.Resource {
 	return diag.Resource{Type: diag.Printable(r.Type), Name: diag.Printable(diag.Hide(r.Name))}
 }
 
-// text returns the words of a finding, a line each: the message, behind the place unless the report has the
-// place elsewhere, then related places, and the remedy.
+// text returns the texts of a finding, one on each line: the message, the related places, and the help. where comes
+// before the message: it is the place of the finding if the format has no field for the place, or else "".
 func (r *Report) text(where string, d diag.Diagnostic) string {
 	s := where + d.Message
 	for _, other := range d.Related {
@@ -75,7 +75,7 @@ func (r *Report) text(where string, d diag.Diagnostic) string {
 	return s
 }
 
-// place returns how a line about a position begins, with its path from the root.
+// place returns the beginning of a line about a position. The path is relative to the root.
 func (r *Root) place(p diag.Position) string {
 	p.File, _ = r.Path(p.File)
 	if p == (diag.Position{}) {
@@ -84,7 +84,8 @@ func (r *Root) place(p diag.Position) string {
 	return diag.Printable(p.String()) + ": "
 }
 
-// placeOutside is place for what is not below the root, and so has no place in a repository.
+// placeOutside returns the same as place for a file that is not below the root, because the format has no field for
+// its place. For other files it returns "".
 func (r *Root) placeOutside(p diag.Position) string {
 	if _, inside := r.Path(p.File); inside {
 		return ""

@@ -1,5 +1,5 @@
-// Package report writes findings for other programs. Package report tells which findings of two runs are the
-// same, and gives places relative to the root of a repository. Package report knows nothing but findings.
+// Package report writes findings in formats of other programs. It also computes fingerprints, which identify the
+// same finding in two runs, and paths relative to the root of a repository.
 //
 //	root, err := report.NewRoot("/srv/config")
 //	fingerprints := report.Fingerprints(findings, root)
@@ -12,20 +12,20 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// Root is the folder that paths of a report are relative to. Not for concurrent use.
+// Root is the folder to which the paths of a report are relative. A Root is not for concurrent use.
 type Root struct {
-	dir, resolved string // absolute; resolved has no symbolic links
+	dir, resolved string // absolute; in resolved, links are resolved
 	known         map[string]place
 }
 
-// place is where a file stands.
+// place is the result of Path.
 type place struct {
 	path   string
 	inside bool
 }
 
-// NewRoot returns the Root at a folder. Relative paths begin at the current directory: an error
-// says that this one is gone.
+// NewRoot returns the Root for a folder. A relative dir begins at the current folder. NewRoot returns an error if
+// the current folder no longer exists.
 func NewRoot(dir string) (*Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -34,8 +34,8 @@ func NewRoot(dir string) (*Root, error) {
 	return &Root{dir: dir, resolved: fspath.Resolve(dir), known: make(map[string]place)}, nil
 }
 
-// Path returns the path of a file relative to the root, with slashes, and whether the file is below the root.
-// Path returns any other file, and standard input, unchanged.
+// Path returns the path of a file relative to the root, with slashes. inside is false if the file is not below the
+// root, or if file is standard input; Path then returns file unchanged.
 func (r *Root) Path(file string) (path string, inside bool) {
 	p, known := r.known[file]
 	if !known {
@@ -54,7 +54,7 @@ func (r *Root) find(file string) place {
 	if fspath.Within(abs, r.dir) {
 		return below(r.dir, abs)
 	}
-	// One folder may have two names, as /tmp does on a Mac.
+	// A folder may have two names by a link, as /tmp has on a Mac.
 	abs = filepath.Join(fspath.Resolve(filepath.Dir(abs)), filepath.Base(abs))
 	if fspath.Within(abs, r.resolved) {
 		return below(r.resolved, abs)
@@ -62,7 +62,7 @@ func (r *Root) find(file string) place {
 	return outside
 }
 
-// below returns where a file stands that is below a folder.
+// below returns the place of a file that is below dir.
 func below(dir, file string) place {
 	path, err := filepath.Rel(dir, file)
 	return place{filepath.ToSlash(path), err == nil}

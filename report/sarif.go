@@ -15,15 +15,15 @@ import (
 const (
 	sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 	sarifRoot   = "%SRCROOT%"
-	// The only fingerprint that GitHub compares. Without it, GitHub hashes the line.
+	// GitHub compares only the fingerprint of this name. Without it, GitHub computes a hash of the line.
 	sarifFingerprint = "primaryLocationLineHash"
-	// mostSARIFDescription is the number of characters of a description that GitHub shows.
+	// mostSARIFDescription is the largest number of characters of a description that GitHub shows.
 	mostSARIFDescription = 1000
 )
 
 var sarifLevels = map[diag.Severity]string{diag.Error: "error", diag.Warning: "warning", diag.Info: "note"}
 
-// writeSARIF writes a log of SARIF 2.1.0 with one run.
+// writeSARIF writes a SARIF log, version 2.1.0, with one run.
 func writeSARIF(w io.Writer, r *Report) error {
 	rules, index := r.sarifRules()
 	run := sarifRun{
@@ -44,7 +44,7 @@ func writeSARIF(w io.Writer, r *Report) error {
 	return writeJSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// sarifRules returns the rules with findings, sorted, and the index of each rule.
+// sarifRules returns the rules with findings, sorted, and maps the code of each rule to its index.
 func (r *Report) sarifRules() (rules []sarifRule, index map[string]int) {
 	index = make(map[string]int)
 	for _, d := range r.Findings {
@@ -58,7 +58,7 @@ func (r *Report) sarifRules() (rules []sarifRule, index map[string]int) {
 	for i, id := range slices.Sorted(maps.Keys(index)) {
 		index[id] = i
 		c, ok := known[id]
-		if !ok { // GitHub wants some words
+		if !ok { // GitHub needs a text
 			c = diag.Code{Name: id, Doc: id}
 		}
 		rules = append(rules, sarifRule{
@@ -69,7 +69,7 @@ func (r *Report) sarifRules() (rules []sarifRule, index map[string]int) {
 	return rules, index
 }
 
-// sarifDescription is the reason of a code as one paragraph.
+// sarifDescription returns the reason in the Doc of a code as one paragraph.
 func sarifDescription(c diag.Code) string {
 	reason := strings.TrimSpace(strings.TrimPrefix(c.Doc, c.Summary()))
 	return diag.ClipLine(cmp.Or(reason, c.Summary()), mostSARIFDescription)
@@ -81,7 +81,7 @@ func (r *Report) sarifResult(d diag.Diagnostic) sarifResult {
 	if !placed {
 		where, place = r.Root.place(d.Position), sarifPlace{ArtifactLocation: sarifFile{".", sarifRoot}}
 	}
-	if place.Region == nil || !placed { // GitHub takes no result without a file and a line
+	if place.Region == nil || !placed { // GitHub needs a file and a line
 		place.Region = &sarifRegion{StartLine: 1}
 	}
 	result := sarifResult{RuleID: d.Code, Level: sarifLevels[d.Severity], Locations: []sarifLocation{{PhysicalLocation: place, LogicalLocations: sarifField(d)}}}
@@ -104,7 +104,7 @@ func (r *Report) sarifResult(d diag.Diagnostic) sarifResult {
 	return result
 }
 
-// sarifField says in which resource and field a finding stands.
+// sarifField returns the resource and the field of a finding.
 func sarifField(d diag.Diagnostic) []sarifLogical {
 	if d.Resource.Name == "" {
 		return nil
@@ -116,7 +116,7 @@ func sarifField(d diag.Diagnostic) []sarifLogical {
 	return []sarifLogical{{full, "member"}}
 }
 
-// sarifChanges groups the edits of a fix by file. sarifChanges drops a fix with an edit that has no place.
+// sarifChanges returns the edits of a fix, grouped by file. It returns nil if an edit has no place in a file.
 func (r *Report) sarifChanges(edits []diag.Edit) (changes []sarifChange) {
 	for _, e := range edits {
 		place, placed := r.sarifPlace(e.Range)
@@ -133,7 +133,8 @@ func (r *Report) sarifChanges(edits []diag.Edit) (changes []sarifChange) {
 	return changes
 }
 
-// sarifPlace returns the place of a range. placed is false if the range is in no file, as with standard input.
+// sarifPlace returns the place of a range. placed is false if the range is not in a file, such as in standard
+// input.
 func (r *Report) sarifPlace(at diag.Range) (p sarifPlace, placed bool) {
 	file, placed := r.sarifFile(at.File)
 	if at.Line > 0 {
@@ -146,8 +147,8 @@ func (r *Report) sarifPlace(at diag.Range) (p sarifPlace, placed bool) {
 	return p, placed
 }
 
-// sarifFile returns a file as a reference from the root or, outside of that, as the URI of an
-// absolute path: a reference must not lead out of its base.
+// sarifFile returns the reference to a file: relative to the root or, for a file outside the root, an absolute URI.
+// A relative reference must not lead out of the root. ok is false for standard input.
 func (r *Report) sarifFile(file string) (f sarifFile, ok bool) {
 	if path, inside := r.Root.Path(file); inside {
 		return sarifFile{(&url.URL{Path: path}).String(), sarifRoot}, true

@@ -1,6 +1,6 @@
 package report
 
-// The objects of SARIF 2.1.0 that a report has, as far as it has them:
+// The objects of SARIF 2.1.0 that a report uses, with the fields that it uses:
 // https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
 type (
 	sarifLog struct {

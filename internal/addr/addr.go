@@ -1,4 +1,4 @@
-// Package addr reads the addresses on which xdspub listens and to which clients connect.
+// Package addr reads the addresses on which xdspub listens, and the addresses to which clients connect.
 package addr
 
 import (
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Address is where to listen.
+// Address is an address on which a server listens.
 type Address struct {
-	// Network is tcp or unix. Name is HOST:PORT or a path.
+	// Network is tcp or unix. Name is HOST:PORT for tcp, and a path for unix.
 	Network, Name string
 }
 
-// Parse reads an Address, written as HOST:PORT or unix:PATH.
+// Parse reads an Address of the form HOST:PORT or unix:PATH.
 func Parse(text string) (Address, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		if path == "" || strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0) {
@@ -40,8 +40,8 @@ func (a Address) String() string {
 	return a.Name
 }
 
-// Local reports whether nobody beyond this machine can connect. A name is local only if it is
-// localhost: what others lead to is not known before somebody asks, and may change.
+// Local reports whether only processes of this machine can connect. The only local host name is localhost: another
+// name may resolve to any address.
 func (a Address) Local() bool {
 	host, _, _ := net.SplitHostPort(a.Name)
 	ip, err := netip.ParseAddr(host)

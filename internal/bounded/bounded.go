@@ -1,4 +1,4 @@
-// Package bounded takes what a program prints that may print anything.
+// Package bounded keeps a bounded part of the output of another program.
 package bounded
 
 import (
@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// Buffer keeps at most Max bytes. Further writes fail, which ends the program that prints.
+// Buffer keeps at most Max bytes. A Write beyond Max fails, which usually ends the writing program.
 type Buffer struct {
 	Max  int
-	text bytes.Buffer // not embedded: its ReadFrom has no bound
+	text bytes.Buffer // not embedded, because ReadFrom of bytes.Buffer has no bound
 	full bool
 }
 
-// Write takes all of p, or returns an error and takes none of it.
+// Write keeps all of p. If p does not fit, Write keeps nothing of p and returns an error.
 func (b *Buffer) Write(p []byte) (int, error) {
 	if b.full = b.text.Len()+len(p) > b.Max; b.full {
 		return 0, fmt.Errorf("it printed more than %d bytes", b.Max)
@@ -21,8 +21,8 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// Full reports whether the last Write was refused.
+// Full reports whether the last Write failed.
 func (b *Buffer) Full() bool { return b.full }
 
-// String returns what was taken.
+// String returns the bytes that Buffer keeps.
 func (b *Buffer) String() string { return b.text.String() }

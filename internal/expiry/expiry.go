@@ -1,9 +1,9 @@
-// Package expiry says when a certificate is about to expire.
+// Package expiry decides whether a certificate expires soon.
 package expiry
 
 import "time"
 
-// longest is the longest time before the end of a certificate that counts as soon.
+// longest is the longest period before the end of a certificate in which it expires soon.
 const longest = 14 * 24 * time.Hour
 
 // Validity is the period of a certificate. The zero Validity stands for no certificate.
@@ -17,7 +17,7 @@ type State int
 
 // The states of a certificate.
 const (
-	Valid State = iota // or no certificate
+	Valid State = iota // valid, or no certificate
 	ExpiresSoon
 	Expired
 	NotYetValid

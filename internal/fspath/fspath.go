@@ -1,4 +1,4 @@
-// Package fspath compares paths of the file system, and says where they lead.
+// Package fspath compares paths, and resolves symbolic links.
 package fspath
 
 import (
@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// Within reports whether a clean path is dir or below it.
+// Within reports whether path equals dir or is below dir. Both must be clean.
 func Within(path, dir string) bool {
 	const separator = string(filepath.Separator)
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, separator)+separator)
 }
 
-// Resolve returns a path as absolute and without symbolic links, as far as it exists.
+// Resolve returns a path as an absolute path without symbolic links. It resolves the part of the path that exists.
+// If a link leads nowhere or can't be read, Resolve returns the absolute path.
 func Resolve(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -34,13 +35,13 @@ func Resolve(path string) string {
 	}
 }
 
-// IsFile reports whether a path leads to a regular file, as opposed to a folder, a pipe or nothing.
+// IsFile reports whether a path is a regular file or a link to one.
 func IsFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Reason returns what an error of the file system says, without the path.
+// Reason returns an error of the file system without the path that failed.
 func Reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -48,8 +49,8 @@ func Reason(err error) error {
 	return err
 }
 
-// Matches reports whether a glob pattern matches a local path, or that of a folder that it is in. A
-// pattern without a slash is compared with names, one with a slash with whole paths.
+// Matches reports whether a glob pattern matches a relative path, or a folder that contains the path. A pattern
+// without a slash is compared with single names, and a pattern with a slash with whole paths.
 func Matches(pattern, local string) bool {
 	for at := filepath.ToSlash(local); at != "." && at != "/" && at != ""; at = path.Dir(at) {
 		if MatchesItself(pattern, at) {
@@ -59,7 +60,8 @@ func Matches(pattern, local string) bool {
 	return false
 }
 
-// MatchesItself is Matches for the path alone.
+// MatchesItself reports whether a glob pattern matches a path. Other than Matches, it ignores the folders that
+// contain the path.
 func MatchesItself(pattern, local string) bool {
 	name := filepath.ToSlash(local)
 	if !strings.Contains(pattern, "/") {

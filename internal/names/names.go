@@ -1,13 +1,13 @@
-// Package names keeps counts and sorted lists of names up to date, at a cost that follows what
-// changes in them.
+// Package names updates counts and sorted lists of names. The cost of an update depends on the number of changed
+// names, except for copying a list.
 package names
 
 import "slices"
 
-// Counts counts how often each name was added. A name with a count of 0 is absent.
+// Counts maps a name to the number of times that it was added. It has no names with a count of 0.
 type Counts map[string]int
 
-// Add adds each of the names n times, which may be below 0.
+// Add adds n to the counts of names. n may be negative.
 func (c Counts) Add(names []string, n int) {
 	for _, name := range names {
 		if c[name] += n; c[name] == 0 {
@@ -16,8 +16,8 @@ func (c Counts) Add(names []string, n int) {
 	}
 }
 
-// Merge returns a sorted list after a change: with the names that are true in change, and without the names
-// that are false. Merge does not modify sorted, and returns it if the change has no effect.
+// Merge returns sorted with the names that are true in change, and without the names that are false. Merge does not
+// modify sorted, and returns it if nothing changes.
 func Merge(sorted []string, change map[string]bool) []string {
 	var moved []string
 	for name, in := range change {

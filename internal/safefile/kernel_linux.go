@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelFileSystems hold files that the kernel makes up while they are read. The
-// last three have no name in package unix: configfs, fusectl and mqueue.
+// kernelFileSystems are the file systems whose content the kernel makes when a file is read. The last three have no
+// name in package unix: configfs, fusectl and mqueue.
 var kernelFileSystems = []int64{
 	unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC,
 	unix.SELINUX_MAGIC, unix.SMACK_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.BPF_FS_MAGIC,
@@ -16,8 +16,8 @@ var kernelFileSystems = []int64{
 	unix.DEVPTS_SUPER_MAGIC, unix.ANON_INODE_FS_MAGIC, 0x62656570, 0x65735543, 0x19800202,
 }
 
-// checkFileSystem refuses a file of a kernel's file system, because its type and size look like those of any
-// file.
+// checkFileSystem returns an error for a file of such a file system, because the type and size of the file look
+// like those of any other file.
 func checkFileSystem(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"syscall"
 )
 
-// List returns the entries of the folder dir for which keep reports true, sorted by name. It
-// reads the folder in parts, and keeps no other entry. After each part it calls count with the
-// number of names in it.
+// List returns the entries of a folder for which keep returns true, sorted by name. It reads the folder in parts,
+// so a huge folder does not fill the memory. It calls count with the number of names in each part.
 //
-// An error of count ends the list and is returned, and so is the end of ctx.
+// List returns an error of count at once. It also returns an error if ctx ends.
 func List(ctx context.Context, dir string, count func(names int) error, keep func(fs.DirEntry) bool) ([]fs.DirEntry, error) {
 	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {

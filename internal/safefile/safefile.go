@@ -22,13 +22,13 @@ import (
 // ErrNotRegular means that a name leads to a file that is not regular.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrKernel means that a name leads to a file made by the kernel, such as a file of /proc. Such a file may be
-// endless, and reveals facts about the machine.
+// ErrKernel means that a name leads to a file that the kernel makes, such as a file of /proc. Such a file may be
+// endless, and may reveal facts about the machine.
 var ErrKernel = fmt.Errorf("%w: it is on a file system of the kernel's, such as /proc", ErrNotRegular)
 
-// TooLargeError means that a file holds more than the limit.
+// TooLargeError means that a file has more bytes than the limit.
 type TooLargeError struct {
-	// Size is the size of the file, or 0 if the file claims to be smaller than its content.
+	// Size is the size of the file, or 0 if the file has more bytes than its reported size.
 	Size, Limit int64
 }
 
@@ -39,7 +39,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the file has %d bytes, the limit is %d", e.Size, e.Limit)
 }
 
-// Read reads a file of at most limit bytes. Links are followed.
+// Read reads a file of at most limit bytes. Read follows links.
 func Read(path string, limit int64) ([]byte, error) {
 	f, info, err := Open(path)
 	if err != nil {
@@ -49,8 +49,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return read(f, info, path, limit)
 }
 
-// ReadIn is Read for a name below root. Links can't leave root. ReadIn also returns the file's Signature from
-// before the read.
+// ReadIn reads like Read a file below root. A link that leads out of root is an error. ReadIn also returns the
+// Signature that the file had before the read.
 func ReadIn(root *os.Root, name string, limit int64) ([]byte, Signature, error) {
 	f, info, err := OpenIn(root, name)
 	if err != nil {
@@ -61,7 +61,7 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, Signature, error) 
 	return data, SignatureOf(info), err
 }
 
-// ReadOpen is Read for an open file.
+// ReadOpen reads like Read an open file.
 func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 	info, err := checkOpen(f)
 	if err != nil {
@@ -70,13 +70,12 @@ func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 	return read(f, info, f.Name(), limit)
 }
 
-// Open opens a regular file for reading. It does not wait for anything. All errors
-// are of type *fs.PathError.
+// Open opens a regular file for reading, and never blocks. All errors are of type *fs.PathError.
 func Open(path string) (*os.File, fs.FileInfo, error) {
 	return open(path, os.Stat, os.OpenFile)
 }
 
-// OpenIn is Open for a name below root, which links don't leave.
+// OpenIn opens like Open a file below root. A link that leads out of root is an error.
 func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return open(name, root.Stat, root.OpenFile)
 }
@@ -89,7 +88,7 @@ func open(path string, stat func(string) (fs.FileInfo, error), openFile func(str
 	if err := checkRegular(info); err != nil {
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
-	// Another file may stand there now. A pipe without a writer opens at once.
+	// The name may now lead to another file. With O_NONBLOCK, even a pipe without a writer opens at once.
 	f, err := openFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return nil, nil, err
@@ -101,7 +100,7 @@ func open(path string, stat func(string) (fs.FileInfo, error), openFile func(str
 	return f, info, nil
 }
 
-// checkOpen refuses an open file that must not be read.
+// checkOpen returns an error if an open file must not be read.
 func checkOpen(f *os.File) (fs.FileInfo, error) {
 	info, err := f.Stat()
 	if err == nil {
@@ -131,13 +130,13 @@ func read(r io.Reader, info fs.FileInfo, path string, limit int64) ([]byte, erro
 	return data, nil
 }
 
-// readAll reads to the end, which comes after size bytes if the file is true.
+// readAll reads to the end of r. size is the reported size of the file, which may be wrong.
 func readAll(r io.Reader, size, limit int64) ([]byte, error) {
 	if size > limit {
 		return nil, &TooLargeError{Size: size, Limit: limit}
 	}
 	r = io.LimitReader(r, limit+1)
-	data := make([]byte, 0, size+1) // one more finds the end without growing
+	data := make([]byte, 0, size+1) // with one byte more, the end is found without growing
 	for {
 		n, err := r.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]

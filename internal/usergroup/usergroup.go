@@ -1,4 +1,4 @@
-// Package usergroup finds the groups of the system.
+// Package usergroup looks up groups of the system.
 package usergroup
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// ID returns the number of a group, given by name or number. If the group does not exist, the error has the
-// remedy.
+// ID returns the number of a group. group is a number, or the name of a group. If no group has the name, the error
+// names the remedy.
 func ID(group string) (int, error) {
 	if gid, err := strconv.ParseUint(group, 10, 31); err == nil {
 		return int(gid), nil

@@ -1,5 +1,6 @@
-// Package baseline records known findings, so that only new findings count: for a tree that is not clean yet,
-// or after an update with new rules. Package baseline knows findings by the fingerprints of package report.
+// Package baseline records known findings, so that only new findings count. A baseline is useful for a tree that
+// still has findings, or after an update with new rules. Package baseline identifies findings by the fingerprints
+// of package report.
 //
 //	known, err := baseline.Read("baseline.json")
 //	findings = known.Left(findings, root)
@@ -20,10 +21,10 @@ import (
 	"xdspub/report"
 )
 
-// form is the form of the file that Write writes, and Read reads.
+// form is the version of the form of a baseline file.
 const form = 1
 
-// MaxBytes bounds the file that Read reads.
+// MaxBytes is the size, in bytes, of the largest file that Read accepts.
 const MaxBytes = 64 << 20
 
 // Entry is a finding in the file. The Fingerprint identifies the finding; the other fields are for people.
@@ -35,13 +36,13 @@ type Entry struct {
 	Fingerprint string        `json:"fingerprint"`
 }
 
-// Baseline is known findings.
+// Baseline holds known findings.
 type Baseline struct {
 	entries []Entry
-	known   map[string]bool // true once Left meets the fingerprint
+	known   map[string]bool // set to true when Left finds the fingerprint
 }
 
-// Read reads the file that Write has written. An error says why it can't be used.
+// Read reads a file that Write has written. An error tells why the file can't be used.
 func Read(path string) (*Baseline, error) {
 	data, err := safefile.Read(path, MaxBytes)
 	if err != nil {
@@ -58,7 +59,7 @@ func Read(path string) (*Baseline, error) {
 	return b, nil
 }
 
-// file is the content of the file. A file of another form has other fields.
+// file is the content of a baseline file. Findings is not decoded, because it depends on Form.
 type file struct {
 	Form     *int            `json:"baseline"`
 	Findings json.RawMessage `json:"findings"`
@@ -89,7 +90,7 @@ func parse(data []byte) (entries []Entry, err error) {
 	return entries, nil
 }
 
-// decode decodes data, which must hold exactly one JSON value.
+// decode decodes data, which must be exactly one JSON value. If strict is set, an unknown field is an error.
 func decode(data []byte, into any, strict bool) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if strict {
@@ -107,8 +108,8 @@ func decode(data []byte, into any, strict bool) error {
 	return nil
 }
 
-// Left returns the unknown findings of a sorted list, by their Fingerprints at a root. A finding of TooMany is
-// always unknown. Left does not change the list.
+// Left returns the findings of a sorted list that the baseline does not have, by their Fingerprints. A finding of
+// TooMany always stays. Left does not modify the list.
 func (b *Baseline) Left(list diag.List, root *report.Root) (left diag.List) {
 	for i, f := range report.Fingerprints(list, root) {
 		if _, known := b.known[f]; known && list[i].Code != diag.TooMany.Name {
@@ -120,8 +121,8 @@ func (b *Baseline) Left(list diag.List, root *report.Root) (left diag.List) {
 	return left
 }
 
-// Gone counts the known findings that Left has not met, in files that equal some paths or stand below them.
-// The paths are relative to the root of the fingerprints.
+// Gone returns the number of known findings that no call of Left has found. It counts findings in the files paths,
+// and in files below the folders paths. Paths are relative to the root of the fingerprints.
 func (b *Baseline) Gone(paths []string) (n int) {
 	for _, e := range b.entries {
 		if !b.known[e.Fingerprint] && slices.ContainsFunc(paths, func(path string) bool { return below(e.File, path) }) {
@@ -135,8 +136,8 @@ func below(file, path string) bool {
 	return path == "." || file == path || strings.HasPrefix(file, strings.TrimSuffix(path, "/")+"/")
 }
 
-// Write writes the findings of sorted lists with their Fingerprints, one a line, in an order that does not
-// depend on positions in a file. An incomplete list is an error.
+// Write writes the findings of sorted lists with their Fingerprints, one on each line. The order does not depend on
+// positions in files. If a list is incomplete, Write returns an error and writes nothing.
 func Write(w io.Writer, lists []diag.List, root *report.Root) error {
 	var entries []Entry
 	for _, list := range lists {
@@ -159,7 +160,7 @@ func Write(w io.Writer, lists []diag.List, root *report.Root) error {
 	enc.SetEscapeHTML(false)
 	for i, e := range entries {
 		if i > 0 {
-			out.Truncate(out.Len() - 1) // the line break of the one before
+			out.Truncate(out.Len() - 1) // the line break after the entry before
 			out.WriteString(",")
 		}
 		out.WriteString("\n    ")
