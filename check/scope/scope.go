@@ -1,8 +1,8 @@
-// Package scope says which source trees the paths are in that a person names, and which findings
-// about a tree concern these paths: a pull request is judged by the files that it changes, and
-// references are followed through all files of the tree.
+// Package scope finds the source trees to which paths belong, and the findings about a tree that concern these paths.
+// So a pull request gets the findings about the files that it changes, although each check reads all files of the tree
+// and follows their references.
 //
-//	for _, tree := range scope.Trees([]string{"config/clusters/api.yaml"}) {
+//	for _, tree := range scope.Trees([]string{"config/clusters/api.yaml"}, isBootstrap) {
 //		result, err := check.Once(ctx, check.Options{Path: tree.Path})
 //		concerns := scope.About(tree.Named)
 //	}

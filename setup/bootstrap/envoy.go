@@ -1,14 +1,12 @@
-// Package bootstrap writes the configuration that Envoy is started with: the one
-// that makes it subscribe to what xdspub publishes or serves.
+// Package bootstrap writes the bootstrap of an Envoy that subscribes to the resources that xdspub publishes or serves.
 //
-// Envoy reads it once. By files it names the cds and lds files of the output directory, and an
-// rtds file for each runtime layer; whatever else is subscribed to, those resources name
-// themselves. By the other transports it names the server instead. So it changes only with the
-// directory, the format, the server or the runtime layers, and each of these needs a new start of
-// Envoy.
+// Envoy reads its bootstrap once, when it starts. With the transport File, the bootstrap names the cds and lds files
+// of the output directory, and an rtds file for each runtime layer; the resources in these files name all other files.
+// With any other transport, the bootstrap names the server. So Envoy needs a new bootstrap, and a restart, only after
+// a change of the directory, the format, the server or the runtime layers.
 //
-// Envoy exits 1 when a file that its bootstrap names does not exist: xdspub has
-// to publish once before Envoy is started for the first time. A server may come later.
+// Envoy exits with status 1 if a file that its bootstrap names does not exist. So xdspub has to publish once before
+// Envoy starts for the first time. A server may start after Envoy.
 //
 //	yaml, err := bootstrap.Envoy(bootstrap.EnvoyOptions{
 //		Dir:         "/var/lib/xdspub",
@@ -41,57 +39,57 @@ import (
 	"xdspub/xds"
 )
 
-// EnvoyOptions say what Envoy is to subscribe to, and as whom.
+// EnvoyOptions are the options of the bootstrap of an Envoy.
 type EnvoyOptions struct {
-	// Transport is how resources come; "" means File.
+	// Transport is the way in which the Envoy gets resources. "" means File.
 	Transport Transport
-	// Dir is the output directory of xdspub as Envoy sees it: an absolute path. Dir, Format and PollInterval
-	// are for File alone.
+	// Dir is the output directory of xdspub as Envoy sees it: an absolute path. Dir, Format and PollInterval apply
+	// only to File.
 	Dir string
-	// Unpublished lists Cluster or Listener if the output directory has no resource of the type. Merge
-	// then keeps the server from which a Base gets resources of the type. It is for File alone.
+	// Unpublished lists Cluster or Listener if the output directory has no resource of the type. If a Base gets
+	// resources of such a type from a server, Merge keeps this server. Unpublished applies only to File.
 	Unpublished []*xds.Type
-	// Format is the one that the files are published in: json, yaml, pb or
-	// pb_text; "" means json.
+	// Format is the format of the published files: json, yaml, pb or pb_text. "" means json.
 	Format string
-	// PollInterval has Envoy read the files again and again, as file systems need that report no
-	// events; 0 has it wait for events.
+	// PollInterval is the time after which Envoy reads the files again. It is for file systems that report no
+	// events. 0 means that Envoy waits for events.
 	PollInterval time.Duration
-	// Server sends the resources by the other transports.
+	// Server is the server of resources for the transports other than File.
 	Server Server
-	// NodeID and NodeCluster identify this Envoy. Both are required, because Envoy makes no subscription
-	// without them.
+	// NodeID and NodeCluster identify this Envoy. Both are required, because Envoy subscribes to nothing without
+	// them.
 	NodeID      string
 	NodeCluster string
 	// Region, Zone and SubZone are the locality of this Envoy.
 	Region, Zone, SubZone string
-	// Metadata is further information on this Envoy for a server.
+	// Metadata is further information about this Envoy, for the server.
 	Metadata map[string]string
-	// Admin is the address of the admin interface, IP:PORT or unix:PATH; "" means none. Without an admin
-	// interface, nobody can see whether Envoy accepted a change.
+	// Admin is the address of the admin interface, IP:PORT or unix:PATH; "" means no admin interface. Without an
+	// admin interface, nobody can see whether Envoy accepted a change.
 	Admin string
-	// LimitAdmin has the admin interface answer only the paths that xdspub, its status and probes ask for.
-	// Envoys before 1.37 refuse such a bootstrap.
+	// LimitAdmin means that the admin interface answers only the paths that xdspub and probes ask for. Envoys
+	// before 1.37 refuse a bootstrap with this limit.
 	LimitAdmin bool
-	// RuntimeLayers are the published layers; later layers win. Values that an operator sets over the admin
-	// interface win over every layer.
+	// RuntimeLayers are the published runtime layers. Later layers win. Values that an operator sets in the admin
+	// interface win over all layers.
 	RuntimeLayers []RuntimeLayer
 	// StatsTags are tags of all statistics of this Envoy.
 	StatsTags map[string]string
-	// MaxConnections limits the connections of clients at a time, MaxHeap the bytes of memory that Envoy may
-	// use. 0 means no limit.
+	// MaxConnections limits the number of connections of clients. MaxHeap limits the memory of Envoy, in bytes. 0
+	// means no limit.
 	MaxConnections, MaxHeap uint64
 }
 
 // RuntimeLayer is a published runtime layer.
 type RuntimeLayer struct {
-	// Name is that of the layer and of its Runtime resource.
+	// Name is the name of the layer and of its Runtime resource.
 	Name string
-	// Folder is where the file lies, under rtds/ in the output directory. It is for File alone.
+	// Folder is the name of the folder, under rtds/ in the output directory, with the file of the layer. It applies
+	// only to File.
 	Folder string
 }
 
-// adminLayer is the name of the layer for what an operator sets by hand.
+// adminLayer is the name of the layer with the values that an operator sets in the admin interface.
 const adminLayer = "admin"
 
 const (
@@ -125,8 +123,9 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	return append([]byte(header), body...), nil
 }
 
-// YAML returns a message as YAML; g has the types of its Anys. YAML converts through sigs.k8s.io/yaml, because
-// protojson's own bytes differ from build to build. A value with a character that YAML can't hold is an error.
+// YAML returns a message as YAML. g has the types of the Anys in the message. YAML converts JSON by
+// sigs.k8s.io/yaml, because the bytes of protojson differ from build to build. A value with a character that YAML
+// can't hold is an error.
 func YAML(g *xds.Registry, m proto.Message) ([]byte, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
 	if err != nil {
@@ -136,8 +135,8 @@ func YAML(g *xds.Registry, m proto.Message) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Such characters include line breaks that only YAML knows, such as U+2028: Envoy would read another
-	// value.
+	// YAML also has line breaks that JSON does not have, such as U+2028. With such a character, Envoy would read
+	// another value.
 	if bad := bytes.IndexFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); bad >= 0 {
 		r, _ := utf8.DecodeRune(body[bad:])
 		return nil, fmt.Errorf("a value has the character %U, which YAML can't hold", r)
@@ -145,7 +144,7 @@ func YAML(g *xds.Registry, m proto.Message) ([]byte, error) {
 	return body, nil
 }
 
-// envoyMessage reports everything that is wrong with the options at once.
+// envoyMessage returns the bootstrap for the options. Its error has all faults of the options.
 func envoyMessage(o EnvoyOptions) (*bootstrapv3.Bootstrap, error) {
 	var faults []error
 	note := func(err error) {
@@ -191,7 +190,7 @@ func envoyMessage(o EnvoyOptions) (*bootstrapv3.Bootstrap, error) {
 	return b, nil
 }
 
-// node returns who this Envoy is.
+// node returns the identity of this Envoy.
 func (o EnvoyOptions) node() *corev3.Node {
 	n := &corev3.Node{Id: o.NodeID, Cluster: o.NodeCluster}
 	if locality := (&corev3.Locality{Region: o.Region, Zone: o.Zone, SubZone: o.SubZone}); proto.Size(locality) > 0 {
@@ -206,8 +205,9 @@ func (o EnvoyOptions) node() *corev3.Node {
 	return n
 }
 
-// adminInterface reads IP:PORT or unix:PATH. Envoy looks up no host names for it,
-// and takes a relative path from whatever directory it happens to start in.
+// adminInterface returns the admin interface for an address, IP:PORT or unix:PATH. A path must be absolute: a
+// relative path would begin at the directory in which Envoy happens to start. Envoy does not resolve host names
+// here.
 func adminInterface(address string) (*bootstrapv3.Admin, error) {
 	if address == "" {
 		return nil, nil
@@ -232,8 +232,8 @@ func adminInterface(address string) (*bootstrapv3.Admin, error) {
 	}}}, nil
 }
 
-// adminPaths are the paths of Envoy's admin interface that package envoy asks for, and /ready, which probes
-// ask for too. Envoy compares them with the path and its query.
+// adminPaths match the paths of Envoy's admin interface that package envoy asks for, and /ready for probes. Envoy
+// matches the path with its query.
 var adminPaths = []*matcherv3.StringMatcher{
 	{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "/ready"}},
 	{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "/server_info"}},
@@ -241,18 +241,17 @@ var adminPaths = []*matcherv3.StringMatcher{
 	{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "/config_dump?mask="}},
 }
 
-// limitAdmin sets the limits of an admin interface: the paths that it answers, and none for its connections.
+// limitAdmin sets the paths that an admin interface answers, and exempts its connections from MaxConnections.
 func (o EnvoyOptions) limitAdmin(admin *bootstrapv3.Admin) {
-	// An operator gets in even if clients take all connections.
+	// An operator can connect even if clients use all connections.
 	admin.IgnoreGlobalConnLimit = o.MaxConnections > 0
 	if o.LimitAdmin {
 		admin.AllowPaths = adminPaths
 	}
 }
 
-// layeredRuntime is nil without layers. The admin layer comes with the first one:
-// Envoy has only the layers that are named, and refuses /runtime_modify without
-// an admin layer; last, because what comes later wins.
+// layeredRuntime returns the runtime of the bootstrap, or nil without layers. Its last layer is the admin layer,
+// because later layers win. Without an admin layer, Envoy refuses /runtime_modify.
 func layeredRuntime(from sources, layers []RuntimeLayer) (*bootstrapv3.LayeredRuntime, error) {
 	if len(layers) == 0 || from == nil {
 		return nil, nil

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// files are those of an output directory.
+// files are the config sources for an output directory.
 type files struct {
 	dir, suffix string
-	poll        time.Duration // 0 waits for events
+	poll        time.Duration // 0 means that Envoy waits for events
 }
 
 func (o EnvoyOptions) files() (sources, error) {
@@ -44,7 +44,7 @@ func (f files) layer(l RuntimeLayer) (*corev3.ConfigSource, error) {
 	return f.file(path.Join(f.dir, "rtds", l.Folder), "rtds"), nil
 }
 
-// fileSuffix is by what Envoy knows the format of a file.
+// fileSuffix returns the suffix by which Envoy recognizes a format.
 func fileSuffix(format string) (string, error) {
 	switch format {
 	case "":
@@ -56,11 +56,10 @@ func fileSuffix(format string) (string, error) {
 	}
 }
 
-// file returns the config source of one file, alone in its folder: files that Envoy watches in
-// one folder are read in no particular order. The folder is watched, not the
-// name in it, so that any rename into the folder makes Envoy read the file
-// again; it costs the same one inotify instance. A file that is polled costs none. There is no
-// initial_fetch_timeout: Envoy reads the file at once, and starts no timer.
+// file returns the config source of a file. Each file has its own folder, because Envoy reads changed files of one
+// folder in no particular order. Envoy watches the folder and not the file: then each rename into the folder makes
+// Envoy read the file again. Both kinds of watches take one inotify instance; polling takes none. The config source
+// has no initial_fetch_timeout, because Envoy reads a file at once.
 func (f files) file(folder, name string) *corev3.ConfigSource {
 	source := &corev3.PathConfigSource{Path: path.Join(folder, name+f.suffix)}
 	if f.poll > 0 {

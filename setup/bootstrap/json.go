@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// jsonOf returns a node that was read from JSON, with later additions, as JSON. Keys keep their order, and
-// numbers their digits.
+// jsonOf returns a node as JSON. The node was read from JSON, and may have additions. Keys keep their order, and
+// numbers keep their digits.
 func jsonOf(node *yaml.Node) ([]byte, error) {
 	var text, indented bytes.Buffer
 	if err := writeJSON(&text, node); err != nil {

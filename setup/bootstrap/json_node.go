@@ -10,9 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// nodeOf returns a JSON document as a node, with the places of its values. The decoder of YAML
-// does not know all of JSON, such as \/ and characters that are written as two \u. An error says
-// where a text is no JSON, or has a key twice.
+// nodeOf returns a JSON document as a node with the places of its values. It does not use the decoder of YAML,
+// which does not know all escapes of JSON, such as \/ and pairs of \u. Its error tells the place at which the text
+// is not JSON, or has a key twice.
 func nodeOf(text []byte) (*yaml.Node, error) {
 	r := jsonReader{dec: jsontext.NewDecoder(bytes.NewReader(text)), text: text, line: 1}
 	n, err := r.value()
@@ -24,15 +24,15 @@ func nodeOf(text []byte) (*yaml.Node, error) {
 	return n, err
 }
 
-// jsonReader makes nodes of JSON.
+// jsonReader reads JSON as nodes.
 type jsonReader struct {
 	dec  *jsontext.Decoder
 	text []byte
-	// line is that of the last place, and begins at lineStart. Lines are counted once.
+	// line is the line of the last place, and lineStart the offset at which the line begins.
 	line, lineStart int
 }
 
-// value reads the next value with its members and elements.
+// value reads the next value, with everything in it.
 func (r *jsonReader) value() (*yaml.Node, error) {
 	switch r.dec.PeekKind() {
 	case '{':
@@ -67,7 +67,7 @@ func scalarTag(kind jsontext.Kind) string {
 	}
 }
 
-// elements reads an object, or a list.
+// elements reads an object or a list.
 func (r *jsonReader) elements(kind yaml.Kind, tag string) (*yaml.Node, error) {
 	if _, err := r.dec.ReadToken(); err != nil {
 		return nil, err
@@ -84,13 +84,13 @@ func (r *jsonReader) elements(kind yaml.Kind, tag string) (*yaml.Node, error) {
 	return n, err
 }
 
-// node returns a node for the text that was read last, of a length.
+// node returns a node for the token or value that was read last. length is its length.
 func (r *jsonReader) node(kind yaml.Kind, tag string, length int) *yaml.Node {
 	line, column := r.place(int(r.dec.InputOffset()) - length)
 	return &yaml.Node{Kind: kind, Tag: tag, Line: line, Column: column}
 }
 
-// place returns the line and the column of an offset, which is not before the last one.
+// place returns the line and the column of an offset. The offset must not be before the last one.
 func (r *jsonReader) place(offset int) (line, column int) {
 	for {
 		end := bytes.IndexByte(r.text[r.lineStart:offset], '\n')

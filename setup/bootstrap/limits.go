@@ -14,8 +14,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// heapActions are what Envoy does as its memory fills up: it gives free memory back to the system,
-// then it answers new requests with 503. The shares are those of Envoy's own guide for an edge.
+// heapActions are the actions of Envoy when its memory fills up. At the first share of the limit, it returns free
+// memory to the system; at the second, it answers new requests with 503. The shares are those of Envoy's guide for
+// edge proxies.
 var heapActions = []struct {
 	name  string
 	above float64
@@ -24,7 +25,7 @@ var heapActions = []struct {
 	{"envoy.overload_actions.stop_accepting_requests", 0.98},
 }
 
-// overloadManager returns nil without limits.
+// overloadManager returns the overload manager with the limits, or nil without a limit.
 func overloadManager(connections, heap uint64) (*overloadv3.OverloadManager, error) {
 	if connections == 0 && heap == 0 {
 		return nil, nil
@@ -56,7 +57,7 @@ func overloadManager(connections, heap uint64) (*overloadv3.OverloadManager, err
 	return m, monitor(used, &heapv3.FixedHeapConfig{MaxHeapSizeBytes: heap})
 }
 
-// statsConfig returns nil without tags.
+// statsConfig returns the configuration of statistics with tags, or nil without tags.
 func statsConfig(tags map[string]string) *metricsv3.StatsConfig {
 	if len(tags) == 0 {
 		return nil

@@ -27,7 +27,7 @@ set a field, such as node.id or dynamic_resources.cds_config, or have a cluster,
 an overload action of one name, they have to agree. Nothing is written until one of them gives
 way: remove the field from FILE, or choose other options.`}
 
-// Base is a bootstrap that a user has written.
+// Base is a bootstrap that the user wrote.
 type Base struct {
 	// Message is the decoded bootstrap.
 	Message *bootstrapv3.Bootstrap
@@ -39,7 +39,7 @@ type Base struct {
 // Input returns the input that the Base was read from. Merge writes the same format.
 func (b *Base) Input() load.Input { return b.input }
 
-// Read reads a Base in YAML or JSON. The Result has the findings; the Base is nil if a finding is an error.
+// Read reads a Base in YAML or JSON. The Result has the findings. The Base is nil if a finding is an error.
 func Read(in load.Input) (*Base, *load.Result) {
 	b, result := load.ParseBootstrap(in)
 	if b == nil || result.Diagnostics.HasErrors() {
@@ -48,9 +48,9 @@ func Read(in load.Input) (*Base, *load.Result) {
 	return &Base{b, result.Line, in}, result
 }
 
-// Merge adds to a Base the settings that Envoy writes for the options, and returns the bootstrap in the format
-// of the Base. Every setting of the Base stays, in its order and with its comments. If the Base and the
-// options contradict each other in a field, Merge returns conflicts and no text.
+// Merge adds to a Base the settings that Envoy returns for the options. It returns the bootstrap in the format of
+// the Base. The settings of the Base stay, in their order and with their comments. If the Base has another value
+// for a setting, Merge returns conflicts and no text.
 func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err error) {
 	fail := func(err error) ([]byte, diag.List, error) {
 		return nil, nil, fmt.Errorf("envoy bootstrap: %w", err)
@@ -88,8 +88,7 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 	return text, nil, b.stays(text)
 }
 
-// keepServers removes from add the subscriptions to types of which nothing is published and that the Base
-// gets from a server.
+// keepServers removes from add the subscriptions to unpublished types that the Base gets from a server.
 func (b *Base) keepServers(add *bootstrapv3.Bootstrap, unpublished []*xds.Type) {
 	for _, t := range unpublished {
 		switch {
@@ -102,7 +101,7 @@ func (b *Base) keepServers(add *bootstrapv3.Bootstrap, unpublished []*xds.Type) 
 	}
 }
 
-// document returns what the Base was read from as a document of one mapping.
+// document returns the text of the Base as a document with one mapping.
 func (b *Base) document() (base *yaml.Node, err error) {
 	base = new(yaml.Node)
 	if b.input.Format == "json" {
@@ -133,8 +132,8 @@ func (b *Base) encode(document *yaml.Node) ([]byte, error) {
 	return EncodeYAML(document)
 }
 
-// EncodeYAML returns the text of a document that was read, with its comments, and with lists
-// indented as they were.
+// EncodeYAML returns the text of a document that was read from YAML. Comments stay, and lists keep their
+// indentation.
 func EncodeYAML(document *yaml.Node) ([]byte, error) {
 	var text strings.Builder
 	enc := yaml.NewEncoder(&text)
@@ -148,7 +147,7 @@ func EncodeYAML(document *yaml.Node) ([]byte, error) {
 	return []byte(text.String()), enc.Close()
 }
 
-// compact reports whether the first list below a key begins where the key does.
+// compact reports whether the first list that is the value of a key begins in the column of the key.
 func compact(n *yaml.Node) bool {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && child.Kind == yaml.SequenceNode && child.Style&yaml.FlowStyle == 0 {
@@ -161,8 +160,7 @@ func compact(n *yaml.Node) bool {
 	return true
 }
 
-// stays returns an error if a text lacks a setting of the Base. YAML can change when it is read and written
-// again.
+// stays returns an error if text lacks a setting of the Base, because YAML may change when it is read and written.
 func (b *Base) stays(text []byte) error {
 	merged, result := load.ParseBootstrap(load.Input{Name: b.input.Name, Format: b.input.Format, Data: text, Envoy: b.input.Envoy})
 	if merged == nil || result.Diagnostics.HasErrors() || !holds(merged.ProtoReflect(), b.Message.ProtoReflect()) {
@@ -171,8 +169,8 @@ func (b *Base) stays(text []byte) error {
 	return nil
 }
 
-// holds reports whether all has every value of part. The elements of a list must be in the same order; other
-// elements may stand between them.
+// holds reports whether all has every value of part. Lists of all may have further elements, but the elements of
+// part must be in the same order.
 func holds(all, part protoreflect.Message) bool {
 	same := true
 	part.Range(func(fd protoreflect.FieldDescriptor, want protoreflect.Value) bool {
@@ -203,8 +201,8 @@ func holds(all, part protoreflect.Message) bool {
 	return same
 }
 
-// grows reports whether a message may get more fields. Other messages come unchanged from the user or from
-// this package.
+// grows reports whether Merge may add fields to messages of a type. Messages of other types come unchanged from the
+// user or from this package.
 func grows(md protoreflect.MessageDescriptor) bool {
 	return slices.Contains([]protoreflect.FullName{
 		"envoy.config.bootstrap.v3.Admin",
@@ -219,7 +217,7 @@ func grows(md protoreflect.MessageDescriptor) bool {
 	}, md.FullName())
 }
 
-// merger adds nodes to those of a file.
+// merger adds nodes to the nodes of a file, and collects conflicts.
 type merger struct {
 	file      string
 	conflicts diag.List
@@ -231,10 +229,10 @@ type parsed struct {
 	message protoreflect.Message
 }
 
-// message adds the fields of want to have.
+// message adds the fields of want to have. path is the path of have, with a dot at its end.
 func (m *merger) message(have, want parsed, path string) {
 	if len(have.node.Content) == 0 {
-		have.node.Style = 0 // not {}
+		have.node.Style = 0 // write the new fields on lines of their own
 	}
 	if want.message.Descriptor().FullName() == "google.protobuf.Struct" {
 		m.entries(have, want, path)
@@ -248,11 +246,11 @@ func (m *merger) message(have, want parsed, path string) {
 		switch {
 		case mine == nil:
 			have.node.Content = append(have.node.Content, key, value)
-		case !have.message.Has(fd) && mine.Kind != yaml.AliasNode: // such as [] or ""
+		case !have.message.Has(fd) && mine.Kind != yaml.AliasNode: // the value is empty, such as [] or ""
 			value.HeadComment, value.LineComment, value.FootComment = mine.HeadComment, mine.LineComment, mine.FootComment
 			*mine = *value
-		case at == "overload_manager.refresh_interval": // ours is one that many choose, and no more
-		case fd.IsList() && fd.Name() != "allow_paths": // whose elements have no names
+		case at == "overload_manager.refresh_interval": // the user's interval stays: this package chooses one only because it must
+		case fd.IsList() && fd.Name() != "allow_paths": // the elements of allow_paths have no names
 			m.list(mine, value, is.List(), be.List(), at)
 		case is.Equal(be):
 		case !fd.IsList() && fd.Message() != nil && grows(fd.Message()) && mine.Kind == yaml.MappingNode:
@@ -263,7 +261,7 @@ func (m *merger) message(have, want parsed, path string) {
 	}
 }
 
-// entries adds the entries of the Struct want to the Struct have.
+// entries adds the entries of want to have. Both are Structs.
 func (m *merger) entries(have, want parsed, path string) {
 	fields := want.message.Descriptor().Fields().ByName("fields")
 	for i := 0; i < len(want.node.Content); i += 2 {
@@ -278,16 +276,16 @@ func (m *merger) entries(have, want parsed, path string) {
 	}
 }
 
-// list adds the missing elements to a list. An existing element of the same name must be equal.
+// list adds the missing elements of want to have. An element of have with the same name must be equal.
 func (m *merger) list(node, add *yaml.Node, have, want protoreflect.List, path string) {
 	if node.Kind != yaml.SequenceNode || len(node.Content) != have.Len() {
 		m.conflict(node, path+" can't be added to in this form, such as an alias")
 		return
 	}
-	before := have.Len() // where the element is added
+	before := have.Len() // the index at which elements are added
 	for i := range have.Len() {
 		if admin := have.Get(i).Message(); isAdminLayer(admin) {
-			before = i // the admin layer wins over all layers before
+			before = i // the admin layer must stay the last, because later layers win
 		}
 	}
 	var added []*yaml.Node
@@ -295,7 +293,7 @@ func (m *merger) list(node, add *yaml.Node, have, want protoreflect.List, path s
 		element := want.Get(j).Message()
 		i := indexOf(have, element)
 		switch {
-		case isAdminLayer(element) && before < have.Len(): // there is one, by any name
+		case isAdminLayer(element) && before < have.Len(): // have has an admin layer, perhaps of another name
 		case i < 0:
 			added = append(added, add.Content[j])
 		case !have.Get(i).Equal(want.Get(j)):
@@ -310,7 +308,7 @@ func isAdminLayer(element protoreflect.Message) bool {
 	return ok && layer.GetAdminLayer() != nil
 }
 
-// indexOf returns the index of the element with the same name, or -1.
+// indexOf returns the index of the element of list with the name of element, or -1.
 func indexOf(list protoreflect.List, element protoreflect.Message) int {
 	for i := range list.Len() {
 		if nameOf(list.Get(i).Message()) == nameOf(element) {
@@ -320,7 +318,7 @@ func indexOf(list protoreflect.List, element protoreflect.Message) int {
 	return -1
 }
 
-// nameOf returns the name of an element of a list of a bootstrap.
+// nameOf returns the name of an element of a list, or "" if its type has no name.
 func nameOf(element protoreflect.Message) string {
 	for _, name := range []protoreflect.Name{"name", "tag_name"} {
 		if fd := element.Descriptor().Fields().ByName(name); fd != nil {
@@ -330,7 +328,7 @@ func nameOf(element protoreflect.Message) string {
 	return ""
 }
 
-// valueOf returns the value of a key, in either of its spellings; nil where a mapping has none.
+// valueOf returns the value of a key, in one of two spellings, or nil.
 func valueOf(mapping *yaml.Node, name, jsonName string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if key := mapping.Content[i].Value; key == name || key == jsonName {

@@ -20,25 +20,25 @@ import (
 	"xdspub/internal/addr"
 )
 
-// Server is the source of resources.
+// Server is a server of resources.
 type Server struct {
-	// Address is the address of the server as Envoy sees it: the path of a socket is absolute.
+	// Address is the address of the server as Envoy sees it. The path of a socket must be absolute.
 	Address addr.Address
-	// Cluster is the name of the cluster that leads to the server. The server sends the name to clients
+	// Cluster is the name of the cluster for the server. The server names this cluster in resources for clients
 	// without an aggregated transport (cache.Options.Cluster).
 	Cluster string
-	// TLS is nil for plain TCP and for a Unix socket.
+	// TLS is nil for TCP without TLS, and for a Unix socket.
 	TLS *TLS
 }
 
-// DefaultCluster is the name of the cluster that leads to a server, where nobody chooses one.
+// DefaultCluster is the name of the cluster for the server, unless the user chooses another.
 const DefaultCluster = "xds_cluster"
 
 const (
-	// connectTimeout is for a machine in another region.
+	// connectTimeout is long enough for a server in another region.
 	connectTimeout = 5 * time.Second
-	// After keepalive, Envoy pings a silent server, and so notices that the machine is gone. keepalive is
-	// above the limit at which a server sees abuse (serve.Limits.PingGap).
+	// keepalive is the time after which Envoy pings a silent server, to notice that the machine is gone. It is
+	// longer than the time at which a server sees abuse (serve.Limits.PingGap).
 	keepalive        = 30 * time.Second
 	keepaliveTimeout = 5 * time.Second
 )
@@ -67,14 +67,14 @@ func (s Server) check() error {
 	return nil
 }
 
-// hostPort returns the host and the port of an address that addr.Parse took.
+// hostPort returns the host and the port of the address. addr.Parse has accepted the address.
 func (s Server) hostPort() (host string, port uint32) {
 	host, text, _ := net.SplitHostPort(s.Address.Name)
 	n, _ := strconv.ParseUint(text, 10, 16)
 	return host, uint32(n)
 }
 
-// cluster returns the cluster that leads to the server.
+// cluster returns the cluster for the server.
 func (s Server) cluster(t Transport) (*clusterv3.Cluster, error) {
 	host, port := s.hostPort()
 	address := &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
@@ -87,7 +87,7 @@ func (s Server) cluster(t Transport) (*clusterv3.Cluster, error) {
 	if s.Address.Network == "unix" {
 		address = &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: s.Address.Name}}}
 	} else if _, err := netip.ParseAddr(host); err != nil {
-		// Each new connection goes to what the name leads to then, by IPv4 or by IPv6.
+		// With LOGICAL_DNS, each new connection goes to the present addresses of the name, by IPv4 or IPv6.
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
 		c.DnsLookupFamily = clusterv3.Cluster_ALL
 	}
@@ -107,7 +107,7 @@ func (s Server) cluster(t Transport) (*clusterv3.Cluster, error) {
 	return c, errors.Join(failed, failedTLS)
 }
 
-// http2 is what gRPC needs.
+// http2 returns HTTP options with HTTP/2, which gRPC needs.
 func http2() *httpv3.HttpProtocolOptions {
 	return &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 		ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{

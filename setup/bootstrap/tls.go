@@ -15,22 +15,22 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// TLS authenticates the server to an Envoy, and the Envoy to the server. All paths are absolute, as Envoy sees
-// them.
+// TLS holds the files by which the server and an Envoy authenticate to each other. All paths are absolute paths as
+// Envoy sees them.
 type TLS struct {
-	// CA is a file in PEM with the CA certificates for the server's certificate.
+	// CA is a PEM file with the CA certificates that have signed the server's certificate.
 	CA string
-	// Cert is the certificate chain of this Envoy, Key its private key: files in PEM. Without them, TLS does
-	// not authenticate the Envoy to the server.
+	// Cert is a PEM file with the certificate chain of this Envoy, and Key a PEM file with its private key. Without
+	// both, the Envoy does not authenticate to the server.
 	Cert, Key string
-	// Name is the name in the server's certificate, a DNS name or an IP address; "" means the host of its
+	// Name is the name in the server's certificate, a DNS name or an IP address. "" means the host of the server's
 	// address.
 	Name string
-	// Prefix is the prefix of the paths of the Server's Secrets.
+	// Prefix is the beginning of the paths of the files that Server.Secrets returns.
 	Prefix string
 }
 
-// SecretFile is a file that a bootstrap names, with its content.
+// SecretFile is a file to which a bootstrap refers.
 type SecretFile struct {
 	Path string
 	Data []byte
@@ -56,9 +56,9 @@ func (t TLS) check() error {
 	return errors.Join(faults...)
 }
 
-// Secrets returns files of SDS resources, by which an Envoy reads certificates, and reads them again after a
-// renewal. Envoy reads certificates that the bootstrap itself names only at its start. The files must exist
-// when Envoy starts.
+// Secrets returns the files of SDS resources that refer to the certificates. Through these files, Envoy reads a
+// certificate again after its renewal. If the bootstrap itself named the certificates, Envoy would read them only
+// when it starts. The files must exist when Envoy starts.
 func (s Server) Secrets() ([]SecretFile, error) {
 	if s.TLS == nil {
 		return nil, nil
@@ -96,7 +96,7 @@ func (s Server) Secrets() ([]SecretFile, error) {
 
 func (t TLS) secretFile(name string) string { return t.Prefix + "-" + name + ".yaml" }
 
-// secret returns the config that leads to one of the Secrets.
+// secret returns the config source of one of the Secrets.
 func (t TLS) secret(name string) *tlsv3.SdsSecretConfig {
 	file := t.secretFile(name)
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
@@ -107,16 +107,16 @@ func (t TLS) secret(name string) *tlsv3.SdsSecretConfig {
 	}}
 }
 
-// name returns what the certificate of the server has to be for.
+// name returns the name that the server's certificate must have.
 func (s Server) name() string {
 	host, _ := s.hostPort()
 	return cmp.Or(s.TLS.Name, host)
 }
 
-// transportSocket returns the TLS of a connection to a server whose certificate is for a host.
+// transportSocket returns the transport socket for a server whose certificate has the name host.
 func (t TLS) transportSocket(host string) (*corev3.TransportSocket, error) {
 	common := &tlsv3.CommonTlsContext{
-		// The server takes nothing older, and Envoy offers TLS 1.2 at most of itself.
+		// The server refuses TLS 1.2 and older, and TLS 1.2 is the newest version that Envoy offers by default.
 		TlsParams: &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3},
 		ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
 			ValidationContextSdsSecretConfig: t.secret(serverCA),
@@ -127,7 +127,7 @@ func (t TLS) transportSocket(host string) (*corev3.TransportSocket, error) {
 	}
 	upstream := &tlsv3.UpstreamTlsContext{CommonTlsContext: common}
 	if _, err := netip.ParseAddr(host); err != nil {
-		upstream.Sni = host // which is a name
+		upstream.Sni = host // SNI has no IP addresses
 	}
 	packed, err := anypb.New(upstream)
 	return &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed}}, err
@@ -137,9 +137,9 @@ func inFile(name string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: name}}
 }
 
-// folderOf returns the folder of files. After any rename into the folder, Envoy reads the files again, even
-// after the rename of a link to the whole folder, as in Kubernetes. folderOf returns nil if the files have
-// several folders, because Envoy accepts only one folder; Envoy then watches for renames of each file.
+// folderOf returns the folder of files, for Envoy to watch. Envoy then reads the files again after each rename into
+// the folder, even if a link to a whole folder is replaced, as in Kubernetes. folderOf returns nil if the files are
+// in several folders, because Envoy watches only one folder; without it, Envoy watches each file.
 func folderOf(files ...string) *corev3.WatchedDirectory {
 	folder := path.Dir(files[0])
 	if slices.ContainsFunc(files, func(f string) bool { return path.Dir(f) != folder }) {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Transport is how resources come to an Envoy.
+// Transport is the way in which an Envoy gets resources.
 type Transport string
 
 // The transports: files, and the variants of the xDS transport protocol. An aggregated transport, by state of
@@ -32,15 +32,15 @@ var Transports = []Transport{File, Aggregated, DeltaAggregated, Singleton, Delta
 // transport returns the transport of the options.
 func (o EnvoyOptions) transport() Transport { return cmp.Or(o.Transport, File) }
 
-// sources are the config sources of a bootstrap.
+// sources returns the config sources of a bootstrap.
 type sources interface {
-	// dynamic returns those of clusters and listeners.
+	// dynamic returns the config sources of clusters and listeners.
 	dynamic() *bootstrapv3.Bootstrap_DynamicResources
-	// layer returns that of a runtime layer.
+	// layer returns the config source of a runtime layer.
 	layer(RuntimeLayer) (*corev3.ConfigSource, error)
 }
 
-// sources returns nil where the options are wrong.
+// sources returns the sources for the transport. If the options are faulty, it returns nil and an error.
 func (o EnvoyOptions) sources() (sources, error) {
 	switch t := o.transport(); {
 	case t == File:
@@ -58,10 +58,10 @@ func (o EnvoyOptions) sources() (sources, error) {
 	return streams{o.Transport, o.Server.Cluster}, nil
 }
 
-// streams are those of a server.
+// streams returns config sources that ask a server.
 type streams struct {
 	transport Transport
-	cluster   string // that leads to the server
+	cluster   string // the name of the cluster for the server
 }
 
 func (s streams) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
@@ -85,12 +85,12 @@ func (s streams) source() *corev3.ConfigSource {
 	return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: s.api()}}
 }
 
-// api says by which variant of the protocol the server is asked.
+// api returns the config source by which Envoy asks the server.
 func (s streams) api() *corev3.ApiConfigSource {
 	if s.transport == REST {
 		return &corev3.ApiConfigSource{
 			ApiType: corev3.ApiConfigSource_REST, TransportApiVersion: corev3.ApiVersion_V3, ClusterNames: []string{s.cluster},
-			// Long polling: the server answers once there is something to say.
+			// The server answers a request only after a change (long polling).
 			RefreshDelay: durationpb.New(time.Second), RequestTimeout: durationpb.New(30 * time.Second),
 		}
 	}

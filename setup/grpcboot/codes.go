@@ -2,8 +2,8 @@ package grpcboot
 
 import "xdspub/diag"
 
-// Codes are the codes of this package's findings, sorted by name. Package load has the codes for documents
-// that are no JSON.
+// Codes are the codes of the findings of this package, sorted by name. Documents that are not JSON get findings
+// with codes of package load.
 var Codes = []diag.Code{codeRefused, codeIgnored}
 
 var (

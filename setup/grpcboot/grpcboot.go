@@ -1,10 +1,10 @@
-// Package grpcboot writes and judges the bootstrap of a gRPC client or server: the JSON document
-// that says where its xDS servers are, who it is, and how its targets become names of listeners.
-// The format is gRPC's (doc/grpc_xds_bootstrap_format.md of its repository); where the document
-// leaves something open, what grpc-go and C-core do with it decides.
+// Package grpcboot writes and judges the bootstrap of a gRPC client or server. The bootstrap is a JSON document with
+// the addresses of the xDS servers, the identity of the client, and the templates that turn targets into names of
+// listeners. The file doc/grpc_xds_bootstrap_format.md in gRPC's repository describes the format. For questions that
+// it leaves open, package grpcboot follows grpc-go and C-core.
 //
-//	config, findings := grpcboot.Parse("bootstrap.json", data)
-//	resolved, err := config.Target("xds:///greeter")
+//	result := grpcboot.Parse("bootstrap.json", data)
+//	resolved, err := result.Config.Target("xds:///greeter")
 package grpcboot
 
 import (
@@ -17,48 +17,50 @@ import (
 	"xdspub/source/load"
 )
 
-// Config is a bootstrap.
+// Config is a bootstrap of gRPC.
 type Config struct {
-	// Servers are tried in order: a server is asked if all servers before are down.
+	// Servers are the xDS servers. A client asks a server only if all servers before it are down.
 	Servers []Server `json:"xds_servers"`
 	Node    Node     `json:"node"`
-	// Providers are the certificate providers, by the names that resources use.
+	// Providers maps the names that resources use to certificate providers.
 	Providers map[string]Provider `json:"certificate_providers,omitempty"`
-	// ServerTemplate makes the name of the listener of a gRPC server. %s is its IP:port.
+	// ServerTemplate is the name of the listener that a gRPC server subscribes to. %s stands for the IP:port of the
+	// gRPC server.
 	ServerTemplate string `json:"server_listener_resource_name_template,omitempty"`
-	// ClientTemplate makes the name of the listener of a target without an authority. %s is the
-	// path of the target; "" means %s.
+	// ClientTemplate is the name of the listener for a target without an authority. %s stands for the path of the
+	// target. "" means the template %s.
 	ClientTemplate string `json:"client_default_listener_resource_name_template,omitempty"`
-	// Authorities are what targets and xdstp names with an authority need, by its name.
+	// Authorities maps the names of authorities to their settings. Targets and xdstp names with an authority need
+	// its settings.
 	Authorities map[string]Authority `json:"authorities,omitempty"`
 }
 
 // Server is an xDS server.
 type Server struct {
-	// URI is a target of gRPC, such as 127.0.0.1:18000, dns:///xds:18000 or unix:/run/xds.sock.
+	// URI is the gRPC target of the server, such as 127.0.0.1:18000, dns:///xds:18000 or unix:/run/xds.sock.
 	URI string `json:"server_uri"`
-	// Credentials are in the order of preference: a client uses the first that it knows.
+	// Credentials are in the order of preference. A client uses the first of a type that it knows.
 	Credentials []Credentials `json:"channel_creds"`
 	Features    []string      `json:"server_features,omitempty"`
-	// CallCredentials go with each call to the server: a client uses all that it knows.
+	// CallCredentials are sent with each call to the server. A client uses all of the types that it knows.
 	CallCredentials []CallCredentials `json:"call_creds,omitempty"`
 }
 
-// Credentials are those of a channel: insecure, tls or google_default.
+// Credentials are the credentials of a channel. Type is insecure, tls or google_default.
 type Credentials struct {
 	Type string `json:"type"`
-	// Config is for tls; nil trusts the roots of the system.
+	// Config is for the type tls. Nil means that the client trusts the roots of the system.
 	Config *Files `json:"config,omitempty"`
 }
 
-// CallCredentials are those of a call (gRFC A97).
+// CallCredentials are the credentials of a call (gRFC A97).
 type CallCredentials struct {
 	Type string `json:"type"`
-	// Config is for jwt_token_file.
+	// Config is for the type jwt_token_file.
 	Config *Token `json:"config,omitempty"`
 }
 
-// Token is a file with a JSON Web Token.
+// Token names a file with a JSON Web Token.
 type Token struct {
 	File string `json:"jwt_token_file"`
 }
@@ -71,16 +73,16 @@ type Files struct {
 	RefreshInterval string `json:"refresh_interval,omitempty"`
 }
 
-// Node is who the client is.
+// Node identifies the client.
 type Node struct {
 	ID      string `json:"id,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
-	// Locality is always written: gRPC for Node refuses a bootstrap without it.
+	// Locality is written even if it is empty, because gRPC for Node refuses a bootstrap without it.
 	Locality Locality        `json:"locality"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Locality is where the client runs.
+// Locality is the place of the client.
 type Locality struct {
 	Region  string `json:"region,omitempty"`
 	Zone    string `json:"zone,omitempty"`
@@ -95,17 +97,17 @@ type Provider struct {
 
 // Authority has the settings for names of one authority.
 type Authority struct {
-	// Template makes the name of the listener of a target with this authority. "" means
-	// xdstp://AUTHORITY/envoy.config.listener.v3.Listener/%s.
+	// Template is the name of the listener for a target with this authority. %s stands for the path of the target.
+	// "" means xdstp://AUTHORITY/envoy.config.listener.v3.Listener/%s.
 	Template string `json:"client_listener_resource_name_template,omitempty"`
-	// Servers default to the Servers of Config.
+	// Servers are the servers of this authority. Nil means the Servers of Config.
 	Servers []Server `json:"xds_servers,omitempty"`
 }
 
-// FileWatcher is the only plugin of certificate providers that gRPC has.
+// FileWatcher is the name of the only plugin for certificate providers that gRPC has.
 const FileWatcher = "file_watcher"
 
-// JSON returns the bootstrap as a file. Equal values give equal bytes.
+// JSON returns the content of a file with the bootstrap. Equal values give equal bytes.
 func (c *Config) JSON() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -117,26 +119,26 @@ func (c *Config) JSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maxBytes bounds a bootstrap.
+// maxBytes is the size, in bytes, of the largest bootstrap that this package reads.
 const maxBytes = 1 << 20
 
-// maxFindings bounds the findings about a bootstrap, of errors and of warnings.
+// maxFindings is the largest number of errors, and of warnings, about a bootstrap.
 const maxFindings = 1000
 
-// maxDepth is how many levels C-core reads.
+// maxDepth is the largest depth of JSON that C-core reads.
 const maxDepth = 255
 
 // Result is a parsed bootstrap with its findings.
 type Result struct {
-	// Config lacks the parts that could not be read.
+	// Config is the bootstrap without the parts that could not be read.
 	Config *Config
-	// Diagnostics are sorted.
+	// Diagnostics are the findings, sorted.
 	Diagnostics diag.List
 	// Line returns the source line at a position.
 	Line func(diag.Position) (string, bool)
 }
 
-// Read reads and judges a file. The error is not nil if the file can't be read.
+// Read reads and judges a file. It returns an error if the file can't be read.
 func Read(path string) (*Result, error) {
 	data, err := safefile.Read(path, maxBytes)
 	if err != nil {
@@ -145,7 +147,7 @@ func Read(path string) (*Result, error) {
 	return Parse(path, data), nil
 }
 
-// Parse judges a bootstrap. name is what findings give as their file.
+// Parse judges a bootstrap. name is the name of the file in findings.
 func Parse(name string, data []byte) *Result {
 	doc, findings := load.ParseJSON(name, data)
 	r := &Result{Config: new(Config), Diagnostics: findings, Line: doc.Line}

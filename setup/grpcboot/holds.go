@@ -8,13 +8,11 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// own are the names at the top of a gRPC bootstrap that no other file that Envoy's users have
-// begins with.
+// own are the names at the top of a gRPC bootstrap that no other file for Envoy or gRPC has at its top.
 var own = []string{"xds_servers", "certificate_providers", "authorities", "server_listener_resource_name_template", "client_default_listener_resource_name_template"}
 
-// Holds reports whether a file is a gRPC bootstrap: a JSON object with xds_servers, or with another
-// name at its top that only such a bootstrap has, and none of Envoy's bootstrap or of resources. The
-// text may end too early, and have any fault behind the name.
+// Holds reports whether a file is a gRPC bootstrap: a JSON object with one of the names own at its top, and with no
+// name of Envoy's bootstrap or of a resource. The file may be faulty after the name, or end too early.
 func Holds(path string) bool {
 	data, err := safefile.Read(path, maxBytes)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// config is the whole document.
+// config returns the whole bootstrap.
 func (p *parser) config(v value) *Config {
 	c := &Config{Providers: make(map[string]Provider), Authorities: make(map[string]Authority)}
 	m, ok := p.fields(v, bootstrapObject)
@@ -37,13 +37,13 @@ func (p *parser) config(v value) *Config {
 	return c
 }
 
-// servers are those of the document, or of an authority.
+// servers returns the servers of the bootstrap or of an authority.
 func (p *parser) servers(m map[string]value) (list []Server) {
 	seen := make(map[string]value)
 	for _, v := range p.list(m, "xds_servers") {
 		s := p.server(v)
 		list = append(list, s)
-		key, _ := json.Marshal(s) // of texts alone
+		key, _ := json.Marshal(s) // a Server holds only texts, which can be encoded
 		if first, ok := seen[string(key)]; !ok {
 			seen[string(key)] = v
 		} else if s.URI != "" {
@@ -75,8 +75,8 @@ func (p *parser) server(v value) (s Server) {
 	return s
 }
 
-// features are those that clients know: of the description of the format, and of newer proposals
-// (A81, A88).
+// features are the server features that clients know. They are in the description of the format, or in newer
+// proposals (A81, A88).
 var features = []string{"xds_v3", "ignore_resource_deletion", "trusted_xds_server", "fail_on_data_errors", "resource_timer_is_transient_error"}
 
 func (p *parser) feature(v value, name string) {
@@ -91,7 +91,7 @@ var (
 	schemes = []string{"dns", "unix", "unix-abstract", "ipv4", "ipv6", "vsock", "passthrough"}
 )
 
-// uri judges the target of a channel to a server.
+// uri judges the gRPC target of a server.
 func (p *parser) uri(v value, uri string) {
 	if strings.HasPrefix(uri, "xds:") {
 		p.refuse(v.path, "a client can't find its xDS server by xDS", "write HOST:PORT, dns:///HOST:PORT or unix:PATH")
@@ -105,11 +105,11 @@ func (p *parser) uri(v value, uri string) {
 		"server by %s://", m[1]), "write HOST:PORT, dns:///HOST:PORT or unix:PATH; whether TLS is used is said by channel_creds")
 }
 
-// credentialTypes are those that clients know. All clients have insecure and google_default; tls
-// came later (A65).
+// credentialTypes are the types of channel credentials that clients know. Every client knows insecure and
+// google_default; tls came later (A65).
 var credentialTypes = []string{"insecure", "tls", "google_default"}
 
-// credentials are those of a server, in the order of preference.
+// credentials returns the channel credentials of a server, in the order of preference.
 func (p *parser) credentials(server value, m map[string]value) (list []Credentials) {
 	given, ok := m["channel_creds"]
 	if !ok {
@@ -138,11 +138,11 @@ func (p *parser) credentials(server value, m map[string]value) (list []Credentia
 	return list
 }
 
-// tokenFile is the type of call credentials that clients know (A97). Clients read call_creds if their environment
-// has GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS.
+// tokenFile is the type of call credentials that clients know (A97). Clients read call_creds only if the
+// environment variable GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS enables them.
 const tokenFile = "jwt_token_file"
 
-// callCredentials are those of a server, or of a service.
+// callCredentials returns the call credentials of a server or of a service.
 func (p *parser) callCredentials(of map[string]value) (list []CallCredentials) {
 	for _, v := range p.list(of, "call_creds") {
 		m, ok := p.fields(v, callObject)
@@ -168,7 +168,8 @@ func (p *parser) callCredentials(of map[string]value) (list []CallCredentials) {
 	return list
 }
 
-// service judges an entry of allowed_grpc_services (A102): the credentials for a target that a server of xDS names.
+// service judges an entry of allowed_grpc_services (A102): the credentials for a service to which an xDS server may
+// send a client.
 func (p *parser) service(v value) {
 	if m, ok := p.fields(v, serviceObject); ok {
 		p.credentials(v, m)
@@ -176,7 +177,7 @@ func (p *parser) service(v value) {
 	}
 }
 
-// oneOf suggests the name that was likely meant, or lists the names.
+// oneOf returns the help for a wrong name: the name that was likely meant, or all names.
 func oneOf(names []string, name string) string {
 	if meant := nearest(names, name); meant != "" {
 		return fmt.Sprintf("did you mean %s?", meant)
@@ -184,7 +185,7 @@ func oneOf(names []string, name string) string {
 	return "write " + strings.Join(names, " or ")
 }
 
-// credential parses an entry. ok is false if the entry has no type, which a finding then reports.
+// credential parses an entry of channel_creds. ok is false if the entry has no type, which a finding reports.
 func (p *parser) credential(v value) (c Credentials, ok bool) {
 	m, ok := p.fields(v, credentialsObject)
 	if !ok {
@@ -204,7 +205,7 @@ func (p *parser) credential(v value) (c Credentials, ok bool) {
 	return c, c.Type != ""
 }
 
-// files are those of TLS.
+// files returns the files of TLS in a config.
 func (p *parser) files(v value) *Files {
 	m, ok := p.fields(v, filesObject)
 	if !ok {
@@ -226,7 +227,7 @@ func (p *parser) files(v value) *Files {
 	return f
 }
 
-// interval judges a google.protobuf.Duration, as JSON has it.
+// interval judges a duration in the JSON form of google.protobuf.Duration.
 func (p *parser) interval(v value, text string) {
 	const help = "write seconds, such as 600s or 0.5s"
 	var d durationpb.Duration
@@ -281,8 +282,8 @@ func (p *parser) provider(v value) (c Provider) {
 	return c
 }
 
-// hasNewer reports whether the config of a provider has a newer field, which is not judged and may be the
-// required one.
+// hasNewer reports whether the config of a provider has a newer field. xdspub does not judge newer fields, and such
+// a field may be the required one.
 func (p *parser) hasNewer(v value) bool {
 	m, _ := p.entries(v)
 	return slices.ContainsFunc(filesObject.newer, func(name string) bool { return m[name] != nil })

@@ -11,10 +11,10 @@ import (
 // listenerType is the type in the xdstp name of a listener.
 const listenerType = "envoy.config.listener.v3.Listener"
 
-// newStyle is the prefix of names with an authority.
+// newStyle is the beginning of names with an authority.
 const newStyle = xdstp.Scheme
 
-// authority is one entry of authorities.
+// authority judges and returns an entry of authorities.
 func (p *parser) authority(name string, v value) (a Authority) {
 	m, ok := p.fields(v, authorityObject)
 	if !ok {
@@ -39,7 +39,7 @@ func (p *parser) authority(name string, v value) (a Authority) {
 	return a
 }
 
-// template judges the template of a client without an authority, or of a server.
+// template judges the template for targets without an authority, or for gRPC servers.
 func (p *parser) template(c *Config, v value, template string) {
 	if !strings.HasPrefix(template, newStyle) || !p.listenerName(v, template) {
 		return
@@ -51,7 +51,7 @@ func (p *parser) template(c *Config, v value, template string) {
 	}
 }
 
-// listenerName judges whether a new-style template makes names of listeners.
+// listenerName judges whether a new-style template gives names of listeners.
 func (p *parser) listenerName(v value, template string) bool {
 	_, of, ok := splitName(template)
 	if !ok || of != listenerType {
@@ -62,7 +62,7 @@ func (p *parser) listenerName(v value, template string) bool {
 	return true
 }
 
-// splitName returns the authority of a new-style name, and the type in it.
+// splitName returns the authority and the type in a new-style name.
 func splitName(name string) (authority, of string, ok bool) {
 	authority, of, rest, ok := xdstp.Split(name)
 	if plain, err := url.PathUnescape(authority); err == nil {

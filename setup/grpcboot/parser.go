@@ -14,20 +14,20 @@ import (
 	"xdspub/xds"
 )
 
-// parser parses a document, and adds its findings to found.
+// parser parses a document, and collects findings.
 type parser struct {
 	doc   *load.PlainJSON
 	found diag.Bounded
 }
 
-// value is a value of the document, with its path.
+// value is a value in the document, and its path.
 type value struct {
 	path xds.Path
 	raw  json.RawMessage
 }
 
-// object is a kind of object: its noun, and its fields. Newer fields come from gRPC's proposals, and gRPC's
-// description of the format lacks them; newer fields are not judged.
+// object is a kind of object: its name in messages, and the names of its fields. The fields newer come from
+// proposals of gRPC. The description of the format lacks them, and they are not judged.
 type object struct {
 	name          string
 	fields, newer []string
@@ -38,7 +38,7 @@ var (
 	serverObject      = &object{"an entry of xds_servers", []string{"server_uri", "channel_creds", "server_features", "call_creds"}, nil}
 	credentialsObject = &object{"an entry of channel_creds", []string{"type", "config"}, nil}
 	filesObject       = &object{"the config of tls and of " +
-		"file_watcher", []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval"}, []string{"spiffe_trust_bundle_map_file"}} // A87
+		"file_watcher", []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval"}, []string{"spiffe_trust_bundle_map_file"}} // gRFC A87
 	nodeObject      = &object{"node", []string{"id", "cluster", "locality", "metadata"}, nil}
 	localityObject  = &object{"locality", []string{"region", "zone", "sub_zone"}, nil}
 	providerObject  = &object{"an entry of certificate_providers", []string{"plugin_name", "config"}, nil}
@@ -51,7 +51,7 @@ var (
 	objects = []*object{bootstrapObject, serverObject, credentialsObject, callObject, tokenObject, serviceObject, filesObject, nodeObject, localityObject, providerObject, authorityObject}
 )
 
-// report adds a finding, as long as there is room for it.
+// report adds a finding unless the limit is reached.
 func (p *parser) report(code diag.Code, path xds.Path, key bool, message, help string) {
 	if !p.found.HasRoom(code.Severity) {
 		p.found.Leave(code.Severity)
@@ -68,7 +68,7 @@ func (p *parser) ignore(path xds.Path, message, help string) {
 	p.report(codeIgnored, path, false, message, help)
 }
 
-// name is what a finding calls a value: its last field.
+// name returns the name of a value in messages: its last field.
 func (v value) name() string {
 	path := string(v.path)
 	switch i := strings.LastIndexByte(path, '.'); {
@@ -86,17 +86,18 @@ func (p *parser) wrong(v value, wants string) {
 	p.refuse(v.path, fmt.Sprintf("%s has to be %s, and is %s", v.name(), wants, syntax.KindOfJSON(v.raw)), "")
 }
 
-// entries are the members of an object, by their names. Null counts as an entry, as the values of a
-// map do; ok is false where the value is no object.
+// entries returns the members of an object by name. A member null is an entry. ok is false if the value is not an
+// object, which a finding then reports.
 func (p *parser) entries(v value) (m map[string]json.RawMessage, ok bool) {
 	if v.raw[0] != '{' {
 		p.wrong(v, "an object")
 		return nil, false
 	}
-	return m, json.Unmarshal(v.raw, &m) == nil // the document is valid JSON of allowed depth
+	return m, json.Unmarshal(v.raw, &m) == nil // the document is valid JSON, and not too deep
 }
 
-// fields returns the members of an object of a kind. Clients treat null as an absent field.
+// fields returns the members of an object of a kind, and reports unknown members. It leaves out members that are
+// null, because clients treat null as an absent field.
 func (p *parser) fields(v value, of *object) (m map[string]value, ok bool) {
 	entries, ok := p.entries(v)
 	m = make(map[string]value, len(entries))
@@ -112,7 +113,7 @@ func (p *parser) fields(v value, of *object) (m map[string]value, ok bool) {
 	return m, ok
 }
 
-// unknown says that clients ignore a field.
+// unknown reports a field that clients ignore.
 func (p *parser) unknown(v value, of *object, name string) {
 	help := ""
 	if meant := nearest(of.fields, name); meant != "" {
@@ -136,7 +137,7 @@ func nearest(names []string, name string) string {
 	return diag.NewCandidates(names).Nearest(name)
 }
 
-// text returns the value of a text field, or "" if the field is absent.
+// text returns the value of a text field, or "" if the field is absent or no text.
 func (p *parser) text(m map[string]value, name string) string {
 	v, ok := m[name]
 	if !ok {
@@ -149,7 +150,8 @@ func (p *parser) text(m map[string]value, name string) string {
 	return s
 }
 
-// required is text for a field without which clients refuse the bootstrap.
+// required returns the value of a text field, and reports a missing or empty value, because clients then refuse the
+// bootstrap.
 func (p *parser) required(v value, m map[string]value, name, help string) string {
 	s := p.text(m, name)
 	switch given, ok := m[name]; {
@@ -178,7 +180,7 @@ func (p *parser) list(m map[string]value, name string) (elements []value) {
 	return elements
 }
 
-// named is the entries of a field that has to be a map, with the place of each.
+// named calls each for the entries of a field that must be a map.
 func (p *parser) named(m map[string]value, name string, each func(name string, v value)) {
 	v, ok := m[name]
 	if !ok {

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// Resolved is what a gRPC client asks for at a target, or a gRPC server for its address.
+// Resolved is the listener that a gRPC client asks for at a target, or that a gRPC server asks for at an address.
 type Resolved struct {
-	// Authority is the entry of authorities that the name belongs to; nil for none.
+	// Authority is the authority of the listener's name, or nil.
 	Authority *string
-	// Servers are asked for the listener, in this order.
+	// Servers are the servers to ask for the listener, in this order.
 	Servers []Server
-	// Listener is the name that the client subscribes to.
+	// Listener is the name of the listener.
 	Listener string
-	// ByGo is grpc-go's name if grpc-go differs, or "": grpc-go encodes more characters than the description
-	// of the format demands, and sorts parameters.
+	// ByGo is the name that grpc-go uses if it differs from Listener, or else "". grpc-go encodes more characters
+	// than the description of the format demands, and sorts parameters.
 	ByGo string
 	// OfServer means that a gRPC server subscribes to the listener.
 	OfServer bool
 }
 
-// Target returns what a client asks for at a target such as xds:///greeter or
+// Target returns the listener that a client asks for. target is a target such as xds:///greeter or
 // xds://authority/greeter.
 func (c *Config) Target(target string) (*Resolved, error) {
 	u, err := url.Parse(target)
@@ -57,7 +57,7 @@ func (c *Config) Target(target string) (*Resolved, error) {
 	return c.resolve(a.Template, path)
 }
 
-// Address returns what a server asks for that listens on an address, IP:PORT.
+// Address returns the listener that a gRPC server asks for. address is the IP:PORT on which the server listens.
 func (c *Config) Address(address string) (*Resolved, error) {
 	ip, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Config) Address(address string) (*Resolved, error) {
 	return r, err
 }
 
-// resolve fills in a template, and finds the servers for the name that it makes.
+// resolve replaces %s in a template, and finds the servers for the resulting name.
 func (c *Config) resolve(template, with string) (*Resolved, error) {
 	if !strings.HasPrefix(template, newStyle) {
 		return &Resolved{Servers: c.Servers, Listener: strings.ReplaceAll(template, "%s", with)}, nil
@@ -93,11 +93,10 @@ func (c *Config) resolve(template, with string) (*Resolved, error) {
 	return r, nil
 }
 
-// inPath are the characters, beside letters and digits, that a path of a URI may have (RFC 3986,
-// section 3.3).
+// inPath are the characters, besides letters and digits, that RFC 3986 (section 3.3) allows in a path.
 const inPath = "-._~!$&'()*+,;=:@/"
 
-// encode percent-encodes what a path of a URI may not have.
+// encode percent-encodes the characters that a path must not have.
 func encode(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -111,7 +110,8 @@ func encode(text string) string {
 	return b.String()
 }
 
-// nameByGo is what grpc-go makes of a name: it decodes the path, and encodes it in its own way.
+// nameByGo returns the form in which grpc-go sends a name: grpc-go decodes the path, and encodes it by its own
+// rules.
 func nameByGo(name string) string {
 	u, err := url.Parse(name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"xdspub/xds"
 )
 
-// redacted reports the imported secrets that Envoy did not show.
+// redacted reports the secrets that Envoy does not show, in the bootstrap and in imported resources.
 func (r *reading) redacted() {
 	for _, path := range r.dump.Redacted(r.whole.path, r.whole.text) {
 		r.report(codeRedacted, part{path: path}, "Envoy shows no secrets, and the bootstrap had one here", redactedHelp)
@@ -27,11 +27,11 @@ func (r *reading) redacted() {
 
 const redactedHelp = "import the files that Envoy was started with, or have Envoy get the secret by SDS from a file, which import leaves as it is"
 
-// envoysOwn are the fields of a node that Envoy itself sets.
+// envoysOwn are the fields of a node that Envoy sets itself.
 var envoysOwn = []protoreflect.Name{"user_agent_name", "user_agent_version", "user_agent_build_version", "extensions", "client_features"}
 
-// cleanBootstrap removes from the bootstrap what Envoy adds, and the subscriptions that the source
-// tree takes the place of. It says so.
+// cleanBootstrap removes from the bootstrap the fields that Envoy adds, and the subscriptions that the source tree
+// replaces. It reports each removal.
 func (r *reading) cleanBootstrap() {
 	for _, n := range r.bootstrap.Facts().ConfigSources {
 		if source := n.Message.(*corev3.ConfigSource); xds.FromSnapshot(source) && !strings.HasPrefix(string(n.Path()), "dynamic_resources.") {
@@ -62,7 +62,7 @@ func (r *reading) cleanBootstrap() {
 	r.bootstrap = r.bootstrap.With(b)
 }
 
-// present returns the names of the fields of a message that are set, in their order.
+// present returns the names of the fields of a message that are set, in the order of the API.
 func present(m protoreflect.Message) (names []protoreflect.Name) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

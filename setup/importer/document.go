@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// maxCommented bounds a YAML file whose comments are kept: its nodes take fifty times its
-	// space.
+	// maxCommented is the size, in bytes, of the largest YAML file whose comments are kept. The nodes of YAML take
+	// fifty times the space of the text.
 	maxCommented = 16 << 20
-	// maxNodes bounds the nodes of a document with its aliases expanded: what load reads at once
-	// has half as many.
+	// maxNodes is the largest number of nodes of a document after its aliases are expanded. The loader allows half
+	// as many nodes at once.
 	maxNodes = 1_200_000
 )
 
-// document is the YAML of a bootstrap, without anchors and aliases.
+// document is the YAML of a bootstrap with all aliases expanded.
 type document struct {
 	node *yaml.Node
-	left int // nodes that it may still have
+	left int // the number of nodes that it may still get
 }
 
-// edit is a text that a resource gets at a path.
+// edit is a text to write at a path of a resource.
 type edit struct {
 	path  xds.Path
 	value string
 }
 
-// read reads the YAML of the configuration. If that fails, comments are lost, and a finding reports the loss.
+// read reads the YAML of the configuration. If this fails, the comments are lost, and a finding reports the loss.
 func (d *draft) read() {
 	doc, err := newDocument(d.in.Data)
 	if err == nil {
@@ -60,8 +60,8 @@ func newDocument(data []byte) (*document, error) {
 	return d, nil
 }
 
-// expand returns a copy of a node in which anchored values stand in place of their aliases; nil
-// where that gets too large.
+// expand returns a copy of a node in which each alias is replaced by the value that it refers to. It returns nil if
+// the result is too large.
 func (d *document) expand(n *yaml.Node) *yaml.Node {
 	if d.left--; d.left < 0 {
 		return nil
@@ -85,8 +85,8 @@ func (d *document) expand(n *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// above puts the comment behind an alias where it can stand once the alias is expanded: behind
-// the key of a mapping, or above the element of a list.
+// above moves the comment after an alias, because the expanded value takes several lines. In a mapping, the comment
+// goes behind the key; in a list, above the element.
 func above(around *yaml.Node, i int) {
 	n := around.Content[i]
 	if around.Kind == yaml.MappingNode {
@@ -97,9 +97,9 @@ func above(around *yaml.Node, i int) {
 	n.LineComment = ""
 }
 
-// take removes from the document the items that leave the bootstrap, and returns their nodes. The nodes keep
-// the comments of lists that are empty afterwards. take returns nil if the document does not have the items in
-// their order.
+// take removes the items that leave the bootstrap from the document, and returns their nodes. If a list is empty
+// afterwards, take removes the list, and its comments go to the first of its items. take returns nil if the lists
+// of the document do not match the items.
 func (d *document) take(items []*item) map[*item]*yaml.Node {
 	root := d.node.Content[0]
 	static := valueOf(root, "static_resources")
@@ -133,8 +133,7 @@ func (d *document) take(items []*item) map[*item]*yaml.Node {
 	return nodes
 }
 
-// taken moves the nodes of leaving items from a list to nodes. taken reports whether the list had elements and
-// loses all of them.
+// taken moves the nodes of the leaving items from a list to nodes. It returns true if the list becomes empty.
 func taken(list *yaml.Node, of []*item, nodes map[*item]*yaml.Node) bool {
 	var left []*yaml.Node
 	for j, i := range of {
@@ -150,7 +149,7 @@ func taken(list *yaml.Node, of []*item, nodes map[*item]*yaml.Node) bool {
 	return len(of) > 0 && len(left) == 0
 }
 
-// comments are those of nodes that go.
+// comments are the comments of removed nodes.
 type comments []string
 
 func (c *comments) of(nodes ...*yaml.Node) {
@@ -163,7 +162,7 @@ func (c *comments) of(nodes ...*yaml.Node) {
 	}
 }
 
-// giveTo puts the comments above a node.
+// giveTo writes the comments above a node.
 func (c *comments) giveTo(n *yaml.Node) {
 	if len(*c) == 0 {
 		return
@@ -174,7 +173,7 @@ func (c *comments) giveTo(n *yaml.Node) {
 	n.HeadComment = strings.Join(*c, "\n\n")
 }
 
-// resourceDocument returns the document of a file with one resource.
+// resourceDocument returns the YAML document for a file with one resource.
 func resourceDocument(n *yaml.Node, i *item) *yaml.Node {
 	c := *n
 	c.Style &^= yaml.FlowStyle
@@ -190,8 +189,8 @@ func textNode(value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 }
 
-// set writes a text into a mapping. set ignores a missing path; reading the result again reveals the
-// difference.
+// set writes a text at a path of a mapping. It does nothing if the path does not exist; the caller notices the
+// difference when it reads the result.
 func set(n *yaml.Node, e edit) {
 	for step := range e.path.Steps() {
 		switch {
@@ -211,8 +210,7 @@ func set(n *yaml.Node, e edit) {
 	n.Kind, n.Tag, n.Value, n.Content, n.Style = yaml.ScalarNode, "!!str", e.value, nil, 0
 }
 
-// valueOf returns the value of a field, in either spelling of its name; nil where a mapping has
-// none.
+// valueOf returns the value of a field, whose name may have either spelling, or nil.
 func valueOf(mapping *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if named(mapping.Content[i], name) {
@@ -222,12 +220,12 @@ func valueOf(mapping *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// named reports whether a key is the name of a field, in either spelling.
+// named reports whether a key is the name of a field in one of its spellings.
 func named(key *yaml.Node, name string) bool {
 	return name != "" && (key.Value == name || key.Value == camelCase(name))
 }
 
-// camelCase returns the name of a field as JSON has it.
+// camelCase returns the name of a field in JSON.
 func camelCase(name string) string {
 	parts := strings.Split(name, "_")
 	for i, part := range parts[1:] {

@@ -13,7 +13,7 @@ import (
 	"xdspub/xds"
 )
 
-// Import imports what an Input holds: a dump by Dump, all else by Static.
+// Import imports an Input by Dump if it is a dump, and otherwise by Static.
 func Import(in load.Input, o Options) *Imported {
 	if load.HoldsDump(in) {
 		return Dump(in, o)
@@ -22,11 +22,11 @@ func Import(in load.Input, o Options) *Imported {
 }
 
 // Dump imports the /config_dump?include_eds of a running Envoy: the static resources of its bootstrap, and the
-// resources of its subscriptions. The source tree takes the place of Envoy's ADS server, and of the files and
-// servers that sent these resources.
+// resources of its subscriptions. The source tree replaces Envoy's ADS server, and the files and servers from which
+// the resources came.
 //
-// Envoy shows no secrets. A secret that comes by SDS, but not from the ADS server, keeps its source. Any other
-// secret is an error.
+// Envoy does not show secrets. A subscription to a secret from another source than the ADS server keeps this
+// source. Any other secret is an error.
 func Dump(in load.Input, o Options) *Imported {
 	dump, findings := load.ParseDump(in)
 	imported := &Imported{Line: dump.Line, Diagnostics: findings}
@@ -53,26 +53,26 @@ func Dump(in load.Input, o Options) *Imported {
 	return imported
 }
 
-// failed reports whether nothing is imported.
+// failed reports whether a finding forbids the import.
 func (r *reading) failed() bool { return r.findings().HasErrors() }
 
-// reading is the import of a dump.
+// reading is the state of the import of a dump.
 type reading struct {
 	*draft
 	dump *load.Dump
-	// offers are the resources of Envoy's subscriptions, by key. Clusters and listeners are no offers, because
-	// Envoy subscribes to all of them.
+	// offers are the resources of Envoy's subscriptions, by key. The import takes an offer if an imported resource
+	// subscribes to it. Clusters and listeners are not offers, because the import takes all of them.
 	offers map[xds.Key][]offer
-	// measured are the names of endpoints whose health Envoy measures.
+	// measured are the names of the endpoint assignments whose health Envoy measures.
 	measured map[string]bool
-	// scopes are the sets of scopes of Envoy's listeners, each with the names of its scopes.
+	// scopes has, for each set of scopes of Envoy's listeners, the sorted names of the scopes.
 	scopes [][]string
 	// whole is the bootstrap in the dump.
 	whole part
-	seen  map[string]bool // sections
+	seen  map[string]bool // the sections that were read
 }
 
-// offer is a resource in a dump.
+// offer is a resource in a dump that a subscription may ask for.
 type offer struct {
 	part
 	// resource is nil until the first use.
@@ -80,13 +80,13 @@ type offer struct {
 	taken    bool
 }
 
-// part is a JSON value of a dump.
+// part is a JSON value in a dump, and its path.
 type part struct {
 	path xds.Path
-	text json.RawMessage // nil for none
+	text json.RawMessage // nil if the value is absent
 }
 
-// object returns the members of an object; none for an absent value. object reports any other value.
+// object returns the members of an object, or nil for an absent value. It reports a value of another type.
 func (r *reading) object(p part) map[string]json.RawMessage {
 	members, ok := r.dump.Members(p.text)
 	if !ok && len(p.text) > 0 && string(p.text) != "null" {
@@ -95,7 +95,7 @@ func (r *reading) object(p part) map[string]json.RawMessage {
 	return members
 }
 
-// field returns a field of an object, in either spelling of its name.
+// field returns a field of an object, whose name may have either spelling.
 func (r *reading) field(p part, name string) part {
 	members := r.object(p)
 	if _, has := members[name]; !has {
@@ -106,7 +106,7 @@ func (r *reading) field(p part, name string) part {
 	return part{p.path.Field(name), members[name]}
 }
 
-// elements returns the elements of a list that is a field of an object.
+// elements returns the elements of a list. The list is a field of an object.
 func (r *reading) elements(p part, name string) (list []part) {
 	p = r.field(p, name)
 	items, ok := r.dump.Elements(p.text)
@@ -119,9 +119,9 @@ func (r *reading) elements(p part, name string) (list []part) {
 	return list
 }
 
-// word returns a field of an object that is text.
+// word returns the value of a text field, or "".
 func (r *reading) word(p part, name string) (text string) {
-	_ = json.Unmarshal(r.field(p, name).text, &text) // "" for other values
+	_ = json.Unmarshal(r.field(p, name).text, &text) // text stays "" if the value is not text
 	return text
 }
 
@@ -136,10 +136,10 @@ func (r *reading) report(code diag.Code, p part, message, help string) {
 	r.found.Add(r.dump.Finding(code, p.path, false, message, help))
 }
 
-// adminPackage is that of the sections of a dump.
+// adminPackage is the beginning of the type URLs of sections.
 const adminPackage = xds.URLPrefix + "envoy.admin.v3."
 
-// sections are those of a dump, by the names of their types.
+// sections maps the name of a section's type to the function that reads it.
 var sections = map[string]func(*reading, part){
 	"BootstrapConfigDump":    (*reading).readBootstrap,
 	"ClustersConfigDump":     (*reading).readClusters,
@@ -166,7 +166,7 @@ func (r *reading) read() {
 	r.wantsEndpoints()
 }
 
-// wantsEndpoints reports a dump without the endpoints of a cluster that asks for some.
+// wantsEndpoints reports a dump without endpoints, if a cluster subscribes to endpoints.
 func (r *reading) wantsEndpoints() {
 	for _, i := range r.items {
 		for _, s := range i.Facts().Subscriptions {
@@ -181,7 +181,7 @@ func (r *reading) wantsEndpoints() {
 	}
 }
 
-// section reads a section. section returns false if the dump can't be imported.
+// section reads a section. It returns false if the dump can't be imported.
 func (r *reading) section(s part) bool {
 	url := r.word(s, "@type")
 	name, isAdmin := strings.CutPrefix(url, adminPackage)
@@ -206,14 +206,14 @@ func (r *reading) section(s part) bool {
 	return message == "" && r.found.HasRoom(diag.Error)
 }
 
-// warnAt reports a change at a part.
+// warnAt reports a change of a part by the import.
 func (r *reading) warnAt(p part, message, help string) {
 	f := r.dump.Finding(codeChange, p.path, false, message, help)
 	f.Severity = codeChange.Severity
 	r.found.Add(f)
 }
 
-// resource decodes a part as a resource of a type, or returns nil after a finding.
+// resource decodes a part as a resource of type t. It reports a part of another type, and returns nil.
 func (r *reading) resource(p part, t *xds.Type) *xds.Resource {
 	found, findings := r.dump.Resource(p.path, p.text)
 	r.found.Add(findings...)
@@ -277,10 +277,10 @@ func (r *reading) readListeners(s part) {
 	}
 }
 
-// refused says that Envoy did not take the last version of a resource.
+// refused reports that Envoy rejected the last version of a resource.
 func (r *reading) refused(entry part, t *xds.Type, name string) {
 	state := r.field(entry, "error_state")
-	if state.text == nil || name == "" { // Envoy has each refused listener a second time, without a name
+	if state.text == nil || name == "" { // Envoy lists each refused listener twice, once without a name
 		return
 	}
 	if details := r.field(state, "details"); details.text != nil {
@@ -289,12 +289,12 @@ func (r *reading) refused(entry part, t *xds.Type, name string) {
 	r.warnAt(state, fmt.Sprintf("a version of %s %q is not imported: Envoy has refused it", t.Noun, name), "error_state, and the log of Envoy, say why")
 }
 
-// warming reports a version that still warms and is not imported.
+// warming reports a newer version that is still warming, and is not imported.
 func (r *reading) warming(p part, t *xds.Type, name string) {
 	r.warnAt(p, fmt.Sprintf("a newer version of %s %q is not imported: it warms, and another one runs", t.Noun, name), "make another dump once Envoy runs it")
 }
 
-// add adds a resource that Envoy has, with or without a subscriber.
+// add adds a cluster or a listener of Envoy to the items.
 func (r *reading) add(p part, t *xds.Type) {
 	if found := r.resource(p, t); found != nil {
 		r.items = append(r.items, &item{Resource: found, source: p})
@@ -302,7 +302,7 @@ func (r *reading) add(p part, t *xds.Type) {
 	}
 }
 
-// decode decodes what names clusters among the offers, and returns it.
+// decode decodes the offers that may name clusters, and returns their resources.
 func (r *reading) decode() (list []*xds.Resource) {
 	for _, k := range slices.SortedFunc(maps.Keys(r.offers), compare) {
 		if k.Type == xds.Secret || k.Type == xds.Endpoints {
@@ -318,12 +318,12 @@ func (r *reading) decode() (list []*xds.Resource) {
 	return list
 }
 
-// compare orders keys.
+// compare compares keys by type and name.
 func compare(a, b xds.Key) int {
 	return cmp.Or(slices.Index(xds.Types, a.Type)-slices.Index(xds.Types, b.Type), strings.Compare(a.Name, b.Name))
 }
 
-// offer records a resource for its subscribers.
+// offer adds a resource to the offers.
 func (r *reading) offer(p part, t *xds.Type) {
 	if p.text == nil {
 		return
@@ -341,7 +341,7 @@ func (r *reading) readRoutes(s part) {
 	for _, entry := range r.elements(s, "dynamic_route_configs") {
 		routes := r.field(entry, "route_config")
 		r.refused(entry, xds.RouteConfiguration, r.word(routes, "name"))
-		if url := r.word(routes, "@type"); url != "" && url != xds.RouteConfiguration.URL() { // there is a section for each kind
+		if url := r.word(routes, "@type"); url != "" && url != xds.RouteConfiguration.URL() { // other sections have routes of other protocols
 			r.warnAt(routes, fmt.Sprintf("a %s is not imported: what asks for it still asks whom it asked", xds.NameInURL(url)), "")
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"xdspub/xds"
 )
 
-// measure notes the endpoints whose health Envoy finds out itself.
+// measure records the endpoint assignments of a cluster if Envoy measures the health of the endpoints.
 func (r *reading) measure(of *xds.Resource) {
 	c, ok := of.Message().(*clusterv3.Cluster)
 	if !ok || len(c.GetHealthChecks()) == 0 && c.GetOutlierDetection() == nil {
@@ -25,11 +25,11 @@ func (r *reading) measure(of *xds.Resource) {
 	}
 }
 
-// envoyOverprovisioning is what Envoy writes into a dump where nobody set the factor.
+// envoyOverprovisioning is the default that Envoy writes into a dump.
 const envoyOverprovisioning = 140
 
-// asWritten returns endpoints as somebody would write them: a dump has all defaults in them, and
-// the health that Envoy has measured.
+// asWritten returns an endpoint assignment as a user would write it: without defaults, and without the health that
+// Envoy has measured.
 func (r *reading) asWritten(of *xds.Resource) *xds.Resource {
 	m, ok := proto.Clone(of.Message()).(*endpointv3.ClusterLoadAssignment)
 	if !ok {
@@ -46,7 +46,7 @@ func (r *reading) asWritten(of *xds.Resource) *xds.Resource {
 		if proto.Size(l.GetLocality()) == 0 {
 			l.Locality = nil
 		}
-		if l.GetLoadBalancingWeight().GetValue() == 0 { // which nobody may write
+		if l.GetLoadBalancingWeight().GetValue() == 0 { // Envoy accepts no weight 0: the weight was not set
 			l.LoadBalancingWeight = nil
 		}
 		for _, e := range l.GetLbEndpoints() {
@@ -62,8 +62,8 @@ func (r *reading) asWritten(of *xds.Resource) *xds.Resource {
 	return of.With(m)
 }
 
-// plain removes values that Envoy adds to an endpoint. unhealthy reports whether plain removed a bad health
-// that Envoy has measured.
+// plain removes values that Envoy adds to an endpoint. unhealthy is true if plain removed a bad health. measured
+// means that Envoy measures the health of the endpoint.
 func plain(e *endpointv3.LbEndpoint, measured bool) (unhealthy bool) {
 	switch e.GetHealthStatus() {
 	case corev3.HealthStatus_HEALTHY:
@@ -85,14 +85,14 @@ func plain(e *endpointv3.LbEndpoint, measured bool) (unhealthy bool) {
 	return unhealthy
 }
 
-// kept is what a dump does not say of resources of a type, as Envoy does not keep it.
+// kept has a message for each type of resources whose dump lacks a part, because Envoy does not keep the part.
 var kept = map[*xds.Type]string{
 	xds.Endpoints: "endpoints are imported without proximity, disable_active_health_check, endpoint_stale_after and " +
 		"weighted_priority_health, which are not in a dump",
 	xds.Secret: "secrets are imported with the content of files that they may have named: a dump has no names of files, and Envoy follows these no more",
 }
 
-// noteKept reports, once for each imported type, the parts that a dump lacks.
+// noteKept reports the parts that a dump lacks, once for each imported type.
 func (r *reading) noteKept() {
 	told := make(map[*xds.Type]bool)
 	for _, i := range r.items {

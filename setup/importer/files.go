@@ -21,13 +21,13 @@ import (
 	"xdspub/xds"
 )
 
-// folders have the resources of a type in the source tree.
+// folders maps a type to the folder of its resources in the source tree.
 var folders = map[*xds.Type]string{
 	xds.Secret: "secrets", xds.ExtensionConfig: "extensions", xds.Endpoints: "endpoints", xds.Cluster: "clusters",
 	xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scopes", xds.Listener: "listeners",
 }
 
-// files returns the files of the source tree, by name, and the bootstrap behind them.
+// files returns the files of the source tree, sorted by name, and the file of the bootstrap as the last.
 func (d *draft) files() ([]File, error) {
 	var nodes map[*item]*yaml.Node
 	if d.document != nil {
@@ -57,7 +57,7 @@ func (d *draft) files() ([]File, error) {
 	return append(files, b), err
 }
 
-// resourceFile returns the file of a resource, whose Name is a suffix as yet.
+// resourceFile returns the file of a resource. Its Name is only a suffix.
 func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 	if n != nil {
 		text, err := bootstrap.EncodeYAML(resourceDocument(n, i))
@@ -80,8 +80,8 @@ func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 	return File{".json", text}, err
 }
 
-// noteRewritten reports a resource that loses its YAML, and the reason. n is its node. text is the file that
-// the YAML would make; empty if the YAML makes no file.
+// noteRewritten reports a resource that is written again without its YAML, and the reason. n is the node of the
+// resource. text is the YAML that a source tree would not read as this resource; it is empty if there is none.
 func (d *draft) noteRewritten(i *item, n *yaml.Node, text []byte) {
 	at, why := xds.Path(""), "a source tree does not take its YAML as it is"
 	for _, f := range i.readAs(d.in, "yaml", text).Diagnostics {
@@ -99,12 +99,12 @@ func (d *draft) noteRewritten(i *item, n *yaml.Node, text []byte) {
 	d.warn(i.Resource, at, fmt.Sprintf("%s is rewritten with sorted keys%s: %s", i.Key, loses, why), "")
 }
 
-// readAs reads a text in place of the configuration.
+// readAs reads a text as the loader reads a file of a source tree.
 func (i *item) readAs(in load.Input, format string, text []byte) *load.Result {
 	return load.AsWritten(load.Input{Name: in.Name, Format: format, Data: text, Envoy: in.Envoy, Streams: in.Streams})
 }
 
-// isIn reports whether a file with a text holds the resource and nothing else.
+// isIn reports whether a text contains the resource and nothing else.
 func (i *item) isIn(in load.Input, format string, text []byte) bool {
 	read := i.readAs(in, format, text)
 	resources := read.Resources()
@@ -117,8 +117,8 @@ func sameContent(a, b *xds.Resource) bool {
 	return errFirst == nil && errSecond == nil && bytes.Equal(first, second)
 }
 
-// bootstrapFile returns the file of the bootstrap. It has the format of the configuration, since
-// Envoy reads numbers in metadata otherwise in YAML than in JSON.
+// bootstrapFile returns the file of the bootstrap. It keeps the format of the configuration, because Envoy reads
+// numbers in metadata differently in YAML and in JSON.
 func (d *draft) bootstrapFile() (File, error) {
 	whole := d.whole()
 	if d.document != nil {
@@ -139,7 +139,7 @@ func (d *draft) bootstrapFile() (File, error) {
 	return File{"bootstrap.json", text}, err
 }
 
-// isBootstrap reports whether a text is a bootstrap that equals want.
+// isBootstrap reports whether a text is a bootstrap equal to want.
 func (d *draft) isBootstrap(format string, text []byte, want proto.Message) bool {
 	got, result := load.ParseBootstrap(load.Input{Name: d.in.Name, Format: format, Data: text, Envoy: d.in.Envoy, Streams: d.in.Streams})
 	if got == nil || result.Diagnostics.HasErrors() {
@@ -151,7 +151,7 @@ func (d *draft) isBootstrap(format string, text []byte, want proto.Message) bool
 	return sameContent(xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, got), xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, want))
 }
 
-// below takes the comments of a node and of all below it.
+// below adds the comments of a node and of all nodes below it.
 func (c *comments) below(n *yaml.Node) {
 	c.of(n)
 	for _, child := range n.Content {
@@ -159,7 +159,7 @@ func (c *comments) below(n *yaml.Node) {
 	}
 }
 
-// jsonOf returns a message as JSON. Its bytes do not differ from build to build.
+// jsonOf returns a message as JSON. Each build of xdspub writes the same bytes.
 func jsonOf(g *xds.Registry, m proto.Message) ([]byte, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
 	if err != nil {
@@ -171,10 +171,10 @@ func jsonOf(g *xds.Registry, m proto.Message) ([]byte, error) {
 	return indented.Bytes(), err
 }
 
-// names counts the uses of file names in lower case, because some file systems ignore case.
+// names counts the uses of file names. The names are in lower case, because some file systems ignore case.
 type names map[string]int
 
-// of returns the name of the file of a resource, without a suffix.
+// of returns the name, without a suffix, of the file of a resource.
 func (n names) of(folder, resource string) string {
 	name := render.Folder(resource)
 	if !load.HoldsResources(name+".yaml") || reserved(name) {
@@ -189,7 +189,7 @@ func (n names) of(folder, resource string) string {
 	return free
 }
 
-// reserved reports whether Windows takes a name for that of a device, whatever its suffix.
+// reserved reports whether Windows reads a name as that of a device. The suffix of the name does not matter.
 func reserved(name string) bool {
 	device, _, _ := strings.Cut(strings.ToLower(name), ".")
 	if len(device) == 4 && (strings.HasPrefix(device, "com") || strings.HasPrefix(device, "lpt")) {

@@ -1,9 +1,9 @@
-// Package importer turns the configuration of an Envoy into a source tree, one file a resource,
-// and a bootstrap for the rest: who this Envoy is, its admin interface, statistics, runtime,
-// overload manager, tracing, and the clusters that these need. The bootstrap is for xdspub
-// bootstrap envoy --from, which adds where the resources come from.
+// Package importer turns the configuration of an Envoy into a source tree and a bootstrap. The source tree has one
+// file for each resource. The bootstrap has the rest: the node, the admin interface, statistics, runtime, overload
+// manager, tracing, and the clusters that these need. The bootstrap has no source of resources: the command xdspub
+// bootstrap envoy --from adds one.
 //
-// A configuration in YAML keeps its comments. Whatever does not become what it was has a finding.
+// A configuration in YAML keeps its comments. A finding reports each difference from the configuration.
 //
 //	in, err := load.Open("envoy.yaml")
 //	…
@@ -32,23 +32,23 @@ import (
 	"xdspub/xds"
 )
 
-// Options of an import.
+// Options are the options of an import.
 type Options struct {
-	// Root is the folder that Envoy is started in, where relative paths begin; empty for the
-	// current one.
+	// Root is the folder in which Envoy starts, and in which relative paths begin. Empty means the current folder.
 	Root string
 }
 
-// Imported is what a configuration becomes.
+// Imported is the result of an import.
 type Imported struct {
-	// Files are the files of the source tree, in the folder Tree, and the bootstrap; none if Diagnostics has
-	// errors.
+	// Files are the files of the source tree, below the folder Tree, and the bootstrap. Files is empty if
+	// Diagnostics has errors.
 	Files []File
-	// Bootstrap is the name of the bootstrap among the Files.
+	// Bootstrap is the name of the bootstrap in Files.
 	Bootstrap string
-	// Resources counts the resources of the source tree, Static the resources that stay in the bootstrap.
+	// Resources is the number of resources in the source tree. Static is the number of resources that stay in the
+	// bootstrap.
 	Resources, Static int
-	// Diagnostics has the findings of reading, and reports each difference from the input.
+	// Diagnostics has the findings of reading, and a finding for each difference from the input.
 	Diagnostics diag.List
 	// Line returns the source line at a position.
 	Line func(diag.Position) (string, bool)
@@ -56,38 +56,39 @@ type Imported struct {
 
 // File is a file to write.
 type File struct {
-	// Name is the path in the directory of the import, with slashes.
+	// Name is the path below the directory of the import, with slashes.
 	Name string
 	Data []byte
 }
 
-// Tree is the folder of the source tree in the directory of an import.
+// Tree is the folder of the source tree, below the directory of the import.
 const Tree = "config"
 
-// draft is an import under way.
+// draft is the state of an import.
 type draft struct {
 	in      load.Input
 	options Options
-	// bootstrap is a Bootstrap without its static resources.
+	// bootstrap is the bootstrap without its static resources.
 	bootstrap *xds.Resource
 	items     []*item
-	document  *document // nil without YAML, which could have comments
-	// replaced means that the source tree takes the place of the ADS server.
+	document  *document // nil if the input is not YAML, or if its comments can't be kept
+	// replaced means that the source tree replaces the ADS server.
 	replaced bool
 	found    diag.Bounded
 }
 
-// item is one resource of a configuration.
+// item is a resource of the configuration.
 type item struct {
 	*xds.Resource
-	// source is where a dump has the item; empty for a static resource.
+	// source is the place of the item in a dump. It is empty for a static resource.
 	source part
-	// stays says why the item stays in the bootstrap; empty where it goes to the source tree.
+	// stays is the reason why the item stays in the bootstrap. It is empty for an item that goes to the source
+	// tree.
 	stays string
 	edits []edit
 }
 
-// newDraft returns the import of an Input that is not read yet.
+// newDraft returns the draft for an Input.
 func newDraft(in load.Input, o Options) *draft {
 	return &draft{in: in, options: o, found: diag.NewBounded(syntax.MaxFindings)}
 }
@@ -114,7 +115,7 @@ func Static(in load.Input, o Options) *Imported {
 	return imported
 }
 
-// finish makes the files.
+// finish makes the files of the import.
 func (d *draft) finish(imported *Imported) {
 	d.nameListeners()
 	d.resolvePaths()
@@ -131,10 +132,10 @@ func (d *draft) finish(imported *Imported) {
 	imported.Static = len(d.items) - imported.Resources
 }
 
-// sourceField is the field of dynamic_resources that names the source of all resources of a type.
+// sourceField returns the field of dynamic_resources with the config source for all resources of a type.
 func sourceField(t *xds.Type) string { return strings.ToLower(t.API) + "_config" }
 
-// noteDynamic says what becomes of the subscriptions of a bootstrap, and of the static resources of their types.
+// noteDynamic reports the subscriptions of a bootstrap to clusters and listeners, which are not imported.
 func (d *draft) noteDynamic() {
 	dynamic := d.message().GetDynamicResources().ProtoReflect()
 	for _, t := range xds.Entrypoints {
@@ -163,13 +164,13 @@ func (d *draft) warn(r *xds.Resource, at xds.Path, message, help string) {
 	d.found.Add(f)
 }
 
-// findings returns what was found so far.
+// findings returns the findings so far.
 func (d *draft) findings() diag.List {
 	return d.found.List(diag.Position{File: d.in.Name}, "in this file")
 }
 
-// nameListeners names listeners without a name. Envoy gives such listeners a random name at each start, so
-// each publication would replace them.
+// nameListeners gives a name to listeners without a name. Envoy gives such a listener a random name whenever it
+// reads the listener, so each publication would replace the listener.
 func (d *draft) nameListeners() {
 	names := make(map[string]bool)
 	for _, i := range d.items {
@@ -195,8 +196,8 @@ func (d *draft) nameListeners() {
 	}
 }
 
-// resolvePaths makes the paths of data sources absolute that begin where Envoy is started: in a
-// source tree they would begin at the file that names them.
+// resolvePaths makes relative paths of data sources absolute. For Envoy they begin in the folder in which it
+// starts; in a source tree they would begin in the folder of the file that has them.
 func (d *draft) resolvePaths() {
 	root, err := filepath.Abs(d.options.Root)
 	for _, i := range d.items {

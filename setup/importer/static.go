@@ -13,14 +13,14 @@ import (
 	"xdspub/xds"
 )
 
-// stay finds the static resources that stay in the bootstrap, and says why. others are resources
-// that are no items yet.
+// stay finds the static resources that stay in the bootstrap, and reports the reason. others are resources that are
+// not among the items, and may refer to items.
 func (d *draft) stay(others ...*xds.Resource) {
 	byKey := make(map[xds.Key][]*item)
 	for _, i := range d.items {
 		byKey[i.Key] = append(byKey[i.Key], i)
 	}
-	var stays []*item // their own references are still to be visited
+	var stays []*item // the references of these items are not visited yet
 	keep := func(i *item, why string) {
 		if i.stays == "" && i.source.text == nil {
 			i.stays = why
@@ -68,8 +68,8 @@ func (d *draft) stay(others ...*xds.Resource) {
 	}
 }
 
-// ownReason says why a static resource stays in the bootstrap, whoever names it; empty where it
-// need not.
+// ownReason returns the reason why a static resource stays in the bootstrap even if nothing refers to it. It
+// returns "" without such a reason.
 func (d *draft) ownReason(i *item) string {
 	listener, _ := i.Message().(*listenerv3.Listener)
 	switch {
@@ -88,10 +88,10 @@ func (d *draft) ownReason(i *item) string {
 	return ""
 }
 
-// needed calls found for each resource that must be static because of r, with the path of the reference.
-// static means that r is static itself, or is the bootstrap.
+// needed calls found for each resource that must be static because r refers to it. It passes the path of the
+// reference. static means that r is static or is the bootstrap.
 func needed(r *xds.Resource, static bool, found func(xds.Key, xds.Path)) {
-	_ = r.Walk(context.Background(), func(n *xds.Node) { // which has no end but its own
+	_ = r.Walk(context.Background(), func(n *xds.Node) { // Walk fails only if its context ends
 		for _, use := range n.Uses() {
 			if use.Kind == xds.ClusterName && (static || needsStatic(n, use)) {
 				found(xds.Key{Type: xds.Cluster, Name: use.Name}, use.Path())
@@ -104,8 +104,8 @@ func needed(r *xds.Resource, static bool, found func(xds.Key, xds.Path)) {
 	})
 }
 
-// needsStatic reports whether Envoy looks for a cluster among static ones: for that of a
-// management server, and wherever the catalogue of references says so.
+// needsStatic reports whether Envoy looks up a cluster only among the static clusters. This holds for the cluster
+// of a management server, and for references that the catalogue calls static.
 func needsStatic(n *xds.Node, use xds.Use) bool {
 	if strings.HasPrefix(use.Names, "static ") {
 		return true
@@ -114,7 +114,7 @@ func needsStatic(n *xds.Node, use xds.Use) bool {
 	return server != nil
 }
 
-// relativeName returns the relative path of a data source, or nil.
+// relativeName returns the file name of a data source if it is a relative path; otherwise nil.
 func relativeName(n *xds.Node) *string {
 	source, ok := n.Message.(*corev3.DataSource)
 	if !ok {

@@ -14,20 +14,20 @@ import (
 	"xdspub/xds"
 )
 
-// subscribers are subscriptions of one kind, which share a finding.
+// subscribers are subscriptions to a type from one source, which share a finding.
 type subscribers struct {
 	of   *xds.Type
 	from string
-	left bool // they ask whom they asked before
+	left bool // the subscriptions keep their source
 }
 
-// subscriptions imports the resources that other resources subscribe to, and changes the source of the
-// subscriptions to the source tree. A resource that the dump lacks and that does not come by ADS keeps its
-// source.
+// subscriptions imports the resources that imported resources subscribe to. It changes the config sources of the
+// subscriptions to ads, which means the source tree. A subscription from another source than ADS keeps its source
+// if the dump lacks the resource.
 func (r *reading) subscriptions() {
 	first := make(map[subscribers]func(message string))
 	count := make(map[subscribers]int)
-	for n := 0; n < len(r.items); n++ { // which grows
+	for n := 0; n < len(r.items); n++ { // the loop adds items
 		i := r.items[n]
 		if i.stays != "" {
 			r.staticSubscriptions(i)
@@ -61,15 +61,15 @@ func (r *reading) subscriptions() {
 	r.unasked()
 }
 
-// subscription imports the resource of a subscription, and reports whether the subscription got another
-// source. subscription calls told for a source other than the ADS server.
+// subscription imports the resources of a subscription. It returns true if it changes the config source. It calls
+// told, with the kind of the subscription, if a shared finding must report the subscription.
 func (r *reading) subscription(i *item, s xds.Subscription, told func(subscribers)) bool {
 	given := s.Source.GetConfigSourceSpecifier() != nil
 	ours := !given || xds.FromSnapshot(s.Source)
 	switch {
-	case s.Target == xds.VirtualHost: // with the routes
+	case s.Target == xds.VirtualHost: // comes with its route configuration
 		return false
-	case s.Target == xds.Secret && !given: // a static one
+	case s.Target == xds.Secret && !given: // a static secret
 		return false
 	case s.Target == xds.Secret && !ours:
 		told(subscribers{s.Target, sourceOf(s.Source), true})
@@ -85,7 +85,8 @@ func (r *reading) subscription(i *item, s xds.Subscription, told func(subscriber
 	return true
 }
 
-// takeAll imports the resources of a subscription, and reports whether any exist.
+// takeAll imports the resources that a subscription asks for. It returns true if the source tree has each of these
+// resources. ours means that the subscription asks the ADS server, or has no config source.
 func (r *reading) takeAll(i *item, s xds.Subscription, ours bool) bool {
 	if s.Name != "" {
 		return r.take(i, s, xds.Key{Type: s.Target, Name: s.Name}, ours)
@@ -100,7 +101,8 @@ func (r *reading) takeAll(i *item, s xds.Subscription, ours bool) bool {
 	return all
 }
 
-// scopeKeys returns the scopes of the dump, or the route configurations that they name.
+// scopeKeys returns the keys of the scopes in the dump or, if t is RouteConfiguration, of the route configurations
+// that they name.
 func (r *reading) scopeKeys(t *xds.Type) (keys []xds.Key) {
 	for k, offers := range r.offers {
 		if k.Type != xds.ScopedRoutes {
@@ -108,7 +110,7 @@ func (r *reading) scopeKeys(t *xds.Type) (keys []xds.Key) {
 		}
 		if t == xds.RouteConfiguration {
 			if k = (xds.Key{Type: t, Name: r.word(offers[0].part, "route_configuration_name")}); k.Name == "" {
-				continue // it stands in the scope
+				continue // the scope contains its routes
 			}
 		}
 		keys = append(keys, k)
@@ -117,13 +119,14 @@ func (r *reading) scopeKeys(t *xds.Type) (keys []xds.Key) {
 	return slices.Compact(keys)
 }
 
-// take imports the resource of a key, and reports whether the source tree has the resource.
+// take imports the resource with a key. It returns true if the source tree has the resource, or if a finding
+// reports why not.
 func (r *reading) take(i *item, s xds.Subscription, k xds.Key, ours bool) bool {
 	offers := r.offers[k]
 	for n := range offers {
 		if offers[n].resource == nil {
 			if offers[n].resource = r.resource(offers[n].part, k.Type); offers[n].resource == nil {
-				return true // findings say why
+				return true // a finding reports the reason
 			}
 			if k.Type == xds.Endpoints {
 				offers[n].resource = r.asWritten(offers[n].resource)
@@ -142,15 +145,13 @@ func (r *reading) take(i *item, s xds.Subscription, k xds.Key, ours bool) bool {
 	return true
 }
 
-// hasNone reports whether Envoy has, of endpoints that it asks for, none, perhaps for lack of an
-// answer.
+// hasNone reports whether an endpoint assignment has no endpoints. Envoy may not have got an answer.
 func hasNone(of *xds.Resource) bool {
 	m, ok := of.Message().(*endpointv3.ClusterLoadAssignment)
 	return ok && len(m.GetEndpoints()) == 0
 }
 
-// left says that a subscription does not get what it asks for from the source tree. What asks the
-// ADS server has to.
+// left reports a resource that the source tree lacks, and the reason why. It always returns false.
 func (r *reading) left(i *item, s xds.Subscription, ours bool, why string) bool {
 	message := fmt.Sprintf("%s asks for it", i.Key)
 	if !ours {
@@ -164,7 +165,7 @@ func (r *reading) left(i *item, s xds.Subscription, ours bool, why string) bool 
 	return false
 }
 
-// sourceOf says what a config source asks.
+// sourceOf returns the words for a config source in messages.
 func sourceOf(source *corev3.ConfigSource) string {
 	if path := xds.PathOf(source); path != "" {
 		return fmt.Sprintf("the file %q", diag.Clip(path, diag.MaxWord))
@@ -185,8 +186,8 @@ func sourceOf(source *corev3.ConfigSource) string {
 	}
 }
 
-// dropVHDS removes the subscription to virtual hosts of routes: a dump has those that Envoy has
-// among the hosts of the route configuration.
+// dropVHDS removes the subscription of a route configuration to virtual hosts. The dump already lists their virtual
+// hosts in the route configuration.
 func (r *reading) dropVHDS(i *item, n *xds.Node) bool {
 	routes, ok := n.Message.(*routev3.RouteConfiguration)
 	if !ok || routes.GetVhds() == nil {
@@ -198,7 +199,8 @@ func (r *reading) dropVHDS(i *item, n *xds.Node) bool {
 	return true
 }
 
-// staticSubscriptions is subscriptions for a resource that stays in the bootstrap.
+// staticSubscriptions imports the resources that a resource in the bootstrap asks the ADS server for, and reports
+// these subscriptions.
 func (r *reading) staticSubscriptions(i *item) {
 	for _, s := range i.Facts().Subscriptions {
 		if xds.FromSnapshot(s.Source) {
@@ -209,7 +211,7 @@ func (r *reading) staticSubscriptions(i *item) {
 	}
 }
 
-// unasked reports resources of the dump that are not imported because they have no subscriber.
+// unasked reports resources of the dump that are not imported because nothing subscribes to them.
 func (r *reading) unasked() {
 	for _, k := range slices.SortedFunc(maps.Keys(r.offers), compare) {
 		for _, o := range r.offers[k] {

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// NotEmptyError means that the directory of an import has something already.
+// NotEmptyError means that the directory for an import exists and is not an empty directory.
 type NotEmptyError struct{ Dir string }
 
 func (e *NotEmptyError) Error() string {
 	return fmt.Sprintf("%s is there, and is not an empty directory: import overwrites nothing, so choose another one", e.Dir)
 }
 
-// Write writes all files into a new or empty directory, or writes none: a single rename publishes the
-// directory. Files get mode.
+// Write writes all files into a new or empty directory. If it returns an error, it has written none: a single
+// rename puts the whole directory in place. mode is the mode of the files.
 func Write(dir string, files []File, mode fs.FileMode) error {
 	dirMode, err := target(dir)
 	if err != nil {
@@ -55,12 +55,13 @@ func Write(dir string, files []File, mode fs.FileMode) error {
 	return sync(filepath.Dir(dir))
 }
 
-// target returns the mode of an existing, empty directory; 0 if dir does not exist.
+// target returns the mode of an existing empty directory. It returns 0 if dir does not exist, and an error
+// otherwise.
 func target(dir string) (fs.FileMode, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(dir); err == nil { // a link that leads nowhere
+		if _, err := os.Lstat(dir); err == nil { // a link whose target does not exist
 			return 0, &NotEmptyError{dir}
 		}
 		return 0, nil
@@ -80,14 +81,14 @@ func target(dir string) (fs.FileMode, error) {
 	return info.Mode().Perm(), nil
 }
 
-// together is how many files are written at one time: a file system that flushes several files
-// at once writes its journal once for all of them.
+// together is the number of files that are written at the same time. A file system that flushes several files at
+// once writes its journal once for all of them.
 const together = 64
 
-// writeAll writes files below a new directory, onto the disk.
+// writeAll writes files below a new directory, and flushes them to the disk.
 func writeAll(dir string, files []File, mode fs.FileMode) error {
 	folders := map[string]bool{dir: true, filepath.Join(dir, Tree): true}
-	if err := os.MkdirAll(filepath.Join(dir, Tree), 0o755); err != nil { // also for no resource
+	if err := os.MkdirAll(filepath.Join(dir, Tree), 0o755); err != nil { // an import may have no resource
 		return err
 	}
 	var g errgroup.Group
@@ -119,7 +120,7 @@ func writeFile(name string, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// sync has the names in a folder survive a crash.
+// sync flushes the names in a folder to the disk.
 func sync(folder string) error {
 	f, err := os.Open(folder)
 	if err != nil {

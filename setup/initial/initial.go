@@ -1,8 +1,8 @@
-// Package initial has what a new directory begins with: source trees that work, the bootstraps of
-// their clients, and what runs them by systemd, Compose, Kubernetes and in CI.
+// Package initial has the files of a new directory: source trees that work, the bootstraps of their clients, and
+// files for systemd, Compose, Kubernetes and CI.
 //
-// The files are the same in every directory: they name none but /etc/xdspub, where the directory
-// is on a machine or in a container, and /var/lib/xdspub, where resources are published.
+// The files are the same in every directory. They name only two directories: /etc/xdspub, which is the new directory
+// on a machine or in a container, and /var/lib/xdspub, the output directory.
 //
 //	files, err := initial.Files()
 //	err = initial.Write("edge", files)
@@ -20,30 +20,30 @@ import (
 
 // File is one file of a new directory.
 type File struct {
-	// Path is the path in the directory, with slashes.
+	// Path is the path below the new directory, with slashes.
 	Path string
-	// Purpose describes the file in a few words.
+	// Purpose tells in a few words what the file is for.
 	Purpose string
 	Data    []byte
 }
 
-// What the bootstraps say, and other files repeat.
+// Values in the bootstraps that other files repeat.
 const (
 	// Published is the output directory.
 	Published = "/var/lib/xdspub"
-	// maxConnections fits the limit on open files of Envoy's unit.
+	// maxConnections fits the limit of open files in the systemd unit of Envoy.
 	maxConnections = 10000
 	// Admin is the address of Envoy's admin interface.
 	Admin = "127.0.0.1:9901"
-	// Server is where xdspub serve listens for Envoy, GRPCServer for gRPC programs.
+	// Server is the address at which xdspub serve listens for Envoys, GRPCServer that for gRPC programs.
 	Server, GRPCServer = "127.0.0.1:18000", "127.0.0.1:18001"
 )
 
 //go:embed all:files
 var written embed.FS
 
-// contents are all files, in the order in which somebody may want to read them. One without a
-// function to make it is written by hand, below files.
+// contents lists all files, in the order in which a user may want to read them. A file without a function make is a
+// file below the folder files.
 var contents = []struct {
 	path, purpose string
 	make          func() ([]byte, error)
@@ -66,7 +66,7 @@ var contents = []struct {
 	{".github/workflows/xdspub.yaml", "a job that checks both trees", nil},
 }
 
-// Files returns what a new directory holds.
+// Files returns the files of a new directory.
 func Files() ([]File, error) {
 	var list []File
 	for _, c := range contents {
@@ -84,12 +84,12 @@ func Files() ([]File, error) {
 	return list, nil
 }
 
-// filesBootstrap returns that of an Envoy that reads published files.
+// filesBootstrap returns the bootstrap of an Envoy that reads published files.
 func filesBootstrap() ([]byte, error) {
 	return bootstrap.Envoy(bootstrap.EnvoyOptions{Dir: Published, NodeID: "envoy", NodeCluster: "envoy", Admin: Admin, MaxConnections: maxConnections})
 }
 
-// serveBootstrap returns that of an Envoy that asks a server.
+// serveBootstrap returns the bootstrap of an Envoy that asks a server.
 func serveBootstrap() ([]byte, error) {
 	address, err := addr.Parse(Server)
 	if err != nil {
@@ -101,7 +101,7 @@ func serveBootstrap() ([]byte, error) {
 	})
 }
 
-// grpcBootstrap returns that of gRPC programs.
+// grpcBootstrap returns the bootstrap of gRPC programs.
 func grpcBootstrap() ([]byte, error) {
 	c := grpcboot.Config{
 		Servers: []grpcboot.Server{{URI: GRPCServer, Credentials: []grpcboot.Credentials{{Type: "insecure"}}, Features: []string{"xds_v3"}}},

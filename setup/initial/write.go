@@ -12,17 +12,17 @@ import (
 	"xdspub/diag"
 )
 
-// ExistsError lists existing files at the places of new files.
+// ExistsError lists files that already exist at the places of new files.
 type ExistsError struct {
-	Paths []string // in the target directory
+	Paths []string // each begins with the directory
 }
 
 func (e *ExistsError) Error() string {
 	return fmt.Sprintf("nothing was written, since there is already: %s", diag.Few(e.Paths, 3))
 }
 
-// Write writes all files into dir or, if it returns an error, none. Write creates dir, but not the parent of
-// dir. Write replaces nothing: an existing file or link is an ExistsError. Write does not follow a link that
+// Write writes all files into dir. If it returns an error, it has written none. Write creates dir, but not the
+// parent of dir. It replaces nothing: an existing file or link is an ExistsError. It does not follow a link that
 // leads out of dir.
 func Write(dir string, files []File) error {
 	err := os.Mkdir(dir, 0o777)
@@ -64,10 +64,10 @@ func writeIn(dir string, files []File) error {
 	return nil
 }
 
-// writer makes files and folders, and knows which.
+// writer creates files and folders, and remembers them.
 type writer struct {
 	root *os.Root
-	made []string // in their order
+	made []string // the created paths, in the order of creation
 }
 
 func (w *writer) write(f File) error {
@@ -83,7 +83,7 @@ func (w *writer) write(f File) error {
 	return errors.Join(err, file.Close())
 }
 
-// folder creates a folder and its parents.
+// folder creates a folder and its parents, if they do not exist.
 func (w *writer) folder(name string) error {
 	if name == "." {
 		return nil
@@ -101,7 +101,7 @@ func (w *writer) folder(name string) error {
 	return err
 }
 
-// undo removes what was made.
+// undo removes the files and folders that w has created.
 func (w *writer) undo() (err error) {
 	for _, name := range slices.Backward(w.made) {
 		err = errors.Join(err, w.root.Remove(name))
