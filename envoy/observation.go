@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Incarnation identifies a process of an Envoy: the time of its start, to the millisecond. Each restart and
-// each hot restart has another Incarnation.
+// Incarnation identifies a process of an Envoy by the time of its start, to the millisecond. Each restart and each
+// hot restart makes a new Incarnation.
 type Incarnation string
 
-// time returns the zero time where the incarnation is no time.
+// time returns the time of the start, or the zero time if the Incarnation does not contain a time.
 func (i Incarnation) time() time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, string(i))
 	return t

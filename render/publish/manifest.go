@@ -17,8 +17,8 @@ const (
 	layout = 2
 )
 
-// Manifest is the record of an output directory, in .xdspub/manifest.json: it holds what
-// the next run needs and can't read from the published files.
+// Manifest is the record of an output directory, in .xdspub/manifest.json. It holds the facts that the next run
+// needs and can't read from the published files.
 type Manifest struct {
 	// Layout is the version of the directory's layout. Publish sets it; 0 means that nothing was published
 	// yet.

@@ -10,7 +10,7 @@ import (
 
 const refusedPath = private + "/refused.json"
 
-// Refused is the record of what Envoy refused, in .xdspub/refused.json.
+// Refused is the record of the snapshots that Envoy refused, in .xdspub/refused.json.
 type Refused struct {
 	Layout int `json:"layout"`
 	// Held are the snapshots that Envoy refused. They are not published again until another snapshot is

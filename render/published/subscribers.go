@@ -12,7 +12,8 @@ import (
 	"xdspub/xds"
 )
 
-// Subscriber is a subscription of published resources, or a bootstrap, to a published file.
+// Subscriber is a subscription to a published file. Published resources have the subscription, or the bootstrap of
+// an Envoy.
 type Subscriber struct {
 	// File is the path below the output directory.
 	File string

@@ -176,7 +176,7 @@ func (v value) atFirstLine(f *diag.Diagnostic, path xds.Path) {
 	}
 }
 
-// unknownField explains a field that its message does not have.
+// unknownField returns the message and the help for a field that the message type does not have.
 func (v value) unknownField(here spot, said said) (message, help string) {
 	message = fmt.Sprintf("unknown field %q", said.field)
 	if help = here.suggestField(said.field); help != "" {

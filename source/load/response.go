@@ -97,7 +97,7 @@ func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
 	return out, result
 }
 
-// pack packs a message into an Any. The message was decoded before, so it can be encoded.
+// pack returns m in an Any. m was decoded before, so it can also be encoded.
 func pack(m proto.Message) *anypb.Any {
 	value, _ := xds.Marshal(m)
 	return &anypb.Any{TypeUrl: xds.URLPrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}

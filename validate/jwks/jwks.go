@@ -1,11 +1,11 @@
-// Package jwks judges a JSON Web Key Set (RFC 7517) as Envoy's jwt_authn does when Envoy loads the set. A set
-// is good if one of its keys is good; Envoy skips bad keys.
+// Package jwks judges a JSON Web Key Set (RFC 7517) as Envoy's jwt_authn does when Envoy loads the set. Envoy accepts
+// a set if at least one of its keys is valid, and skips the other keys.
 //
 //	if err := jwks.Check(text); err != nil {
 //		// Envoy refuses the set
 //	}
 //
-// Errors name fields and never quote values: a set can hold shared secrets.
+// Errors quote only the values of kty, alg and crv. Other values may be secret.
 package jwks
 
 import (
@@ -24,14 +24,14 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// lax matches syntax that Envoy's parser accepts and JSON forbids: commas before a closing bracket, single
-// quotes, and names without quotes. Check does not judge a set with such syntax.
+// lax matches forms that Envoy's parser accepts and JSON forbids: a comma before a closing bracket, single quotes,
+// and names without quotes. Check accepts a set with such a form.
 var lax = regexp.MustCompile(`,\s*[}\]]|'|[{,]\s*[A-Za-z_$][0-9A-Za-z_$]*\s*:`)
 
 // Check returns the reason why Envoy refuses a set, or nil.
 func Check(text []byte) error {
 	var set structpb.Struct
-	// Envoy reads the set as this message too, so doubled names are refused.
+	// Envoy also reads the set as a Struct, which refuses repeated names.
 	if protojson.Unmarshal(withoutControls(text), &set) != nil {
 		if lax.Match(text) {
 			return nil
@@ -62,8 +62,8 @@ func Check(text []byte) error {
 	return first
 }
 
-// withoutControls escapes the control characters in strings, such as the line breaks of folded YAML. Envoy's
-// parser accepts control characters; JSON demands escapes.
+// withoutControls escapes the control characters in strings, such as the line breaks of folded YAML. Envoy's parser
+// accepts them, but JSON does not.
 func withoutControls(text []byte) []byte {
 	if !bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 		return text
@@ -88,8 +88,8 @@ func withoutControls(text []byte) []byte {
 	return out
 }
 
-// hasCertificates reports whether the set maps names to PEM certificates. Envoy reads this second form too;
-// Check does not judge such certificates.
+// hasCertificates reports whether the set maps names to PEM certificates. Envoy also reads this form of a set.
+// Check does not judge the certificates.
 func hasCertificates(set *structpb.Struct) bool {
 	for _, v := range set.GetFields() {
 		if strings.Contains(v.GetStringValue(), "-----BEGIN CERTIFICATE-----") {
@@ -103,7 +103,7 @@ func hasCertificates(set *structpb.Struct) bool {
 type curve struct {
 	name, algorithm string
 	curve           ecdh.Curve
-	size            int // of a coordinate, in bytes
+	size            int // the length of a coordinate, in bytes
 }
 
 var curves = []curve{
@@ -137,7 +137,7 @@ func checkKey(key *structpb.Struct) error {
 	}
 }
 
-// The sizes of moduli and exponents, in bits, that Envoy's library accepts. Both numbers must be odd.
+// The lengths of the modulus and the exponent, in bits, that Envoy's library accepts. Both numbers must be odd.
 const (
 	minModulus  = 512
 	maxModulus  = 16384
@@ -172,7 +172,7 @@ func checkEC(key *structpb.Struct, algorithm string) error {
 		return fmt.Errorf("crv %q and alg %q are not valid for an EC key", name, algorithm)
 	}
 	c := curves[i]
-	point := []byte{4} // uncompressed
+	point := []byte{4} // the point is not compressed
 	for _, field := range []string{"x", "y"} {
 		b, err := decoded(key, field)
 		if err != nil {
@@ -204,12 +204,12 @@ func checkOKP(key *structpb.Struct, algorithm string) error {
 	return err
 }
 
-// text returns a field of a key. A field that is no text counts as absent.
+// text returns the value of a text field of a key. It returns "" if the field is absent or not text.
 func text(key *structpb.Struct, field string) string {
 	return key.GetFields()[field].GetStringValue()
 }
 
-// decoded decodes a field in base64url with or without padding. decoded skips spaces and reads a dot as
+// decoded decodes a field in base64url, with or without padding. As in Envoy, it skips spaces, and a dot is
 // padding.
 func decoded(key *structpb.Struct, field string) ([]byte, error) {
 	value, ok := key.GetFields()[field].GetKind().(*structpb.Value_StringValue)

@@ -11,7 +11,7 @@ func (p *parser) expressions() {
 
 var binary = []string{"+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "and", "or"}
 
-// expression ignores precedence, because precedence changes no verdict.
+// expression parses an expression. It ignores precedence, which has no influence on the validity.
 func (p *parser) expression() {
 	p.deeper(func() {
 		for {
@@ -45,8 +45,8 @@ func (p *parser) simple() {
 	}
 }
 
-// exprKind is the kind of a suffixed expression. Only a variable can be assigned to, and only a call is a
-// statement.
+// exprKind is the kind of a suffixed expression. Only a variable can stand on the left of an assignment, and only a
+// call can be a statement.
 type exprKind int
 
 const (
@@ -55,7 +55,7 @@ const (
 	call
 )
 
-// plainText matches an argument that is one string without escapes.
+// plainText matches the beginning of the arguments of a call, if it is a string without escapes.
 var plainText = regexp.MustCompile(`^(?:\(\s*)?["']([^"'\\\n]*)["']`)
 
 func (p *parser) suffixed() exprKind {
@@ -139,7 +139,7 @@ func (p *parser) table() {
 	p.expect("}")
 }
 
-// body parses the parameters and the block of a function.
+// body parses the parameters and the body of a function.
 func (p *parser) body() {
 	p.expect("(")
 	vararg := false

@@ -12,15 +12,15 @@ import (
 	"fmt"
 )
 
-// Check returns the first syntax error of a script, or nil if LuaJIT compiles the script. Check does not judge
-// bytecode.
+// Check returns the first syntax error of a script. It returns nil if LuaJIT compiles the script, and for bytecode,
+// which it does not judge. It also returns nil for a script that may nest too deep to judge.
 func Check(script []byte) error {
 	_, err := Modules(script)
 	return err
 }
 
 // Modules returns the names of the modules that a script requires by a literal, as in require("lib.x"), in the
-// order of the text. The error is Check's.
+// order of the text. It returns the error that Check returns.
 func Modules(script []byte) (names []string, err error) {
 	script = bytes.TrimPrefix(script, []byte("\xef\xbb\xbf"))
 	if len(script) > 0 && script[0] == '\x1b' {
@@ -55,13 +55,13 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Message) }
 
-// tooDeep ends the judgement of a script that may nest deeper than LuaJIT's limit or this program's stack
+// tooDeep is the panic for a script that may nest deeper than LuaJIT's limit, or than the stack of this program
 // allows.
 type tooDeep struct{}
 
 const maxDepth = 150
 
-// parser is a recursive descent over the tokens. It panics with an *Error.
+// parser parses the tokens by recursive descent. A syntax error is a panic with an *Error.
 type parser struct {
 	scanner
 	depth   int
@@ -69,14 +69,14 @@ type parser struct {
 	modules []string
 }
 
-// function is the state of the function body that the parser is in.
+// function is the state of the innermost function body.
 type function struct {
 	vararg bool
 	loops  int
 	blocks []*block
 }
 
-// block is a scope of labels. A goto finds its label in its own block or in an enclosing block.
+// block is a scope of labels. A goto needs a label in its own block or in an enclosing block of the same function.
 type block struct {
 	labels map[string]bool
 	gotos  []jump
@@ -126,7 +126,7 @@ func (p *parser) name() string {
 	return n
 }
 
-// deeper calls f one level of recursion deeper, or panics at the limit.
+// deeper calls f, and counts the depth of such calls. It panics with tooDeep at the limit.
 func (p *parser) deeper(f func()) {
 	if p.depth++; p.depth > maxDepth {
 		panic(tooDeep{})

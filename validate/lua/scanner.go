@@ -14,7 +14,7 @@ const (
 	name
 	number
 	text
-	symbol // and keywords
+	symbol // an operator or a keyword
 )
 
 const eof = "<eof>"
@@ -24,25 +24,25 @@ var keywords = []string{
 	"local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
 }
 
-// symbols lists longer symbols first.
+// symbols lists a longer symbol before its prefixes.
 var symbols = []string{
 	"...", "..", "==", "~=", "<=", ">=", "::",
 	"+", "-", "*", "/", "%", "^", "#", "<", ">", "=", "(", ")", "{", "}", "[", "]", ";", ":", ",", ".",
 }
 
-// numeral matches LuaJIT's numbers: decimal, hexadecimal and binary, with the suffixes of 64-bit and imaginary
-// numbers.
+// numeral matches the numbers of LuaJIT: decimal, hexadecimal and binary ones, with the suffixes of 64-bit and
+// imaginary numbers.
 var numeral = regexp.MustCompile(`(?i)^(?:(?:\d+|0x[0-9a-f]+|0b[01]+)u?ll|` +
 	`(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?|0b[01]+)i?)$`)
 
-// scanner reads tokens off a script.
+// scanner splits a script into tokens.
 type scanner struct {
 	src  []byte
 	pos  int
 	line int
 
 	kind  kind
-	token string // its text
+	token string // the text of the token
 }
 
 func (s *scanner) fail(message string) {
@@ -118,7 +118,7 @@ func (s *scanner) next() {
 		s.fail("invalid long string delimiter near '[='")
 	default:
 		s.kind = symbol
-		s.pos++ // any other character becomes an unexpected symbol
+		s.pos++ // another character, which no statement or expression has
 		for _, symbol := range symbols {
 			if bytes.HasPrefix(s.src[start:], []byte(symbol)) {
 				s.pos = start + len(symbol)
@@ -147,7 +147,8 @@ func (s *scanner) number() {
 	}
 }
 
-// longBracket returns the number of = in the bracket that opens at the position, or -1 if no bracket opens.
+// longBracket returns the number of = in the long bracket that opens at the current position, or -1 if none opens
+// there.
 func (s *scanner) longBracket() int {
 	if s.peek(0) != '[' {
 		return -1
@@ -194,7 +195,7 @@ var unicodeEscape = regexp.MustCompile(`^\{0*(?:[0-9A-Fa-f]{1,5}|10[0-9A-Fa-f]{4
 func (s *scanner) escape() {
 	s.pos++
 	if s.pos == len(s.src) {
-		return // the string is unfinished
+		return // the string has no end
 	}
 	c := s.src[s.pos]
 	s.pos++
@@ -230,7 +231,7 @@ func (s *scanner) escape() {
 	}
 }
 
-// assignsNext reports whether =, but not ==, follows the token.
+// assignsNext reports whether = follows the token, but not ==.
 func (s *scanner) assignsNext() bool {
 	ahead := *s
 	ahead.skipSpace()
@@ -241,7 +242,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// isIdent reports whether c may stand in a name. LuaJIT accepts every byte of UTF-8.
+// isIdent reports whether a name may contain c. LuaJIT accepts all bytes of characters outside ASCII.
 func isIdent(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
 }

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// compile adds the instructions for re in the manner of RE2's compile.cc.
+// compile adds the instructions for re, as compile.cc of RE2 does.
 func (p *program) compile(re *syntax.Regexp) fragment {
 	lazy := re.Flags&syntax.NonGreedy != 0
 	switch re.Op {
@@ -50,12 +50,12 @@ func (p *program) compile(re *syntax.Regexp) fragment {
 			all = p.alt(all, p.compile(sub))
 		}
 		return all
-	default: // OpEmptyMatch; Simplify leaves no OpRepeat
+	default: // OpEmptyMatch; after Simplify, no OpRepeat is left
 		return p.nop()
 	}
 }
 
-// repeat compiles x*, x+ or x?. RE2 merges two repetitions around one x if their flags are equal.
+// repeat compiles x*, x+ or x?. Like RE2, it merges two repetitions of one x with equal flags.
 func (p *program) repeat(re *syntax.Regexp, lazy bool) fragment {
 	op, sub := re.Op, re.Sub[0]
 	for sub.Flags == re.Flags {
@@ -82,7 +82,8 @@ func (p *program) repeated(op syntax.Op, a fragment, lazy bool) fragment {
 	}
 }
 
-// literal compiles a character: one byte in Latin-1, one to four bytes in UTF-8.
+// literal compiles a character. It takes one instruction for each byte: one byte in Latin-1, and one to four bytes
+// in UTF-8.
 func (p *program) literal(r rune) fragment {
 	switch {
 	case p.encoding == UTF8:
@@ -93,8 +94,8 @@ func (p *program) literal(r rune) fragment {
 	return p.step(false)
 }
 
-// class compiles a set of characters. Latin-1 takes one instruction a range. A range that holds upper and
-// lower case of the same letters takes one instruction for both.
+// class compiles a set of characters. In Latin-1, it takes one instruction for each range. A set that has the upper
+// and lower case of the same letters takes one instruction for both.
 func (p *program) class(ranges []rune) fragment {
 	if p.encoding == UTF8 {
 		return p.runes(ranges)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// optimize leads every exit past the nops, and marks a loop over any byte that ends in the match. RE2
-// optimizes the instructions reachable from start, but not the loop before start.
+// optimize makes all exits skip nops. It also marks each alternative between a loop over any byte and the match.
+// Like RE2, it marks only instructions reachable from start, and not the loop before start.
 func (p *program) optimize(start int) {
 	past := func(i int) int {
 		for p.insts[i].op == opNop {
@@ -32,8 +32,8 @@ func (p *program) optimize(start int) {
 	}
 }
 
-// flatten counts the instructions of the lists that RE2 makes of the program: one list for each root, with the
-// alternatives resolved.
+// flatten returns the number of instructions in the lists that RE2 makes of the program. RE2 makes one list for
+// each root, and resolves the alternatives in it.
 func (p *program) flatten(start, unanchored int) int {
 	roots := map[int]bool{0: true, start: true, unanchored: true}
 	before := make(map[int][]int)
@@ -69,8 +69,8 @@ func (p *program) flatten(start, unanchored int) int {
 	return size
 }
 
-// visit calls f for the instructions reachable from an instruction. If all is false, visit stops at
-// instructions that consume a byte and at the roots.
+// visit calls f for each instruction reachable from the instruction from. If all is false, visit does not go beyond
+// opStep. It does not go beyond roots.
 func (p *program) visit(from int, roots map[int]bool, f func(int), all bool) map[int]bool {
 	seen := make(map[int]bool)
 	stack := []int{from}

@@ -5,11 +5,11 @@ import "slices"
 type op int
 
 const (
-	opStep     op = iota // consumes a byte, marks a group, or tests a position
-	opAlt                // goes on at out or at other
-	opAltMatch           // an opAlt between a match and any byte
+	opStep     op = iota // consumes a byte, marks a group, or checks a position
+	opAlt                // goes on at out, or else at other
+	opAltMatch           // an opAlt between the match and a loop over any byte
 	opNop
-	opEnd // the match, or the failure
+	opEnd // the match or the failure
 )
 
 type inst struct {
@@ -19,13 +19,14 @@ type inst struct {
 	match      bool
 }
 
-// hole is an open exit of instruction inst: out or other.
+// hole is an exit of an instruction that still needs a target: out, or other if other is set.
 type hole struct {
 	inst  int
 	other bool
 }
 
-// fragment is a part of a program. A fragment with begin 0 never matches.
+// fragment is a part of a program. A fragment with begin 0 never matches, and nullable means that it may match the
+// empty text.
 type fragment struct {
 	begin    int
 	out      []hole
@@ -86,7 +87,8 @@ func (p *program) alt(a, b fragment) fragment {
 	return fragment{i, slices.Concat(a.out, b.out), a.nullable || b.nullable}
 }
 
-// fork adds an alternative between body and the instruction behind the body.
+// fork adds an alternative between body and the instruction after it. It returns the index and the open exit of the
+// alternative.
 func (p *program) fork(body int, lazy bool) (int, []hole) {
 	if lazy {
 		i := p.add(inst{op: opAlt, other: body})

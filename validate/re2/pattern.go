@@ -8,15 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// scanner goes through a pattern once and settles the differences between RE2 and Go's parser. RE2 alone
-// accepts \C, one byte. RE2 alone refuses other spellings of the names of character classes and, in Latin-1,
-// escapes above \xFF.
+// scanner goes through a pattern once, and writes it in the syntax of Go's parser. It treats the differences from
+// RE2: only RE2 accepts \C, which matches one byte; only RE2 refuses other spellings of the names of character
+// classes and, in Latin-1, escapes above \xFF.
 type scanner struct {
 	in       string
 	encoding Encoding
 	at       int
 	out      []byte
-	// splits is set in Latin-1 only, approximate in UTF-8 only: the size can be too large.
+	// splits is Program.SplitsCharacters, and only set in Latin-1. approximate means that the computed size may be
+	// too large, and is only set in UTF-8.
 	splits, approximate bool
 }
 
@@ -40,7 +41,7 @@ func (s *scanner) scan() error {
 			if strings.HasPrefix(rest, "[^") {
 				opening = "[^"
 			}
-			if strings.HasPrefix(rest, opening+"]") { // stands for itself
+			if strings.HasPrefix(rest, opening+"]") { // a ] at the beginning is a character of the class
 				opening += "]"
 			}
 			s.keep(len(opening))
@@ -57,7 +58,8 @@ func (s *scanner) scan() error {
 	return nil
 }
 
-// groupName copies the name of a group in ASCII, in Go's syntax.
+// groupName copies the beginning of a named group. It replaces letters outside ASCII in the name, which Go's parser
+// refuses.
 func (s *scanner) groupName(rest string) {
 	name, _, _ := strings.Cut(rest, ">")
 	s.out = append(s.out, "(?P<"...)
@@ -71,7 +73,7 @@ func (s *scanner) groupName(rest string) {
 	s.at += len(name)
 }
 
-// keep copies n bytes.
+// keep copies the next n bytes.
 func (s *scanner) keep(n int) {
 	s.out = append(s.out, s.in[s.at:s.at+n]...)
 	s.at += n
@@ -109,7 +111,7 @@ func (s *scanner) escape(rest string, inClass bool) error {
 		s.approximate = s.encoding == UTF8
 		s.keep(3)
 	case s.encoding == UTF8 && (c == 'p' || c == 'P'):
-		s.approximate = true // the tables of RE2 are of another version of Unicode
+		s.approximate = true // RE2 has tables of another version of Unicode
 		s.keep(2)
 	default:
 		s.keep(2)
@@ -117,7 +119,7 @@ func (s *scanner) escape(rest string, inClass bool) error {
 	return nil
 }
 
-// knowsClass reports whether RE2 knows \p{name}. Go accepts further spellings.
+// knowsClass reports whether RE2 knows the class \p{name}. Go accepts more spellings of names.
 func knowsClass(name string) bool {
 	if name == "LC" || name == "Cn" {
 		return false

@@ -17,21 +17,21 @@ import (
 	"unicode"
 )
 
-// Program describes a compiled pattern.
+// Program describes a compiled regular expression.
 type Program struct {
-	// Size is the number of instructions. Envoy compares Size with max_program_size (100, if not set).
+	// Size is the number of instructions. Envoy compares it with max_program_size, which is 100 by default.
 	Size int
-	// Exact is false if Size may exceed RE2's size by a few instructions.
+	// Exact is false if Size may be larger than RE2's size.
 	Exact bool
 	// Groups is the number of capturing groups.
 	Groups int
-	// SplitsCharacters reports whether a character outside of ASCII stands in a class or before a repetition.
-	// RE2 sees the bytes of the character: [é] matches either byte, and é+ repeats the second byte.
+	// SplitsCharacters means that a character outside ASCII is in a class, or is repeated. RE2 sees its bytes: [é]
+	// matches either byte, and é+ repeats the second byte.
 	SplitsCharacters bool
 }
 
-// TooLarge reports whether the program certainly has more instructions than limit. Size exceeds RE2's size by
-// less than a third.
+// TooLarge reports whether the program certainly has more instructions than limit. If Size is not exact, RE2's size
+// is more than three quarters of Size.
 func (p Program) TooLarge(limit int) bool {
 	return p.Size > limit && (p.Exact || p.Size > limit+limit/3)
 }
@@ -48,7 +48,7 @@ const (
 
 const maxLatin1 = 0xff
 
-// Compile compiles a pattern. The error gives the reason why Envoy refuses the pattern.
+// Compile compiles a pattern. Its error is the reason why Envoy refuses the pattern.
 func Compile(pattern string, in Encoding) (Program, error) {
 	s := scanner{in: pattern, encoding: in}
 	if err := s.scan(); err != nil {
@@ -79,7 +79,7 @@ func parse(pattern string, in Encoding) (*syntax.Regexp, error) {
 	return parsed, err
 }
 
-// latin1 converts each byte to a character.
+// latin1 returns a text with a character for each byte.
 func latin1(bytes string) string {
 	runes := make([]rune, len(bytes))
 	for i := range len(bytes) {
@@ -96,8 +96,8 @@ func fromLatin1(s string) string {
 	return string(bytes)
 }
 
-// approximate reports whether size can be too large for re. RE2 shares an anchor that starts several
-// alternatives or is repeated, and folds the case of ASCII only.
+// approximate reports whether size may be too large for re. RE2 uses one instruction for an anchor that begins
+// several alternatives or is repeated. It also folds the case of ASCII letters only.
 func approximate(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpAlternate, syntax.OpRepeat:
@@ -123,8 +123,8 @@ func startsWithAnchor(re *syntax.Regexp) bool {
 	return false
 }
 
-// size returns the number of instructions of re. size follows RE2's compile.cc and prog.cc: the same
-// instructions, then the same flattening of alternatives into lists.
+// size returns the number of instructions of re. It does what compile.cc and prog.cc of RE2 do: it makes the same
+// instructions, and then flattens alternatives into lists.
 func size(re *syntax.Regexp, in Encoding) int {
 	if in == UTF8 {
 		re = unfold(re)
@@ -132,7 +132,7 @@ func size(re *syntax.Regexp, in Encoding) int {
 	re = coalesce(afterPrefix(re)).Simplify()
 	re, anchored := dropAnchor(re, syntax.OpBeginText, 0)
 	re, _ = dropAnchor(re, syntax.OpEndText, 0)
-	p := &program{encoding: in, insts: []inst{{op: opEnd}}} // number 0 is the failure
+	p := &program{encoding: in, insts: []inst{{op: opEnd}}} // instruction 0 is the failure
 	all := p.compile(re)
 	if all.fails() {
 		return 1

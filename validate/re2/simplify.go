@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// unfold replaces a character by a class if case does not matter and UTF-8 has a further form of the
-// character: k is the Kelvin sign, too.
+// unfold replaces a character by a class if case does not matter and a form of the character is outside ASCII: k
+// also stands for the Kelvin sign.
 func unfold(re *syntax.Regexp) *syntax.Regexp {
 	if re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase != 0 {
 		return unfoldLiteral(re)
@@ -50,8 +50,8 @@ func unfoldLiteral(re *syntax.Regexp) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpConcat, Sub: parts}
 }
 
-// afterPrefix returns the rest of ^literal… that RE2 compiles. RE2 compares the literal by itself and searches
-// for the rest without an anchor.
+// afterPrefix returns the part of ^literal… after the literal. RE2 compares the literal without instructions, and
+// compiles only the part after it, without an anchor.
 func afterPrefix(re *syntax.Regexp) *syntax.Regexp {
 	if re.Op != syntax.OpConcat {
 		return re
@@ -69,8 +69,8 @@ func afterPrefix(re *syntax.Regexp) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpConcat, Sub: re.Sub[i+1:]}
 }
 
-// dropAnchor removes an anchor from the first or last place of re. RE2 keeps such an anchor as a property of
-// the program.
+// dropAnchor removes an anchor from the beginning or the end of re. It returns true if re had the anchor there. RE2
+// makes the anchor a property of the program.
 func dropAnchor(re *syntax.Regexp, anchor syntax.Op, depth int) (*syntax.Regexp, bool) {
 	const deepest = 4
 	if depth == deepest {
@@ -95,7 +95,7 @@ func dropAnchor(re *syntax.Regexp, anchor syntax.Op, depth int) (*syntax.Regexp,
 	return &changed, dropped
 }
 
-// coalesce joins neighbours that repeat the same character or class, as in a*a+ or .*.*, at every depth.
+// coalesce joins neighbours that repeat the same character or class, as in a*a+ or .*.*, at all depths.
 func coalesce(re *syntax.Regexp) *syntax.Regexp {
 	if len(re.Sub) == 0 {
 		return re
@@ -120,8 +120,8 @@ func coalesce(re *syntax.Regexp) *syntax.Regexp {
 	return &joined
 }
 
-// join merges a with the beginning of b into one repetition, and returns the rest of b. join returns nil if a
-// and b repeat different characters.
+// join joins a with the beginning of b to one repetition. It returns the rest of b and the repetition, or nil if
+// both have different characters.
 func join(a, b *syntax.Regexp) (rest, all *syntax.Regexp) {
 	unit, from, to, ok := repetition(a)
 	if !ok {
@@ -150,7 +150,8 @@ func join(a, b *syntax.Regexp) (rest, all *syntax.Regexp) {
 	return rest, &syntax.Regexp{Op: syntax.OpRepeat, Flags: a.Flags, Sub: []*syntax.Regexp{unit}, Min: from + n, Max: to + m}
 }
 
-// repetition returns the single character or class that re repeats, and how often.
+// repetition returns the single character or class that re repeats, and the smallest and largest number of
+// repetitions; -1 means no limit.
 func repetition(re *syntax.Regexp) (unit *syntax.Regexp, from, to int, ok bool) {
 	switch re.Op {
 	case syntax.OpStar:

@@ -5,19 +5,19 @@ import (
 	"unicode"
 )
 
-// runeRanges adds the instructions of a class of characters in UTF-8, as RE2's compile.cc does. Ranges of
-// bytes with equal beginnings share the first instructions, and some ranges with equal ends share the last.
+// runeRanges adds the instructions of a class of characters in UTF-8, as compile.cc of RE2 does. Byte ranges with
+// equal beginnings share their first instructions, and some with equal ends share their last.
 type runeRanges struct {
 	*program
 	begin  int
 	out    []hole
-	bytes  map[int]byteRange // by instruction
+	bytes  map[int]byteRange // the byte range of each instruction
 	cached map[suffix]int
 }
 
 type byteRange struct{ lo, hi byte }
 
-// suffix is a range of bytes and the instruction behind the range.
+// suffix is a range of bytes, with the instruction after it.
 type suffix struct {
 	byteRange
 	next int
@@ -35,10 +35,11 @@ func (p *program) runes(ranges []rune) fragment {
 	return fragment{begin: c.begin, out: c.out}
 }
 
-// lengths are the last characters of one, two and three bytes.
+// lengths are the last characters that take one, two and three bytes.
 var lengths = []rune{0x7f, 0x7ff, 0xffff}
 
-// add adds a range of characters, in parts that differ in one stretch of bytes only.
+// add adds a range of characters. It splits the range into parts whose characters have equal first bytes and any
+// last bytes.
 func (c *runeRanges) add(lo, hi rune) {
 	if lo == 0x80 && hi == unicode.MaxRune {
 		c.addAllAbove()
@@ -81,7 +82,7 @@ func (c *runeRanges) add(lo, hi rune) {
 	c.addSuffix(id)
 }
 
-// addAllAbove adds every character outside of ASCII.
+// addAllAbove adds all characters outside ASCII.
 func (c *runeRanges) addAllAbove() {
 	next := 0
 	for _, lead := range []byteRange{{0xc2, 0xdf}, {0xe0, 0xef}, {0xf0, 0xf4}} {
@@ -90,7 +91,7 @@ func (c *runeRanges) addAllAbove() {
 	}
 }
 
-// encode returns the bytes of a character. Like RE2, encode encodes halves of surrogate pairs, too.
+// encode returns the bytes of a character outside ASCII. Like RE2, it also encodes halves of surrogate pairs.
 func encode(r rune) []byte {
 	switch n := slices.IndexFunc(lengths, func(last rune) bool { return r <= last }); n {
 	case 1:
@@ -102,7 +103,7 @@ func encode(r rune) []byte {
 	}
 }
 
-// step adds an instruction for a byte. If next is 0, the instruction leads out of the class.
+// step adds an instruction for a range of bytes. If next is 0, the instruction is the last of the class.
 func (c *runeRanges) step(b byteRange, next int) int {
 	i := c.program.add(inst{op: opStep, out: next})
 	c.bytes[i] = b
@@ -133,8 +134,8 @@ func (c *runeRanges) addSuffix(id int) {
 	c.begin = c.merge(c.begin, id)
 }
 
-// merge returns an instruction that matches root or the bytes of id. Classes are sorted, so only the last
-// range added can share a beginning with id.
+// merge returns an instruction that matches what root matches or what id matches. Because classes are sorted, only
+// the range that was added last can share its first bytes with id.
 func (c *runeRanges) merge(root, id int) int {
 	last, isAlt := root, c.insts[root].op == opAlt
 	if isAlt {
