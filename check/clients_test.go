@@ -22,7 +22,8 @@ import (
 	"xdspub/xds/variants"
 )
 
-// everyClient are all clients that constraints over the keys can tell apart.
+// everyClient returns a client for each combination of the keys in keysInUse: each key is absent or has the value
+// one, two or other.
 func everyClient() (list []params.Parameters) {
 	for n := range 4 * 4 * 4 {
 		p := make(params.Parameters)
@@ -36,19 +37,19 @@ func everyClient() (list []params.Parameters) {
 	return list
 }
 
-// aFinding is a finding of several clients: its place, code and message, and the file of the variant that it
-// is about.
+// aFinding identifies a finding of several clients: text has its place, code and message, file is the file of the
+// variant that it is about.
 type aFinding struct{ text, file string }
 
-// enumerated is what each client gets, judged alone, and what follows from that.
+// enumerated has the findings of each client. Each client was judged alone.
 type enumerated struct {
 	tree    *variants.Tree
 	clients []params.Parameters
-	exist   []bool                             // which are known to exist
-	found   map[aFinding]map[int]diag.Severity // by client
+	exist   []bool                             // whether a client certainly exists
+	found   map[aFinding]map[int]diag.Severity // for each finding, its severity by the index of the client
 }
 
-// enumerate judges a tree for each client that there can be.
+// enumerate judges a tree for each possible client.
 func enumerate(t *testing.T, tree *variants.Tree, o validate.Options) *enumerated {
 	e := &enumerated{tree: tree, clients: everyClient(), found: make(map[aFinding]map[int]diag.Severity)}
 	judged := make(map[string]diag.List)
@@ -77,10 +78,10 @@ func textOf(d diag.Diagnostic, message string) string {
 	return fmt.Sprintf("%v %s %s", d.Position, d.Code, message)
 }
 
-// valueInUse is a value that constraints name.
+// valueInUse matches a key and its value in a message.
 var valueInUse = regexp.MustCompile(`(\w+)=(\w+)`)
 
-// isKnown reports whether a client gets a variant of each resource.
+// isKnown reports whether a client certainly exists: it gets a variant of each resource.
 func (e *enumerated) isKnown(p params.Parameters) bool {
 	for _, k := range e.tree.Keys() {
 		if !slices.ContainsFunc(e.tree.Variants(k), func(r *xds.Resource) bool { return r.For.Matches(p) }) {
@@ -90,9 +91,9 @@ func (e *enumerated) isKnown(p params.Parameters) bool {
 	return true
 }
 
-// severities returns the severity of each finding: an error is a warning if some client gets the resource
-// without having it, and no client is known to exist that has it. others are the findings that not all
-// clients have that get the resource.
+// severities returns the severity that each finding must have. An error must be a warning if some client with the
+// resource does not have the error, unless a client that certainly exists has it. others has the findings that not
+// all clients with the resource have.
 func (e *enumerated) severities() (want map[string]diag.Severity, others map[string]bool) {
 	of := make(map[string]*xds.Resource)
 	for _, r := range e.tree.All().All() {
@@ -123,7 +124,7 @@ func (e *enumerated) severities() (want map[string]diag.Severity, others map[str
 	return want, others
 }
 
-// compare compares what was found for all clients with what each has.
+// compare compares the findings of a check for all clients with the findings of each client.
 func (e *enumerated) compare(t *testing.T, list diag.List) {
 	t.Helper()
 	want, others := e.severities()
@@ -161,12 +162,12 @@ func (e *enumerated) compare(t *testing.T, list diag.List) {
 	}
 }
 
-// TestEachClient: what is found for all clients, and of which severity, is what follows from judging each
-// client alone that there can be. The same tree is judged again after each edit, as a watch does, and says the
-// same as a new one.
+// TestEachClient checks random trees. The findings for all clients, and their severities, must follow from the
+// findings of each client alone. After each edit, a check that has judged the tree before must find the same as a
+// new one.
 //
-// It judges the same trees each time. With XDSPUB_SOAK, such as 10m, it judges others for that long
-// (scripts/soak); XDSPUB_SOAK_SEED repeats one.
+// The test uses the same trees each time. With XDSPUB_SOAK, such as 10m, it tries other trees for that time
+// (scripts/soak). XDSPUB_SOAK_SEED repeats one tree.
 func TestEachClient(t *testing.T) {
 	codes := make(map[string]int)
 	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
@@ -203,7 +204,8 @@ func TestEachClient(t *testing.T) {
 	}
 }
 
-// judgeEachClient compares what is found in random trees, each an edit of the one before. It counts the codes.
+// judgeEachClient compares the findings in a few random trees. Each tree is an edit of the tree before. It counts
+// the codes of the findings.
 func judgeEachClient(t *testing.T, seed uint64, codes map[string]int) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
@@ -213,7 +215,7 @@ func judgeEachClient(t *testing.T, seed uint64, codes map[string]int) {
 	files := make(map[string]string)
 	for range 3 {
 		next := randomTree(r)
-		if len(files) > 0 && r.IntN(2) == 0 { // a small edit
+		if len(files) > 0 && r.IntN(2) == 0 { // replace the files of one kind
 			some := maps.Clone(files)
 			name := slices.Sorted(maps.Keys(next))[r.IntN(len(next))]
 			for other := range some {
@@ -251,7 +253,7 @@ func judgeEachClient(t *testing.T, seed uint64, codes map[string]int) {
 	}
 }
 
-// write makes the files of a folder those of next.
+// write writes the files next into a folder that has files.
 func write(t *testing.T, dir string, files, next map[string]string) {
 	t.Helper()
 	for name := range files {
@@ -270,7 +272,7 @@ func write(t *testing.T, dir string, files, next map[string]string) {
 	}
 }
 
-// printed returns findings as lines.
+// printed returns findings as text, one on each line.
 func printed(list diag.List) string {
 	var b strings.Builder
 	for _, d := range list {
@@ -279,7 +281,7 @@ func printed(list diag.List) string {
 	return b.String()
 }
 
-// checked returns the findings of a check as lines.
+// checked returns the findings of a check as text, one on each line.
 func checked(t *testing.T, o check.Options) string {
 	t.Helper()
 	result, err := check.New(o).Check(t.Context())
@@ -289,8 +291,7 @@ func checked(t *testing.T, o check.Options) string {
 	return printed(result.Diagnostics)
 }
 
-// TestTooManyClients: where constraints combine more than can be told apart, that is said, and the
-// check ends.
+// TestTooManyClients: if constraints distinguish too many clients, a finding reports that, and the check ends.
 func TestTooManyClients(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, constraints string) {
@@ -326,5 +327,5 @@ func TestTooManyClients(t *testing.T) {
 	}
 }
 
-// mostClients is how many are judged.
+// mostClients is the largest number of clients that a check judges.
 const mostClients = 1_000

@@ -13,8 +13,8 @@ import (
 	"xdspub/diag"
 )
 
-// TestIgnoredEdits: whatever is edited, a tree that keeps what it knows has the findings that one has
-// that is read anew: comments and overrides apply to both.
+// TestIgnoredEdits: after each edit, a tree that caches files must find the same as a new tree. Comments and
+// overrides apply to both.
 func TestIgnoredEdits(t *testing.T) {
 	const routes = `"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
 name: %s

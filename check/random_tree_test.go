@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// keysInUse are those that the trees of TestEachClient go by, each with the values one and two.
+// keysInUse are the keys of constraints in random trees. Constraints use the values one and two.
 var keysInUse = []string{"env", "region", "version"}
 
-// randomTree is a source tree of resources that need one another, many of them with variants, each in a file of
-// its own. Its faults are of two, three, four and more resources together.
+// randomTree returns the files of a source tree. Its resources refer to each other, and many of them have variants,
+// each in its own file. Its faults concern two, three, four and more resources together.
 func randomTree(r *rand.Rand) map[string]string {
 	files := make(map[string]string)
 	resource := func(typ, name string, of func() string) {
@@ -115,7 +115,7 @@ func randomTree(r *rand.Rand) map[string]string {
 	return files
 }
 
-// partition returns constraints by which each client has one of the variants.
+// partition returns constraints of variants. Each client has exactly one of the variants.
 func partition(r *rand.Rand) []string {
 	of := func(key, value string) string { return fmt.Sprintf("{constraint: {key: %s, value: %s}}", key, value) }
 	not := func(c string) string { return "{not_constraints: " + c + "}" }

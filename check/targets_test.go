@@ -13,7 +13,7 @@ import (
 	"xdspub/xds/variants"
 )
 
-// targeted are two variants of a cluster, of which the second is wrong.
+// targeted is a cluster with two variants. The second variant has a fault.
 const targeted = `
 "@type": type.googleapis.com/envoy.service.discovery.v3.Resource
 resource_name: {name: web, dynamic_parameter_constraints: {constraint: {key: env, value: a}}}
@@ -28,8 +28,9 @@ func targetNamed(name string) check.Target {
 	return check.Target{Name: name, Client: variants.Client{Parameters: params.Parameters{"env": name}}}
 }
 
-// TestTargets: each target has its own findings; those of all are shared, and those of some are said with their
-// names. A look after an edit finds what a first one does, and a target that gets the same has the same Snapshot.
+// TestTargets: each target has its own findings. Findings of all targets are shared, and other findings name their
+// targets. A check after an edit finds the same as a new check. A target whose resources did not change keeps its
+// Snapshot.
 func TestTargets(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

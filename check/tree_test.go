@@ -13,8 +13,7 @@ import (
 	"xdspub/xds"
 )
 
-// TestUpdate: a file that Update is told of is read, also where the call before did not come
-// to the source tree.
+// TestUpdate: Update reads a changed file even if the call before did not read the source tree.
 func TestUpdate(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "link")
@@ -103,7 +102,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOnce compares Once with the Check of a Tree, which takes down what rules look up.
+// TestOnce: Once finds the same as the first Check of a Tree, which also records lookups.
 func TestOnce(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(`

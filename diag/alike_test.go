@@ -9,8 +9,8 @@ import (
 	"xdspub/diag"
 )
 
-// TestWithoutAlike: of many findings that are alike but for names, five are shown; what differs in
-// words, severity or code is not alike, and a few are no many.
+// TestWithoutAlike: of many findings that differ only in names, five are shown. Findings that differ in words,
+// severity or code are not of one kind, and a few findings of a kind are all shown.
 func TestWithoutAlike(t *testing.T) {
 	var list diag.List
 	for i := range 15 {

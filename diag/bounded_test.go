@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestBounded: errors that are many take no room from warnings, nor the other way round;
-// what is left out is said.
+// TestBounded: many errors leave room for warnings, and the reverse. A finding reports that findings were left out.
 func TestBounded(t *testing.T) {
 	b := NewBounded(3)
 	for i := range 5 {

@@ -54,14 +54,14 @@ func TestSort(t *testing.T) {
 		{Code: "b", Position: at("a", 10, 1), Path: "p", Message: "m"},
 		{Code: "b", Position: at("a", 10, 1), Path: "q", Message: "m"},
 		{Code: "b", Position: at("a", 10, 1), Path: "p", Message: "n"},
-		// What two resources take from one anchor is said once, for the first.
+		// A finding about a YAML anchor that two resources use is kept once, for the first resource.
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: cluster("a")},
 		{Code: "a", Position: at("b", 1, 1)},
 		{Code: "d", Position: at("b", 1, 1), Related: []diag.Related{{Position: at("b", 2, 1)}}},
 	}
 	doubled := diag.List{
-		{Code: "d", Position: at("b", 1, 1), Related: []diag.Related{{Position: at("c", 1, 1)}}}, // found with another first one
-		{Code: "a", Position: at("a", 2, 3), Severity: diag.Info},                                // the graver one is kept
+		{Code: "d", Position: at("b", 1, 1), Related: []diag.Related{{Position: at("c", 1, 1)}}}, // the same finding with another related place
+		{Code: "a", Position: at("a", 2, 3), Severity: diag.Info},                                // the same finding with a lower severity
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: cluster("b")},
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: diag.Resource{Type: "listener", Name: "a"}},
 		{Code: "a", Position: at("b", 1, 1), Help: "said twice"},

@@ -23,8 +23,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestNearestAgrees holds the search against the distance as its definition has it, on
-// words of few letters, of which many are alike.
+// TestNearestAgrees compares the search with a computation of all distances. Its words have few different letters,
+// so many are similar.
 func TestNearestAgrees(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	letters := func() string {
@@ -55,8 +55,8 @@ func TestNearestAgrees(t *testing.T) {
 	}
 }
 
-// distance returns the number of letters to insert, drop or replace to make b of a, two that
-// are swapped counting once.
+// distance returns the number of edits from a to b. An edit inserts, drops or replaces a letter, or swaps two
+// neighbours.
 func distance(a, b string) int {
 	if a == "" || b == "" {
 		return len(a) + len(b)
@@ -72,8 +72,8 @@ func distance(a, b string) int {
 	return d
 }
 
-// TestNearestEnds: words made to be alike, and one without an end, are no work without
-// an end, and the answer is the same each time.
+// TestNearestEnds: the search ends soon for words that are made to be similar, and for a huge word. Its answer is
+// always the same.
 func TestNearestEnds(t *testing.T) {
 	var list []string
 	for i := range 16 {
@@ -98,8 +98,8 @@ func TestNearestEnds(t *testing.T) {
 	}
 }
 
-// BenchmarkNearest looks for as many names as there are: ns/unit, the time for one of
-// them, hardly moves where the work is linear.
+// BenchmarkNearest searches for as many names as the list has. If the time is linear, ns/unit, the time for one
+// name, hardly grows.
 func BenchmarkNearest(b *testing.B) {
 	for _, n := range []int{1_000, 2_000, 4_000, 8_000, 16_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

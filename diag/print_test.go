@@ -10,7 +10,7 @@ import (
 	"xdspub/tools/golden"
 )
 
-// sources are the lines of the files that findings speak of.
+// sources are the lines of the files in findings.
 var sources = map[string][]string{
 	"a.yaml":   {"name: a", "type: STRICT_DSN", "\ttabs:\tinside", "größe: 大きさ", "", "red \x1b[31m and \u202eback\u202c\x07\x7f\u0085 é"},
 	"min.json": {strings.Repeat("x", 3000) + "HERE" + strings.Repeat("y", 3000), strings.Repeat("é", 90) + "HERE" + strings.Repeat("y", 300)},
@@ -89,7 +89,7 @@ func TestWriteJSON(t *testing.T) {
 	golden.Compare(t, "json-empty.golden", b.String())
 }
 
-// TestNoNull: a finding has no list that is null, wherever it is printed: in a status, too.
+// TestNoNull: no list in the JSON of a finding is null.
 func TestNoNull(t *testing.T) {
 	b, err := json.Marshal(diag.Diagnostic{})
 	if err != nil || strings.Contains(string(b), "null") {
@@ -97,7 +97,7 @@ func TestNoNull(t *testing.T) {
 	}
 }
 
-// full is a writer without room.
+// full is a writer that always fails.
 type full struct{}
 
 var errFull = errors.New("no space left on device")

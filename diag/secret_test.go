@@ -9,8 +9,8 @@ import (
 	"xdspub/diag"
 )
 
-// TestSecretsAreHidden has each shape of a secret on a line and in a message. No form of
-// a finding shows it; words that only look alike are shown.
+// TestSecretsAreHidden: no form of a finding shows a secret of any shape, on a line or in a message. Words that
+// only look similar are shown.
 func TestSecretsAreHidden(t *testing.T) {
 	const pem = "-----BEGIN PRIVATE KEY-----hunter2"
 	for _, c := range []struct{ line, message string }{
@@ -53,7 +53,8 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 }
 
-// TestKeysBesideSecrets: a path may hold a key that is a value which lost its place.
+// TestKeysBesideSecrets: the path of a sensitive finding does not show keys, because a key may be a misplaced
+// secret.
 func TestKeysBesideSecrets(t *testing.T) {
 	d := diag.Diagnostic{Code: "x", Position: at("a.pb", 0, 0), Message: "m", Path: `generic_secret["hunter2\"]"].b["hunter2"]`, Sensitive: true}
 	for form, text := range forms(t, d, "") {
@@ -67,7 +68,7 @@ func TestKeysBesideSecrets(t *testing.T) {
 	}
 }
 
-// forms returns all in which a finding leaves the program.
+// forms returns all forms in which a finding leaves the program.
 func forms(t *testing.T, d diag.Diagnostic, line string) map[string]string {
 	t.Helper()
 	var text, list bytes.Buffer
@@ -77,7 +78,7 @@ func forms(t *testing.T, d diag.Diagnostic, line string) map[string]string {
 	if err := diag.WriteJSON(&list, diag.List{d}, diag.Summary{}); err != nil {
 		t.Fatal(err)
 	}
-	record, err := json.MarshalIndent(map[string]any{"findings": diag.List{d}}, "", "  ") // of a socket, or on disk
+	record, err := json.MarshalIndent(map[string]any{"findings": diag.List{d}}, "", "  ") // the form on a socket or on disk
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMarks: no secret escapes for want of the text that says where to look for one.
+// TestMarks: each match of a shape contains a mark of the shape.
 func TestMarks(t *testing.T) {
 	long := strings.Repeat("A1b2", 12)
 	for _, secret := range []string{

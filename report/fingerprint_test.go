@@ -10,7 +10,7 @@ import (
 	"xdspub/report"
 )
 
-// finding is one that has everything.
+// finding returns a finding with all fields.
 func finding() diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "unknown-field", Position: diag.Position{File: "a.yaml", Line: 3, Column: 1}, End: diag.End{EndLine: 3, EndColumn: 4},
@@ -37,7 +37,7 @@ func TestFingerprints(t *testing.T) {
 	for name, change := range map[string]func(*diag.Diagnostic){
 		"lines":    func(d *diag.Diagnostic) { d.Line, d.EndLine = 40, 41 },
 		"columns":  func(d *diag.Diagnostic) { d.Column, d.EndColumn = 5, 8 },
-		"check":    func(d *diag.Diagnostic) { d.Code = diag.SubCode(d.Code, "in-a-list") }, // a rule gets Checks
+		"check":    func(d *diag.Diagnostic) { d.Code = diag.SubCode(d.Code, "in-a-list") }, // the rule gets Checks
 		"severity": func(d *diag.Diagnostic) { d.Severity = diag.Warning },
 		"help":     func(d *diag.Diagnostic) { d.Help = "write it otherwise" },
 		"related":  func(d *diag.Diagnostic) { d.Related = []diag.Related{{Message: "here"}} },
@@ -67,7 +67,7 @@ func TestFingerprints(t *testing.T) {
 	}
 }
 
-// TestFingerprintsElsewhere: the same finding in a checkout in another folder.
+// TestFingerprintsElsewhere: a finding has the same fingerprint in a checkout in another folder.
 func TestFingerprintsElsewhere(t *testing.T) {
 	var all []string
 	for range 2 {
@@ -80,7 +80,7 @@ func TestFingerprintsElsewhere(t *testing.T) {
 	}
 }
 
-// TestFingerprintsCount: findings that have all in common are counted, others are not.
+// TestFingerprintsCount: equal findings get numbers, and other findings do not.
 func TestFingerprintsCount(t *testing.T) {
 	other := finding()
 	other.Message = "another"
@@ -91,7 +91,8 @@ func TestFingerprintsCount(t *testing.T) {
 	}
 }
 
-// TestFingerprintsOfSecrets: nobody finds a secret by trying which one has a fingerprint.
+// TestFingerprintsOfSecrets: a fingerprint does not depend on a secret, so that nobody can guess the secret by
+// trying.
 func TestFingerprintsOfSecrets(t *testing.T) {
 	root := rootAt(t, ".")
 	var all []string

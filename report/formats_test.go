@@ -26,7 +26,7 @@ func edit(file string, line, column, end int, text string) diag.Edit {
 	return diag.Edit{Range: diag.Range{Position: at(file, line, column), End: diag.End{EndLine: line, EndColumn: end}}, Text: text}
 }
 
-// hostile are findings that do what they can to break a report. The root is /repository.
+// hostile are findings that try to break a report. The root is /repository.
 var hostile = diag.List{
 	{Code: "of-the-tree", Message: "of no file"},
 	{Code: "outside", Position: at("/etc/envoy/a b.yaml", 3, 4), Message: "outside of the root"},
@@ -79,7 +79,7 @@ func hostileReport(t *testing.T) *report.Report {
 	}
 }
 
-// written returns what each format writes of the hostile report, and of one without findings.
+// written returns what a format writes for the hostile findings, and for no findings.
 func written(t *testing.T, format string) (hostile, empty string) {
 	t.Helper()
 	for _, f := range report.Formats {
@@ -101,8 +101,9 @@ func written(t *testing.T, format string) (hostile, empty string) {
 	return "", ""
 }
 
-// TestGolden: the reports of the hostile findings are as wanted. None has a secret, or what a
-// terminal would obey. tools/schemas holds the golden files to the schemas of SARIF and JUnit.
+// TestGolden compares the reports of the hostile findings with the golden files. A report contains no secret, and
+// no character that a terminal would obey. tools/schemas checks the golden files against the schemas of SARIF and
+// JUnit.
 func TestGolden(t *testing.T) {
 	for _, f := range report.Formats {
 		hostile, empty := written(t, f.Name)
@@ -117,7 +118,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGitHub: there is one command a line, and none of them was in a finding.
+// TestGitHub: each line has one command, and no text of a finding adds a command.
 func TestGitHub(t *testing.T) {
 	text, empty := written(t, "github")
 	if empty != "" {
@@ -135,7 +136,7 @@ func TestGitHub(t *testing.T) {
 			t.Errorf("%q is no command, or behind less severe ones", line)
 		}
 		severity = is
-		// As the runner reads it: properties end at the next ::.
+		// The runner reads properties up to the next :: in the line.
 		properties, _, _ := strings.Cut(line[len("::"+kind+" "):], "::")
 		for property := range strings.SplitSeq(properties, ",") {
 			key, value, _ := strings.Cut(property, "=")
@@ -146,8 +147,7 @@ func TestGitHub(t *testing.T) {
 	}
 }
 
-// TestGitLab: an issue has all that GitLab's schema asks for, a severity that it knows, and a
-// fingerprint of its own.
+// TestGitLab: each issue has the fields that GitLab's schema requires, a known severity, and its own fingerprint.
 func TestGitLab(t *testing.T) {
 	text, empty := written(t, "gitlab")
 	if empty != "[]\n" {
@@ -178,7 +178,7 @@ func TestGitLab(t *testing.T) {
 	}
 }
 
-// full is a writer without room.
+// full is a writer that always fails.
 type full struct{}
 
 var errFull = errors.New("no space left on device")

@@ -13,7 +13,7 @@ import (
 	"xdspub/xds"
 )
 
-// nowhere is an Origin that knows no places.
+// nowhere is an Origin without places.
 type nowhere struct{}
 
 func (nowhere) Range(xds.Path) diag.Range        { return diag.Range{} }
@@ -24,8 +24,7 @@ func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { retur
 
 func (nowhere) Shows(xds.Path) bool { return false }
 
-// TestManyFindings: findings beyond the limit are counted out, the same from run to run,
-// and the last one says so.
+// TestManyFindings: Run leaves out findings beyond the limit, the same in each run. The last finding reports this.
 func TestManyFindings(t *testing.T) {
 	always := &Rule{Code: "always-found", Messages: []protoreflect.FullName{"envoy.config.route.v3.Route"}, Node: func(p *Pass, n *xds.Node) {
 		p.Report(Finding{Path: n.Path(), Message: "it is there"})
@@ -59,8 +58,8 @@ func TestManyFindings(t *testing.T) {
 	}
 }
 
-// TestHasRoom: a rule can tell that a finding would not be listed, but for those that wait for
-// the end of the walk.
+// TestHasRoom: HasRoom tells a rule that the limit is reached. Findings that wait for the end of the walk do not
+// count.
 func TestHasRoom(t *testing.T) {
 	room := 0
 	found := &Rule{Code: "found", Messages: []protoreflect.FullName{"envoy.config.route.v3.Route"}, Node: func(p *Pass, n *xds.Node) {

@@ -15,8 +15,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestEditsTakeNoSpace: a Judge keeps nothing of a resource that an edit has replaced, and
-// nothing twice of one that is judged again because of that.
+// TestEditsTakeNoSpace: a Judge forgets a resource that an edit replaces, and keeps one result of a resource that
+// it judges again.
 func TestEditsTakeNoSpace(t *testing.T) {
 	index := NewIndex([]*xds.Type{xds.Endpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 		add("one", r)
@@ -62,7 +62,7 @@ func TestEditsTakeNoSpace(t *testing.T) {
 	}
 }
 
-// TestEditStopped: what a Run leaves out because its context has ended, the next one finds.
+// TestEditStopped: if the context of a Run ends, the next Run finds what this Run has left out.
 func TestEditStopped(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ends := &Rule{Code: "ends", Snapshot: func(p *SnapshotPass) {
@@ -93,8 +93,8 @@ func TestEditStopped(t *testing.T) {
 	}
 }
 
-// TestStoppedWithin: a Run whose context ends while one huge resource is judged leaves the
-// rest of it, and the next one judges all of it.
+// TestStoppedWithin: if the context ends while Run judges a huge resource, Run does not judge the rest of the
+// resource. The next Run judges all of it.
 func TestStoppedWithin(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	seen := 0
@@ -118,8 +118,7 @@ func TestStoppedWithin(t *testing.T) {
 	}
 }
 
-// TestStopped: a Run whose context ends while resources are judged one by one returns, and
-// the next one finds all.
+// TestStopped: if the context ends while Run judges resources, Run returns. The next Run finds everything.
 func TestStopped(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	finds := &Rule{Code: "finds", Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.ClusterLoadAssignment"}, Node: func(p *Pass, n *xds.Node) {
@@ -144,8 +143,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestEditNames: a resource comes, and others get another answer: what they look up by its name,
-// by an Index and by likeness, and what shares its Key. Once it is gone they get the first again.
+// TestEditNames: a new resource changes the answers to the lookups of other resources: by its name, by an Index, by
+// similarity, and by its Key. After the resource is removed, the answers are the old ones again.
 func TestEditNames(t *testing.T) {
 	index := NewIndex([]*xds.Type{xds.Endpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) { add("all", r) })
 	asks := func(code string, answer func(View) any) []*Rule {
@@ -167,7 +166,7 @@ func TestEditNames(t *testing.T) {
 		return resource(&endpointv3.ClusterLoadAssignment{ClusterName: name})
 	}
 	s := xds.NewSnapshot([]*xds.Resource{resource(&routev3.RouteConfiguration{Name: "r"}), endpoints("other"), endpoints("b")})
-	for _, rules := range [][]*Rule{ // one does not lead to what another asks
+	for _, rules := range [][]*Rule{ // each lookup has its own Judge, so no other lookup runs the rule again
 		asks("index", func(v View) any { return len(index.Lookup(v, "all")) }),
 		asks("first", func(v View) any { r, _ := index.First(v, "all"); return r.Name }),
 		asks("nearest", func(v View) any { return v.Nearest(xds.Endpoints, "name") }),

@@ -21,7 +21,7 @@ func cluster(name, rest string) string {
 	return fmt.Sprintf("---\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: %s\ntype: STATIC\n%s\n", name, rest)
 }
 
-// wrong is what Envoy refuses of a cluster.
+// wrong is a setting of a cluster that Envoy refuses.
 const wrong = "health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {send: {text: zz}}}]"
 
 func listener(name, filters string) string {
@@ -41,7 +41,7 @@ filter_chains:
 
 const router = `      - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}`
 
-// tree reads a source tree of one file, in which secrets may be missing.
+// tree reads a source tree of one file. Files with secrets may be missing.
 func tree(t testing.TB, text string) oracle.Candidate {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.yaml")
@@ -64,7 +64,7 @@ func judge(t testing.TB, o *oracle.Oracle, c oracle.Candidate) diag.List {
 	return list
 }
 
-// names returns what findings are about, and their codes.
+// names returns the names of the resources in findings, with the codes.
 func names(list diag.List) (names []string) {
 	for _, d := range list {
 		names = append(names, d.Resource.Name+" "+d.Code)
@@ -77,7 +77,7 @@ func real(t testing.TB) *oracle.Oracle {
 	return oracle.New(trial.Envoy{Program: envoytest.Binary(t)})
 }
 
-// program writes a script that passes for an Envoy. $config has what it is asked.
+// program writes a script that behaves like an Envoy. In the script, $config is the bootstrap.
 func program(t testing.TB, script string) trial.Envoy {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "envoy")
@@ -89,8 +89,8 @@ refused() { echo "error initializing configuration '/dev/fd/3': $1"; exit 1; }
 	return trial.Envoy{Program: path}
 }
 
-// TestFaults: each resource that Envoy refuses is found, and nothing that refers to it. A key is
-// not shown.
+// TestFaults: the oracle finds each resource that Envoy refuses, and no resource that refers to it. Findings do not
+// show a key.
 func TestFaults(t *testing.T) {
 	var text strings.Builder
 	for i := range 20 {
@@ -123,7 +123,7 @@ name: layer
 layer: {a.b: 1}
 `)
 	text.WriteString(listener("l1", "      rds: {route_config_name: r1, config_source: {ads: {}}}\n      http_filters:\n"+router))
-	text.WriteString(listener("l2", "      rds: {route_config_name: r2, config_source: {ads: {}}}\n      http_filters:\n"+router)) // on the same address
+	text.WriteString(listener("l2", "      rds: {route_config_name: r2, config_source: {ads: {}}}\n      http_filters:\n"+router)) // the same address as l1
 	list := judge(t, real(t), tree(t, text.String()))
 	want := []string{"c1 envoy-refused", "c17 envoy-refused", "c3 envoy-refused", "l2 envoy-refused", "r2 envoy-refused", "s1 envoy-refused"}
 	if got := names(list); !slices.Equal(got, want) {
@@ -136,7 +136,7 @@ layer: {a.b: 1}
 	}
 }
 
-// TestNothingHappens: Envoy runs no code of a resource, writes no file for it, and leaves none.
+// TestNothingHappens: Envoy runs no code of a resource, and no file is left.
 func TestNothingHappens(t *testing.T) {
 	for name, of := range map[string]func(testing.TB) *oracle.Oracle{"validate": real, "shadow": shadow} {
 		t.Run(name, func(t *testing.T) { nothingHappens(t, of(t)) })
@@ -167,8 +167,8 @@ cluster_specifier_plugins: [{extension: {name: lua, typed_config: {"@type": type
 	}
 }
 
-// TestHiddenCode: what can't be read here is not judged: there may be code in it that a newer Envoy
-// runs. What stands for a Lua filter is one.
+// TestHiddenCode: the oracle does not judge a resource whose content xdspub can't read, because the content may be
+// code that a newer Envoy runs. A Struct in the place of a Lua filter is such content.
 func TestHiddenCode(t *testing.T) {
 	act := filepath.Join(t.TempDir(), "lua")
 	filter := func(typed string) string {
@@ -194,7 +194,7 @@ func TestHiddenCode(t *testing.T) {
 	}
 }
 
-// TestNotAsked: what Envoy can't judge here is said, once for each reason.
+// TestNotAsked: a finding reports the resources that Envoy can't judge, once for each reason.
 func TestNotAsked(t *testing.T) {
 	secret := func(name, source string) string {
 		return fmt.Sprintf("---\n\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\nname: %s\ngeneric_secret: {secret: {%s}}\n", name, source)
@@ -214,14 +214,14 @@ key: {fragments: [{string_key: a}]}
 		`info: Envoy was not asked about scoped route configuration "scope": they can't be static`,
 		`info: Envoy was not asked about secret "a", secret "b": the file "/none/a" is not here`,
 		`info: Envoy was not asked about secret "c": the environment variable "XDSPUB_NOT_SET" is not set here`,
-		`info: Envoy was not asked about secret "stub": the file "oracle.go" is not here`, // but in the current directory
+		`info: Envoy was not asked about secret "stub": the file "oracle.go" is not here`, // the file exists in the current directory, but Envoy may start in another
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// TestCrash: what Envoy dies of is found as well.
+// TestCrash: the oracle finds a resource that crashes Envoy.
 func TestCrash(t *testing.T) {
 	o := oracle.New(program(t, `case $config in *boom*) kill -SEGV $$;; esac; taken`))
 	list := judge(t, o, tree(t, cluster("a", "")+cluster("boom", "")+cluster("c", "")))
@@ -230,7 +230,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestHang: an Envoy that comes to no end is ended, and tried once more.
+// TestHang: the oracle ends an Envoy that hangs, and tries once more.
 func TestHang(t *testing.T) {
 	envoy := program(t, `echo >>$0-runs; case $config in *slow*) sleep 3600;; esac; taken`)
 	envoy.Patience = time.Second
@@ -238,22 +238,22 @@ func TestHang(t *testing.T) {
 	if got := names(list); !slices.Equal(got, []string{" envoy-crashed"}) || !strings.Contains(list[0].Message, "Envoy comes to no end with the resources: it did not end within 1s") {
 		t.Error(list)
 	}
-	if runs, _ := os.ReadFile(envoy.Program + "-runs"); len(runs) > 2 { // fewer on a busy machine
+	if runs, _ := os.ReadFile(envoy.Program + "-runs"); len(runs) > 2 { // on a busy machine, fewer start
 		t.Errorf("%d runs", len(runs))
 	}
 }
 
-// TestHangOnce: an Envoy that comes to no end once, as on a busy machine, is no finding.
+// TestHangOnce: an Envoy that hangs once, as on a busy machine, causes no finding.
 func TestHangOnce(t *testing.T) {
 	t.Parallel()
 	envoy := program(t, `[ -e $0-once ] || { : >$0-once; sleep 3600; }; taken`)
-	envoy.Patience = 20 * time.Second // which the second answer may need on a busy machine
+	envoy.Patience = 20 * time.Second // the second Envoy may need this long on a busy machine
 	if list := judge(t, oracle.New(envoy), tree(t, cluster("a", ""))); len(list) > 0 {
 		t.Error(list)
 	}
 }
 
-// TestMany: not all of many faults are found.
+// TestMany: the oracle finds at most 20 faults, and reports that there are more.
 func TestMany(t *testing.T) {
 	var text strings.Builder
 	for i := range 30 {
@@ -266,7 +266,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestNoEnvoy: a program that judges nothing is an error, not a finding.
+// TestNoEnvoy: a program that is no Envoy causes an error and no finding.
 func TestNoEnvoy(t *testing.T) {
 	for script, want := range map[string]string{
 		`refused "I refuse all"`: "a bootstrap without any resource is not taken: I refuse all",
@@ -283,8 +283,8 @@ func TestNoEnvoy(t *testing.T) {
 	}
 }
 
-// TestRemembered: Envoy is not asked again about the same resources, wherever they stand. It is
-// asked again where the program has changed, or a file that a resource names.
+// TestRemembered: the oracle does not ask about equal resources again, even if they stand at other places. It asks
+// again after a change of the program, or of a file that a resource names.
 func TestRemembered(t *testing.T) {
 	script := `echo >>$0-runs; case $config in *wrong*) refused "it is wrong";; esac; taken`
 	envoy := program(t, script)
@@ -325,7 +325,7 @@ func TestRemembered(t *testing.T) {
 	expect("another tree", tree(t, cluster("b", "")), true)
 }
 
-// BenchmarkJudge is what a check takes longer.
+// BenchmarkJudge measures the time that the oracle adds to a check.
 func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{10, 1000, 10000} {
 		var text strings.Builder

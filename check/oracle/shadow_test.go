@@ -18,8 +18,8 @@ func shadow(t testing.TB) *oracle.Oracle {
 	return oracle.Shadow(trial.Envoy{Program: envoytest.Binary(t)})
 }
 
-// TestShadow: a throw-away Envoy names what --mode validate takes and an Envoy at work does not, of each
-// type, and takes what is beside it. It takes no port that somebody else has, and leaves nothing.
+// TestShadow: a throw-away Envoy finds resources of several types that --mode validate accepts and a running Envoy
+// refuses. It accepts the other resources. It opens no port that is in use, and leaves no file.
 func TestShadow(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,7 +82,7 @@ layer: {a.b: 1}
 	}
 }
 
-// TestShadowAsksNobody: a throw-away Envoy connects to no endpoint, for whatever it might.
+// TestShadowAsksNobody: a throw-away Envoy connects to no endpoint and no server.
 func TestShadowAsksNobody(t *testing.T) {
 	somebody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -67,7 +67,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestSubCodes: what is said of a sub-code counts before what is said of its rule, wherever that stands.
+// TestSubCodes: an override of a sub-code wins over an override of its rule, in whatever order they stand.
 func TestSubCodes(t *testing.T) {
 	overrides := policy.Overrides{
 		{Levels: map[string]policy.Level{"a": policy.Dropped, "a/on": policy.Kept, "b/off": policy.Dropped, "c": policy.Dropped}},

@@ -17,7 +17,7 @@ import (
 
 func never(string) bool { return false }
 
-// write writes files, and returns the folder that they are in, which becomes the current one.
+// write writes files into a new folder, makes it the current folder, and returns it.
 func write(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,8 +121,8 @@ name: %s
 virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: web}}]}]
 `
 
-// TestSince: a change is to blame for what stands in its files, and for what it breaks elsewhere; not for
-// what was wrong before.
+// TestSince: a change has caused the findings in the files that it changes, and new findings in other files. It has
+// not caused findings that the tree had before.
 func TestSince(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "repository")

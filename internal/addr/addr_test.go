@@ -13,7 +13,7 @@ func TestParse(t *testing.T) {
 		"":              {},
 		"18000":         {},
 		"unix:":         {},
-		"unix:@a":       {}, // everybody may connect to such a name
+		"unix:@a":       {}, // an abstract socket has no permissions
 		"host:http":     {},
 		"host:65536":    {},
 		"host:-1":       {},

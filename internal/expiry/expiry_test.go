@@ -22,12 +22,12 @@ func TestSoon(t *testing.T) {
 			t.Errorf("valid for %v: soon is the last %v, want %v", c.valid, got, c.before)
 		}
 	}
-	// A certificate may be valid for longer than a Duration is.
+	// The period of a certificate may be longer than the longest Duration.
 	forever := from.AddDate(9000, 0, 0)
 	if got := forever.Sub(Validity{from, forever}.Soon()); got != 14*day {
 		t.Errorf("valid for 9000 years: soon is the last %v", got)
 	}
-	// The end may be before the beginning.
+	// The end of a certificate may be before its beginning.
 	if got := (Validity{from, from.Add(-time.Hour)}).Soon(); got.Before(from.Add(-time.Hour)) {
 		t.Errorf("the end is before the beginning: soon is from %v", got)
 	}

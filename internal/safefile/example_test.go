@@ -10,8 +10,8 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// Read reads a file that somebody else may have put there: it does not wait for the
-// writer of a pipe, and reads no more than the limit.
+// Read reads a file that another user may have put in place. It does not wait for the writer of a pipe, and it
+// reads no more than the limit.
 func ExampleRead() {
 	dir, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// ways are those to read a file: by its path, or below a root.
+// ways are the functions that read a file: by its path, and below a root.
 var ways = map[string]func(t *testing.T, dir, name string, limit int64) ([]byte, error){
 	"Read": func(t *testing.T, dir, name string, limit int64) ([]byte, error) {
 		return Read(filepath.Join(dir, name), limit)
@@ -29,7 +29,7 @@ var ways = map[string]func(t *testing.T, dir, name string, limit int64) ([]byte,
 	},
 	"ReadOpen": func(_ *testing.T, dir, name string, limit int64) ([]byte, error) {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if errors.Is(err, syscall.ENXIO) { // a socket can't be opened
+		if errors.Is(err, syscall.ENXIO) { // opening a socket fails
 			return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 		}
 		if err != nil {
@@ -40,7 +40,7 @@ var ways = map[string]func(t *testing.T, dir, name string, limit int64) ([]byte,
 	},
 }
 
-// must ends a test whose setting can't be made.
+// must ends the test if the test can't be prepared.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -69,13 +69,13 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNotRegular: what would block, or do something, is not even opened.
+// TestNotRegular: a file is not opened if opening it would block or have a side effect.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	must(t, os.Symlink("pipe", filepath.Join(dir, "link")))
 	must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
-	t.Chdir(dir) // the path of a socket is short
+	t.Chdir(dir) // the path of a socket must be short
 	l, err := net.Listen("unix", "socket")
 	must(t, err)
 	defer l.Close()
@@ -93,8 +93,7 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// TestTurned: what counts is the file that was opened, not the one that was there
-// when it was asked what it is.
+// TestTurned: the checks of the opened file count, even if the name led to another file before.
 func TestTurned(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("1"), 0o600))
@@ -105,7 +104,7 @@ func TestTurned(t *testing.T) {
 	}
 }
 
-// TestKernel: files of the kernel look regular and empty, and some have no end.
+// TestKernel: files of the kernel are refused. They look regular and empty, and some are endless.
 func TestKernel(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED, needs Linux")
@@ -120,7 +119,7 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// TestSparse: the size is known before the first byte is read.
+// TestSparse: a large file is refused by its size, before the first byte is read.
 func TestSparse(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "sparse")
 	must(t, os.WriteFile(name, nil, 0o600))
@@ -138,7 +137,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// endless is a file that says less than it holds.
+// endless is a file that has more bytes than its reported size.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

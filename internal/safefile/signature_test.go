@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestSignature: what is done to a file to hide that it changed shows in its Signature.
+// TestSignature: the Signature of a file changes even if somebody tries to hide a change of the file.
 func TestSignature(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "file"), filepath.Join(dir, "other")
@@ -36,7 +36,7 @@ func TestSignature(t *testing.T) {
 		},
 	} {
 		before := of()
-		for ok := false; !ok; ok = of() != before { // the clock of the file system has steps
+		for ok := false; !ok; ok = of() != before { // wait for the next step of the file system's clock
 			change()
 			must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
 		}
@@ -53,7 +53,7 @@ func TestSettled(t *testing.T) {
 	}{
 		{Signature{inode: 1, modified: at(-time.Hour), changed: at(-time.Hour)}, true},
 		{Signature{inode: 1, modified: at(-time.Hour), changed: at(-time.Second)}, false},
-		{Signature{inode: 1, modified: at(-time.Second), changed: at(-time.Hour)}, false}, // where the system keeps no time of changes
+		{Signature{inode: 1, modified: at(-time.Second), changed: at(-time.Hour)}, false}, // the system records no time of changes
 		{Signature{inode: 1, modified: at(-time.Hour), changed: at(time.Hour)}, false},    // the clock was set back
 		{Signature{modified: at(-time.Hour), changed: at(-time.Hour)}, false},
 		{Signature{}, false},

@@ -40,7 +40,7 @@ func newRoot(t *testing.T) *report.Root {
 	return root
 }
 
-// TestLeft: what is written is known, wherever it stands by then, as often as it was there.
+// TestLeft: findings of the baseline are known even if they move, but not if there are more of them than before.
 func TestLeft(t *testing.T) {
 	root := newRoot(t)
 	one, two, three := finding("/srv/a/x.yaml", "one", 3), finding("/srv/b/y.yaml", "<two>", 1), finding("/srv/b/y.yaml", "three", 2)
@@ -60,7 +60,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestWritten: the file is the same whatever order findings come in, and has a line for each.
+// TestWritten: the file does not depend on the order of the findings, and has a line for each finding.
 func TestWritten(t *testing.T) {
 	root := newRoot(t)
 	_, one := written(t, root, diag.List{finding("/srv/a", "x", 1), finding("/srv/b", "<y>", 2)})

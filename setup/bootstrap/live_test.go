@@ -21,9 +21,9 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-const patience = 2 * time.Minute // generous: it only bounds a failing test
+const patience = 2 * time.Minute // it only bounds a failing test
 
-// envoy generates a bootstrap for a directory and starts Envoy on it.
+// envoy writes a bootstrap for a directory, and starts an Envoy with it.
 func envoy(t *testing.T, o bootstrap.EnvoyOptions) *envoytest.Envoy {
 	t.Helper()
 	return envoytest.Start(t, envoytest.Options{Bootstrap: generate(t, o)})
@@ -42,8 +42,8 @@ func generate(t *testing.T, o bootstrap.EnvoyOptions) []byte {
 	return b
 }
 
-// output returns a published directory: CDS and LDS without resources, and a Runtime
-// with a key of its own for each layer.
+// output returns a published directory. CDS and LDS have no resources. Each layer has a Runtime with a key of its
+// own.
 func output(t *testing.T, layers ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func output(t *testing.T, layers ...string) string {
 	return dir
 }
 
-// publish writes FOLDER/KIND.json, where the kind is the folder's first element.
+// publish writes FOLDER/KIND.json. KIND is the first element of FOLDER.
 func publish(t *testing.T, dir, folder, version string, resources ...string) {
 	t.Helper()
 	kind, _, _ := strings.Cut(folder, "/")
@@ -84,7 +84,7 @@ func listenerResource(name string, port int, cluster string) string {
 				"routes": [{"match": {"prefix": "/"}, "route": {"cluster": %[3]q}}]}]}}}]}]}`, name, port, cluster)
 }
 
-// runtimeValue returns the value of a key over all layers, "" if no layer has it.
+// runtimeValue returns the value of a key in the runtime, or "".
 func runtimeValue(t *testing.T, e *envoytest.Envoy, key string) string {
 	t.Helper()
 	var answer struct {
@@ -98,8 +98,8 @@ func runtimeValue(t *testing.T, e *envoytest.Envoy, key string) string {
 	return answer.Entries[key].Final
 }
 
-// reaches waits until the stats have these values, and shows all of their scope
-// when they do not get there.
+// reaches waits until the statistics of a scope have the values want. If they never do, it shows all statistics of
+// the scope.
 func reaches(t *testing.T, e *envoytest.Envoy, scope string, want map[string]string) {
 	t.Helper()
 	envoytest.Eventually(t, patience, fmt.Sprint(scope, " has ", want), func() (bool, string) {
@@ -148,7 +148,7 @@ func TestLiveEnvoy(t *testing.T) {
 	if got := runtimeValue(t, e, "base.key"); got != "1" {
 		t.Errorf("runtime value of base.key is %q, want 1", got)
 	}
-	// What an operator sets by hand is over what is published.
+	// A value that an operator sets wins over published values.
 	e.AdminPost(t, "/runtime_modify?base.key=7")
 	if got := runtimeValue(t, e, "base.key"); got != "7" {
 		t.Errorf("runtime value of base.key is %q after /runtime_modify, want 7", got)
@@ -198,7 +198,7 @@ func TestLiveAdmin(t *testing.T) {
 		envoy(t, bootstrap.EnvoyOptions{Dir: output(t), Admin: "[::1]:0"})
 	})
 	t.Run("unix", func(t *testing.T) {
-		// Not t.TempDir: the path of a socket is at most 107 bytes long.
+		// t.TempDir is too long: the path of a socket has at most 107 bytes.
 		dir, err := os.MkdirTemp("", "xdspub-")
 		if err != nil {
 			t.Fatal(err)
@@ -208,8 +208,8 @@ func TestLiveAdmin(t *testing.T) {
 	})
 }
 
-// TestLiveMissingFile is why xdspub publishes before Envoy starts, and why it
-// never removes the cds, lds and rtds files.
+// TestLiveMissingFile shows that Envoy does not start if a file of its bootstrap is missing. This is why xdspub
+// publishes before Envoy starts, and never removes the cds, lds and rtds files.
 func TestLiveMissingFile(t *testing.T) {
 	for _, file := range []string{"cds/cds.json", "lds/lds.json", "rtds/base/rtds.json"} {
 		t.Run(file, func(t *testing.T) {
@@ -228,19 +228,18 @@ func TestLiveMissingFile(t *testing.T) {
 	}
 }
 
-// TestLiveRuntime holds what the files of runtime layers rest upon.
+// TestLiveRuntime shows how Envoy reads the files of runtime layers.
 func TestLiveRuntime(t *testing.T) {
 	dir := output(t, "base", "canary")
 	e := envoy(t, bootstrap.EnvoyOptions{Dir: dir, RuntimeLayers: []bootstrap.RuntimeLayer{
 		{Name: "base", Folder: "base"}, {Name: "canary", Folder: "canary"},
 	}})
-	// All layers count in one scope, which has not their names in it, and show
-	// the version of the one that was updated last.
+	// All layers share a scope of statistics. Its version is that of the layer that was updated last.
 	reaches(t, e, "runtime", map[string]string{
 		"num_layers": "3", "update_success": "2", "version_text": "canary-v1",
 	})
 
-	// A Runtime without entries is how a layer is emptied.
+	// A Runtime without entries empties a layer.
 	publish(t, dir, "rtds/base", "base-v2", runtimeResource("base", "{}"))
 	reaches(t, e, "runtime", map[string]string{
 		"update_success": "3", "version_text": "base-v2", "num_keys": "1",
@@ -250,7 +249,7 @@ func TestLiveRuntime(t *testing.T) {
 		t.Errorf("base.key is %q and canary.key %q, want none and 1", base, canary)
 	}
 
-	// A file without a resource is refused, and what runs keeps running.
+	// Envoy refuses a file without a resource, and keeps the values.
 	publish(t, dir, "rtds/canary", "canary-v2")
 	reaches(t, e, "runtime", map[string]string{
 		"update_rejected": "1", "update_failure": "0", "update_success": "3", "version_text": "base-v2",
@@ -263,8 +262,8 @@ func TestLiveRuntime(t *testing.T) {
 	}
 }
 
-// TestLiveRuntimeStart: an emptied layer is also good at start; a file without
-// its resource leaves Envoy up, with the layer empty and a rejection counted.
+// TestLiveRuntimeStart: Envoy starts with an empty layer. It also starts with a file without a resource; the layer
+// is then empty, and Envoy counts a rejection.
 func TestLiveRuntimeStart(t *testing.T) {
 	layers := []bootstrap.RuntimeLayer{{Name: "base", Folder: "base"}}
 	for _, tt := range []struct {

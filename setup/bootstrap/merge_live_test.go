@@ -8,7 +8,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestMergeEnvoy: what Envoy takes, it takes with all that was added.
+// TestMergeEnvoy: Envoy accepts a merged bootstrap if it accepts the Base.
 func TestMergeEnvoy(t *testing.T) {
 	envoytest.Binary(t)
 	n := 0
@@ -19,13 +19,13 @@ func TestMergeEnvoy(t *testing.T) {
 			base, _ = bootstrap.Read(load.Input{Name: name, Format: "yaml", Data: text})
 		}
 		if base == nil {
-			continue // is no bootstrap, or has nothing else
+			continue // the Base is no bootstrap, or is empty
 		}
 		o := options()
 		agree(&o, base.Message)
 		merged, conflicts, err := base.Merge(o)
 		if err != nil || len(conflicts) > 0 {
-			continue // TestMergeKeepsAll
+			continue // TestMergeKeepsAll reports it
 		}
 		if ok, _ := envoytest.Validate(t, text); !ok {
 			continue

@@ -24,7 +24,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// options are of an Envoy by ADS, with what no other bootstrap has.
+// options returns options for an Envoy with ADS. Their names are in no other bootstrap.
 func options() bootstrap.EnvoyOptions {
 	return bootstrap.EnvoyOptions{
 		Transport: bootstrap.DeltaAggregated,
@@ -35,7 +35,7 @@ func options() bootstrap.EnvoyOptions {
 	}
 }
 
-// bootstraps returns those of the examples and of the cases with a verdict of Envoy.
+// bootstraps returns the bootstraps of the examples, and of the cases with a verdict of Envoy.
 func bootstraps(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := make(map[string][]byte)
@@ -67,14 +67,14 @@ func bootstraps(t *testing.T) map[string][]byte {
 	return all
 }
 
-// TestMergeKeepsAll adds to all of these bootstraps. One that has dynamic_resources is a conflict,
-// and loses them for the test.
+// TestMergeKeepsAll merges the options into all of these bootstraps. dynamic_resources is a conflict, so the test
+// removes this field.
 func TestMergeKeepsAll(t *testing.T) {
 	merged, conflicts := 0, 0
 	for name, text := range bootstraps(t) {
 		base, _ := bootstrap.Read(load.Input{Name: name, Format: "yaml", Data: text})
 		if base == nil {
-			continue // is no bootstrap that Envoy takes
+			continue // Envoy does not accept this bootstrap
 		}
 		o := options()
 		agree(&o, base.Message)
@@ -90,7 +90,7 @@ func TestMergeKeepsAll(t *testing.T) {
 			}
 			text = without(t, text, "dynamic_resources")
 			if base, _ = bootstrap.Read(load.Input{Name: name, Format: "yaml", Data: text}); base == nil {
-				continue // had nothing else
+				continue // nothing else was in the bootstrap
 			}
 		}
 		got, found, err := base.Merge(o)
@@ -108,7 +108,7 @@ func TestMergeKeepsAll(t *testing.T) {
 	}
 }
 
-// agree has the options say what a bootstrap says, as the command does for flags that are not given.
+// agree sets options to the values of a bootstrap, as the command does for flags that are not given.
 func agree(o *bootstrap.EnvoyOptions, b *bootstrapv3.Bootstrap) {
 	if id := b.GetNode().GetId(); id != "" {
 		o.NodeID = id
@@ -143,7 +143,7 @@ func without(t *testing.T, text []byte, key string) []byte {
 
 var comment = regexp.MustCompile(`(?m)(?:^|\s)#\s*(\S.*)$`)
 
-// kept compares a bootstrap with what it became.
+// kept compares a bootstrap with the merged bootstrap.
 func kept(t *testing.T, name string, was *bootstrapv3.Bootstrap, before, after []byte, o bootstrap.EnvoyOptions) {
 	t.Helper()
 	result, _ := bootstrap.Read(load.Input{Name: name, Format: "yaml", Data: after})
@@ -154,7 +154,7 @@ func kept(t *testing.T, name string, was *bootstrapv3.Bootstrap, before, after [
 	if is.GetStaticResources() != nil {
 		is.StaticResources.Clusters = slices.DeleteFunc(is.StaticResources.Clusters, func(c *clusterv3.Cluster) bool { return c.GetName() == o.Server.Cluster })
 	}
-	// These get more, and stay otherwise: TestMerge.
+	// Merge adds to these fields: see TestMerge.
 	for _, b := range []*bootstrapv3.Bootstrap{is, was} {
 		b.Node, b.DynamicResources, b.LayeredRuntime, b.OverloadManager, b.StatsConfig, b.Admin = nil, nil, nil, nil, nil, nil
 	}
@@ -168,7 +168,7 @@ func kept(t *testing.T, name string, was *bootstrapv3.Bootstrap, before, after [
 	}
 }
 
-// TestMerge: of each field that may get more all stays, and a second merge changes nothing.
+// TestMerge: the settings in a field to which Merge adds stay. A second merge changes nothing.
 func TestMerge(t *testing.T) {
 	for _, format := range []string{"yaml", "json"} {
 		t.Run(format, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeConflicts: what contradicts is a finding with its place, and nothing is merged.
+// TestMergeConflicts: a contradiction is a finding with a place, and Merge returns no text.
 func TestMergeConflicts(t *testing.T) {
 	for text, want := range map[string]string{
 		"node: {id: other}":                                                                   "f.yaml:1:12: error: node.id is set already, to another value",
@@ -221,7 +221,7 @@ func TestMergeConflicts(t *testing.T) {
 		"stats_config: {stats_tags: [{tag_name: the-tag, fixed_value: off}]}":                 "",
 		"stats_config: {stats_tags: [{tag_name: the-tag, fixed_value: x}]}":                   `f.yaml:1:29: error: stats_config.stats_tags has another "the-tag" already`,
 		"overload_manager: {resource_monitors: [{name: envoy.resource_monitors.fixed_heap}]}": `has another "envoy.resource_monitors.fixed_heap" already`,
-		"static_resources: {clusters: &c [{name: a}]}\nx: 1":                                  "", // no bootstrap
+		"static_resources: {clusters: &c [{name: a}]}\nx: 1":                                  "", // the text is no bootstrap
 	} {
 		base, result := bootstrap.Read(load.Input{Name: "f.yaml", Format: "yaml", Data: []byte(text)})
 		if base == nil {
@@ -237,13 +237,13 @@ func TestMergeConflicts(t *testing.T) {
 	}
 }
 
-// TestFromTooLarge: a file is not read whose size is beyond that of one in a source tree.
+// TestFromTooLarge: a file that is larger than a file of a source tree may be is not read.
 func TestFromTooLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.yaml")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, syntax.MaxBytes+1); err != nil { // sparse
+	if err := os.Truncate(path, syntax.MaxBytes+1); err != nil { // a sparse file
 		t.Fatal(err)
 	}
 	if in, err := load.Open(path); err == nil || in.Data != nil {
@@ -251,7 +251,7 @@ func TestFromTooLarge(t *testing.T) {
 	}
 }
 
-// TestMergeJSON: all of JSON can be added to, also what YAML writes otherwise.
+// TestMergeJSON: Merge keeps all forms of JSON, even those that YAML writes differently.
 func TestMergeJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"node": {"id": "edge-1", "metadata": {"a": "b\/c"}}}`:               `"a": "b/c"`,
@@ -271,7 +271,7 @@ func TestMergeJSON(t *testing.T) {
 	}
 }
 
-// TestMergeLosesNoDocument: what Envoy does not read of a file is not dropped either.
+// TestMergeLosesNoDocument: a second YAML document, which Envoy does not read, is an error: Merge does not drop it.
 func TestMergeLosesNoDocument(t *testing.T) {
 	for _, text := range []string{"node: {id: edge-1}\n---\nnode: {id: b}\n", "node: {id: edge-1}\n---\n# A note.\n"} {
 		base, result := bootstrap.Read(load.Input{Name: "f.yaml", Format: "yaml", Data: []byte(text)})

@@ -6,8 +6,8 @@ import (
 	"xdspub/setup/grpcboot"
 )
 
-// FuzzParse: whatever a bootstrap and a target hold, both are read to their end; and what has no error
-// has none once it is written.
+// FuzzParse: Parse and Target end for any bootstrap and any target. A bootstrap without errors has no errors after
+// it is written again.
 func FuzzParse(f *testing.F) {
 	for _, s := range sentences {
 		f.Add(s.bootstrap, "xds:///a,b(c)")

@@ -13,7 +13,7 @@ import (
 	"xdspub/setup/grpcboot"
 )
 
-// misspelt has faults on lines of their own.
+// misspelt has each fault on its own line.
 const misspelt = `{
   "xds_servers": [
     {
@@ -32,7 +32,7 @@ const misspelt = `{
 }
 `
 
-// TestPlaces: each finding says where it is, and what would be right.
+// TestPlaces: each finding has its place, and help.
 func TestPlaces(t *testing.T) {
 	r := grpcboot.Parse("b.json", []byte(misspelt))
 	var got []string
@@ -58,7 +58,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: what is written is read as it was, and has no fault.
+// TestRoundTrip: a written bootstrap is read as the same Config, without findings.
 func TestRoundTrip(t *testing.T) {
 	want := &grpcboot.Config{
 		Servers: []grpcboot.Server{
@@ -121,8 +121,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestHostile: whatever a file holds, it costs little, and no more findings come of it than a
-// reader can use.
+// TestHostile: a hostile file costs little time, and has a bounded number of findings.
 func TestHostile(t *testing.T) {
 	var unknown strings.Builder
 	for i := range 60_000 {

@@ -18,7 +18,7 @@ import (
 	"xdspub/setup/grpcboot"
 )
 
-// named is a bootstrap with an authority that has servers of its own.
+// named is a bootstrap with an authority that has its own servers.
 const named = `{
   "xds_servers": [{"server_uri": "unix:/nonexistent", "channel_creds": [{"type": "insecure"}]}],
   "node": {"id": "a"},
@@ -32,12 +32,12 @@ const named = `{
 
 const listenerOf = "xdstp://b/envoy.config.listener.v3.Listener/"
 
-// resolutions are targets and addresses, and what is asked for there.
+// resolutions are targets and addresses, with the listeners that clients and servers ask for.
 var resolutions = []struct {
 	target, template string
-	// listener is the name that is asked for, and byGo what grpc-go asks for, "" where it is the same.
+	// listener is the name of the listener. byGo is the name that grpc-go asks for; "" means the same name.
 	listener, byGo string
-	// second says that the servers of authority b are asked.
+	// second means that the servers of authority b are asked.
 	second bool
 	err    string
 }{
@@ -66,12 +66,12 @@ var resolutions = []struct {
 	{target: "%", err: `"%" is no target of xDS: write xds:///NAME or xds://AUTHORITY/NAME`},
 }
 
-// bootstrap returns the one of a case, with other sockets for its servers.
+// bootstrap returns the bootstrap of a case, with the sockets first and second as servers.
 func bootstrap(template, first, second string) []byte {
 	return []byte(strings.NewReplacer("TEMPLATE", template, "unix:/nonexistent2", "unix:"+second, "unix:/nonexistent", "unix:"+first).Replace(named))
 }
 
-// TestTarget: which listener a client asks for, and which server. grpc-go asks for the same.
+// TestTarget: Target returns the listener and the server that grpc-go asks for.
 func TestTarget(t *testing.T) {
 	first, second := newAsked(t), newAsked(t)
 	for _, c := range resolutions {
@@ -108,7 +108,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestAddress: which listener a server asks for. grpc-go asks for the same.
+// TestAddress: Address returns the listener that a server of grpc-go asks for.
 func TestAddress(t *testing.T) {
 	first, second := newAsked(t), newAsked(t)
 	for address, want := range map[string]string{"127.0.0.1:0": "server/127.0.0.1:", "[::1]:0": "server/[::1]:", "[::]:0": "server/[::]:"} {
@@ -141,7 +141,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// asked is an xDS server that knows what listeners it was asked for, and answers nothing.
+// asked is an xDS server that records the listeners that clients ask for, and answers nothing.
 type asked struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	socket string
@@ -150,7 +150,7 @@ type asked struct {
 
 func newAsked(t *testing.T) *asked {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "xds-") // the path of a socket has to be short
+	dir, err := os.MkdirTemp("", "xds-") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func (a *asked) StreamAggregatedResources(s discoveryv3.AggregatedDiscoveryServi
 	return nil
 }
 
-// next waits for a client, and returns what it asks for.
+// next waits for a client, and returns the listener that it asks for.
 func (a *asked) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -189,7 +189,8 @@ func (a *asked) next(t *testing.T) string {
 	}
 }
 
-// TestTargetByCore: C-core asks for the same, by its client for Python. make interop installs that.
+// TestTargetByCore: C-core asks for the same listener and server. The test uses its client for Python, which make
+// interop installs.
 func TestTargetByCore(t *testing.T) {
 	python := filepath.Join(os.Getenv("XDSPUB_INTEROP"), "python/bin/python")
 	for _, c := range resolutions {

@@ -19,20 +19,20 @@ import (
 	"xdspub/setup/grpcboot"
 )
 
-// sentence is a sentence of gRPC's description of its bootstrap, as a case.
+// sentence is a sentence of gRPC's description of the bootstrap, with a bootstrap that tests it.
 type sentence struct {
 	says      string
 	bootstrap string
-	// finds is what Parse finds, a line each without its place and help; "" where it finds nothing.
+	// finds has the findings of Parse, one on each line, without place and help. It is "" without findings.
 	finds string
-	// byGo is what grpc-go does: "takes", "crashes", or a part of its words where it refuses the
-	// bootstrap. differs says that this is not what the description says.
+	// byGo is the reaction of grpc-go: "takes", "crashes", or a part of its error. differs tells how clients differ
+	// from the description.
 	byGo string
-	// byCore is the same for C-core, by way of Python; "" where that is as byGo, and "not asked"
-	// where it depends on the machine.
+	// byCore is the reaction of C-core, by its client for Python. "" means the same as byGo. "not asked" means that
+	// the reaction depends on the machine.
 	byCore  string
 	differs string
-	// newer means that clients read the field only with the variables of experimental.
+	// newer means that clients read the field only with the environment variables experimental.
 	newer bool
 }
 
@@ -41,7 +41,7 @@ const (
 	atTop     = "failed during bootstrap"
 )
 
-// with is a bootstrap that has more beside its server.
+// with returns a bootstrap with a server and further fields.
 func with(rest string) string {
 	return `{"xds_servers": [{` + oneServer + `}], ` + rest + `}`
 }
@@ -60,12 +60,12 @@ func provider(fields string) string {
 	return with(`"certificate_providers": {"own": {` + fields + `}}`)
 }
 
-// calls is a bootstrap whose server has these call credentials.
+// calls returns a bootstrap whose server has a list of call credentials.
 func calls(list string) string {
 	return server(`"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "tls"}], "call_creds": [` + list + `]`)
 }
 
-// experimental are variables of clients that read what newer proposals have.
+// experimental are environment variables with which clients read fields of newer proposals.
 var experimental = []string{"GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true", "GRPC_EXPERIMENTAL_XDS_EXT_PROC_ON_CLIENT=true"}
 
 func watcher(fields string) string {
@@ -97,7 +97,7 @@ const (
 	begins    = `field must begin with "xdstp://b/"`
 )
 
-// sentences are in the order of the description.
+// sentences are in the order of the description of the format.
 var sentences = []sentence{
 	{says: "it is a JSON string", bootstrap: with(`"node": {"id": "a"}`), byGo: "takes"},
 	{says: "half of one is none", bootstrap: `{"xds_servers": [{`, finds: `error: this { is not closed [invalid-syntax]`, byGo: "unexpected end of JSON input", byCore: coreParse},
@@ -124,7 +124,7 @@ var sentences = []sentence{
 	{says: "which xDS is not", bootstrap: server(`"server_uri": "xds:///a", "channel_creds": [{"type": "insecure"}]`), finds: `error: a client can't find its xDS server by xDS [grpc-bootstrap]`, byGo: "failed to read xDS bootstrap config", byCore: "not asked"},
 	{says: "a path of a Unix socket is", bootstrap: server(`"server_uri": "unix:///nonexistent", "channel_creds": [{"type": "insecure"}]`), byGo: "takes"},
 	{says: "what it does not know it ignores", bootstrap: server(oneServer + `, "server_feature": []`), finds: `warning: an entry of xds_servers has no field "server_feature": clients ignore it [grpc-bootstrap-ignored]`, byGo: "takes"},
-	// allowed_grpc_services (A102), and call_creds (A97), with the variables of experimental
+	// allowed_grpc_services (A102) and call_creds (A97), with the environment variables experimental
 	{newer: true, says: "services that a server may name", bootstrap: with(`"allowed_grpc_services": {"dns:///a:1": {"channel_creds": [{"type": "insecure"}]}}`), byGo: "takes"},
 	{newer: true, says: "none", bootstrap: with(`"allowed_grpc_services": {}`), byGo: "takes"},
 	{newer: true, says: "each with credentials", bootstrap: with(`"allowed_grpc_services": {"dns:///a:1": {}}`), finds: "error: allowed_grpc_services[\"dns:///a:1\"] has no channel_creds [grpc-bootstrap]", byGo: "no supported channel credentials found", byCore: "field not present"},
@@ -148,7 +148,7 @@ var sentences = []sentence{
 	{says: "it is an object", bootstrap: creds(`{"type": "insecure", "config": "a"}`), finds: `error: config has to be an object, and is text [grpc-bootstrap]`, byGo: "takes", byCore: notObject, differs: "grpc-go does not look at it"},
 	{says: "for types that nobody knows, too", bootstrap: creds(`{"type": "mtls", "config": "a"}, {"type": "insecure"}`), finds: "warning: no client knows channel credentials of type \"mtls\": clients skip the entry [grpc-bootstrap-ignored]\nerror: config has to be an object, and is text [grpc-bootstrap]", byGo: "takes", byCore: notObject, differs: "grpc-go does not look at it"},
 	{says: "insecure accepts no configuration", bootstrap: creds(`{"type": "insecure", "config": {"a": 1}}`), finds: `warning: insecure takes no config: clients ignore it [grpc-bootstrap-ignored]`, byGo: "takes"},
-	{says: "google_default accepts no configuration", bootstrap: creds(`{"type": "google_default", "config": {}}`), finds: `warning: google_default takes no config: clients ignore it [grpc-bootstrap-ignored]`, byGo: "takes", byCore: "not asked"}, // it looks for credentials of Google
+	{says: "google_default accepts no configuration", bootstrap: creds(`{"type": "google_default", "config": {}}`), finds: `warning: google_default takes no config: clients ignore it [grpc-bootstrap-ignored]`, byGo: "takes", byCore: "not asked"}, // C-core looks for credentials of Google
 	// server_features
 	{says: "features of servers", bootstrap: features(`["xds_v3", "ignore_resource_deletion"]`), byGo: "takes"},
 	{says: "an entry that it does not understand is ignored", bootstrap: features(`["xds_v4"]`), finds: `warning: no client knows the server feature "xds_v4": clients ignore it [grpc-bootstrap-ignored]`, byGo: "takes"},
@@ -225,7 +225,7 @@ var sentences = []sentence{
 	{says: "also where no file is read", bootstrap: tlsWith(`"refresh_interval": "10m"`), finds: `error: refresh_interval "10m" is no duration [grpc-bootstrap]`, byGo: "takes", byCore: "Not a duration", differs: "grpc-go does not look at it"},
 }
 
-// TestSentences: what Parse finds, and what grpc-go does.
+// TestSentences compares Parse and grpc-go with the sentences.
 func TestSentences(t *testing.T) {
 	for _, s := range sentences {
 		t.Run(s.says, func(t *testing.T) {
@@ -246,8 +246,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// agree wants an error where a client refuses a bootstrap, and none where all take it, but where
-// the sentence says how they differ from the description.
+// agree checks that Parse reports an error if and only if a client refuses the bootstrap. differs allows an
+// exception.
 func agree(t *testing.T, s sentence) {
 	t.Helper()
 	refused := s.byGo != "takes" || s.byCore != "takes" && s.byCore != "not asked" && s.byCore != ""
@@ -256,7 +256,7 @@ func agree(t *testing.T, s sentence) {
 	}
 }
 
-// says reports whether a client does what is wanted.
+// says reports whether a client has the wanted reaction.
 func says(words, want string) bool {
 	if want == "takes" || want == "crashes" {
 		return words == want
@@ -264,8 +264,8 @@ func says(words, want string) bool {
 	return strings.Contains(words, want)
 }
 
-// tryVariable has the bootstrap that this program is to try, and no test: "environment" for the one
-// that gRPC finds itself.
+// tryVariable is set if this program must try a bootstrap instead of running tests. Its value is the bootstrap, or
+// "environment" for the bootstrap that gRPC finds itself.
 const tryVariable = "XDSPUB_TRY_BOOTSTRAP"
 
 func TestMain(m *testing.M) {
@@ -281,14 +281,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// byGo is what grpc-go does with a bootstrap. If it crashes, or reads what newer proposals have, it does so in a
-// process of its own.
+// byGo returns the reaction of grpc-go to a bootstrap. It uses a process of its own if grpc-go crashes, or needs
+// the variables experimental.
 func byGo(t *testing.T, s sentence) string {
 	if s.byGo != "crashes" && !s.newer {
 		return callByGo(t.Context(), s.bootstrap)
 	}
 	var words string
-	for range 10 { // a goroutine of grpc-go crashes, unless the program ends just before
+	for range 10 { // grpc-go may crash only after the program has ended
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(append(os.Environ(), tryVariable+"="+s.bootstrap), experimental...)
 		out, err := cmd.CombinedOutput()
@@ -302,7 +302,8 @@ func byGo(t *testing.T, s sentence) string {
 	return words
 }
 
-// callByGo makes a call by xDS. There is no server: one that fails for that took its bootstrap.
+// callByGo makes a call by xDS, and returns the reaction to the bootstrap. No server runs: if the call fails
+// because of that, grpc-go accepts the bootstrap.
 func callByGo(ctx context.Context, bootstrap string) string {
 	resolver, err := xds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
 	if err != nil {
@@ -321,14 +322,14 @@ func callBy(ctx context.Context, o ...grpc.DialOption) string {
 	defer cancel()
 	for {
 		_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
-		// grpc-go at times fails a call for an update without addresses just before it has the reason.
+		// At times, grpc-go reports an update without addresses before it has the real reason.
 		if words := fmt.Sprint(err); ctx.Err() != nil || !strings.Contains(words, "produced zero addresses") {
 			return took(words)
 		}
 	}
 }
 
-// took makes an error that tells of a server which can't be reached "takes".
+// took returns "takes" for an error about an unreachable server, and any other error unchanged.
 func took(words string) string {
 	for _, refusal := range []string{"create xds-client", "not found in the config", "too many colons", "Failed to create XdsClient", "not present in bootstrap", "Unable to parse", "lame channel", "address lookup failed"} {
 		if strings.Contains(words, refusal) {
@@ -338,7 +339,7 @@ func took(words string) string {
 	return "takes"
 }
 
-// TestEnvironment: gRPC reads the file of GRPC_XDS_BOOTSTRAP, and without it the text of
+// TestEnvironment: gRPC reads the file that GRPC_XDS_BOOTSTRAP names. Without this variable, it reads the text in
 // GRPC_XDS_BOOTSTRAP_CONFIG.
 func TestEnvironment(t *testing.T) {
 	good, bad := filepath.Join(t.TempDir(), "good.json"), filepath.Join(t.TempDir(), "bad.json")
@@ -360,7 +361,7 @@ func TestEnvironment(t *testing.T) {
 		for _, command := range commands {
 			cmd := exec.Command(command[0], command[1:]...)
 			cmd.Env = append(os.Environ(), tryVariable+"=environment", "GRPC_XDS_BOOTSTRAP_CONFIG="+c.text)
-			if c.path != "" || len(command) == 1 { // for C-core an empty one is the path of no file
+			if c.path != "" || len(command) == 1 { // C-core reads an empty variable as a path
 				cmd.Env = append(cmd.Env, "GRPC_XDS_BOOTSTRAP="+c.path)
 			}
 			cmd.Stdin = strings.NewReader("\n")
@@ -372,8 +373,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestSentencesByCore: what C-core does with the same, by its client for Python. make interop
-// installs that.
+// TestSentencesByCore compares C-core with the sentences. It uses the client for Python, which make interop
+// installs.
 func TestSentencesByCore(t *testing.T) {
 	python := filepath.Join(os.Getenv("XDSPUB_INTEROP"), "python/bin/python")
 	for _, s := range sentences {

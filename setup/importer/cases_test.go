@@ -16,8 +16,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestCases imports the cases of package agreement, each as a bootstrap with static resources. The
-// files that are written are a source tree with the same resources.
+// TestCases imports the cases of package agreement, each as a bootstrap with static resources. The source tree must
+// have the same resources.
 func TestCases(t *testing.T) {
 	names, err := filepath.Glob("../../tools/agreement/testdata/cases/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -41,8 +41,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// asStatic returns the clusters and listeners of each side of a case as a bootstrap. It leaves out
-// what is not YAML.
+// asStatic returns the clusters and listeners of each tree of a case as a bootstrap. It leaves out files that are
+// not YAML.
 func asStatic(archive *txtar.Archive) map[string][]byte {
 	sides := make(map[string]map[string][]any)
 	for _, f := range archive.Files {
@@ -69,8 +69,7 @@ func asStatic(archive *txtar.Archive) map[string][]byte {
 	return texts
 }
 
-// importsWhole imports a bootstrap that can be read, and compares the source tree and the bootstrap
-// that are written with it.
+// importsWhole imports a bootstrap, and compares it with the source tree and the bootstrap that the import makes.
 func importsWhole(t *testing.T, text []byte) {
 	in := load.Input{Name: "envoy.yaml", Format: "yaml", Data: text}
 	before, read := load.ParseBootstrap(in)
@@ -105,7 +104,7 @@ func importsWhole(t *testing.T, text []byte) {
 	}
 }
 
-// changed reports whether a finding says that something is not as it was.
+// changed reports whether a finding reports a difference from the configuration.
 func changed(imported *Imported) bool {
 	for _, d := range imported.Diagnostics {
 		if d.Code == codeChange.Name {
@@ -115,7 +114,7 @@ func changed(imported *Imported) bool {
 	return false
 }
 
-// canonical returns the canonical form of resources by what they are called.
+// canonical returns the canonical forms of resources, by their keys.
 func canonical(t *testing.T, resources []*xds.Resource) map[string][]byte {
 	t.Helper()
 	all := make(map[string][]byte)

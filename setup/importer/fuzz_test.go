@@ -10,8 +10,8 @@ import (
 	"xdspub/source/load"
 )
 
-// FuzzImport: an import of anything ends, and what it writes are files below one folder, each
-// with a name of its own whatever the case of its letters.
+// FuzzImport: an import of any text ends. Its files are below one folder, and their names differ even without
+// regard to case.
 func FuzzImport(f *testing.F) {
 	cases, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil {

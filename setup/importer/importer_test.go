@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the results in testdata, and fail")
 
-// TestImport imports the first file of each case in testdata. The others are what comes of it.
+// TestImport imports the first file of each case in testdata. The other files of the case are the expected result.
 func TestImport(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -42,7 +42,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// shown returns what an import writes and finds, as files.
+// shown returns the files and the findings of an import as files.
 func shown(imported *Imported) (files []txtar.File) {
 	var findings strings.Builder
 	for _, d := range imported.Diagnostics {
@@ -70,7 +70,7 @@ func sameArchive(t *testing.T, name string, want, got *txtar.Archive) {
 
 var comment = regexp.MustCompile(`(?m)(?:^|\s)(#.*)$`)
 
-// keepsComments: each comment stands in some file, or a finding says that some are lost.
+// keepsComments checks that each comment is in some file, unless a finding reports lost comments.
 func keepsComments(t *testing.T, source []byte, imported *Imported) {
 	t.Helper()
 	var all strings.Builder
@@ -89,7 +89,8 @@ func keepsComments(t *testing.T, source []byte, imported *Imported) {
 	}
 }
 
-// TestLostComments: comments are kept of a YAML file of some size, also with its aliases expanded.
+// TestLostComments: the comments of a YAML file are kept up to a size of the file, and of the file with expanded
+// aliases.
 func TestLostComments(t *testing.T) {
 	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range 6 {

@@ -51,7 +51,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteNothing: where one file can't be written, none is.
+// TestWriteNothing: if one file can't be written, Write writes no file.
 func TestWriteNothing(t *testing.T) {
 	around := t.TempDir()
 	files := []File{{"config/clusters/a.yaml", nil}, {"config/clusters/a.yaml", nil}}

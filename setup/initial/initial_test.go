@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// file returns one of the files.
+// file returns the content of one of the files.
 func file(t *testing.T, path string) []byte {
 	t.Helper()
 	files, err := Files()
@@ -24,7 +24,7 @@ func file(t *testing.T, path string) []byte {
 	return files[i].Data
 }
 
-// TestContents: each file that was written by hand is one of the list, with a purpose.
+// TestContents: each file below the folder files is in the list, with a purpose.
 func TestContents(t *testing.T) {
 	var listed []string
 	for _, c := range contents {
@@ -46,8 +46,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestKubernetes: the deployment mounts the ConfigMaps of the kustomization, and these have all files of config/.
-// tools/schemas holds the deployment to the types of the API.
+// TestKubernetes: the deployment mounts the ConfigMaps of the kustomization, which have all files of config/.
+// tools/schemas checks the deployment against the types of the API.
 func TestKubernetes(t *testing.T) {
 	type mounts struct{ VolumeMounts []struct{ Name string } }
 	var d struct {
@@ -67,7 +67,7 @@ func TestKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := d.Spec.Template.Spec
-	volumes := make(map[string]string) // the ConfigMap of each
+	volumes := make(map[string]string) // the ConfigMap of each volume
 	for _, v := range pod.Volumes {
 		volumes[v.Name] = v.ConfigMap.Name
 	}
@@ -114,7 +114,7 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// TestWorkflow: docs/ci.md shows the job as it is written.
+// TestWorkflow: docs/ci.md shows the same job as the file.
 func TestWorkflow(t *testing.T) {
 	page, err := os.ReadFile("../../docs/ci.md")
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// verified returns what systemd-analyze says of the units, changed.
+// verified returns the output of systemd-analyze for the units, after a change of their text.
 func verified(t *testing.T, change func(string) string) string {
 	t.Helper()
 	dir := t.TempDir()
-	program, err := os.Executable() // one that is there
+	program, err := os.Executable() // any program that exists
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func verified(t *testing.T, change func(string) string) string {
 	}
 	var lines []string
 	for line := range strings.Lines(string(said)) {
-		if strings.Contains(line, "xdspub.service") || strings.Contains(line, "envoy.service") { // not what others of this machine have
+		if strings.Contains(line, "xdspub.service") || strings.Contains(line, "envoy.service") { // ignore the other units of this machine
 			lines = append(lines, line)
 		}
 	}
@@ -46,7 +46,7 @@ func verified(t *testing.T, change func(string) string) string {
 	return strings.Join(lines, "")
 }
 
-// TestUnits: systemd knows all that the units say.
+// TestUnits: systemd knows all settings of the units.
 func TestUnits(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("NOT TESTED: systemd-analyze is not installed")

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// tree returns what a directory holds: the content of each file, where each link leads, and the
-// folders.
+// tree returns the content of a directory: of each file its text, of each link its target, and the folders.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -40,15 +39,15 @@ func tree(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// TestWrite: all files are written or none, and what was there stays.
+// TestWrite: Write writes all files or none, and changes no existing file.
 func TestWrite(t *testing.T) {
 	files := []File{{Path: "a/b/one", Data: []byte("1")}, {Path: "a/two", Data: []byte("2")}, {Path: "three", Data: []byte("3")}}
 	written := map[string]string{"a": "a folder", "a/b": "a folder", "a/b/one": "1", "a/two": "2", "three": "3"}
 	for name, tt := range map[string]struct {
-		had   string            // files that are there, as txtar
-		links map[string]string // links that are there
+		had   string            // the existing files, as txtar
+		links map[string]string // the existing links
 		add   []File
-		want  string // the error
+		want  string // the expected error
 	}{
 		"a new directory":               {},
 		"other files":                   {had: "-- README --\nmine\n-- a/mine --\nmine\n"},
@@ -107,7 +106,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteNowhere: a directory is made, what it is in is not.
+// TestWriteNowhere: Write creates a directory, but not its parent.
 func TestWriteNowhere(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	if err := Write(filepath.Join(none, "dir"), nil); !errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 	"xdspub/validate/boring"
 )
 
-// file is a certificate or key that the package certs makes.
+// file returns a certificate or a key that the package certs makes.
 func file(t testing.TB, name string) string {
 	t.Helper()
 	text, err := certs.Expand([]byte(fmt.Sprintf("{{bytes %q}}", name)))
@@ -25,7 +25,7 @@ func file(t testing.TB, name string) string {
 	return string(data)
 }
 
-// says checks an error against the text that it must hold; empty for none.
+// says checks that an error contains the text want. An empty want means no error.
 func says(t *testing.T, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -33,7 +33,7 @@ func says(t *testing.T, err error, want string) {
 	}
 }
 
-// Each line was held against Envoy 1.40.0.
+// Envoy 1.40.0 has judged each of these cases, too.
 func TestChain(t *testing.T) {
 	server, ca := file(t, "server.pem"), file(t, "ca.pem")
 	lines := strings.Split(strings.TrimSpace(server), "\n")
@@ -78,7 +78,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// trailing is a certificate with bytes behind its DER.
+// trailing returns a certificate with bytes after its DER.
 func trailing(t *testing.T, text string) string {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -115,7 +115,7 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-// names are those that the latest Envoy knows, suites its cipher suites.
+// names and suites are the names and the cipher suites that the latest Envoy knows.
 var (
 	names  = envoyapi.Latest.TLSNames()
 	suites = suitesOf(names)

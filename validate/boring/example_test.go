@@ -6,7 +6,7 @@ import (
 	"xdspub/validate/boring"
 )
 
-// CheckCiphers takes what BoringSSL takes, and no other names of OpenSSL.
+// CheckCiphers accepts only the names of BoringSSL, and not all names of OpenSSL.
 func ExampleCheckCiphers() {
 	known := []boring.CipherSuite{
 		{Name: "ECDHE-ECDSA-AES128-GCM-SHA256", Standard: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"},

@@ -13,7 +13,7 @@ import (
 	"xdspub/validate/cel"
 )
 
-// functions are those of the Envoy that testdata/envoy.txt was tried on.
+// functions are the functions of the Envoy that has judged testdata/envoy.txt.
 var functions = cel.Functions(envoyapi.Latest.CELFunctions())
 
 func TestCheck(t *testing.T) {
@@ -25,8 +25,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestEnvoy holds testdata/envoy.txt, and what an older version says of a part of the expressions, against
-// the real Envoys; envoyapi.TestSince asks them about each function.
+// TestEnvoy compares testdata/envoy.txt, and the verdicts for an older version, with real Envoys.
+// envoyapi.TestSince asks Envoys about each function.
 func TestEnvoy(t *testing.T) {
 	for _, v := range envoyapi.Versions {
 		t.Run(v.Name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestEnvoy(t *testing.T) {
 	}
 }
 
-// filtering is a listener with an access log that an expression filters.
+// filtering returns a listener with an access log that an expression filters.
 func filtering(expression string) map[string]any {
 	return map[string]any{
 		"filter_chains": []any{map[string]any{}},

@@ -6,7 +6,7 @@ import (
 	"xdspub/validate/cel"
 )
 
-// Check knows the grammar, and is told which functions Envoy has.
+// Check knows the grammar, and gets the functions of an Envoy version.
 func ExampleCheck() {
 	functions := cel.Functions{
 		Global: map[string][]int{"size": {1}}, Receiver: map[string][]int{"startsWith": {1}},

@@ -7,7 +7,7 @@ import (
 	"xdspub/validate/facts"
 )
 
-// Names that lead to others, such as clusters of clusters, may lead back.
+// References between names, such as those of aggregate clusters, may form a cycle.
 func ExampleCyclePath() {
 	leads := map[string][]string{"all": {"west", "east"}, "west": {"spare"}, "spare": {"west"}}
 	next := func(name string) []string { return leads[name] }
@@ -17,7 +17,7 @@ func ExampleCyclePath() {
 	// 2 [west spare]
 }
 
-// A family says once what holds for all its rules.
+// A family sets the fields that all of its rules share.
 func ExampleFamily() {
 	plain := &validate.Rule{Code: "plain"}
 	list := facts.Family("cluster", validate.Envoy, plain, &validate.Rule{Code: "own", Profiles: []validate.Profile{validate.GRPC}})

@@ -7,7 +7,7 @@ import (
 	"xdspub/validate/jwks"
 )
 
-// Each verdict is Envoy's, of local_jwks in jwt_authn.
+// Each verdict is that of Envoy about local_jwks of jwt_authn.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct{ set, want string }{
 		{`{"keys":[{"kty":"oct","k":"YWI"}]}`, ""},

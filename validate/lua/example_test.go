@@ -6,7 +6,7 @@ import (
 	"xdspub/validate/lua"
 )
 
-// LuaJIT reads what Lua 5.1 has not, such as numbers of 64 bits.
+// LuaJIT reads more than Lua 5.1, such as 64-bit numbers.
 func ExampleCheck() {
 	fmt.Println(lua.Check([]byte("local n = 5LL")))
 	fmt.Println(lua.Check([]byte("function envoy_on_request(handle)\n  handle:logInfo('hi'\nend")))

@@ -8,8 +8,8 @@ import (
 	"xdspub/validate/lua"
 )
 
-// The verdicts are those of Envoy's LuaJIT. What comes after "near" is left out:
-// what of it is quoted differs in strings.
+// The verdicts are those of Envoy's LuaJIT. The text after "near" is left out, because both quote strings
+// differently.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct{ script, want string }{
 		{"x=1; ; y=2", ""},

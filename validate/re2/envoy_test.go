@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "ask the real Envoys about all patterns, and write sizes.json")
 
-// encodings are those of the Envoys that are asked, by their releases.
+// encodings maps an encoding to the releases of Envoy that use it.
 var encodings = map[re2.Encoding][]string{re2.Latin1: {"1.40", "1.39"}, re2.UTF8: {"1.38", "1.36"}}
 
 // TestEnvoy asks real Envoys for a sample of the sizes in testdata/sizes.json.
@@ -49,7 +49,7 @@ func TestEnvoy(t *testing.T) {
 	}
 }
 
-// sizesOf asks an Envoy for the sizes of patterns; 0 where it refuses one.
+// sizesOf asks an Envoy for the sizes of patterns. The size of a refused pattern is 0.
 func sizesOf(t *testing.T, v *envoyapi.Version, cases []sized) (sizes []int) {
 	t.Helper()
 	var listeners []map[string]any
@@ -70,7 +70,7 @@ func sizesOf(t *testing.T, v *envoyapi.Version, cases []sized) (sizes []int) {
 		size := 0
 		if _, no := refused[i]; !no {
 			size = 1
-		} else if m := named.FindStringSubmatch(refused[i]); m != nil && m[1] != "4294967295" { // before 1.40 that is a pattern that is wrong
+		} else if m := named.FindStringSubmatch(refused[i]); m != nil && m[1] != "4294967295" { // before 1.40, Envoy reports this size for an invalid pattern
 			size, _ = strconv.Atoi(m[1])
 		}
 		sizes = append(sizes, size)
@@ -78,7 +78,7 @@ func sizesOf(t *testing.T, v *envoyapi.Version, cases []sized) (sizes []int) {
 	return sizes
 }
 
-// listener has a route whose pattern may have no instructions, and is told how many it has.
+// listener has a route with a pattern. The limit is 0, so Envoy reports the number of instructions.
 const listener = `{"filter_chains": [{"filters": [{"name": "h", "typed_config": {
 	"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 	"stat_prefix": "s",
@@ -91,7 +91,7 @@ const listener = `{"filter_chains": [{"filters": [{"name": "h", "typed_config": 
 // sized is a pattern and its sizes.
 type sized struct {
 	pattern string
-	sizes   map[re2.Encoding]int // 0 where Envoy refuses the pattern
+	sizes   map[re2.Encoding]int // 0 if Envoy refuses the pattern
 }
 
 func readSizes(t *testing.T) (cases []sized) {
@@ -107,7 +107,7 @@ func readSizes(t *testing.T) (cases []sized) {
 	for _, row := range rows {
 		c := sized{row[0].(string), make(map[re2.Encoding]int)}
 		for i, size := range row[1:] {
-			n, _ := size.(float64) // null is none
+			n, _ := size.(float64) // null stands for 0
 			c.sizes[re2.Encoding(i)] = int(n)
 		}
 		cases = append(cases, c)

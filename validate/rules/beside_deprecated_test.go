@@ -12,8 +12,8 @@ import (
 	"xdspub/validate/rules"
 )
 
-// TestBesideDeprecated: what excludes a deprecated field is an error of its own,
-// beside the warning about that field.
+// TestBesideDeprecated: a field that excludes a deprecated field is an error, in addition to the warning about the
+// deprecated field.
 func TestBesideDeprecated(t *testing.T) {
 	const (
 		routes = `"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration

@@ -12,15 +12,15 @@ import (
 	"xdspub/validate/rules"
 )
 
-// mostMessages is how many messages the examples of a rule have that needs no Checks: fewer are
-// rarely separate decisions.
+// mostMessages is the largest number of different messages in the examples of a rule without Checks. More messages
+// usually are separate decisions.
 const mostMessages = 4
 
-// values are the parts of a message that differ from one finding to another.
+// values match the parts of messages that differ from finding to finding.
 var values = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9]+`)
 
-// checks holds the Checks of a rule and what its examples gave together: each finding names a check
-// that is declared, and each check has a finding. A rule without Checks that says many things is in
+// checks compares the Checks of a rule with the findings in its examples. Each finding must name a declared check,
+// and each check must have a finding. A rule with many messages and without Checks must be in
 // testdata/one-check.txt, with the reason.
 func checks(t *testing.T, rule *validate.Rule, found diag.List) {
 	t.Helper()
@@ -33,7 +33,7 @@ func checks(t *testing.T, rule *validate.Rule, found diag.List) {
 		declared = declared[1:]
 	}
 	for _, d := range found {
-		if diag.CodeOf(d.Code) != rule.Code { // judge has said so
+		if diag.CodeOf(d.Code) != rule.Code { // judge has reported it
 			continue
 		}
 		_, check, _ := strings.Cut(d.Code, "/")
@@ -54,7 +54,7 @@ func checks(t *testing.T, rule *validate.Rule, found diag.List) {
 	}
 }
 
-// oneCheck reads why some rules are one check in many words.
+// oneCheck returns the rules in testdata/one-check.txt, with the reasons.
 func oneCheck(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/one-check.txt")

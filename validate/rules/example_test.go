@@ -7,7 +7,7 @@ import (
 	"xdspub/validate/rules"
 )
 
-// The list is sorted by code, whatever family a rule is of.
+// All is sorted by code, and not by family.
 func Example() {
 	for _, r := range rules.All[:2] {
 		summary, _, _ := strings.Cut(r.Doc, "\n")

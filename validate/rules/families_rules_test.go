@@ -22,7 +22,7 @@ import (
 	"xdspub/validate/rules/variant"
 )
 
-// TestRulesOfFamilies: the rules that run are those that the families have, and no others.
+// TestRulesOfFamilies: All has exactly the rules of the families.
 func TestRulesOfFamilies(t *testing.T) {
 	families := map[string][]*validate.Rule{
 		"address": address.Rules, "bootstrap": bootstrap.Rules, "cluster": cluster.Rules, "extension": extension.Rules,

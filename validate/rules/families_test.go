@@ -17,9 +17,9 @@ import (
 	"xdspub/validate/rules"
 )
 
-// TestFamilies: each rule has a file and examples of its name in the folder of its family,
-// and stands in its family's list. No other file uses what a rule's file declares: what two
-// files need stands in one that has no rule, what two families need in validate/facts.
+// TestFamilies: each rule has a file and examples with its name in the folder of its family, and is in the list of
+// the family. Only the file of the rule uses declarations of this file. A helper for two files is in a file without
+// a rule, and a helper for two families is in validate/facts.
 func TestFamilies(t *testing.T) {
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports
 	families, err := packages.Load(&packages.Config{Mode: mode}, "./...")
@@ -62,7 +62,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// unchanged fails if a family sets a field of a rule by its pointer. A copy that is not listed yet has none.
+// unchanged reports code that sets a field of a rule through a pointer. Family copies the rule, so such code may
+// come too late.
 func unchanged(t *testing.T, p *packages.Package) {
 	for _, f := range p.Syntax {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -81,8 +82,8 @@ func unchanged(t *testing.T, p *packages.Package) {
 	}
 }
 
-// rulesOf returns the code of the rule in each file that has one, and holds the names of
-// both and of the examples together.
+// rulesOf maps the name of each file with a rule to the code of the rule. It checks that the names of the file and
+// of the examples follow from the code.
 func rulesOf(t *testing.T, p *packages.Package) map[string]string {
 	owners := make(map[string]string)
 	for _, f := range p.Syntax {
@@ -118,8 +119,8 @@ func rulesOf(t *testing.T, p *packages.Package) map[string]string {
 	return owners
 }
 
-// checksOf holds the names of checks that a family's files have, and those that its rules declare,
-// together: in the file of a rule stand those of this rule.
+// checksOf checks that a rule declares each name of a check in the code. In the file of a rule, only this rule
+// counts.
 func checksOf(t *testing.T, p *packages.Package, owners map[string]string) {
 	for e, v := range p.TypesInfo.Types {
 		if v.Value == nil || v.Type.String() != "xdspub/validate.CheckName" || constant.StringVal(v.Value) == "" {
@@ -137,7 +138,7 @@ func checksOf(t *testing.T, p *packages.Package, owners map[string]string) {
 	}
 }
 
-// isRule reports whether a field is Code of a validate.Rule.
+// isRule reports whether a field is the field Code of a validate.Rule.
 func isRule(uses map[*ast.Ident]types.Object, field *ast.KeyValueExpr) bool {
 	key, ok := field.Key.(*ast.Ident)
 	return ok && key.Name == "Code" && uses[key] != nil && uses[key].Pkg().Path() == "xdspub/validate"

@@ -23,11 +23,12 @@ import (
 	"xdspub/validate/rules"
 )
 
-// eachSeed says that every fifth example is a seed: with all a fuzzer is busy for half a minute before it begins.
+// eachSeed means that every fifth example is a seed. With all examples as seeds, the fuzzer would need half a
+// minute before it begins.
 const eachSeed = 5
 
-// FuzzRules: whatever a file holds, all rules together come back, soon and without
-// much memory, with the same sorted findings each time, all inside the file.
+// FuzzRules: for any file, all rules together end soon and take little memory. Their findings are sorted, are the
+// same each time, and are inside the file.
 func FuzzRules(f *testing.F) {
 	for i, text := range ruleExamples(f) {
 		if i%eachSeed == 0 {
@@ -37,8 +38,7 @@ func FuzzRules(f *testing.F) {
 	f.Fuzz(judgeText)
 }
 
-// FuzzMutants is FuzzRules for files that decode: some examples of rules in one, with
-// faults that a seed makes.
+// FuzzMutants is FuzzRules for files that can be decoded: examples of several rules, with faults that a seed adds.
 func FuzzMutants(f *testing.F) {
 	var (
 		corpus mutate.Corpus
@@ -73,11 +73,11 @@ func FuzzMutants(f *testing.F) {
 	})
 }
 
-// judgeText judges one file twice.
+// judgeText judges a file twice.
 func judgeText(t *testing.T, text []byte) {
 	const (
 		file = "file.yaml"
-		long = 20 * time.Second // far more than a busy machine takes for it
+		long = 20 * time.Second // much longer than a busy machine needs
 	)
 	most := uint64(64<<20 + 4096*len(text))
 	options := validate.Options{Now: certs.Now}
@@ -126,7 +126,7 @@ func judgeText(t *testing.T, text []byte) {
 	}
 }
 
-// ruleExamples are the files of the examples of all rules.
+// ruleExamples returns the files of the examples of all rules.
 func ruleExamples(f *testing.F) (texts [][]byte) {
 	f.Helper()
 	names, err := filepath.Glob("*/testdata/*.txtar")

@@ -11,7 +11,7 @@ import (
 	"xdspub/validate/rules"
 )
 
-// repeat joins what make says of 0 to n-1.
+// repeat returns the texts that make returns for 0 to n-1, joined.
 func repeat(n int, make func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -20,8 +20,7 @@ func repeat(n int, make func(i int) string) string {
 	return b.String()
 }
 
-// kinds are trees of which one thing grows: so many of it in the resource around it, or so
-// many resources.
+// kinds are functions that return a tree with n things of one kind: n resources, or n parts of one resource.
 var kinds = map[string]func(n int) string{
 	"clusters": func(n int) string {
 		return repeat(n, func(i int) string { return cluster(fmt.Sprint("c", i), "") })
@@ -262,8 +261,8 @@ func manager(more string) string {
 	return listener("l", "10.0.0.1", fmt.Sprintf("\n  - {filters: [{name: h, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, %s}}]}", more))
 }
 
-// TestGrowth counts what is allocated for references to names that stand beside them: it must
-// not grow faster than they do.
+// TestGrowth: the memory for references to names in the same resource grows no faster than the number of
+// references.
 func TestGrowth(t *testing.T) {
 	for _, kind := range []string{
 		"JWT providers that rules name", "named filter chains that actions name",
@@ -286,8 +285,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// BenchmarkGrowth judges trees that double. What counts is ns/unit, the time for one of
-// what grows: it hardly moves where the work is linear.
+// BenchmarkGrowth judges trees of doubling size. If the time is linear, ns/unit, the time for one thing, hardly
+// grows.
 func BenchmarkGrowth(b *testing.B) {
 	for kind, text := range kinds {
 		for _, n := range []int{1_000, 2_000, 4_000, 8_000} {

@@ -10,7 +10,7 @@ import (
 	"xdspub/validate/rules"
 )
 
-// TestWordsForGRPC judges the examples of all rules for gRPC clients alone: no finding speaks of Envoy.
+// TestWordsForGRPC judges the examples of all rules for gRPC clients alone. No finding mentions Envoy.
 func TestWordsForGRPC(t *testing.T) {
 	for _, rule := range rules.All {
 		archive, dir := write(t, rule.Code, t.TempDir())
@@ -19,7 +19,7 @@ func TestWordsForGRPC(t *testing.T) {
 			for _, name := range names {
 				tree := filepath.Join(dir, name)
 				if exists(filepath.Join(tree, "boot.yaml")) {
-					continue // that of an Envoy
+					continue // a bootstrap of Envoy
 				}
 				_, snapshot, options := open(t, tree, validate.Options{Now: certs.Now, Profiles: []validate.Profile{validate.GRPC}, Variants: rule.OfVariants})
 				for _, d := range validate.Run(t.Context(), snapshot, rules.All, options) {

@@ -20,10 +20,9 @@ import (
 	"xdspub/xds"
 )
 
-// TestJudge makes random changes to a Snapshot of resources from the examples of all
-// rules. A Judge that has seen those before finds what one finds that has seen nothing:
-// whatever comes, goes, comes back or is read anew, beside others of its name, as time
-// goes by.
+// TestJudge makes random changes to a Snapshot of resources from the examples of all rules. A Judge that has seen
+// the earlier Snapshots must find the same as a new Judge. Resources are added, removed, restored and read again,
+// may share names, and time passes.
 func TestJudge(t *testing.T) {
 	var trees []string
 	for _, rule := range rules.All {
@@ -57,10 +56,10 @@ func TestJudge(t *testing.T) {
 	for range 2 {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
-		is := make(map[string][]*xds.Resource) // by tree
+		is := make(map[string][]*xds.Resource) // the resources by their tree
 		for _, tree := range trees {
 			if strings.Contains(tree, "expired-certificate") || strings.Contains(tree, "ocsp-staple") {
-				is[tree] = read(tree) // else few findings depend on the time
+				is[tree] = read(tree) // otherwise few findings would depend on the time
 			}
 		}
 		judge := validate.NewJudge(rules.All)
@@ -74,8 +73,8 @@ func TestJudge(t *testing.T) {
 				case len(resources) == 0:
 					is[tree] = read(tree)
 				case random.IntN(3) == 0:
-					is[tree] = read(tree) // other values, the same content
-				default: // one goes
+					is[tree] = read(tree) // new values with the same content
+				default: // remove one resource
 					i := random.IntN(len(resources))
 					is[tree] = append(append([]*xds.Resource(nil), resources[:i]...), resources[i+1:]...)
 				}
@@ -95,7 +94,7 @@ func TestJudge(t *testing.T) {
 				all = append(all, is[tree]...)
 			}
 			s := xds.NewSnapshot(all)
-			if last != nil && random.IntN(2) == 0 { // only the content of some resources changes
+			if last != nil && random.IntN(2) == 0 { // change only the content of some resources
 				s = last.Apply(edited(random, last, pool))
 			}
 			last = s
@@ -107,9 +106,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeEdits changes the resources of each example step by step, and takes steps back: some get
-// the content of others of their type, some go, others come, beside others of their name too.
-// It counts that each step is judged as an edit.
+// TestJudgeEdits changes the resources of each example step by step, and goes back: some get the content of other
+// resources of their type, some are removed, and some are added, even with the name of another. The test checks
+// that each step is judged as an edit.
 func TestJudgeEdits(t *testing.T) {
 	pool := make(map[*xds.Type][]*xds.Resource)
 	var trees [][]*xds.Resource
@@ -132,7 +131,7 @@ func TestJudgeEdits(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	o := validate.Options{Now: certs.Now, Enable: []string{"unused-resource"}}
-	// An edit does not touch a layer that is only there.
+	// An edit does not concern a runtime layer that nothing refers to.
 	bystander, err := xds.NewResource(&runtimev3.Runtime{Name: "bystander"}, "", pool[xds.Runtime][0].Origin)
 	if err != nil {
 		t.Fatal(err)
@@ -170,15 +169,15 @@ func TestJudgeEdits(t *testing.T) {
 	}
 }
 
-// changed is a Change of any kind that leaves one resource alone.
+// changed returns a random Change that does not concern the resource alone.
 func changed(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resource, alone *xds.Resource) (c xds.Change) {
 	all := slices.DeleteFunc(s.All(), func(r *xds.Resource) bool { return r == alone })
 	for range 1 + random.IntN(3) {
 		switch kind := random.IntN(4); {
-		case kind == 0 && len(all) > 0: // one goes
+		case kind == 0 && len(all) > 0: // remove one resource
 			i := random.IntN(len(all))
 			c.Removed, all = append(c.Removed, all[i]), slices.Delete(all, i, i+1)
-		case kind == 1: // one comes, maybe with the name of another
+		case kind == 1: // add one resource, which may have the name of another
 			of := pool[xds.Types[random.IntN(len(xds.Types))]]
 			like := of[random.IntN(len(of))]
 			name := like.Name
@@ -188,7 +187,7 @@ func changed(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resou
 			if r := renamed(like, name); r.Key != alone.Key {
 				c.Added = append(c.Added, r)
 			}
-		case len(all) > 0: // one is edited
+		case len(all) > 0: // edit one resource
 			i := random.IntN(len(all))
 			of := pool[all[i].Type]
 			c.Removed, c.Added = append(c.Removed, all[i]), append(c.Added, renamed(of[random.IntN(len(of))], all[i].Name))
@@ -198,10 +197,10 @@ func changed(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resou
 	return c
 }
 
-// renamed is a resource of another name with the content of r.
+// renamed returns a resource with another name and the content of r.
 func renamed(r *xds.Resource, name string) *xds.Resource {
 	m := proto.Clone(r.Message()).ProtoReflect()
-	if r.Type.Asked != xds.InGroups { // which a wrapper names
+	if r.Type.Asked != xds.InGroups { // the wrapper of such a resource has its name
 		m.Set(m.Descriptor().Fields().ByName(r.Type.Name), protoreflect.ValueOfString(name))
 	}
 	next, err := xds.NewResource(m.Interface(), name, r.Origin)
@@ -211,14 +210,14 @@ func renamed(r *xds.Resource, name string) *xds.Resource {
 	return next
 }
 
-// edited is a Change in which some resources, of those that are alone with their Key, get
-// the content of others of their type.
+// edited returns a Change in which some resources get the content of other resources of their type. It does not
+// change resources that share a Key.
 func edited(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resource) (c xds.Change) {
 	all := s.All()
 	had := make(map[xds.Key]bool)
 	for range 1 + random.IntN(4) {
 		r := all[random.IntN(len(all))]
-		if len(s.Named(r.Key)) > 1 || had[r.Key] || r.Type == xds.VirtualHost { // which a wrapper names
+		if len(s.Named(r.Key)) > 1 || had[r.Key] || r.Type == xds.VirtualHost { // the wrapper of such a resource has its name
 			continue
 		}
 		had[r.Key] = true

@@ -13,11 +13,11 @@ import (
 	"xdspub/validate/rules"
 )
 
-// enumName finds what may be the name of an enum's value in YAML.
+// enumName matches a text in YAML that may be the name of an enum value.
 var enumName = regexp.MustCompile(`: ([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)\b`)
 
-// TestOneFault misspells values of enums, every fourth one, in the good examples of all rules. That is the
-// only error: none follows from the default that Envoy reads instead.
+// TestOneFault misspells every fourth enum value in the good examples of all rules. The misspelled value must be
+// the only error: no other error may follow from the default value that Envoy reads instead.
 func TestOneFault(t *testing.T) {
 	met, tried := 0, 0
 	for _, rule := range rules.All {
@@ -47,7 +47,7 @@ func TestOneFault(t *testing.T) {
 						continue
 					}
 					end := at[3]
-					misspelled := slices.Concat(text[:end], text[end-1:]) // its last letter twice
+					misspelled := slices.Concat(text[:end], text[end-1:]) // double the last letter
 					if err := os.WriteFile(path, misspelled, 0o600); err != nil {
 						t.Fatal(err)
 					}

@@ -20,8 +20,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestOwnTypesAround: a message of the API may stand in one of an own type, where it never stands
-// in the API. No rule relies on what is around it.
+// TestOwnTypesAround: a message of the API may be in a message of a user's type, and so in a place where the API
+// never has it. No rule crashes because of the messages around it.
 func TestOwnTypesAround(t *testing.T) {
 	var resources []*xds.Resource
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
@@ -56,7 +56,7 @@ func TestOwnTypesAround(t *testing.T) {
 	}
 }
 
-// nowhere is the Origin of what stands in no source.
+// nowhere is an Origin without places.
 type nowhere struct{}
 
 func (nowhere) Range(xds.Path) (r diag.Range)      { return r }
@@ -67,7 +67,7 @@ func (nowhere) Correct(xds.Path, diag.Correction) (edit diag.Edit, ok bool) { re
 
 func (nowhere) Shows(xds.Path) bool { return false }
 
-// holder is a type with a field of another one.
+// holder is a user's type with a field of another type.
 type holder struct {
 	protoreflect.MessageType
 	registry *xds.Registry
@@ -92,7 +92,7 @@ func holderOf(t *testing.T, md protoreflect.MessageDescriptor) holder {
 	return holder{mt, g}
 }
 
-// filled sets the fields of a message, and of those in it, to a depth.
+// filled sets the fields of a message, and of the messages in it down to a depth.
 func filled(m protoreflect.Message, depth int) protoreflect.Message {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

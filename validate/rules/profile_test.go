@@ -10,7 +10,7 @@ import (
 	"xdspub/validate/rules"
 )
 
-// both is a tree of Envoys and gRPC clients. Each of its resources has a fault for one of them.
+// both is a tree for Envoys and gRPC clients. Each of its resources has a fault for one kind of client.
 const both = `
 - {"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: api, api_listener: {api_listener: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, rds: {route_config_name: api, config_source: {ads: {}}}}}}
 - {"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: api, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: ""}, route: {weighted_clusters: {clusters: [{name: all, weight: 1}]}}}]}]}
@@ -22,8 +22,8 @@ const both = `
 - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, type: STATIC, load_assignment: {cluster_name: web, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}]}]}}
 `
 
-// TestProfiles: rules about gRPC are for what a gRPC client asks for, and those about Envoy for
-// what an Envoy does, where a tree has clients of both kinds; else they are for all of it.
+// TestProfiles: if a tree has clients of both kinds, rules about gRPC judge only resources that a gRPC client gets,
+// and rules about Envoy only resources that an Envoy uses. Otherwise they judge all resources.
 func TestProfiles(t *testing.T) {
 	loaded := load.Parse(load.Input{Name: "both.yaml", Format: "yaml", Data: []byte(both)})
 	if len(loaded.Diagnostics) > 0 {

@@ -41,8 +41,8 @@ var (
 	checkForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+){0,4}$`)
 )
 
-// unsound says what is wrong with a rule: a code that is missing or not in
-// kebab-case, a Doc without summary and reason, or nothing to run.
+// unsound returns the fault of a rule, or "": its code is missing or not in kebab-case, its Doc has no summary or
+// no reason, or it has no function.
 func unsound(r *validate.Rule) string {
 	summary, reason, _ := strings.Cut(r.Doc, "\n\n")
 	switch {
@@ -76,21 +76,17 @@ func unsound(r *validate.Rule) string {
 	return ""
 }
 
-// TestRules judges the examples of each rule, testdata/<code>.txtar of its family. In an
-// archive stand source trees, bad… and good…, or boot.yaml, a bootstrap, and what the Envoy has of its own
-// in bootstrap.yaml. A comment
-//
-//	# want "regexp"
-//
-// stands on each line where a finding of the rule must be, and nowhere else; it
-// matches "severity: message; help: …; file:line: related message". Findings of
-// other rules are unwanted. Above the first file may stand "envoy-version: 1.36".
+// TestRules judges the examples of each rule, testdata/<code>.txtar of its family. The folders bad… and good… of an
+// archive are source trees. A folder with boot.yaml is a bootstrap with its files. bootstrap.yaml has the static
+// resources of the Envoy. A comment # want "regexp" must stand on each line with a finding of the rule, and on no
+// other line. The regexp is matched against "severity: message; help: …; file:line: related message". No other rule
+// may find anything. "envoy-version: 1.36" may stand above the first file.
 func TestRules(t *testing.T) {
 	for _, rule := range rules.All {
 		t.Run(rule.Code, func(t *testing.T) {
 			archive, dir := write(t, rule.Code, t.TempDir())
 			options := validate.Options{Now: certs.Now, Variants: rule.OfVariants, Profiles: rule.Profiles[:min(1, len(rule.Profiles))], BootstrapFacts: known(t, filepath.Join(dir, "bootstrap.yaml"))}
-			if rule.Code != "deprecated-field" { // some rules are about fields that are deprecated too
+			if rule.Code != "deprecated-field" { // the examples of some rules need deprecated fields
 				options.Disable = []string{"deprecated-field"}
 			}
 			if rule.OptIn {
@@ -121,8 +117,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// write writes the examples of a rule to a directory, with the certificates that
-// they name.
+// write writes the examples of a rule, and the certificates that they name, to a directory.
 func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("*", "testdata", code+".txtar"))
@@ -144,7 +139,7 @@ func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
 	return archive, dir
 }
 
-// judge validates one tree, and takes what it finds off wants. It returns what it found.
+// judge validates a tree, removes its findings from wants, and returns them.
 func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) diag.List {
 	t.Helper()
 	untried := options
@@ -166,7 +161,7 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 	return found
 }
 
-// open reads a tree, or follows the bootstrap that it has.
+// open reads a source tree, or follows the bootstrap in it.
 func open(t *testing.T, tree string, options validate.Options) (diag.List, *xds.Snapshot, validate.Options) {
 	t.Helper()
 	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
@@ -189,8 +184,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// examples are the trees of an archive by their kind, and the wanted findings by
-// file:line.
+// examples returns the names of the trees of an archive by their kind, and the wanted findings by file:line.
 func examples(t *testing.T, archive *txtar.Archive) (trees map[string][]string, wants map[string][]*regexp.Regexp) {
 	t.Helper()
 	trees, wants = make(map[string][]string), make(map[string][]*regexp.Regexp)
@@ -240,7 +234,7 @@ func describe(d diag.Diagnostic, root string) (at, text string) {
 	return place(d.Position), text
 }
 
-// take takes the first want at a place that matches text off the list.
+// take removes the first want at a place that matches text. It returns false if none matches.
 func take(wants map[string][]*regexp.Regexp, at, text string) bool {
 	for i, want := range wants[at] {
 		if want.MatchString(text) {
@@ -263,7 +257,7 @@ func known(t *testing.T, path string) xds.BootstrapFacts {
 	return xds.BootstrapFactsOf(b)
 }
 
-// TestIncomplete: if some resources are not known, a missing one is no finding, unless it must be in
+// TestIncomplete: if the Snapshot is incomplete, a missing resource is no finding, unless the resource must be in
 // the bootstrap.
 func TestIncomplete(t *testing.T) {
 	_, dir := write(t, "unresolved-reference", t.TempDir())
@@ -278,7 +272,7 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestDatesNeedATime: without one the result depends on the Snapshot alone.
+// TestDatesNeedATime: without Options.Now, no rule judges dates.
 func TestDatesNeedATime(t *testing.T) {
 	_, dir := write(t, "expired-certificate", t.TempDir())
 	loaded, err := load.New(load.Options{}).Load(t.Context(), dir)
@@ -292,7 +286,7 @@ func TestDatesNeedATime(t *testing.T) {
 	}
 }
 
-// TestRunIsTheSameEachTime judges all bad examples together, twice.
+// TestRunIsTheSameEachTime judges all bad examples together twice, and compares the findings.
 func TestRunIsTheSameEachTime(t *testing.T) {
 	dir := t.TempDir()
 	for _, rule := range rules.All {

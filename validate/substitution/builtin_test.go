@@ -6,7 +6,7 @@ import (
 	"xdspub/envoy/envoyapi"
 )
 
-// TestBuiltIn: what a version says of a command is known here.
+// TestBuiltIn: this package knows each word in the commands of a version.
 func TestBuiltIn(t *testing.T) {
 	for _, v := range envoyapi.Versions {
 		for name, words := range v.FormatCommands().BuiltIn {

@@ -7,7 +7,7 @@ import (
 	"xdspub/validate/substitution"
 )
 
-// A format string is judged by the commands of a version, and those that its formatters add.
+// Check judges a format by the commands of a version, and by the commands that formatters add.
 func ExampleLanguage_Check() {
 	language := &substitution.Language{
 		BuiltIn: map[string][]string{"REQ": {"argument", "length", "headers"}, "RESPONSE_CODE": {"plain"}},

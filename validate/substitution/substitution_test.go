@@ -15,7 +15,7 @@ func refusedBy(faults []substitution.Fault) bool {
 	return slices.ContainsFunc(faults, func(f substitution.Fault) bool { return !f.Taken })
 }
 
-// language is that of the Envoy that testdata was tried on.
+// language is the language of the Envoy that has judged testdata.
 var language = languageOf(envoyapi.Latest)
 
 func languageOf(v *envoyapi.Version) *substitution.Language {
@@ -44,8 +44,8 @@ func hold(t *testing.T, path string, check func(string) []substitution.Fault) {
 	}
 }
 
-// TestEnvoy holds the verdicts in testdata, and what an older version says of the same formats, against
-// the real Envoys; envoyapi.TestSince asks them about each command.
+// TestEnvoy compares the verdicts in testdata, and those for an older version, with real Envoys. envoyapi.TestSince
+// asks Envoys about each command.
 func TestEnvoy(t *testing.T) {
 	for _, v := range envoyapi.Versions {
 		t.Run(v.Name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestEnvoy(t *testing.T) {
 	}
 }
 
-// TestEnvoyCrashes: what is said of COALESCE without an object.
+// TestEnvoyCrashes: Envoy crashes on COALESCE without an object.
 func TestEnvoyCrashes(t *testing.T) {
 	for _, format := range []string{"%COALESCE(1)%", `%COALESCE("a")%`, "%COALESCE(null)%"} {
 		if !refusedBy(checkFormat(format)) {

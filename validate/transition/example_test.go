@@ -9,8 +9,7 @@ import (
 	"xdspub/xds"
 )
 
-// Some changes are refused by the Envoy that runs, though a new one would take what
-// comes of them.
+// A running Envoy refuses some changes although a new Envoy would accept the result.
 func ExampleTransitions() {
 	listener := func(reusePort bool) []*xds.Resource {
 		loaded := load.Parse(load.Input{Name: "edge.yaml", Format: "yaml", Data: fmt.Appendf(nil, `"@type": type.googleapis.com/envoy.config.listener.v3.Listener

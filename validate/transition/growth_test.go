@@ -10,7 +10,7 @@ import (
 	"xdspub/xds"
 )
 
-// ran are listeners that are published, and nothing else is.
+// ran is an Out with published listeners, and nothing else.
 type ran []*xds.Resource
 
 func (r ran) Serves(xds.Subscription) bool { return false }
@@ -22,8 +22,7 @@ func (r ran) Of(t *xds.Type) ([]*xds.Resource, error) {
 	return nil, nil
 }
 
-// TestGrowth counts what is allocated for n listeners that all get another name, which
-// must not grow faster than they do.
+// TestGrowth: the memory to judge n renamed listeners grows no faster than n.
 func TestGrowth(t *testing.T) {
 	listeners := func(prefix string, n int) []*xds.Resource {
 		var list []*xds.Resource

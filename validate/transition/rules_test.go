@@ -25,16 +25,12 @@ import (
 	"xdspub/xds"
 )
 
-// TestRules judges the examples of each rule, testdata/<code>.txtar, by files and by streams. In an archive
-// stand changes, bad… and good…: a folder each with the source trees that are
-// published one after the other, old, in some mid, and new. A comment
-//
-//	# want "regexp"
-//
-// stands in a new tree on each line where a finding of the rule must be, and nowhere
-// else; it matches "severity: message; help: …". A comment with want streams is for
-// streams alone. Findings of other rules are unwanted. What Envoy does with each change, e2e.TestTransitions
-// shows; its words stand in the file envoy.
+// TestRules judges the examples of each rule, testdata/<code>.txtar, by files and by streams. The folders bad… and
+// good… of an archive are changes. Each has the source trees that are published one after the other: old, sometimes
+// mid, and new. A comment # want "regexp" must stand in a new tree on each line with a finding of the rule, and on
+// no other line. The regexp is matched against "severity: message; help: …". A comment # want streams counts for
+// streams only. No other rule may find anything. e2e.TestTransitions shows Envoy's reaction to each change; its
+// message is in the file envoy.
 func TestRules(t *testing.T) {
 	for _, rule := range transition.Rules {
 		t.Run(rule.Code, func(t *testing.T) {
@@ -52,14 +48,14 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// change is one of an archive.
+// change is one change of an archive.
 type change struct {
 	name  string
-	trees []string // directories with the source trees, in order
+	trees []string // the directories of the source trees, in order
 	text  map[string]string
 }
 
-// changes unpacks an archive.
+// changes writes the changes of an archive to directories.
 func changes(t *testing.T, code string) []*change {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", code+".txtar"))
@@ -92,8 +88,8 @@ func changes(t *testing.T, code string) []*change {
 	return list
 }
 
-// judge publishes the trees but the last, and holds what is found on the way to that
-// against what it wants.
+// judge publishes all trees but the last. It compares the findings about the change to the last tree with the
+// wanted findings.
 func (c *change) judge(t *testing.T, code string) {
 	out := filepath.Join(t.TempDir(), "out")
 	for name, text := range c.text {
@@ -166,7 +162,7 @@ func (c *change) compare(t *testing.T, code string, list diag.List, comments ...
 	}
 }
 
-// wants returns the findings that comments of the trees want, by file:line.
+// wants returns the findings that the comments of a tree want, by file:line.
 func (c *change) wants(t *testing.T, comments []string) map[string]*regexp.Regexp {
 	t.Helper()
 	wants := make(map[string]*regexp.Regexp)
@@ -192,8 +188,7 @@ func (c *change) wants(t *testing.T, comments []string) map[string]*regexp.Regex
 	return wants
 }
 
-// TestRulesAreSound: sorted, each with its examples and a Doc that has a summary and
-// a reason.
+// TestRulesAreSound: the rules are sorted, and each has examples and a Doc with a summary and a reason.
 func TestRulesAreSound(t *testing.T) {
 	var codes []string
 	for _, r := range transition.Rules {

@@ -12,8 +12,8 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// TestReplacements: each field in deprecated.txt exists and is deprecated, so
-// that an upgrade of the API leaves no line behind.
+// TestReplacements: each field in deprecated.txt exists and is deprecated. So no line is left after an upgrade of
+// the API.
 func TestReplacements(t *testing.T) {
 	text, err := os.ReadFile("deprecated.txt")
 	if err != nil {

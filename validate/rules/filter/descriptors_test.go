@@ -20,7 +20,7 @@ import (
 	"xdspub/xds"
 )
 
-// TestReadDescriptors: changed bytes of a descriptor set can be parsed if the library can parse them.
+// TestReadDescriptors: readDescriptors accepts a damaged descriptor set if and only if the library accepts it.
 func TestReadDescriptors(t *testing.T) {
 	whole := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{
 		protodesc.ToFileDescriptorProto(typepb.File_google_protobuf_type_proto),
@@ -56,7 +56,7 @@ func TestReadDescriptors(t *testing.T) {
 	}
 }
 
-// TestDescriptorBomb: two million messages, or eight million imports, of two bytes take no memory.
+// TestDescriptorBomb: two million messages, or eight million imports, of two bytes each take little memory.
 func TestDescriptorBomb(t *testing.T) {
 	for name, file := range map[string][]byte{
 		"messages": bytes.Repeat([]byte{4<<3 | 2, 0}, 2<<20),
@@ -75,7 +75,8 @@ func TestDescriptorBomb(t *testing.T) {
 	}
 }
 
-// TestImports: cycles of imports are whole, and a set is not whole if a file imports a file that is not in the set.
+// TestImports: a set with a cycle of imports is complete. A set is incomplete if a file imports a file that is not
+// in the set.
 func TestImports(t *testing.T) {
 	a := &descriptorpb.FileDescriptorProto{Name: proto.String("a"), Dependency: []string{"b"}}
 	b := &descriptorpb.FileDescriptorProto{Name: proto.String("b"), Dependency: []string{"b", "a"}}
@@ -96,8 +97,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestManyServices: a filter that names 10,000 services that are not among the 300,000 of its set has the set sorted
-// once. Sorted for each service, the test does not end.
+// TestManyServices: a filter names 10,000 services that its set of 300,000 services lacks. The names of the set are
+// sorted once; if they were sorted for each service, the test would not end.
 func TestManyServices(t *testing.T) {
 	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{}}}
 	for i := range 300_000 {

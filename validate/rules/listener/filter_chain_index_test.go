@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestChainIndex holds the index against the plain comparison of each chain with each
-// earlier one, on random chains of which many are alike.
+// TestChainIndex compares the index with a plain comparison of all pairs of chains, for random chains of which many
+// are similar.
 func TestChainIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	overlaps := 0

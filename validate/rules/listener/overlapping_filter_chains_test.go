@@ -20,15 +20,15 @@ import (
 
 type object = map[string]any
 
-// TestRandomFilterChains has the real Envoy judge random filter chains, of which many
-// share something: it refuses those that overlapping-filter-chains reports.
+// TestRandomFilterChains asks the real Envoy about random filter chains, many of which are similar. Envoy must
+// refuse exactly those that overlapping-filter-chains reports.
 func TestRandomFilterChains(t *testing.T) {
 	if testing.Short() {
 		t.Skip("judges 1,500 listeners")
 	}
 	envoytest.Binary(t)
 	r := rand.New(rand.NewPCG(3, 4))
-	some := func(list ...any) []any { // up to two, each once
+	some := func(list ...any) []any { // up to two values, without repetitions
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		return list[:r.IntN(3)]
 	}
@@ -94,7 +94,7 @@ func TestRandomFilterChains(t *testing.T) {
 	}
 }
 
-// nowhere is an Origin that knows no places.
+// nowhere is an Origin without places.
 type nowhere struct{}
 
 func (nowhere) Range(xds.Path) diag.Range          { return diag.Range{} }

@@ -13,8 +13,8 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// TestLateFormats: formats that Envoy takes when it loads them, and then crashes
-// with the first request, or does without the service that is called.
+// TestLateFormats: some formats are faults although Envoy accepts them when it loads the configuration. They crash
+// Envoy at the first request, or Envoy then goes on without the service that it calls.
 func TestLateFormats(t *testing.T) {
 	service := func(value string) string {
 		return `"grpc_service": {"envoy_grpc": {"cluster_name": "web"}, "initial_metadata": [{"key": "a", "value": "` + value + `"}]}`
@@ -50,7 +50,7 @@ func TestLateFormats(t *testing.T) {
 	}
 }
 
-// nowhere is the origin of a resource that stands in no file.
+// nowhere is an Origin without places.
 type nowhere struct{}
 
 func (nowhere) Range(xds.Path) diag.Range          { return diag.Range{} }
