@@ -150,7 +150,8 @@ func (r *Result) Add(list diag.List) {
 }
 
 // addRead adds the findings of reading, and takes the comments that ignore findings. A comment can't ignore a
-// finding of the loader, because the Snapshot lacks the part that the finding is about.
+// finding of the loader, because the Snapshot lacks the part that the finding is about. If a rule shares the code,
+// a comment can ignore the finding of the rule.
 func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	var read, others diag.List
 	for _, d := range list {

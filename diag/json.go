@@ -49,7 +49,7 @@ func (s Summary) String() string {
 }
 
 // CountFindings returns the numbers of errors and warnings in words, such as: 2 errors, 1 warning. It leaves out a
-// number that is 0; without any findings, it returns: 0 errors.
+// number that is 0. Without any findings, it returns: 0 errors.
 func CountFindings(errors, warnings int) string {
 	switch {
 	case warnings == 0:

@@ -68,7 +68,7 @@ func (e *edit) concerns(r *Rule) bool { return e == nil || !r.ByName || e.gather
 
 // runEdit judges s from the results for the Snapshot of the previous Run. ok is false if the difference is unknown
 // or too large, if a time has passed at which an old result may change, if the limit leaves out findings, or if ctx
-// ends. The caller must then judge all of s.
+// ends. The caller must then visit all resources of s.
 func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
 	m := j.memory
 	e := m.editSince(s)

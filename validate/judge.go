@@ -19,7 +19,7 @@ type Judge struct {
 	rules   []*Rule
 	options Options // of the last Run
 	kept    map[*xds.Resource]*judged
-	memory  *memory // nil if kept is incomplete; the next Run then judges all of its Snapshot
+	memory  *memory // nil if kept is incomplete: the next Run then visits all resources, and judges those that kept lacks
 }
 
 // NewJudge returns a Judge with rules.
@@ -108,8 +108,8 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	return found.list(a)
 }
 
-// keep caches the results for the next Run. It does not cache a result without all findings. Then the next Run
-// judges all of its Snapshot.
+// keep caches the results for the next Run. It does not cache a result without all findings: the next Run judges
+// the resource again.
 func (j *Judge) keep(m *memory, walked, after []*judged) {
 	j.kept, j.memory = make(map[*xds.Resource]*judged, len(walked)), m
 	for _, list := range [][]*judged{walked, after} {

@@ -40,8 +40,8 @@ func (r *Rule) isFor(profiles []Profile) bool {
 	return len(r.Profiles) == 0 || slices.ContainsFunc(profiles, func(p Profile) bool { return slices.Contains(r.Profiles, p) })
 }
 
-// reached reports whether a client with one of the rule's profiles gets a resource. If all clients have these
-// profiles, the answer is true.
+// reached reports whether a client with one of the rule's profiles gets a resource. If every client has one of
+// these profiles, it returns true.
 func (p *Pass) reached(r *xds.Resource) bool {
 	others := func(q Profile) bool { return !slices.Contains(p.rule.Profiles, q) }
 	return p.rule.Reaches == nil || !slices.ContainsFunc(p.profiles, others) || p.rule.Reaches(p.view, r)

@@ -249,7 +249,7 @@ func (m *merger) message(have, want parsed, path string) {
 		case !have.message.Has(fd) && mine.Kind != yaml.AliasNode: // the value is empty, such as [] or ""
 			value.HeadComment, value.LineComment, value.FootComment = mine.HeadComment, mine.LineComment, mine.FootComment
 			*mine = *value
-		case at == "overload_manager.refresh_interval": // the user's interval stays: this package chooses one only because it must
+		case at == "overload_manager.refresh_interval": // the user's interval stays: ours is only a common choice
 		case fd.IsList() && fd.Name() != "allow_paths": // the elements of allow_paths have no names
 			m.list(mine, value, is.List(), be.List(), at)
 		case is.Equal(be):

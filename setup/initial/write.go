@@ -21,9 +21,8 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("nothing was written, since there is already: %s", diag.Few(e.Paths, 3))
 }
 
-// Write writes all files into dir. If it returns an error, it has written none. Write creates dir, but not the
-// parent of dir. It replaces nothing: an existing file or link is an ExistsError. It does not follow a link that
-// leads out of dir.
+// Write writes all files into dir or, after an error, none. Write creates dir, but not the parent of dir. It
+// replaces nothing: an existing file or link is an ExistsError. It does not follow a link that leads out of dir.
 func Write(dir string, files []File) error {
 	err := os.Mkdir(dir, 0o777)
 	isNew := err == nil

@@ -21,7 +21,7 @@ type Functions struct {
 	QuotedFields bool
 }
 
-// operators are the names of operators in CEL's syntax tree. Every release of Envoy has all of them.
+// operators are the names of operators in CEL's syntax tree. All releases of Envoy have these operators.
 var operators = map[string][]int{
 	"_?_:_": {3},
 	"_&&_":  {2, 3}, "_||_": {2, 3},

@@ -118,7 +118,7 @@ func (s *scanner) next() {
 		s.fail("invalid long string delimiter near '[='")
 	default:
 		s.kind = symbol
-		s.pos++ // another character, which no statement or expression has
+		s.pos++ // an unknown character is a symbol, which no statement or expression accepts
 		for _, symbol := range symbols {
 			if bytes.HasPrefix(s.src[start:], []byte(symbol)) {
 				s.pos = start + len(symbol)

@@ -12,8 +12,8 @@ import (
 	"xdspub/validate/rules"
 )
 
-// TestBesideDeprecated: a field that excludes a deprecated field is an error, in addition to the warning about the
-// deprecated field.
+// TestBesideDeprecated: a deprecated field together with a field that excludes it is an error, in addition to the
+// warning about the deprecated field.
 func TestBesideDeprecated(t *testing.T) {
 	const (
 		routes = `"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration

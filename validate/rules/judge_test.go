@@ -200,7 +200,7 @@ func changed(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resou
 // renamed returns a resource with another name and the content of r.
 func renamed(r *xds.Resource, name string) *xds.Resource {
 	m := proto.Clone(r.Message()).ProtoReflect()
-	if r.Type.Asked != xds.InGroups { // the wrapper of such a resource has its name
+	if r.Type.Asked != xds.InGroups { // the wrapper names a resource in a group
 		m.Set(m.Descriptor().Fields().ByName(r.Type.Name), protoreflect.ValueOfString(name))
 	}
 	next, err := xds.NewResource(m.Interface(), name, r.Origin)

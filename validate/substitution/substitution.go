@@ -27,7 +27,7 @@ type Fault struct {
 	Message, Help string
 	// Correction replaces the command if another command was likely meant.
 	Correction diag.Correction
-	// Taken means that Envoy accepts the format. The format is obsolete, or does not do what it seems to do.
+	// Taken means that Envoy accepts the format. The format is obsolete, or its effect is not what users expect.
 	Taken bool
 	// Crash means that the command crashes Envoy.
 	Crash bool

@@ -59,7 +59,8 @@ dies ("Caught Segmentation fault"), and one that starts with it waits for ever.`
 
 const helpCollection = "write it as xdstp://authority/envoy.config.endpoint.v3.LbEndpoint/name/*"
 
-// streams reports whether a config source uses the incremental protocol, which collections need.
+// streams reports whether a config source may use the incremental protocol, which collections need. ADS may be
+// incremental.
 func streams(s *corev3.ConfigSource) bool {
 	switch specifier := s.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:

@@ -72,7 +72,7 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 // of a dynamic module.
 func goesWithoutType(n *xds.Node) bool {
 	for n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" {
-		n = n.Parent // leave an Any that is inside an Any
+		n = n.Parent // an Any may contain an Any
 	}
 	switch n.Field() {
 	case "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.config.route.v3.FilterConfig.config",

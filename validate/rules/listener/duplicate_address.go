@@ -130,7 +130,8 @@ func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 	}
 }
 
-// overlap reports whether two sockets have the same port, and the same address or one of them all addresses.
+// overlap reports whether two sockets have the same port and share an address. Either socket may have all
+// addresses.
 func overlap(a, b xds.Socket) bool {
 	allOfA, ok := a.Wildcard()
 	allOfB, okB := b.Wildcard()

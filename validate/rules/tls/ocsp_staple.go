@@ -87,7 +87,7 @@ func checkMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificat
 	}
 }
 
-// wantsStaple reports whether a TLS context with an expired OCSP response does not use the certificate.
+// wantsStaple reports whether a TLS context skips a certificate with an expired OCSP response.
 func wantsStaple(c tlsContext) bool {
 	return c.down.GetOcspStaplePolicy() != tlsv3.DownstreamTlsContext_LENIENT_STAPLING
 }
