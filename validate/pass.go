@@ -175,7 +175,8 @@ func (p *Pass) Passed(moment time.Time) bool {
 }
 
 // Namesakes returns the resources with the Key of the judged resource, including this resource, in the order of the
-// source. Only Rule.Resource may call it, because it records no lookup.
+// source. Only Rule.Resource may call it: after an edit of a Key, Rule.Resource runs again for all resources of the
+// Key.
 func (p *LookupPass) Namesakes() []*xds.Resource { return p.view.from.Named(p.Resource.Key) }
 
 // IsFirst reports whether the judged resource is the first of its Namesakes. Only Rule.Resource may call it.

@@ -71,8 +71,8 @@ func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into
 	return j
 }
 
-// walk judges one resource by the rules for its messages. The result is incomplete if ctx ends. Without findings,
-// collected messages and a next Run, the result is nil.
+// walk judges one resource by the rules for its messages. The result is incomplete if ctx ends. If w keeps no
+// results, the result of a resource without findings and collected messages is nil.
 func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *judged {
 	var gathered []Occurrence
 	p := w.pass(r, into)

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// Cycles maps each node of a cycle to a number. Nodes of cycles that are connected have the same number. CyclePath
-// searches only among the nodes with the number of its start.
+// Cycles maps each node of a cycle to a number. Cycles with a common node have the same number. CyclePath searches
+// only among the nodes with the number of its start.
 func Cycles(nodes []string, next func(node string) []string) map[string]int {
 	c := cycleSearch{next: next, order: make(map[string]int), low: make(map[string]int), found: make(map[string]int)}
 	for _, node := range nodes {
