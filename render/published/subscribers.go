@@ -12,8 +12,8 @@ import (
 	"xdspub/xds"
 )
 
-// Subscriber is a subscription to a published file. Published resources have the subscription, or the bootstrap of
-// an Envoy.
+// Subscriber is a subscription to a published file. A published resource or the bootstrap of an Envoy has the
+// subscription.
 type Subscriber struct {
 	// File is the path below the output directory.
 	File string

@@ -86,8 +86,8 @@ func checkAggregate(p *validate.LookupPass, made map[string]validate.Occurrence,
 	}
 }
 
-// compositeIn returns the configuration of a composite cluster, or nil for any other cluster. An aggregate cluster
-// can't be part of a cycle: it picks hosts, and does not pass requests on.
+// compositeIn returns the configuration of a composite cluster, or nil for any other cluster. A cycle of composite
+// clusters does not go through an aggregate cluster, which picks hosts and does not pass requests on.
 func compositeIn(made map[string]validate.Occurrence, name string) *compositev3.ClusterConfig {
 	if made[name].Node == nil {
 		return nil

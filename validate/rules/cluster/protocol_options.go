@@ -12,7 +12,7 @@ import (
 const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // httpOptions returns the cluster's HTTP options in typed_extension_protocol_options. It returns nil for missing or
-// unreadable options.
+// unreadable options. Without these options, the older fields of the cluster apply.
 func httpOptions(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
 	m, _ := xds.UnpackOptions(c.GetTypedExtensionProtocolOptions(), httpProtocolOptions).(*httpv3.HttpProtocolOptions)
 	return m

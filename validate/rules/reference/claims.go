@@ -19,8 +19,9 @@ var subscribers = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, 
 	}
 })
 
-// served maps what askedFor returns to the resources that ask this Snapshot for it. It has endpoint assignments,
-// the virtual hosts of VHDS, and the route configurations that scopes name.
+// served indexes subscriptions to this Snapshot. It maps the name that askedFor returns to the subscribing
+// resources. It has the subscriptions to endpoint assignments and to the virtual hosts of VHDS, and those to the
+// route configurations that scopes name.
 var served = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	for _, sub := range r.Facts().Subscriptions {
 		switch sub.Target {
@@ -58,7 +59,7 @@ func isUnclaimed(p *validate.LookupPass, name string) bool {
 }
 
 // claims pairs each name of a missing assignment with the assignment that the name likely means. Only assignments
-// without a subscription are paired. Each of both names maps to the other name.
+// without a subscription are paired. Each name of a pair maps to the other name.
 var claims = validate.NewTable([]*xds.Type{xds.Endpoints}, func(p *validate.LookupPass) map[string]string {
 	var missing, unclaimed []string
 	seen := make(map[string]bool)
