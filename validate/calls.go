@@ -135,10 +135,10 @@ func (p *Pass) begin(r *Rule) {
 
 // calls returns the recorder of calls, or nil if Options.Calls is false.
 func (p *Pass) calls() *calls {
-	if p.view.taker == nil {
+	if p.view.recorder == nil {
 		return nil
 	}
-	return p.view.taker.calls
+	return p.view.recorder.calls
 }
 
 // Each calls f for each entry of a list, each time as a separate Call. The result of f for one entry must not

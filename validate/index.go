@@ -27,7 +27,7 @@ func NewIndex[E comparable](reads []*xds.Type, find func(s *xds.Snapshot, r *xds
 // resource.
 func (x *Index[E]) Lookup(v View, name string) []E {
 	list := x.of(v.from).byName[name].entries
-	v.taker.note(question{about: aboutIndex, index: x, name: name}, list)
+	v.recorder.note(question{about: aboutIndex, index: x, name: name}, list)
 	return list
 }
 
@@ -35,7 +35,7 @@ func (x *Index[E]) Lookup(v View, name string) []E {
 // the first entry changes.
 func (x *Index[E]) First(v View, name string) (first E, ok bool) {
 	answer := x.first(v.from, name)
-	v.taker.note(question{about: aboutFirst, index: x, name: name}, answer)
+	v.recorder.note(question{about: aboutFirst, index: x, name: name}, answer)
 	return answer.entry, answer.ok
 }
 

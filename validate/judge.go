@@ -153,8 +153,8 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 			continue
 		}
 		if m.together[r] == nil || a.edit.concerns(r) {
-			part, taker := found.rest(), j.options.notesOf(r)
-			p := SnapshotPass{LookupPass: a.pass(j.options, taker, part)}
+			part, recorder := found.rest(), j.options.notesOf(r)
+			p := SnapshotPass{LookupPass: a.pass(j.options, recorder, part)}
 			p.rule = r
 			for _, o := range m.collected.entries {
 				if slices.Contains(r.Collect, o.Node.Name()) {
@@ -164,7 +164,7 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 			start := watch.start()
 			r.Snapshot(&p)
 			watch.ran(r, start)
-			m.together[r] = &together{part, taker.taken()}
+			m.together[r] = &together{part, recorder.taken()}
 		}
 		found.take(m.together[r].findings)
 	}
@@ -206,8 +206,8 @@ func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, 
 	return all
 }
 
-// pass returns the view of a rule with Options o. taker records the lookups; into gets the findings.
-func (a *answers) pass(o Options, taker *notes, into *findings) LookupPass {
-	v := View{from: a, taker: taker}
+// pass returns the view of a rule with Options o. recorder records the lookups; into gets the findings.
+func (a *answers) pass(o Options, recorder *notes, into *findings) LookupPass {
+	v := View{from: a, recorder: recorder}
 	return LookupPass{Pass: Pass{Envoy: o.envoy(), BootstrapFacts: o.BootstrapFacts, profiles: o.profiles(), view: v, now: o.Now, findings: into}, Snapshot: v}
 }

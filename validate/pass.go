@@ -169,7 +169,7 @@ func (p *Pass) Timed() bool { return !p.now.IsZero() }
 func (p *Pass) Passed(moment time.Time) bool {
 	over := p.now.After(moment)
 	if !over {
-		p.view.taker.wait(moment)
+		p.view.recorder.wait(moment)
 	}
 	return over
 }

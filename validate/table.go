@@ -24,7 +24,7 @@ func NewTable(types []*xds.Type, find func(*LookupPass) map[string]string, index
 // Lookup returns the text under a name.
 func (t *Table) Lookup(v View, name string) string {
 	answer := t.of(v.from)[name]
-	v.taker.note(question{about: aboutTable, index: t, name: name}, answer)
+	v.recorder.note(question{about: aboutTable, index: t, name: name}, answer)
 	return answer
 }
 
@@ -32,7 +32,7 @@ func (t *Table) Lookup(v View, name string) string {
 // the answer.
 func (t *Table) Hint(v View, name string) string {
 	answer := t.of(v.from)[name]
-	v.taker.hint(question{about: aboutTable, index: t, name: name}, answer)
+	v.recorder.hint(question{about: aboutTable, index: t, name: name}, answer)
 	return answer
 }
 

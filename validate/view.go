@@ -11,8 +11,8 @@ import (
 // View is a Snapshot as rules see it. It records each lookup of a rule with the answer. A Judge judges the resource
 // again when an answer changes.
 type View struct {
-	from  *answers
-	taker *notes // nil if nothing is recorded
+	from     *answers
+	recorder *notes // nil if nothing is recorded
 }
 
 // question is what a rule looks up.
@@ -129,7 +129,7 @@ func (a *answers) still(q question, was any) bool {
 
 func ask[T any](v View, q question) T {
 	answer := v.from.to(q)
-	v.taker.note(q, answer)
+	v.recorder.note(q, answer)
 	return answer.(T)
 }
 
@@ -177,7 +177,7 @@ func (v View) All() []*xds.Resource {
 func (v View) Nearest(t *xds.Type, name string) string {
 	q := question{about: aboutNearest, t: t, name: name}
 	near := v.from.to(q).(string)
-	v.taker.hint(q, near)
+	v.recorder.hint(q, near)
 	return near
 }
 

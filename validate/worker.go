@@ -43,15 +43,15 @@ func (w *worker) room(part *findings) *findings {
 
 // pass returns the view of rules of a resource. It is valid until the next call of pass.
 func (w *worker) pass(r *xds.Resource, into *findings) *LookupPass {
-	var taker *notes
+	var recorder *notes
 	if w.keep {
-		taker = &w.notes
+		recorder = &w.notes
 	}
 	known := w.lookup.memo
 	if clear(known); known == nil {
 		known = make(memo)
 	}
-	w.lookup = w.answers.pass(w.answers.options, taker, into)
+	w.lookup = w.answers.pass(w.answers.options, recorder, into)
 	w.lookup.Resource, w.lookup.memo = r, known
 	return &w.lookup
 }

@@ -30,7 +30,7 @@ type TLS struct {
 	Prefix string
 }
 
-// SecretFile is a file to which a bootstrap refers.
+// SecretFile is a file to which a bootstrap refers, with its content.
 type SecretFile struct {
 	Path string
 	Data []byte

@@ -89,8 +89,8 @@ type sockets struct {
 	listeners []*listening
 }
 
-// aboveSockets are the fields of a listener that no rule about sockets looks at.
-var aboveSockets = map[protoreflect.Name]bool{
+// notAboutSockets are the fields of a listener that no rule about sockets looks at.
+var notAboutSockets = map[protoreflect.Name]bool{
 	"filter_chains": true, "default_filter_chain": true, "listener_filters": true,
 	"access_log": true, "stat_prefix": true, "metadata": true, "per_connection_buffer_limit_bytes": true,
 }
@@ -100,7 +100,7 @@ func KeepsSockets(was, is *xds.Resource) bool {
 	a, b := was.Message().ProtoReflect(), is.Message().ProtoReflect()
 	fields := a.Descriptor().Fields()
 	for i := range fields.Len() {
-		if f := fields.Get(i); !aboveSockets[f.Name()] && (a.Has(f) != b.Has(f) || !a.Get(f).Equal(b.Get(f))) {
+		if f := fields.Get(i); !notAboutSockets[f.Name()] && (a.Has(f) != b.Has(f) || !a.Get(f).Equal(b.Get(f))) {
 			return false
 		}
 	}
@@ -220,8 +220,8 @@ func sameOptions(a, b *listenerv3.Listener) bool {
 
 func sameOption(a, b *corev3.SocketOption) bool { return proto.Equal(a, b) }
 
-// shares reports whether two listeners have an address in common. Envoy compares the addresses of all TCP
-// listeners, and those of all UDP listeners, but no TCP listener with a UDP listener.
+// shares reports whether two listeners have an address in common. Envoy compares only whole addresses, and compares
+// no TCP listener with a UDP listener.
 func (l *listening) shares(o *listening) bool {
 	return l.isUDP() == o.isUDP() && slices.ContainsFunc(l.addresses, func(a address) bool {
 		_, ok := xds.SocketOf(a.Address)

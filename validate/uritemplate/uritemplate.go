@@ -74,9 +74,9 @@ func Rewrite(template string) (names []string, err error) {
 
 // pattern is the state of Match between two parts of a template.
 type pattern struct {
-	mixed  bool
-	names  []string
-	behind bool // ** precedes: no further part of open length may follow
+	mixed    bool
+	names    []string
+	afterAll bool // ** precedes: no further part of open length may follow
 }
 
 // segment reads a segment up to the next slash outside of braces, and returns the rest.
@@ -167,10 +167,10 @@ func (p *pattern) variable(text string) error {
 
 // open records a wildcard or a name. all means that the part is **, after which no such part may follow.
 func (p *pattern) open(all bool) error {
-	if p.behind {
+	if p.afterAll {
 		return errors.New("a wildcard or variable follows **")
 	}
-	p.behind = all
+	p.afterAll = all
 	return nil
 }
 

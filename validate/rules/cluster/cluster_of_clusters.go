@@ -46,14 +46,14 @@ has answered.`,
 			return to
 		}
 		cycle := facts.Cycles(names, handsOn)
-		round := make(map[string]bool) // the clusters of cycles that were reported
+		reported := make(map[string]bool) // the clusters of cycles that were reported
 		for _, name := range names {
 			switch m := made[name].Node.Message.(type) {
 			case *aggregatev3.ClusterConfig:
 				checkAggregate(&p.LookupPass, made, made[name], m)
 			case *compositev3.ClusterConfig:
-				if cycle[name] != 0 && !round[name] {
-					checkComposite(&p.Pass, made, name, facts.CyclePath(name, handsOn, cycle), round)
+				if cycle[name] != 0 && !reported[name] {
+					checkComposite(&p.Pass, made, name, facts.CyclePath(name, handsOn, cycle), reported)
 				}
 			}
 		}
@@ -97,8 +97,8 @@ func compositeIn(made map[string]validate.Occurrence, name string) *compositev3.
 }
 
 // checkComposite reports a composite cluster that leads back to itself. way is the path from start back to start.
-// checkComposite adds the clusters of way to round.
-func checkComposite(p *validate.Pass, made map[string]validate.Occurrence, start string, way []string, round map[string]bool) {
+// checkComposite adds the clusters of way to reported.
+func checkComposite(p *validate.Pass, made map[string]validate.Occurrence, start string, way []string, reported map[string]bool) {
 	next := start
 	if len(way) > 1 {
 		next = way[1]
@@ -112,7 +112,7 @@ func checkComposite(p *validate.Pass, made map[string]validate.Occurrence, start
 		Help:     "remove one of the clusters from the cycle",
 	}
 	for _, name := range way {
-		round[name] = true
+		reported[name] = true
 		if name != start {
 			f.Related = append(f.Related, facts.Related(made[name].Resource, "cluster_type", "this cluster is part of the cycle")...)
 		}

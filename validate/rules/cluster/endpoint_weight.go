@@ -27,14 +27,14 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 		return
 	}
 	add := weights{
-		snapshot:  p.Snapshot,
-		report:    func(f validate.Finding) { f.Resource, f.Warning = r, p.Envoy.ResolvesInDNS(c); p.Report(f) },
-		ofHosts:   make(map[uint32]uint64),
-		ofPlaces:  make(map[uint32]uint64),
-		placed:    make(map[uint32]map[string]uint64),
-		reported:  make(map[uint32]bool),
-		firstOnly: r != p.Resource,
-		seen:      make(map[string]bool),
+		snapshot:     p.Snapshot,
+		report:       func(f validate.Finding) { f.Resource, f.Warning = r, p.Envoy.ResolvesInDNS(c); p.Report(f) },
+		ofHosts:      make(map[uint32]uint64),
+		ofLocalities: make(map[uint32]uint64),
+		included:     make(map[uint32]map[string]uint64),
+		reported:     make(map[uint32]bool),
+		firstOnly:    r != p.Resource,
+		seen:         make(map[string]bool),
 	}
 	for i, locality := range assignment.GetEndpoints() {
 		add.locality(path.Field("endpoints").Index(i), locality)
@@ -56,13 +56,13 @@ func mayOverflow(v validate.View, a *endpointv3.ClusterLoadAssignment) bool {
 
 // weights adds up the weights of the endpoints and of the localities, by priority.
 type weights struct {
-	snapshot          validate.View
-	report            func(validate.Finding)
-	ofHosts, ofPlaces map[uint32]uint64
-	placed            map[uint32]map[string]uint64 // the weight that ofPlaces includes for a locality; of several, Envoy takes the last
-	reported          map[uint32]bool
-	firstOnly         bool // skip an address that occurred before, as Envoy does for EDS
-	seen              map[string]bool
+	snapshot              validate.View
+	report                func(validate.Finding)
+	ofHosts, ofLocalities map[uint32]uint64
+	included              map[uint32]map[string]uint64 // the weight that ofLocalities includes for a locality; of several, Envoy takes the last
+	reported              map[uint32]bool
+	firstOnly             bool // skip an address that occurred before, as Envoy does for EDS
+	seen                  map[string]bool
 }
 
 func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
@@ -89,15 +89,15 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 		return
 	}
 	key := prototext.MarshalOptions{}.Format(l.GetLocality())
-	if w.placed[at] == nil {
-		w.placed[at] = make(map[string]uint64)
+	if w.included[at] == nil {
+		w.included[at] = make(map[string]uint64)
 	}
 	weight := uint64(l.GetLoadBalancingWeight().GetValue())
-	w.ofPlaces[at] += weight - w.placed[at][key]
-	w.placed[at][key] = weight
-	if w.ofPlaces[at] > math.MaxUint32 && !w.reported[at] {
+	w.ofLocalities[at] += weight - w.included[at][key]
+	w.included[at][key] = weight
+	if w.ofLocalities[at] > math.MaxUint32 && !w.reported[at] {
 		w.reported[at] = true
-		w.report(validate.Finding{Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofPlaces[at]), Help: "write smaller weights for the localities; only their proportions count"})
+		w.report(validate.Finding{Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofLocalities[at]), Help: "write smaller weights for the localities; only their proportions count"})
 	}
 }
 

@@ -190,7 +190,7 @@ func validatesClusters(p *validate.Pass, n *xds.Node) bool {
 		// around it comes by VHDS.
 		thrift, _ := xds.Enclosing[*thriftv3.RouteConfiguration](n)
 		return thrift != nil && (thrift.GetValidateClusters() == nil || thrift.GetValidateClusters().GetValue())
-	case !taken(p, n, routes):
+	case !isUsed(p, n, routes):
 		return false
 	case routes.GetValidateClusters() != nil:
 		return routes.GetValidateClusters().GetValue()
@@ -199,15 +199,15 @@ func validatesClusters(p *validate.Pass, n *xds.Node) bool {
 	}
 }
 
-// taken reports whether a route uses the settings at n. If n is above the routes, a route uses its mirrors if it
+// isUsed reports whether a route uses the settings at n. If n is above the routes, a route uses its mirrors if it
 // has none of its own, and a cluster specifier plugin if it names the plugin.
-func taken(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bool {
+func isUsed(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bool {
 	mirrors := func(r *routev3.RouteAction) bool { return len(r.GetRequestMirrorPolicies()) == 0 }
 	switch around := n.Parent.Message.(type) {
 	case *routev3.VirtualHost:
-		return validate.Once(p, takersOf{around}, func() bool { return someRoute([]*routev3.VirtualHost{around}, mirrors) })
+		return validate.Once(p, usersOf{around}, func() bool { return someRoute([]*routev3.VirtualHost{around}, mirrors) })
 	case *routev3.RouteConfiguration:
-		return validate.Once(p, takersOf{around}, func() bool {
+		return validate.Once(p, usersOf{around}, func() bool {
 			own := func(h *routev3.VirtualHost) bool { return len(h.GetRequestMirrorPolicies()) > 0 }
 			return someRoute(slices.DeleteFunc(slices.Clone(routes.GetVirtualHosts()), own), mirrors)
 		})
@@ -220,10 +220,10 @@ func taken(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bo
 	return named[plugin.GetExtension().GetName()]
 }
 
-// The keys of validate.Once: takersOf for taken, pluginsOf for namedPlugins, membersOf for othersServe, nearestTo
+// The keys of validate.Once: usersOf for isUsed, pluginsOf for namedPlugins, membersOf for othersServe, nearestTo
 // for suggest.
 type (
-	takersOf  struct{ proto.Message }
+	usersOf   struct{ proto.Message }
 	pluginsOf struct{ *routev3.RouteConfiguration }
 	membersOf struct{ proto.Message }
 	nearestTo xds.Key
@@ -259,7 +259,7 @@ const (
 func aftermath(p *validate.LookupPass, n *xds.Node) (words string, fatal bool) {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {
-	case routes != nil && !taken(&p.Pass, n, routes):
+	case routes != nil && !isUsed(&p.Pass, n, routes):
 		return noEffect, false
 	case failsOpen(n) || othersServe(p, n) || facts.Inside(n, p.Envoy.OptionalReferences()...):
 		return goesOn, false

@@ -66,8 +66,8 @@ needs ADS or a delta gRPC source; files do not support it.`,
 	},
 }
 
-// scopesByKey maps the key of a scope to the scopes with this key. Under namesRoutes it has the scopes that name a
-// route configuration.
+// scopesByKey maps the key of a scope to the scopes with this key. All scopes share a file, so each needs its own
+// key. Under namesRoutes it has the scopes that name a route configuration.
 var scopesByKey = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	if r.Name == "" {
 		return
