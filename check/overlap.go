@@ -17,9 +17,9 @@ func (t *Tree) KeepApart(outs ...string) {
 	t.outs = slices.DeleteFunc(slices.Clone(outs), func(out string) bool { return out == "" })
 }
 
-// Overlap returns a Result with an error if the output directory dir is inside the source tree, or the reverse.
-// Otherwise it returns nil. Published files would become sources. Check calls Overlap first, so nobody may write
-// into the output directory before Check.
+// Overlap returns a Result with an error if the output directory dir is inside the source tree, or the reverse:
+// published files would then be read as sources. Otherwise Overlap returns nil. Check calls Overlap first, so
+// nobody may write into the output directory before Check.
 func Overlap(tree, dir string) *Result {
 	source, out := fspath.Resolve(tree), fspath.Resolve(dir)
 	for _, c := range []struct{ inner, outer, message string }{

@@ -56,7 +56,7 @@ func (s *search) run(ctx context.Context, items []*item) error {
 			return err
 		}
 		s.rest = answer
-		if len(s.faults) == s.limit.faults || answer.Hang != "" { // each question may hang, and takes too long
+		if len(s.faults) == s.limit.faults || answer.Hang != "" { // after a hang, each further question may take as long
 			return nil
 		}
 		at, why, err := s.first(limited, items, taken, answer)

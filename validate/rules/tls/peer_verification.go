@@ -60,7 +60,7 @@ verify by it accepts every certificate.`,
 	},
 }, checkValidation)
 
-// checkPeers reports settings that need a trusted CA. The settings v have no trusted CA.
+// checkPeers reports the settings in v that need a trusted CA. It is called only if v has no trusted CA.
 func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const help = "set trusted_ca"
 	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
