@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// holdLess has the garbage collector let the heap grow by that percentage, not to the double, before
-// it collects: a watch is idle for most of its life, and what it holds counts all the time. A server
-// has more to do. GOGC says otherwise.
+// holdLess sets the percentage by which the heap grows between two collections, for a watch: a watch is idle
+// most of the time, so its memory counts more than the time of its collections. The variable GOGC takes precedence.
 func holdLess(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
@@ -17,22 +16,24 @@ func holdLess(percent int) {
 }
 
 const (
-	// smallHeap is the memory of the program that is not worth a collection.
+	// smallHeap is the memory in bytes below which no collection runs.
 	smallHeap = 56 << 20
-	// lateGrowth is the percentage by which a heap that is larger grows before it is collected.
+	// lateGrowth is the percentage by which a larger heap grows between two collections.
 	lateGrowth = 40
 )
 
-// collectLate has the garbage collector leave a small heap alone, and collect a large one more often: of what
-// a command reads it holds nearly all until it ends, so that early collections free little. GOGC and
-// GOMEMLIMIT say otherwise.
+// collectLate delays the first collection until the program uses smallHeap, and then collects at a growth of
+// lateGrowth. A command holds nearly all that it reads until its end, so early collections free little. The variables
+// GOGC and GOMEMLIMIT take precedence.
 var collectLate = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	debug.SetGCPercent(-1)
 	limit := debug.SetMemoryLimit(smallHeap)
-	runtime.AddCleanup(new([2]*int), func(limit int64) { // once the first collection has ended
+	// The first collection frees this object and so runs the cleanup. The object holds pointers: the allocator may
+	// keep a small object without pointers alive together with its neighbours.
+	runtime.AddCleanup(new([2]*int), func(limit int64) {
 		debug.SetGCPercent(lateGrowth)
 		debug.SetMemoryLimit(limit)
 	}, limit)

@@ -1,13 +1,13 @@
-// Package plainjson reads JSON into messages as protojson does, in a third of the time, where the text is of
-// the plain kind that most resources are. All else is protojson's, a mistake among it: protojson then says
-// what it is.
+// Package plainjson reads plain JSON into messages as protojson does, in a third of the time. Most resources are
+// plain. For other JSON, and for JSON with a mistake, the package reports false: protojson then reads the text or
+// names the mistake.
 //
 //	if !plainjson.Unmarshal(text, m, types) {
 //		err = protojson.Unmarshal(text, m)
 //	}
 //
-// The text becomes the wire format, and proto.Unmarshal makes the message of that: it asks protoreflect for
-// nothing. A fuzz test holds the package against protojson.
+// The package turns the text into the wire format and decodes it by proto.Unmarshal, which needs no reflection. A
+// fuzz test compares the package with protojson.
 package plainjson
 
 import (
@@ -48,10 +48,10 @@ func UnmarshalTyped(text []byte, types Types, wanted func(protoreflect.FullName)
 	return m, r.into(m)
 }
 
-// readers keeps readers for the next texts: the wire format takes as much space as the text.
+// readers pools readers with their buffers: the wire format takes as much space as the text.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// keepWire is the size up to which a reader keeps its buffer.
+// keepWire is the largest buffer, in bytes, that a pooled reader keeps.
 const keepWire = 1 << 20
 
 // reader writes the wire format of one text.
@@ -60,7 +60,7 @@ type reader struct {
 	pos   int
 	types Types
 	wire  []byte
-	keys  [][]byte // of the maps that are being read
+	keys  [][]byte // of the open maps
 }
 
 func newReader(text []byte, types Types) *reader {
@@ -69,7 +69,7 @@ func newReader(text []byte, types Types) *reader {
 	return r
 }
 
-// end lets go of what a caller has given.
+// end drops the references to the caller's text and types.
 func (r *reader) end() {
 	clear(r.keys[:cap(r.keys)])
 	if r.text, r.types = nil, nil; cap(r.wire) > keepWire {
@@ -78,7 +78,7 @@ func (r *reader) end() {
 	readers.Put(r)
 }
 
-// into makes an empty message of the wire format, once all of the text is read.
+// into decodes the wire format into an empty message after the whole text is read.
 func (r *reader) into(m proto.Message) bool {
 	if r.peek() != 0 || r.pos < len(r.text) {
 		return false
@@ -97,7 +97,7 @@ const (
 	maxKeys = 64
 )
 
-// peek returns the character that comes next behind spaces, 0 at the end.
+// peek skips spaces and returns the next character, or 0 at the end of the text.
 func (r *reader) peek() byte {
 	for ; r.pos < len(r.text); r.pos++ {
 		switch c := r.text[r.pos]; c {
@@ -109,7 +109,7 @@ func (r *reader) peek() byte {
 	return 0
 }
 
-// takes skips a character that comes next, behind spaces.
+// takes skips spaces and the character c, and reports whether c was next.
 func (r *reader) takes(c byte) bool {
 	if r.peek() != c {
 		return false
@@ -118,7 +118,7 @@ func (r *reader) takes(c byte) bool {
 	return true
 }
 
-// more reports whether a list or an object has another element. Before the first element no comma stands.
+// more reports whether a list or an object has another element. It reads the comma before any but the first.
 func (r *reader) more(end byte, first bool) (more, ok bool) {
 	switch {
 	case r.takes(end):
@@ -147,13 +147,13 @@ func (r *reader) quoted() (s []byte, ok bool) {
 	return nil, false
 }
 
-// name reads the name of a member, and the colon behind it.
+// name reads the name of a member and the colon after the name.
 func (r *reader) name() (s []byte, ok bool) {
 	s, ok = r.quoted()
 	return s, ok && r.takes(':')
 }
 
-// word skips a word that comes next.
+// word skips a word if the word is next.
 func (r *reader) word(s string) bool {
 	r.peek()
 	if !bytes.HasPrefix(r.text[r.pos:], []byte(s)) {
@@ -205,7 +205,7 @@ func (r *reader) message(s *shape, depth int) bool {
 	return false
 }
 
-// members reads the members of an object behind its brace, or behind the first of them.
+// members reads the members of an object after its brace, or after its first member.
 func (r *reader) members(s *shape, first bool, depth int) bool {
 	var seen [2]uint64
 	var oneofs uint64
@@ -388,7 +388,7 @@ func (r *reader) typed() (url string, mt protoreflect.MessageType) {
 	return url, mt
 }
 
-// duration reads a google.protobuf.Duration, without a sign and with digits before and behind the point.
+// duration reads a google.protobuf.Duration without a sign and with digits on both sides of the point.
 func (r *reader) duration() bool {
 	text, ok := r.quoted()
 	if !ok {
@@ -460,7 +460,7 @@ func (r *reader) scalar(f *field) bool {
 	return r.integer(f.kind)
 }
 
-// integer reads an integer, which may stand in quotes.
+// integer reads an integer, with or without quotes.
 func (r *reader) integer(kind protoreflect.Kind) bool {
 	inQuotes := r.takes('"')
 	if !inQuotes {
@@ -558,7 +558,7 @@ func (r *reader) bytes() bool {
 	return err == nil
 }
 
-// string reads a text, which may have escapes, but none of a surrogate.
+// string reads a string. Escapes of surrogates are not plain.
 func (r *reader) string() bool {
 	if !r.takes('"') {
 		return false
@@ -584,7 +584,7 @@ func (r *reader) string() bool {
 	return false
 }
 
-// escapes has the character that an escape of one letter stands for.
+// escapes maps the letter of an escape to its character.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escape reads an escape.

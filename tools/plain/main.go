@@ -15,7 +15,7 @@ func main() {
 	log.SetFlags(0)
 	n := flag.Int("n", 20, "print the worst N sentences")
 	flag.Parse()
-	var comments, pages []Sentence
+	var comments, pages []sentence
 	for _, path := range flag.Args() {
 		c, p, err := sentences(path)
 		if err != nil {
@@ -25,7 +25,7 @@ func main() {
 	}
 	for _, of := range []struct {
 		name string
-		list []Sentence
+		list []sentence
 	}{{"comments", comments}, {"pages", pages}} {
 		found := vagueOf(of.list)
 		for _, s := range found[:min(*n, len(found))] {

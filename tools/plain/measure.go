@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -34,8 +35,8 @@ const (
 	shortShare   = 0.5
 )
 
-// Sentence is a sentence of a comment or of a page.
-type Sentence struct {
+// sentence is a sentence of a comment or of a page.
+type sentence struct {
 	File  string
 	Line  int // where the comment or the paragraph begins
 	Text  string
@@ -44,16 +45,16 @@ type Sentence struct {
 }
 
 var (
-	wordsOf  = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
-	sentence = regexp.MustCompile(`[.:;!?]\s+([A-Z"*])`)
+	wordsOf     = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
+	sentenceEnd = regexp.MustCompile(`[.:;!?]\s+([A-Z"*])`)
 )
 
 // sentencesOf splits a text. Fragments are left out.
-func sentencesOf(file string, line int, text string) (list []Sentence) {
+func sentencesOf(file string, line int, text string) (list []sentence) {
 	text = strings.Join(strings.Fields(text), " ")
 	for len(text) > 0 {
 		is := text
-		if at := sentence.FindStringSubmatchIndex(text); at != nil {
+		if at := sentenceEnd.FindStringSubmatchIndex(text); at != nil {
 			is = text[:at[2]]
 		}
 		text = text[len(is):]
@@ -67,7 +68,7 @@ func sentencesOf(file string, line int, text string) (list []Sentence) {
 				n++
 			}
 		}
-		s := Sentence{File: file, Line: line, Text: strings.TrimSpace(is), Share: float64(n) / float64(len(words))}
+		s := sentence{File: file, Line: line, Text: strings.TrimSpace(is), Share: float64(n) / float64(len(words))}
 		s.Vague = s.Share > shortShare || len(words) >= longSentence && s.Share >= longShare
 		list = append(list, s)
 	}
@@ -75,7 +76,7 @@ func sentencesOf(file string, line int, text string) (list []Sentence) {
 }
 
 // commentsOf returns the sentences of the comments of a Go file. A generated file and a test have none.
-func commentsOf(path string) ([]Sentence, error) {
+func commentsOf(path string) ([]sentence, error) {
 	if strings.HasSuffix(path, "_test.go") {
 		return nil, nil
 	}
@@ -84,7 +85,7 @@ func commentsOf(path string) ([]Sentence, error) {
 	if err != nil || ast.IsGenerated(f) {
 		return nil, err
 	}
-	var list []Sentence
+	var list []sentence
 	for _, group := range f.Comments {
 		list = append(list, sentencesOf(path, files.Position(group.Pos()).Line, group.Text())...)
 	}
@@ -99,14 +100,14 @@ var (
 )
 
 // textOf returns the sentences of a page in Markdown, without listings, tables and headings.
-func textOf(path string) ([]Sentence, error) {
+func textOf(path string) ([]sentence, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	text := fence.ReplaceAllStringFunc(string(b), func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
 	text = link.ReplaceAllString(inCode.ReplaceAllString(text, "CODE"), "$1")
-	var list []Sentence
+	var list []sentence
 	line, from := 1, 0
 	for _, at := range append(paragraph.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
 		part := text[from:at[0]]
@@ -119,8 +120,8 @@ func textOf(path string) ([]Sentence, error) {
 	return list, nil
 }
 
-// sentences returns the sentences of all comments and pages below a path, and whether a page has them.
-func sentences(root string) (comments, pages []Sentence, err error) {
+// sentences returns the sentences of all comments and of all pages below a path.
+func sentences(root string) (comments, pages []sentence, err error) {
 	err = filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
 		name := e.Name()
 		switch {
@@ -143,16 +144,8 @@ func sentences(root string) (comments, pages []Sentence, err error) {
 }
 
 // vagueOf returns the vague sentences, the worst first.
-func vagueOf(list []Sentence) []Sentence {
-	list = slices.DeleteFunc(slices.Clone(list), func(s Sentence) bool { return !s.Vague })
-	slices.SortStableFunc(list, func(a, b Sentence) int {
-		switch {
-		case a.Share > b.Share:
-			return -1
-		case a.Share < b.Share:
-			return 1
-		}
-		return 0
-	})
+func vagueOf(list []sentence) []sentence {
+	list = slices.DeleteFunc(slices.Clone(list), func(s sentence) bool { return !s.Vague })
+	slices.SortStableFunc(list, func(a, b sentence) int { return cmp.Compare(b.Share, a.Share) })
 	return list
 }

@@ -44,7 +44,7 @@ func listed(t *testing.T, ends ...string) []string {
 }
 
 // holds compares the share of vague sentences with a bound. A text of few sentences may have none.
-func holds(t *testing.T, of string, list []Sentence, most float64) {
+func holds(t *testing.T, of string, list []sentence, most float64) {
 	t.Helper()
 	found := vagueOf(list)
 	if len(found) <= int(most*float64(len(list))) {
@@ -57,7 +57,7 @@ func holds(t *testing.T, of string, list []Sentence, most float64) {
 }
 
 func TestComments(t *testing.T) {
-	packages := make(map[string][]Sentence)
+	packages := make(map[string][]sentence)
 	for _, file := range listed(t, ".go") {
 		list, err := commentsOf(file)
 		if err != nil {

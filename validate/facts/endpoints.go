@@ -17,10 +17,12 @@ var Collections = validate.NewIndex([]*xds.Type{xds.LocalityEndpoints}, func(_ *
 	add(r.Type.Group(r.Name), r)
 })
 
-// Endpoint is an endpoint of a locality, and its place.
+// Endpoint is an endpoint of a locality. It computes its place only if a finding asks for the place.
 type Endpoint struct {
 	*endpointv3.LbEndpoint
-	Place
+	resource *xds.Resource
+	list     xds.Path // of lb_endpoints; empty if resource is the endpoint
+	index    int      // in list
 }
 
 // WeightOf returns the weight of an endpoint. An endpoint without a weight has the weight 1.
@@ -29,20 +31,27 @@ func WeightOf(e *endpointv3.LbEndpoint) uint64 {
 }
 
 // At returns the place of a field of the endpoint. path is the path of the field below the endpoint.
-func (e Endpoint) At(path xds.Path) Place { return Place{e.Resource, e.Path.Join(path)} }
+func (e Endpoint) At(path xds.Path) Place {
+	if e.list != "" {
+		path = e.list.Index(e.index).Join(path)
+	}
+	return Place{e.resource, path}
+}
 
 // EndpointsOf returns the endpoints of a locality whose message stands at a place. If the locality gets its
 // endpoints by LEDS from this Snapshot, EndpointsOf returns the endpoints of its collection, otherwise
 // lb_endpoints.
 func EndpointsOf(v validate.View, at Place, l *endpointv3.LocalityLbEndpoints) (all []Endpoint) {
 	if AsksElsewhere(l) || l.GetLedsClusterLocalityConfig() == nil {
+		all = make([]Endpoint, len(l.GetLbEndpoints()))
+		list := at.Path.Field("lb_endpoints")
 		for i, e := range l.GetLbEndpoints() {
-			all = append(all, Endpoint{e, Place{at.Resource, at.Path.Field("lb_endpoints").Index(i)}})
+			all[i] = Endpoint{e, at.Resource, list, i}
 		}
 		return all
 	}
 	for _, r := range Collections.Lookup(v, l.GetLedsClusterLocalityConfig().GetLedsCollectionName()) {
-		all = append(all, Endpoint{r.Message().(*endpointv3.LbEndpoint), Place{Resource: r}})
+		all = append(all, Endpoint{LbEndpoint: r.Message().(*endpointv3.LbEndpoint), resource: r})
 	}
 	return all
 }
