@@ -63,18 +63,18 @@ func init() {
 	os.Exit(exit)
 }
 
-// injector traces the threads of one program.
+// injector traces the threads of one program and of the processes that the program starts. A filter in the kernel
+// stops a thread only for a call that the injector may answer: other calls run at full speed.
 type injector struct {
 	injection
 	log   *os.File
 	count map[[2]string]int
-	fails map[int]bool   // the threads in a call that fails
-	asks  map[int]uint64 // where the threads want the time of the day
+	own   map[int]bool // the known threads: whether they belong to the program itself
 }
 
 // inject runs a program to its end, and returns its exit status.
 func inject(text string, program []string) (int, error) {
-	in := &injector{count: make(map[[2]string]int), fails: make(map[int]bool), asks: make(map[int]uint64)}
+	in := &injector{count: make(map[[2]string]int), own: make(map[int]bool)}
 	err := json.Unmarshal([]byte(text), &in.injection)
 	if err != nil {
 		return 0, err
@@ -106,7 +106,8 @@ func (in *injector) trace(pid int) (int, error) {
 	if _, err := unix.Wait4(pid, &status, 0, nil); err != nil || !status.Stopped() {
 		return 0, fmt.Errorf("start: %v, %v", err, status)
 	}
-	if err := unix.PtraceSetOptions(pid, unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL); err != nil {
+	const follow = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK
+	if err := unix.PtraceSetOptions(pid, follow|unix.PTRACE_O_TRACESECCOMP|unix.PTRACE_O_EXITKILL); err != nil {
 		return 0, err
 	}
 	if in.Clock != "" {
@@ -114,10 +115,13 @@ func (in *injector) trace(pid int) (int, error) {
 			return 0, err
 		}
 	}
-	known := map[int]bool{pid: true}
+	if err := in.filterCalls(pid); err != nil {
+		return 0, err
+	}
+	in.own[pid] = true
 	for thread, of := pid, 0; ; {
 		// A thread may have been killed meanwhile: then Wait4 says so.
-		if err := unix.PtraceSyscall(thread, of); err != nil && err != unix.ESRCH {
+		if err := unix.PtraceCont(thread, of); err != nil && err != unix.ESRCH {
 			return 0, err
 		}
 		for {
@@ -137,57 +141,154 @@ func (in *injector) trace(pid int) (int, error) {
 				return status.ExitStatus(), nil
 			}
 		}
+		_, known := in.own[thread]
+		if !known {
+			in.own[thread] = processOf(thread) == pid
+		}
 		of = 0
 		switch s := status.StopSignal(); {
-		case s == unix.SIGTRAP|0x80:
+		case status.TrapCause() == unix.PTRACE_EVENT_SECCOMP:
 			if err := in.stopped(thread); err != nil && err != unix.ESRCH {
 				return 0, err
 			}
-		case s == unix.SIGTRAP: // a new thread
-		case s == unix.SIGSTOP && !known[thread]:
+		case s == unix.SIGTRAP: // a new thread or process
+		case s == unix.SIGSTOP && !known:
 		default:
 			of = int(s)
 		}
-		known[thread] = true
 	}
+}
+
+// processOf returns the process of a thread, or 0 if the thread has ended.
+func processOf(thread int) (pid int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", thread))
+	_, after, _ := strings.Cut(string(text), "\nTgid:")
+	_, _ = fmt.Sscan(after, &pid)
+	return pid
+}
+
+// filterCalls has the kernel stop a process that has just begun, and all that the process starts, for calls that
+// read and, if a clock is set, for calls that ask for the time of the day.
+func (in *injector) filterCalls(pid int) error {
+	const number, firstArgument = 0, 16 // in struct seccomp_data
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	ifNot := func(value uint32, skip uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: value, Jf: skip}
+	}
+	give := func(answer uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: answer}
+	}
+	filter := []unix.SockFilter{load(number)}
+	for _, call := range readCalls {
+		filter = append(filter, ifNot(call, 1), give(unix.SECCOMP_RET_TRACE))
+	}
+	if in.Clock != "" {
+		filter = append(filter, ifNot(unix.SYS_CLOCK_GETTIME, 3), load(firstArgument), ifNot(unix.CLOCK_REALTIME, 1), give(unix.SECCOMP_RET_TRACE))
+	}
+	filter = append(filter, give(unix.SECCOMP_RET_ALLOW))
+
+	var r unix.PtraceRegs
+	if err := unix.PtraceGetRegs(pid, &r); err != nil {
+		return err
+	}
+	// The list of the filter and its head lie below the stack, which the program overwrites.
+	var list bytes.Buffer
+	if err := endian.Write(&list, endian.NativeEndian, filter); err != nil {
+		return err
+	}
+	at := r.Rsp - 4096
+	head := endian.NativeEndian.AppendUint64(nil, uint64(len(filter)))
+	head = endian.NativeEndian.AppendUint64(head, at+uint64(len(head))+8)
+	if _, err := unix.PtracePokeData(pid, uintptr(at), append(head, list.Bytes()...)); err != nil {
+		return err
+	}
+	if err := call(pid, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
+		return err
+	}
+	return call(pid, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, at)
+}
+
+// call has a stopped process carry out a system call with three arguments, and puts the process back to its state.
+func call(pid int, number, a, b, c uint64) error {
+	var before unix.PtraceRegs
+	if err := unix.PtraceGetRegs(pid, &before); err != nil {
+		return err
+	}
+	var code [2]byte
+	if _, err := unix.PtracePeekText(pid, uintptr(before.Rip), code[:]); err != nil {
+		return err
+	}
+	instruction := []byte{0x0f, 0x05} // syscall
+	if _, err := unix.PtracePokeText(pid, uintptr(before.Rip), instruction); err != nil {
+		return err
+	}
+	r := before
+	r.Rax, r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8 = number, a, b, c, 0, 0
+	if err := unix.PtraceSetRegs(pid, &r); err != nil {
+		return err
+	}
+	if err := unix.PtraceSingleStep(pid); err != nil {
+		return err
+	}
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(pid, &status, 0, nil); err != nil || !status.Stopped() {
+		return fmt.Errorf("call %d: %v, %v", number, err, status)
+	}
+	if err := unix.PtraceGetRegs(pid, &r); err != nil {
+		return err
+	}
+	if _, err := unix.PtracePokeText(pid, uintptr(before.Rip), code[:]); err != nil {
+		return err
+	}
+	if err := unix.PtraceSetRegs(pid, &before); err != nil {
+		return err
+	}
+	if r.Rax != 0 {
+		return fmt.Errorf("call %d: %v", number, unix.Errno(-int64(r.Rax)))
+	}
+	return nil
 }
 
 // syscallInfo is struct ptrace_syscall_info of the kernel.
 type syscallInfo struct {
-	op   uint8
-	_    [3]uint8
-	_    uint32
+	_    [8]uint8
 	_, _ uint64
 	nr   uint64
 	args [6]uint64
 	_    uint64
 }
 
-// stopped looks at a thread that enters or leaves a system call.
+// stopped answers a call that a thread of the program enters, if the call fails or asks for the time of the day.
 func (in *injector) stopped(thread int) error {
 	var info syscallInfo
 	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(thread), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0); errno != 0 {
 		return errno
 	}
 	switch {
-	case info.op == unix.PTRACE_SYSCALL_INFO_ENTRY && in.entersFailing(thread, &info):
-		in.fails[thread] = true
-		return setRegisters(thread, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) }) // no call is carried out
-	case info.op == unix.PTRACE_SYSCALL_INFO_EXIT && in.fails[thread]:
-		delete(in.fails, thread)
-		return setRegisters(thread, func(r *unix.PtraceRegs) { r.Rax = ^uint64(unix.EIO) + 1 })
-	case info.op == unix.PTRACE_SYSCALL_INFO_ENTRY && in.Clock != "" && info.nr == unix.SYS_CLOCK_GETTIME && info.args[0] == unix.CLOCK_REALTIME:
-		in.asks[thread] = info.args[1]
-	case info.op == unix.PTRACE_SYSCALL_INFO_EXIT && in.asks[thread] != 0:
-		at := in.asks[thread]
-		delete(in.asks, thread)
-		return in.setClock(thread, uintptr(at))
+	case !in.own[thread]:
+		return nil
+	case info.nr == unix.SYS_CLOCK_GETTIME:
+		return in.tellTime(thread, uintptr(info.args[1]))
+	case in.entersFailing(thread, &info):
+		return giveResult(thread, -int64(unix.EIO))
 	}
 	return nil
 }
 
-// setClock moves the time that a thread has got.
-func (in *injector) setClock(thread int, at uintptr) error {
+// giveResult gives the result of a call that a thread enters: the kernel does not carry out the call.
+func giveResult(thread int, result int64) error {
+	var r unix.PtraceRegs
+	if err := unix.PtraceGetRegs(thread, &r); err != nil {
+		return err
+	}
+	r.Orig_rax, r.Rax = ^uint64(0), uint64(result)
+	return unix.PtraceSetRegs(thread, &r)
+}
+
+// tellTime writes the time of the clock that is set to an address of a thread.
+func (in *injector) tellTime(thread int, at uintptr) error {
 	text, err := os.ReadFile(in.Clock)
 	if err != nil {
 		return err
@@ -196,13 +297,12 @@ func (in *injector) setClock(thread int, at uintptr) error {
 	if err != nil {
 		return err
 	}
-	var seconds [8]byte
-	if _, err := unix.PtracePeekData(thread, at, seconds[:]); err != nil {
+	now := time.Now().Add(ahead)
+	seconds := endian.NativeEndian.AppendUint64(nil, uint64(now.Unix()))
+	if _, err = unix.PtracePokeData(thread, at, endian.NativeEndian.AppendUint64(seconds, uint64(now.Nanosecond()))); err != nil {
 		return err
 	}
-	endian.NativeEndian.PutUint64(seconds[:], endian.NativeEndian.Uint64(seconds[:])+uint64(ahead/time.Second))
-	_, err = unix.PtracePokeData(thread, at, seconds[:])
-	return err
+	return giveResult(thread, 0)
 }
 
 // The entries of the auxiliary vector of a process that hideFastClock looks for and writes.
@@ -235,15 +335,6 @@ func hideFastClock(pid int) error {
 	return nil
 }
 
-func setRegisters(thread int, set func(*unix.PtraceRegs)) error {
-	var r unix.PtraceRegs
-	if err := unix.PtraceGetRegs(thread, &r); err != nil {
-		return err
-	}
-	set(&r)
-	return unix.PtraceSetRegs(thread, &r)
-}
-
 // entersFailing reports whether a thread enters a call that fails. It logs what reads.
 func (in *injector) entersFailing(thread int, info *syscallInfo) bool {
 	name, path := readOf(thread, info)
@@ -259,6 +350,12 @@ func (in *injector) entersFailing(thread int, info *syscallInfo) bool {
 	line, _ := json.Marshal(is)
 	_, _ = in.log.Write(append(line, '\n'))
 	return is.Failed
+}
+
+// readCalls are the calls that readOf knows.
+var readCalls = []uint32{
+	unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_GETDENTS64, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX,
+	unix.SYS_READLINKAT, unix.SYS_OPENAT,
 }
 
 // readOf returns the name and the path of a call that reads a file, a folder or a link; no path for another call.
