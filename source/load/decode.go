@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
+	"xdspub/internal/parallel"
 	"xdspub/source/plainjson"
 	"xdspub/source/syntax"
 	"xdspub/xds"
@@ -331,7 +332,7 @@ func (d *decoder) each(n int, f func(one *decoder, i int)) {
 // what they have found, in order, up to where there are too many errors.
 func (d *decoder) inParts(n int, f func(one *decoder, p int)) []*file {
 	parts := make([]*file, n)
-	count := inParallel(n, syntax.MaxFindings, func(p int) (errors int) {
+	count := parallel.Run(n, syntax.MaxFindings, func(p int) (errors int) {
 		parts[p] = newFile(d.file.source)
 		f(&decoder{file: parts[p], tree: d.tree, lost: d.lost}, p)
 		return parts[p].diagnostics().Count(diag.Error)

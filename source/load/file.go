@@ -6,6 +6,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"xdspub/diag"
+	"xdspub/internal/safefile"
 	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 	"xdspub/xds"
@@ -16,7 +17,7 @@ import (
 type file struct {
 	source    *source
 	found     entry
-	stamp     stamp
+	stamp     safefile.Stamp
 	resources []*xds.Resource
 	findings  diag.Bounded
 	inlined   []inlined
@@ -80,7 +81,7 @@ func (f *file) count() int {
 // isCurrent reports whether the file, and the files inlined into its resources, are certainly unchanged. The
 // file system's metadata mostly suffice for the answer.
 func (f *file) isCurrent(t *tree) bool {
-	if f.unread || !f.stamp.settled {
+	if f.unread || !f.stamp.Settled() {
 		return false
 	}
 	stat := os.Lstat
@@ -88,7 +89,7 @@ func (f *file) isCurrent(t *tree) bool {
 		stat = t.stat
 	}
 	info, err := stat(f.source.Name)
-	return err == nil && f.stamp.holds(info) && f.upToDate(t)
+	return err == nil && f.stamp.Holds(info) && f.upToDate(t)
 }
 
 // upToDate reports whether the inlined files are unchanged.

@@ -42,7 +42,7 @@ type inlined struct {
 
 // same reports whether the content of the file is unchanged.
 func (i *inlined) same(t *tree) bool {
-	if info, err := t.stat(i.path); err == nil && i.stamp.holds(info) {
+	if info, err := t.stat(i.path); err == nil && i.stamp.Holds(info) {
 		return true
 	}
 	read, err := t.readInlined(i.path, i.most)

@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
+	"xdspub/internal/parallel"
 	"xdspub/internal/safefile"
 	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
@@ -191,7 +191,7 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 	}
 	errs := make([]error, len(found))
 	batches := slices.Collect(slices.Chunk(todo, max(1, min(len(todo)/manyFiles, 32))))
-	read := inParallel(len(batches), l.findings, func(n int) (errors int) {
+	read := parallel.Run(len(batches), l.findings, func(n int) (errors int) {
 		in := &batch{tree: t}
 		defer in.close()
 		for _, i := range batches[n] {
@@ -251,7 +251,7 @@ func skip(files []*file, path string) int {
 func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files []*file) error {
 	const batch = 256
 	batches := (len(found) + batch - 1) / batch
-	inParallel(batches, 1, func(n int) (errors int) {
+	parallel.Run(batches, 1, func(n int) (errors int) {
 		for i := n * batch; i < min((n+1)*batch, len(found)) && ctx.Err() == nil; i++ {
 			if f := known[i]; f != nil && f.isCurrent(t) {
 				files[i] = f
@@ -347,58 +347,13 @@ func unread(e entry, err error) (*file, error) {
 	return f, nil
 }
 
-// inParallel calls f for 0 … n-1 on as many goroutines as cores, until the number of errors reaches most; f
-// returns its number of errors. inParallel returns the number of first calls that led to the limit. Results of
-// later calls must be dropped, so that the result does not depend on timing.
-func inParallel(n, most int, f func(i int) (errors int)) (count int) {
-	var (
-		mu    sync.Mutex
-		met   map[int]int // errors of the calls that are done and not counted
-		total int
-		wg    sync.WaitGroup
-		next  atomic.Int64
-	)
-	done := func(i, errors int) (enough bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if i != count {
-			if met == nil {
-				met = make(map[int]int)
-			}
-			met[i] = errors
-			return total >= most
-		}
-		for ok := true; ok && total < most; errors, ok = met[count] {
-			delete(met, count)
-			total += errors
-			count++
-		}
-		return total >= most
-	}
-	work := func() {
-		for enough := false; !enough; {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			enough = done(i, f(i))
-		}
-	}
-	for range min(runtime.GOMAXPROCS(0), n) - 1 {
-		wg.Go(work)
-	}
-	work() // one alone needs no goroutine
-	wg.Wait()
-	return count
-}
-
 // Compress compresses the texts of the Loader's files, for an idle time. A text is decompressed when somebody
 // asks for a place in it. Compress returns the number of compressed files.
 func (l *Loader) Compress() int {
 	var compressed atomic.Int64
 	cores := runtime.GOMAXPROCS(0)
 	parts := slices.Collect(slices.Chunk(l.known.files, len(l.known.files)/cores+1))
-	inParallel(len(parts), 1, func(n int) (errors int) {
+	parallel.Run(len(parts), 1, func(n int) (errors int) {
 		var p syntax.Compressor
 		for _, f := range parts[n] {
 			if f.source.Compress(&p) {

@@ -140,21 +140,7 @@ func named(err error, path string) error {
 // bytesOf is what a file holds, and what the file system said of it then.
 type bytesOf struct {
 	data  []byte
-	stamp stamp
-}
-
-// stamp is the file system's metadata of a file before its read. The zero stamp marks a file that has to be
-// read again.
-type stamp struct {
-	signature safefile.Signature
-	settled   bool // later changes give another signature
-}
-
-func stampOf(s safefile.Signature, before time.Time) stamp { return stamp{s, s.Settled(before)} }
-
-// holds reports whether the metadata show that the file is unchanged.
-func (s stamp) holds(info fs.FileInfo) bool {
-	return s.settled && s.signature == safefile.SignatureOf(info)
+	stamp safefile.Stamp
 }
 
 // read reads a file of at most limit bytes.
@@ -171,7 +157,7 @@ func (t *tree) readIn(root *os.Root, below string, limit int64) (bytesOf, error)
 	if err != nil {
 		return bytesOf{}, err // nothing says that the next read fails, too
 	}
-	return bytesOf{data, stampOf(signature, before)}, nil
+	return bytesOf{data, safefile.StampOf(signature, before)}, nil
 }
 
 // batch reads files of a tree one after another. It keeps the folder of the last one open: the
@@ -235,7 +221,7 @@ func (t *tree) peek(path string) bytesOf {
 		}
 		defer f.Close()
 		data, err := io.ReadAll(io.LimitReader(f, most))
-		return bytesOf{data, stampOf(safefile.SignatureOf(info), before)}, err
+		return bytesOf{data, safefile.StampOf(safefile.SignatureOf(info), before)}, err
 	})
 	if err != nil {
 		return bytesOf{}
