@@ -16,7 +16,7 @@ import (
 	"xdspub/check/policy"
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
-	"xdspub/source/load"
+	"xdspub/source/decode"
 	"xdspub/validate"
 	"xdspub/xds"
 	"xdspub/xds/variants"
@@ -152,10 +152,10 @@ func (r *Result) Add(list diag.List) {
 // addRead adds the findings of reading, and takes the comments that ignore findings. A comment can't ignore a
 // finding of the loader, because the Snapshot lacks the part that the finding is about. If a rule shares the code,
 // a comment can ignore the finding of the rule.
-func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
+func (r *Result) addRead(list diag.List, comments []decode.IgnoreComment) {
 	var read, others diag.List
 	for _, d := range list {
-		if slices.ContainsFunc(load.Codes, func(c diag.Code) bool { return c.Name == d.Code }) {
+		if slices.ContainsFunc(decode.Codes, func(c diag.Code) bool { return c.Name == d.Code }) {
 			read = append(read, d)
 		} else {
 			others = append(others, d)

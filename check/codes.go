@@ -6,8 +6,8 @@ import (
 	"xdspub/check/oracle"
 	"xdspub/diag"
 	"xdspub/setup/grpcboot"
+	"xdspub/source/decode"
 	"xdspub/source/follow"
-	"xdspub/source/load"
 	"xdspub/validate/rules"
 )
 
@@ -15,7 +15,7 @@ import (
 // same fault.
 func Codes() []diag.Code {
 	return slices.Concat(
-		RuleCodes(), reading(slices.Concat(load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, codeOtherTarget, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
+		RuleCodes(), reading(slices.Concat(decode.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, codeOtherTarget, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
 	)
 }
 

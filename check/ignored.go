@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/follow"
-	"xdspub/source/load"
 	"xdspub/source/syntax"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -36,7 +36,7 @@ type resourceCode struct {
 
 // ignoring is one code in a comment that ignores findings.
 type ignoring struct {
-	load.IgnoreComment
+	decode.IgnoreComment
 	code string
 	used atomic.Bool // atomic, because the results of several targets share the comments
 }
@@ -48,7 +48,7 @@ func (i *ignoring) finding(code diag.Code, message, help string) diag.Diagnostic
 
 // newIgnored returns the ignored of some comments, and the findings about faulty comments. read are the findings of
 // the loader, which a comment can't ignore.
-func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.List) {
+func newIgnored(comments []decode.IgnoreComment, read diag.List) (*ignored, diag.List) {
 	g := &ignored{onLine: make(map[lineCode]*ignoring), of: make(map[resourceCode]*ignoring)}
 	if len(comments) == 0 {
 		return g, nil
@@ -85,7 +85,7 @@ func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.L
 }
 
 // lacks returns the missing part of a comment.
-func lacks(c load.IgnoreComment) string {
+func lacks(c decode.IgnoreComment) string {
 	if len(c.Codes) == 0 {
 		return "a rule and a reason"
 	}

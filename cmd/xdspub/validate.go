@@ -15,7 +15,7 @@ import (
 	"xdspub/internal/fspath"
 	"xdspub/report"
 	"xdspub/setup/grpcboot"
-	"xdspub/source/load"
+	"xdspub/source/decode"
 )
 
 func validateCommand() *cli.Command {
@@ -192,7 +192,7 @@ func (v *validation) check(o check.Options) (*check.Result, error) {
 	case o.Path == "-":
 	case grpcboot.Holds(o.Path):
 		return checkGRPCBootstrap(v.call, o, &v.unsaved)
-	case load.HoldsBootstrap(o.Path):
+	case decode.HoldsBootstrap(o.Path):
 		v.followed = true
 		return checkBootstrap(v.call, o, false, &v.unsaved)
 	case isBootstrapByRoot(v.call, o.Path):
@@ -234,7 +234,7 @@ func (v *validation) end() error {
 
 // isBootstrap reports whether a path is that of a bootstrap of Envoy.
 func isBootstrap(c *call, path string) bool {
-	return load.HoldsBootstrap(path) || isBootstrapByRoot(c, path)
+	return decode.HoldsBootstrap(path) || isBootstrapByRoot(c, path)
 }
 
 // isBootstrapByRoot reports whether somebody gives --root, which is for bootstraps alone, and a path is that of a file.

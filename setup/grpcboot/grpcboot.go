@@ -14,7 +14,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/safefile"
-	"xdspub/source/load"
+	"xdspub/source/decode"
 )
 
 // Config is a bootstrap of gRPC.
@@ -149,7 +149,7 @@ func Read(path string) (*Result, error) {
 
 // Parse judges a bootstrap. name is the name of the file in findings.
 func Parse(name string, data []byte) *Result {
-	doc, findings := load.ParseJSON(name, data)
+	doc, findings := decode.ParseJSON(name, data)
 	r := &Result{Config: new(Config), Diagnostics: findings, Line: doc.Line}
 	if findings.HasErrors() {
 		return r

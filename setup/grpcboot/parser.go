@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"xdspub/diag"
-	"xdspub/source/load"
+	"xdspub/source/decode"
 	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
 // parser parses a document, and collects findings.
 type parser struct {
-	doc   *load.PlainJSON
+	doc   *decode.PlainJSON
 	found diag.Bounded
 }
 

@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/load"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
 // Import imports an Input by Dump if it is a dump, and otherwise by Static.
 func Import(in load.Input, o Options) *Imported {
-	if load.HoldsDump(in) {
+	if decode.HoldsDump(syntax.FormatNamed(in.Format), in.Data) {
 		return Dump(in, o)
 	}
 	return Static(in, o)
@@ -28,7 +30,7 @@ func Import(in load.Input, o Options) *Imported {
 // Envoy does not show secrets. A subscription to a secret from another source than the ADS server keeps this
 // source. Any other secret is an error.
 func Dump(in load.Input, o Options) *Imported {
-	dump, findings := load.ParseDump(in)
+	dump, findings := decode.ParseDump(in.Name, in.Data, in.Envoy)
 	imported := &Imported{Line: dump.Line, Diagnostics: findings}
 	if findings.HasErrors() {
 		return imported
@@ -59,7 +61,7 @@ func (r *reading) failed() bool { return r.findings().HasErrors() }
 // reading is the state of the import of a dump.
 type reading struct {
 	*draft
-	dump *load.Dump
+	dump *decode.Dump
 	// offers are the resources of Envoy's subscriptions, by key. The import takes an offer if an imported resource
 	// subscribes to it. Clusters and listeners are not offers, because the import takes all of them.
 	offers map[xds.Key][]offer

@@ -14,6 +14,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/fspath"
+	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/xds"
 )
@@ -243,7 +244,7 @@ func (f *follower) rootHelp(path string) string {
 // are warnings.
 func (f *follower) data(r *xds.Resource, idle bool) {
 	r.Edit(func(n *xds.Node) bool {
-		if set, ok := load.DescriptorsOf(n.Message); ok && !n.InMetadata() && f.left >= 0 {
+		if set, ok := decode.DescriptorsOf(n.Message); ok && !n.InMetadata() && f.left >= 0 {
 			return f.descriptors(r, n, set)
 		}
 		m, ok := n.Message.(*corev3.DataSource)
@@ -251,9 +252,9 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 			return false
 		}
 		path := f.resolve(m.GetFilename())
-		data, err := load.ReadData(path)
+		data, err := decode.ReadData(path)
 		f.noFailure(path, err)
-		if f.stubs(n) && errors.Is(err, load.ErrMissing) {
+		if f.stubs(n) && errors.Is(err, decode.ErrMissing) {
 			return false
 		}
 		if err != nil {
@@ -271,16 +272,16 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 			return false
 		}
 		f.result.Data = append(f.result.Data, path)
-		load.SetData(m, n.Field(), data)
+		decode.SetData(m, n.Field(), data)
 		return true
 	})
 }
 
 // descriptors inlines the descriptor set of a filter. named has already reported a missing file.
-func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set load.Descriptors) bool {
+func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set decode.Descriptors) bool {
 	path := f.resolve(set.Path)
-	data, err := load.ReadDescriptors(path)
-	if f.noFailure(path, err); err != nil && !errors.Is(err, load.ErrMissing) {
+	data, err := decode.ReadDescriptors(path)
+	if f.noFailure(path, err); err != nil && !errors.Is(err, decode.ErrMissing) {
 		f.report(r, problem{code: codeMissingPath, path: n.Path().Field(set.Field), message: fmt.Sprintf("%s: %v", set.Path, err)})
 	}
 	if f.left -= int64(len(data)); err != nil || f.left < 0 {

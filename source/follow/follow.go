@@ -32,6 +32,7 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
 	"xdspub/internal/fspath"
+	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/xds"
 )
@@ -83,7 +84,7 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 }
 
 // IgnoreComments returns the ignore comments of all files in Files, sorted by path.
-func (r *Result) IgnoreComments() (list []load.IgnoreComment) {
+func (r *Result) IgnoreComments() (list []decode.IgnoreComment) {
 	for _, path := range slices.Sorted(maps.Keys(r.sources)) {
 		list = append(list, r.sources[path].IgnoreComments()...)
 	}
@@ -376,7 +377,7 @@ func (f *follower) look(r *xds.Resource) {
 		case *corev3.DataSource:
 			namesData = namesData || m.GetFilename() != ""
 		default:
-			_, ok := load.DescriptorsOf(m)
+			_, ok := decode.DescriptorsOf(m)
 			namesData = namesData || ok
 		case *tlsv3.SdsSecretConfig:
 			if m.GetSdsConfig() == nil {
@@ -487,7 +488,7 @@ func (f *follower) stat(path string) (fs.FileInfo, error) {
 // noFailure records an error of a failing disk; it ignores other errors.
 func (f *follower) noFailure(path string, err error) {
 	if f.failure == nil {
-		f.failure = load.Failure(path, err)
+		f.failure = decode.Failure(path, err)
 	}
 }
 

@@ -1,27 +1,19 @@
 package load
 
 import (
-	"bytes"
-	"fmt"
-	"regexp"
-	"slices"
-	"strings"
-	"sync"
-
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"github.com/go-json-experiment/json/jsontext"
-	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/proto"
+
+	"slices"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
+	"xdspub/source/decode"
 	"xdspub/source/syntax"
-	"xdspub/xds"
 )
 
 // Bootstrap reads an Envoy bootstrap, in the format that Envoy derives from its suffix, as strictly as Envoy
@@ -40,30 +32,29 @@ func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.L
 // BootstrapResources reads a bootstrap as Bootstrap does, and returns also its resources: the
 // bootstrap itself, of type xds.Bootstrap and without its static resources, then these.
 func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, *Result, error) {
-	s, err := readSource(path, syntax.EnvoyFormat(path))
+	s, err := decode.ReadSource(path, syntax.EnvoyFormat(path), decode.SourceOptions{Envoy: v, Bootstrap: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	b, result := bootstrapOf(s.forEnvoy(v))
+	b, result := bootstrapOf(s)
 	return b, result, nil
 }
 
 // ParseBootstrap does for an Input what BootstrapResources does for a file.
-func ParseBootstrap(in Input) (*bootstrapv3.Bootstrap, *Result) { return bootstrapOf(in.source()) }
+func ParseBootstrap(in Input) (*bootstrapv3.Bootstrap, *Result) { return bootstrapOf(in.source(true)) }
 
 // bootstrapOf reads a bootstrap, and returns what BootstrapResources does.
-func bootstrapOf(s *source) (*bootstrapv3.Bootstrap, *Result) {
-	s.byEnvoy, s.isBootstrap = true, true
+func bootstrapOf(s *decode.Source) (*bootstrapv3.Bootstrap, *Result) {
 	f, result := parse(s, nil)
-	if f.bootstrap == nil {
+	if f.Bootstrap == nil {
 		return nil, result
 	}
 	b := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}}
-	f.bootstrap.Message().ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+	f.Bootstrap.Message().ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		b.ProtoReflect().Set(fd, value)
 		return true
 	})
-	for _, r := range f.resources {
+	for _, r := range f.Resources {
 		switch m := r.Message().(type) {
 		case *listenerv3.Listener:
 			b.StaticResources.Listeners = append(b.StaticResources.Listeners, m)
@@ -73,191 +64,6 @@ func bootstrapOf(s *source) (*bootstrapv3.Bootstrap, *Result) {
 			b.StaticResources.Secrets = append(b.StaticResources.Secrets, m)
 		}
 	}
-	f.resources = slices.Insert(f.resources, 0, f.bootstrap)
+	f.Resources = slices.Insert(f.Resources, 0, f.Bootstrap)
 	return b, result
-}
-
-// HoldsBootstrap reports whether a file is an Envoy bootstrap rather than a file of resources. It
-// goes by the names at the top of YAML and JSON, without parsing the file. An empty document,
-// such as {}, counts as a bootstrap, as it does for Envoy.
-func HoldsBootstrap(path string) bool {
-	s, err := readSource(path, syntax.FormatOf(path))
-	if err != nil {
-		return false
-	}
-	switch s.Format {
-	case syntax.Binary:
-		return bytesAreBootstrap(s.Data())
-	case syntax.TextProto:
-		return textIsBootstrap(s.Data())
-	}
-	text := bytes.TrimLeft(s.Data(), syntax.JSONSpace)
-	if bytes.HasPrefix(text, []byte("{")) {
-		return objectIsBootstrap(text)
-	}
-	found := false
-	for line := range bytes.Lines(text) {
-		switch {
-		case line[0] == ' ': // most lines: not at the top
-		case resourcesLine.Match(line):
-			return false
-		case bootstrapLine().Match(line):
-			found = true
-		case typeLine.Match(line): // fields of a cluster are called like some of a bootstrap
-			return false
-		}
-	}
-	return found
-}
-
-var (
-	bootstrapLine = sync.OnceValue(func() *regexp.Regexp {
-		fields := (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor().Fields()
-		var names []string
-		for i := range fields.Len() {
-			names = append(names, string(fields.Get(i).Name()), fields.Get(i).JSONName())
-		}
-		return regexp.MustCompile(`^(?:!ignore[ \t]+)?["']?(?:` + strings.Join(names, "|") + `)["']?[ \t]*:|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
-	})
-	typeLine      = regexp.MustCompile(`^["']?@type["']?[ \t]*:`)
-	resourcesLine = regexp.MustCompile(`^["']?resources["']?[ \t]*:`)
-)
-
-// isBootstrapField reports whether a Bootstrap has a field of that name, in either spelling.
-func isBootstrapField(name string) bool {
-	return fieldNamed((&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor(), name) != nil
-}
-
-// textIsBootstrap is HoldsBootstrap for a text proto.
-func textIsBootstrap(text []byte) bool {
-	if messageNamed(text) != nil {
-		return false // the header says what it is
-	}
-	root := syntax.ParseText(text)
-	md := (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor()
-	for i := range root.Children {
-		name := root.Children[i].Name
-		if isBootstrapField(name) || md.ReservedNames().Has(protoreflect.Name(name)) {
-			return true
-		}
-	}
-	return root.Whole && len(root.Children) == 0
-}
-
-// bytesAreBootstrap is HoldsBootstrap for a binary file. Some bytes can be read as a
-// DiscoveryResponse too, but not with a resource of a type that is known.
-func bytesAreBootstrap(data []byte) bool {
-	response := &discoveryv3.DiscoveryResponse{}
-	if (resolver{}).binary().Unmarshal(data, response) == nil {
-		for _, r := range response.GetResources() {
-			if _, err := (resolver{}).FindMessageByURL(r.GetTypeUrl()); err == nil {
-				return false
-			}
-		}
-	}
-	b := &bootstrapv3.Bootstrap{}
-	if (resolver{}).binary().Unmarshal(data, b) != nil {
-		return false
-	}
-	known := len(data) == 0
-	b.ProtoReflect().Range(func(protoreflect.FieldDescriptor, protoreflect.Value) bool {
-		known = true
-		return false
-	})
-	return known
-}
-
-// objectIsBootstrap is HoldsBootstrap for an object of JSON, or of YAML in flow style.
-func objectIsBootstrap(text []byte) bool {
-	if !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
-		if root := syntax.ParseYAML(text); root != nil && root.Kind == yaml.MappingNode {
-			names := false
-			for i := 0; i < len(root.Content); i += 2 {
-				switch key := root.Content[i].Value; {
-				case key == "resources", key == "@type" && !namesBootstrap(root.Content[i+1].Value):
-					return false
-				default:
-					names = names || key == "@type" || isBootstrapField(key)
-				}
-			}
-			return names
-		}
-	}
-	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
-	if _, err := dec.ReadToken(); err != nil {
-		return false
-	}
-	found := dec.PeekKind() == '}'
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return false
-		}
-		key := name.String()
-		value, err := dec.ReadValue()
-		if err != nil || key == "resources" || key == "@type" && !namesBootstrap(strings.Trim(string(value), `"`)) {
-			return false
-		}
-		found = found || key == "@type" || isBootstrapField(key)
-	}
-	return found
-}
-
-// namesBootstrap reports whether a type URL is that of a Bootstrap.
-func namesBootstrap(url string) bool {
-	return strings.HasSuffix(url, "/"+string(xds.Bootstrap.Message))
-}
-
-// bootstrapDocument takes over a document that is a Bootstrap.
-func (d *decoder) bootstrapDocument(v value) {
-	members, ok := syntax.ObjectOf(v.text)
-	if !ok {
-		if m := v.doc.ForeignText(); m != nil {
-			d.lose(m.Finding(v.doc.Document))
-			return
-		}
-		d.lose(v.finding(syntax.CodeUnknownDocument, fmt.Sprintf("a bootstrap is an "+
-			"object, this is %s", syntax.KindOfJSON(v.text)), "write static_resources: or dynamic_resources: at the top"))
-		return
-	}
-	if f := v.foreignDocument(members); f != nil && !has(members, "static_resources") {
-		d.lose(v.notXDS(*f))
-		return
-	}
-	if has(members, "@type") {
-		d.report(v.field("@type", nil).finding(codeUnknownField, `unknown field "@type": a bootstrap has none, and Envoy does not start`, "remove the line"))
-	}
-	d.bootstrap(v, members, nil)
-}
-
-// keepBootstrap keeps what a Bootstrap says beside its static resources.
-func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
-	r := xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, rest)
-	r.Lost, r.Unset, r.Origin = lost, v.unset(rest.ProtoReflect().Descriptor()), v.origin()
-	r.Registry = v.doc.source.envoy.Registry()
-	before := d.file.bootstrap
-	d.file.bootstrap = r
-	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // Envoy itself reads the named files
-	if !v.doc.source.byEnvoy && (before == nil || proto.Size(before.Message()) == 0) {
-		d.leftOut(v, rest)
-	}
-}
-
-// leftOut says what a source tree does not read of a Bootstrap.
-func (d *decoder) leftOut(v value, rest *bootstrapv3.Bootstrap) {
-	var names []string
-	fields := rest.ProtoReflect().Descriptor().Fields()
-	for i := range fields.Len() {
-		if fd := fields.Get(i); rest.ProtoReflect().Has(fd) && fd.Name() != "static_resources" {
-			names = append(names, string(fd.Name()))
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	f := d.file.source.Finding(codeBootstrapRest, v.doc.RangeOf(steps(v.path.Field(names[0])), true),
-		"of a bootstrap only static_resources is read, and this one has more: "+diag.Few(names, 4),
-		"xdspub import makes a source tree of the file, and a bootstrap of the rest")
-	f.Path = string(v.path.Field(names[0]))
-	d.report(f)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/settingsfile"
 	"xdspub/xds"
 )
@@ -42,7 +43,7 @@ type edit struct {
 
 // ofSettings reports whether the file is, or was, a folder's settings file.
 func (e edit) ofSettings() bool {
-	return e.old != nil && e.old.source.isSettings || e.new != nil && e.new.source.isSettings
+	return e.old != nil && e.old.found.isSettings || e.new != nil && e.new.found.isSettings
 }
 
 // editsBetween leads from some files to others. Each list is in the order of paths.
@@ -50,13 +51,13 @@ func editsBetween(old, new []*file) []edit {
 	var edits []edit
 	for len(old) > 0 || len(new) > 0 {
 		switch {
-		case len(new) == 0 || len(old) > 0 && old[0].source.Name < new[0].source.Name:
-			edits, old = append(edits, edit{old[0].source.Name, old[0], nil}), old[1:]
-		case len(old) == 0 || new[0].source.Name < old[0].source.Name:
-			edits, new = append(edits, edit{new[0].source.Name, nil, new[0]}), new[1:]
+		case len(new) == 0 || len(old) > 0 && old[0].Source.Name < new[0].Source.Name:
+			edits, old = append(edits, edit{old[0].Source.Name, old[0], nil}), old[1:]
+		case len(old) == 0 || new[0].Source.Name < old[0].Source.Name:
+			edits, new = append(edits, edit{new[0].Source.Name, nil, new[0]}), new[1:]
 		default:
 			if old[0] != new[0] {
-				edits = append(edits, edit{new[0].source.Name, old[0], new[0]})
+				edits = append(edits, edit{new[0].Source.Name, old[0], new[0]})
 			}
 			old, new = old[1:], new[1:]
 		}
@@ -96,10 +97,10 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	}
 	c.cut = cut
 	c.files = spliced(c.files, edits, func(*file) bool { return true })
-	c.reported = spliced(c.reported, edits, func(f *file) bool { return f.partial || len(f.diagnostics()) > 0 })
+	c.reported = spliced(c.reported, edits, func(f *file) bool { return f.Partial || len(f.Diagnostics()) > 0 })
 	c.linked = spliced(c.linked, edits, func(f *file) bool { return f.found.beyond })
-	c.ignoring = spliced(c.ignoring, edits, func(f *file) bool { return len(f.ignores) > 0 })
-	c.settings = spliced(c.settings, edits, func(f *file) bool { return f.source.isSettings })
+	c.ignoring = spliced(c.ignoring, edits, func(f *file) bool { return len(f.Ignores) > 0 })
+	c.settings = spliced(c.settings, edits, func(f *file) bool { return f.found.isSettings })
 	if slices.ContainsFunc(edits, func(e edit) bool { return e.old.count() != e.new.count() || e.ofSettings() }) {
 		c.wrong = c.whens.Findings(treeFiles(c.files))
 	}
@@ -109,14 +110,14 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	r := &Result{Partial: cut, Inlined: before.Inlined, Bytes: before.Bytes, count: before.count, files: c.files, linked: c.linked, ignoring: c.ignoring}
 	r.Diagnostics = c.findings(most)
 	for _, f := range c.reported {
-		r.Partial = r.Partial || f.partial
-		r.ClientsUnknown = r.ClientsUnknown || f.clientsUnknown
+		r.Partial = r.Partial || f.Partial
+		r.ClientsUnknown = r.ClientsUnknown || f.ClientsUnknown
 	}
 	r.ClientsUnknown = r.ClientsUnknown || c.whens.IsUnknown()
 	named := false
 	for _, e := range edits {
 		for _, f := range []*file{e.old, e.new} {
-			named = named || f != nil && len(f.inlined) > 0
+			named = named || f != nil && len(f.Inlined) > 0
 		}
 		r.Bytes += e.new.size() - e.old.size()
 		r.count += e.new.count() - e.old.count()
@@ -145,7 +146,7 @@ func (c contents) findings(most int) diag.List {
 		findings.Leave(diag.Error)
 	}
 	for _, f := range c.reported {
-		findings.Add(f.diagnostics()...)
+		findings.Add(f.Diagnostics()...)
 	}
 	findings.Add(c.wrong...)
 	return findings.List(diag.Position{File: c.root}, "in the source tree").Sort()
@@ -173,16 +174,16 @@ func usersAfter(all map[string]users, edits []edit) map[string]users {
 
 // names are the files that go into the resources of f, by absolute path.
 func (f *file) names() map[string]string {
-	if f == nil || len(f.inlined) == 0 {
+	if f == nil || len(f.Inlined) == 0 {
 		return nil
 	}
-	names := make(map[string]string, len(f.inlined))
-	for _, in := range f.inlined {
-		at, err := filepath.Abs(in.path)
+	names := make(map[string]string, len(f.Inlined))
+	for _, in := range f.Inlined {
+		at, err := filepath.Abs(in.Path)
 		if err != nil { // without a working directory, lookups fail, too
-			at = in.path
+			at = in.Path
 		}
-		names[at] = in.path
+		names[at] = in.Path
 	}
 	return names
 }
@@ -194,7 +195,7 @@ func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 	removed := make(map[*xds.Resource]bool)
 	for _, e := range edits {
 		if e.old != nil {
-			for _, r := range e.old.resources {
+			for _, r := range e.old.Resources {
 				removed[r] = true
 				c.Removed = append(c.Removed, r)
 			}
@@ -206,7 +207,7 @@ func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 		if e.new == nil {
 			continue
 		}
-		for _, r := range e.new.resources {
+		for _, r := range e.new.Resources {
 			c.Added = append(c.Added, r)
 			if shared[r.Key] {
 				continue
@@ -214,7 +215,7 @@ func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 			for _, other := range s.Named(r.Key) {
 				if !removed[other] {
 					shared[r.Key] = true
-					in[fileOf(other)] = true
+					in[decode.FileOf(other)] = true
 					c.Removed = append(c.Removed, other)
 				}
 			}
@@ -225,13 +226,13 @@ func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 	}
 	c.Added = slices.DeleteFunc(c.Added, func(r *xds.Resource) bool {
 		if shared[r.Key] {
-			in[fileOf(r)] = true
+			in[decode.FileOf(r)] = true
 		}
 		return shared[r.Key]
 	})
 	for _, path := range slices.Sorted(maps.Keys(in)) {
 		if i, found := searchFile(files, path); found {
-			for _, r := range files[i].resources {
+			for _, r := range files[i].Resources {
 				if shared[r.Key] {
 					c.Added = append(c.Added, r)
 				}
@@ -240,6 +241,3 @@ func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 	}
 	return c
 }
-
-// fileOf is the path of the file that a resource stands in.
-func fileOf(r *xds.Resource) string { return r.Origin.(origin).source.Name }

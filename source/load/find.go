@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"xdspub/internal/safefile"
+	"xdspub/source/decode"
 	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 )
@@ -45,15 +46,6 @@ func noFormat(path string) error {
 		return fmt.Errorf("%s is a directory, and one file is needed", path)
 	}
 	return fmt.Errorf("can't tell the format of %s: its name must end in %s", path, syntax.Suffixes())
-}
-
-// isDir reports whether a path that was asked for leads to a folder.
-func isDir(path string) (bool, error) {
-	info, err := os.Stat(path)
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return false, &fs.PathError{Op: "read", Path: path, Err: failed.Err}
-	}
-	return err == nil && info.IsDir(), err
 }
 
 // finder goes through a tree, or through a folder of it.
@@ -155,7 +147,7 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 		}
 		if isDir = info.IsDir(); isDir {
 			in, inside, err := f.tree.locate(path)
-			if _, outside := errors.AsType[*OutsideError](err); outside {
+			if _, outside := errors.AsType[*decode.OutsideError](err); outside {
 				f.found = append(f.found, entry{path: path, isOutside: true, beyond: true})
 				return nil
 			}
@@ -174,20 +166,19 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	return nil
 }
 
-// Hidden reports whether a file or folder of that base name is never read: hidden ones, and the
-// temporary files of editors.
-func Hidden(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
-		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
-		name == "4913"
-}
-
-// mayBeMistaken reports whether a file with another suffix may be a misnamed file of resources. Prose often
-// quotes resources, so files of prose don't count.
-func mayBeMistaken(path string) bool {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".md", ".rst", ".html", ".go", ".py", ".sh":
-		return false
+// unsaved adds the overlay's files that the tree's disk lacks.
+func (f *finder) unsaved() {
+	for real := range f.tree.overlay {
+		below, err := filepath.Rel(f.tree.folders[0].real, real)
+		if err != nil || !filepath.IsLocal(below) || f.l.leftOut(below) {
+			continue
+		}
+		if _, err := os.Lstat(real); err == nil {
+			continue
+		}
+		path := filepath.Join(f.tree.root, below)
+		if format := syntax.FormatOf(path); format != syntax.Other || mayBeMistaken(path) {
+			f.found = append(f.found, entry{path: path, format: format, isSettings: isSettings(path)})
+		}
 	}
-	return true
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/tools/fixing"
 	"xdspub/xds"
@@ -44,7 +45,7 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range load.Codes {
+	for _, c := range decode.Codes {
 		if !printed[c.Name] && !*update && flag.Lookup("test.run").Value.String() == "" {
 			t.Errorf("no case has a finding %s", c.Name)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/prototext"
 
+	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/xds"
 )
@@ -131,14 +132,14 @@ func TestNamedPipe(t *testing.T) {
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if load.HoldsBootstrap(name) {
+	if decode.HoldsBootstrap(name) {
 		t.Error("a pipe is a bootstrap")
 	}
 	_, err := load.New(load.Options{}).Load(t.Context(), name)
 	_, _, config := load.Config(name)
 	_, _, bootstrap := load.Bootstrap(name, nil)
 	_, subscribed := load.Subscribed(name, xds.Cluster, nil)
-	_, data := load.ReadData(name)
+	_, data := decode.ReadData(name)
 	_, open := load.Open(name)
 	for what, err := range map[string]error{"load": err, "config": config, "bootstrap": bootstrap, "subscribed": subscribed, "data": data, "open": open} {
 		if err == nil || !strings.Contains(err.Error(), "not a regular file") {

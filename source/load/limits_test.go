@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/syntax"
 )
 
@@ -22,12 +23,12 @@ func TestLimits(t *testing.T) {
 	const response = "resources:\n"
 	one := "- '@type': type.googleapis.com/envoy.service.runtime.v3.Runtime\n  name: a\n"
 	for _, tt := range []struct{ name, text, want string }{
-		{"a.yaml", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
-		{"a.json", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
-		{"a.txtpb", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
-		{"a.yaml", "- a\n" + strings.Repeat("x: a\n", MaxParsed), "a document of the file has 600001 lines"},
-		{"a.yaml", strings.Repeat("- {}\n", MaxParsed/2+1), ""},
-		{"a.yaml", "x: [" + strings.Repeat("a,", MaxParsed) + "]\n", "a document of the file has 600002 lines"},
+		{"a.yaml", strings.Repeat("\n", decode.MaxElements+1), "the file has 20000001 lines, commas and brackets"},
+		{"a.json", strings.Repeat("\n", decode.MaxElements+1), "the file has 20000001 lines, commas and brackets"},
+		{"a.txtpb", strings.Repeat("\n", decode.MaxElements+1), "the file has 20000001 lines, commas and brackets"},
+		{"a.yaml", "- a\n" + strings.Repeat("x: a\n", decode.MaxParsed), "a document of the file has 600001 lines"},
+		{"a.yaml", strings.Repeat("- {}\n", decode.MaxParsed/2+1), ""},
+		{"a.yaml", "x: [" + strings.Repeat("a,", decode.MaxParsed) + "]\n", "a document of the file has 600002 lines"},
 		{"a.yaml", response + strings.Repeat(one, 100), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

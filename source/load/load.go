@@ -1,6 +1,5 @@
-// Package load turns a source tree into messages, and remembers where each field stands. It is
-// stricter than Envoy: where Envoy would drop a value, or read it otherwise than its author
-// meant, it reports an error with a place.
+// Package load reads the files of a source tree, follows their links, and keeps the content: if a file changes, only
+// that file is read again. Package decode turns each file into resources and findings.
 //
 //	loader := load.New(load.Options{})
 //	result, err := loader.Load(ctx, "config/") // err: can't be read; findings: result.Diagnostics
@@ -24,6 +23,7 @@ import (
 	"xdspub/envoy/envoyapi"
 	"xdspub/internal/parallel"
 	"xdspub/internal/safefile"
+	"xdspub/source/decode"
 	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
@@ -163,7 +163,7 @@ func together(settings, others []*file) []*file {
 		return others
 	}
 	all := slices.Concat(settings, others)
-	slices.SortFunc(all, func(a, b *file) int { return strings.Compare(a.source.Name, b.source.Name) })
+	slices.SortFunc(all, func(a, b *file) int { return strings.Compare(a.Source.Name, b.Source.Name) })
 	return all
 }
 
@@ -240,7 +240,7 @@ func (l *Loader) knownOf(found []entry) []*file {
 // skip counts the files before a path. It is fast for a small count.
 func skip(files []*file, path string) int {
 	most := 1
-	for most < len(files) && files[most-1].source.Name < path {
+	for most < len(files) && files[most-1].Source.Name < path {
 		most *= 2
 	}
 	n, _ := searchFile(files[:min(most, len(files))], path)
@@ -274,12 +274,11 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		return unread(e, cmp.Or(err, errTurned))
 	case e.format == syntax.Other:
 		read = t.peek(e.path)
-		f := newSource(e.path, syntax.Other, read.data).decode(t)
-		f.found, f.stamp = e, read.stamp
-		return f, nil
+		f := decode.NewSource(e.path, syntax.Other, read.data, decode.SourceOptions{}).Decode(t)
+		return &file{File: f, found: e, stamp: read.stamp}, nil
 	case e.isSettings:
 		read, err = in.read(e.path, maxConfig)
-		if _, outside := errors.AsType[*OutsideError](err); outside && t.isRoot(e.path) {
+		if _, outside := errors.AsType[*decode.OutsideError](err); outside && t.IsRoot(e.path) {
 			err = nil // TreeConfig refuses it, unless somebody trusts it
 		}
 	case e.single:
@@ -294,21 +293,20 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	if err != nil {
 		return unread(e, err)
 	}
-	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
-	s.streams, s.clients, s.isSettings = l.options.Streams, e.clients, e.isSettings
+	s := decode.NewSource(e.path, e.format, read.data, decode.SourceOptions{Envoy: l.options.Envoy, Streams: l.options.Streams, Settings: e.isSettings, Clients: e.clients})
 	f := known
-	if f != nil && !f.unread && f.source.Holds(s.Data()) && f.upToDate(t) {
+	if f != nil && !f.unread && f.Source.Holds(s.Data()) && f.upToDate(t) {
 		t.takeFile(f)
 	} else {
-		t.take(s.Size())
-		if t.full() {
+		t.Take(s.Size())
+		if t.Full() {
 			return nil, l.overLimit(t)
 		}
-		f = s.decode(t)
-		if err := f.failure(); err != nil {
+		f = &file{File: s.Decode(t)}
+		if err := f.Failure(); err != nil {
 			return nil, err
 		}
-		t.resources.Add(int64(len(f.resources)))
+		t.resources.Add(int64(len(f.Resources)))
 	}
 	f.found, f.stamp = e, read.stamp
 	return f, l.overLimit(t)
@@ -317,7 +315,7 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 // overLimit returns the error of a tree above the limits.
 func (l *Loader) overLimit(t *tree) error {
 	switch {
-	case t.full():
+	case t.Full():
 		return fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more "+
 			"than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
 	case t.resources.Load() > l.held:
@@ -334,16 +332,14 @@ func unread(e entry, err error) (*file, error) {
 	d := diag.Diagnostic{Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: e.path}}
 	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {
 		d.Message, d.Help = large.Error(), "split it: a tree may have many files"
-	} else if outside, ok := errors.AsType[*OutsideError](err); ok {
-		d.Code, d.Message, d.Help = codeOutside.Name, outside.Error(), outsideHelp
+	} else if outside, ok := errors.AsType[*decode.OutsideError](err); ok {
+		d.Code, d.Message, d.Help = decode.CodeOutside.Name, outside.Error(), decode.OutsideHelp
 	} else {
 		return nil, err
 	}
-	s := newSource(e.path, e.format, nil)
-	s.isSettings = e.isSettings
-	f := newFile(s)
-	f.found, f.unread, f.partial, f.clientsUnknown = e, true, true, e.isSettings
-	f.findings.Add(d)
+	f := &file{File: decode.NewFile(decode.NewSource(e.path, e.format, nil, decode.SourceOptions{Settings: e.isSettings})), found: e, unread: true}
+	f.Partial, f.ClientsUnknown = true, e.isSettings
+	f.Findings.Add(d)
 	return f, nil
 }
 
@@ -356,11 +352,17 @@ func (l *Loader) Compress() int {
 	parallel.Run(len(parts), 1, func(n int) (errors int) {
 		var p syntax.Compressor
 		for _, f := range parts[n] {
-			if f.source.Compress(&p) {
+			if f.Source.Compress(&p) {
 				compressed.Add(1)
 			}
 		}
 		return 0
 	})
 	return int(compressed.Load())
+}
+
+// takeFile counts an unchanged file.
+func (t *tree) takeFile(f *file) {
+	t.bytes.Add(f.size())
+	t.resources.Add(int64(len(f.Resources)))
 }

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/xds"
 )
@@ -66,10 +67,10 @@ func names(resources []*xds.Resource) []string {
 }
 
 func TestCodes(t *testing.T) {
-	if !slices.IsSortedFunc(load.Codes, func(a, b diag.Code) int { return strings.Compare(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(decode.Codes, func(a, b diag.Code) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the codes are not sorted by name")
 	}
-	for _, c := range load.Codes {
+	for _, c := range decode.Codes {
 		summary, reason, _ := strings.Cut(c.Doc, "\n\n")
 		if c.Name == "" || !strings.HasSuffix(summary, ".") || reason == "" {
 			t.Errorf("%s: a code has a name, a summary that is a sentence, and a reason: %q", c.Name, c.Doc)

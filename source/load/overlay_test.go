@@ -49,7 +49,7 @@ func TestOverlay(t *testing.T) {
 		{map[string][]byte{"beside/d.yaml": cluster("x")}, []string{beside}, "a b c; "},
 		{map[string][]byte{"tree/a.yaml": routes("text"), "tree/text": []byte("x")}, nil, "routes b; outside-tree"},
 		{map[string][]byte{"tree/a.yaml": routes("text"), "tree/text": nil}, nil, "routes b; missing-file outside-tree"},
-		{map[string][]byte{"tree/a.yaml": routes("text"), "tree/text": make([]byte, maxInlined+1)}, nil, "routes b; missing-file outside-tree"},
+		{map[string][]byte{"tree/a.yaml": routes("text"), "tree/text": make([]byte, 1<<20+1)}, nil, "routes b; missing-file outside-tree"},
 		{map[string][]byte{"tree/a.yaml": routes("../beside/new"), "beside/new": []byte("x")}, nil, "routes b; outside-tree outside-tree"},
 		{map[string][]byte{"tree/a.yaml": routes("../beside/new"), "beside/new": []byte("x")}, []string{beside}, "routes b c; "},
 		{map[string][]byte{"tree/a.yaml": make([]byte, syntax.MaxBytes+1)}, nil, "b; too-large outside-tree"},

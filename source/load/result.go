@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/settingsfile"
 	"xdspub/xds"
 )
@@ -40,7 +41,7 @@ type Result struct {
 func (r *Result) Resources() []*xds.Resource {
 	var list []*xds.Resource
 	for _, f := range r.files {
-		list = append(list, f.resources...)
+		list = append(list, f.Resources...)
 	}
 	return list
 }
@@ -62,7 +63,7 @@ func (r *Result) FileCount() int { return r.count }
 func (r *Result) Unread() (paths []string) {
 	for _, f := range r.files {
 		if f.isOther() {
-			paths = append(paths, f.source.Name)
+			paths = append(paths, f.Source.Name)
 		}
 	}
 	return paths
@@ -75,7 +76,7 @@ func (r *Result) Linked() []string { return resourceFiles(r.linked) }
 func resourceFiles(files []*file) (paths []string) {
 	for _, f := range files {
 		if f.count() > 0 {
-			paths = append(paths, f.source.Name)
+			paths = append(paths, f.Source.Name)
 		}
 	}
 	return paths
@@ -88,7 +89,7 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 	if !found {
 		return "", false
 	}
-	return r.files[i].source.Shown(p.Line)
+	return r.files[i].Source.Shown(p.Line)
 }
 
 // searchFile finds the file of a path, or the place where it would stand.
@@ -106,7 +107,7 @@ func (list treeFiles) Below(beginning string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		i, _ := searchFile(list, beginning)
 		for _, f := range list[i:] {
-			if !strings.HasPrefix(f.source.Name, beginning) || f.count() > 0 && !yield(f.source.Name) {
+			if !strings.HasPrefix(f.Source.Name, beginning) || f.count() > 0 && !yield(f.Source.Name) {
 				return
 			}
 		}
@@ -116,15 +117,24 @@ func (list treeFiles) Below(beginning string) iter.Seq[string] {
 // foldersOf returns what the settings files among files say.
 func foldersOf(files []*file) (folders []*settingsfile.Folder) {
 	for _, f := range files {
-		if f.when != nil {
-			folders = append(folders, f.when)
+		if f.When != nil {
+			folders = append(folders, f.When)
 		} else {
-			folders = append(folders, &settingsfile.Folder{Text: &f.source.Text})
+			folders = append(folders, &settingsfile.Folder{Text: &f.Source.Text})
 		}
 	}
 	return folders
 }
 
 func searchFile(files []*file, path string) (i int, found bool) {
-	return slices.BinarySearchFunc(files, path, func(f *file, path string) int { return strings.Compare(f.source.Name, path) })
+	return slices.BinarySearchFunc(files, path, func(f *file, path string) int { return strings.Compare(f.Source.Name, path) })
+}
+
+// IgnoreComments returns the comments of all files, in the order of files and lines. JSON and binary files
+// have no comments.
+func (r *Result) IgnoreComments() (list []decode.IgnoreComment) {
+	for _, f := range r.ignoring {
+		list = append(list, f.Ignores...)
+	}
+	return list
 }

@@ -7,6 +7,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/safefile"
+	"xdspub/source/decode"
 	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 )
@@ -21,7 +22,7 @@ func Config(path string) ([]settingsfile.Setting, diag.List, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, list := settingsfile.Read(&newSource(path, syntax.YAML, data).Text)
+	settings, list := settingsfile.Read(&decode.NewSource(path, syntax.YAML, data, decode.SourceOptions{}).Text)
 	return settings, list, nil
 }
 
@@ -44,12 +45,12 @@ func TreeConfig(root string) ([]settingsfile.Setting, diag.List, error) {
 	}
 	defer t.close()
 	read, err := t.read(settingsfile.PathIn(root), maxConfig)
-	if _, outside := errors.AsType[*OutsideError](err); outside {
+	if _, outside := errors.AsType[*decode.OutsideError](err); outside {
 		err = fmt.Errorf("read %s: %w: name it by --config where you trust it", settingsfile.PathIn(root), err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, list := settingsfile.Read(&newSource(settingsfile.PathIn(root), syntax.YAML, read.data).Text)
+	settings, list := settingsfile.Read(&decode.NewSource(settingsfile.PathIn(root), syntax.YAML, read.data, decode.SourceOptions{}).Text)
 	return settings, list, nil
 }

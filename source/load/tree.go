@@ -6,25 +6,26 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"xdspub/internal/fspath"
 	"xdspub/internal/safefile"
-	"xdspub/source/syntax"
+	"xdspub/source/decode"
 )
 
 // tree is where the files of a source tree may be read: below its root, and below
 // the folders that Options.Allow names. Who may change the tree must not read with
 // it what only this program may read.
 type tree struct {
-	root    string       // as named by the user; the folder of a single file
-	folders []folder     // the root, then those that are allowed
-	bytes   atomic.Int64 // that were read: of a file that goes into several resources, several times
-	most    int64        // bytes
-	now     func() time.Time
-	overlay overlay
-	// stubSecrets is Options.StubSecrets.
+	root        string       // as named by the user; the folder of a single file
+	folders     []folder     // the root, then those that are allowed
+	bytes       atomic.Int64 // that were read: of a file that goes into several resources, several times
+	most        int64        // bytes
+	now         func() time.Time
+	overlay     overlay
 	stubSecrets bool
 	ended       func() bool // reports that nobody waits for the result; may be nil
 
@@ -36,16 +37,6 @@ type folder struct {
 	*os.Root
 	real string // free of links
 }
-
-// OutsideError means that a name in a source tree leads out of it.
-type OutsideError struct {
-	// To is the target of the link.
-	To string
-}
-
-func (e *OutsideError) Error() string { return "it leads out of the source tree, to " + e.To }
-
-const outsideHelp = "move its target into the tree, or allow its folder by --allow-path"
 
 func openTree(root string, allow []string) (*tree, error) {
 	t := &tree{root: root, most: MaxTotal, now: time.Now}
@@ -72,7 +63,7 @@ func (t *tree) add(name string) error {
 }
 
 // isRoot reports whether a file stands at the root of the tree.
-func (t *tree) isRoot(name string) bool { return filepath.Dir(name) == filepath.Clean(t.root) }
+func (t *tree) IsRoot(name string) bool { return filepath.Dir(name) == filepath.Clean(t.root) }
 
 func (t *tree) close() {
 	for _, f := range t.folders {
@@ -93,7 +84,7 @@ func realPath(name string) (string, error) {
 	return real, err
 }
 
-// locate returns the folder that a path leads into, and the path from there. The error is an *OutsideError if
+// locate returns the folder that a path leads into, and the path from there. The error is an *decode.OutsideError if
 // no such folder exists.
 func (t *tree) locate(path string) (in folder, below string, err error) {
 	real, err := realPath(path)
@@ -102,7 +93,7 @@ func (t *tree) locate(path string) (in folder, below string, err error) {
 	}
 	in, inside := t.folderOf(real)
 	if !inside {
-		return folder{}, "", &OutsideError{real}
+		return folder{}, "", &decode.OutsideError{To: real}
 	}
 	below, err = filepath.Rel(in.real, real)
 	return in, below, err
@@ -229,21 +220,55 @@ func (t *tree) peek(path string) bytesOf {
 	return read
 }
 
-// take counts read bytes; full reports whether they exceed the limit.
-func (t *tree) take(n int) { t.bytes.Add(int64(n)) }
-func (t *tree) full() bool { return t.bytes.Load() > t.most }
+// Take counts read bytes.
+func (t *tree) Take(n int) { t.bytes.Add(int64(n)) }
 
-// takeFile counts an unchanged file.
-func (t *tree) takeFile(f *file) {
-	t.bytes.Add(f.size())
-	t.resources.Add(int64(len(f.resources)))
+// Full reports whether the counted bytes exceed the Limit.
+func (t *tree) Full() bool { return t.bytes.Load() > t.most }
+
+// Limit is the bound of the bytes of all files.
+func (t *tree) Limit() int64 { return t.most }
+
+// StubSecrets is Options.StubSecrets.
+func (t *tree) StubSecrets() bool { return t.stubSecrets }
+
+// Ended reports whether nobody waits for the result any more.
+func (t *tree) Ended() bool { return t.ended != nil && t.ended() }
+
+// Read implements Files.
+func (t *tree) Read(path string, most int64) ([]byte, safefile.Stamp, error) {
+	read, err := t.read(path, most)
+	return read.data, read.stamp, err
 }
 
-// readSource reads a file that somebody trusted names.
-func readSource(path string, f syntax.Format) (*source, error) {
-	data, err := safefile.Read(path, syntax.MaxBytes)
-	if err != nil {
-		return nil, err
+// unsaved returns the overlay's text for a file of the tree, so far as the tree may read it. Its stamp marks a
+// file that has to be read again. ok is false if the overlay has no text, and the disk decides.
+func (t *tree) unsaved(path string, limit int64) (read bytesOf, err error, ok bool) {
+	text, real, ok := t.overlay.text(path)
+	if !ok {
+		return bytesOf{}, nil, false
 	}
-	return newSource(path, f, data), nil
+	if _, inside := t.folderOf(real); !inside {
+		return bytesOf{}, &decode.OutsideError{To: real}, true
+	}
+	if int64(len(text)) > limit {
+		return bytesOf{}, &safefile.TooLargeError{Size: int64(len(text)), Limit: limit}, true
+	}
+	return bytesOf{data: text}, nil, true
+}
+
+// folderOf is the folder that a path without links is in.
+func (t *tree) folderOf(real string) (in folder, inside bool) {
+	i := slices.IndexFunc(t.folders, func(f folder) bool { return fspath.Within(real, f.real) })
+	if i < 0 {
+		return folder{}, false
+	}
+	return t.folders[i], true
+}
+
+// Contains reports whether a source tree may be read from a path: from the root itself or below
+// it, or below a folder that is allowed. There need not be such a file.
+func Contains(root string, allow []string, path string) bool {
+	real := fspath.Resolve(path)
+	return slices.ContainsFunc(append([]string{root}, allow...), func(dir string) bool { return fspath.Within(real, fspath.Resolve(dir)) })
 }

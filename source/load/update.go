@@ -145,10 +145,10 @@ func (u *updater) leave(dir string) {
 	files := u.l.known.files
 	i, _ := searchFile(files, inside)
 	for _, f := range files[i:] {
-		if !strings.HasPrefix(f.source.Name, inside) {
+		if !strings.HasPrefix(f.Source.Name, inside) {
 			break
 		}
-		u.again[f.source.Name] = f
+		u.again[f.Source.Name] = f
 	}
 }
 
@@ -180,8 +180,8 @@ func (u *updater) lookAtUsers() {
 // readAgain takes up files that were known.
 func (u *updater) readAgain(files []*file) {
 	for _, f := range files {
-		if u.again[f.source.Name] == nil {
-			u.again[f.source.Name] = f
+		if u.again[f.Source.Name] == nil {
+			u.again[f.Source.Name] = f
 			u.found = append(u.found, f.found)
 		}
 	}
@@ -190,21 +190,21 @@ func (u *updater) readAgain(files []*file) {
 // leaveOut takes a file out of what the tree has.
 func (u *updater) leaveOut(f *file) {
 	u.tree.bytes.Add(-f.size())
-	u.tree.resources.Add(-int64(len(f.resources)))
+	u.tree.resources.Add(-int64(len(f.Resources)))
 }
 
 // lookAround records the changed settings files, and returns the files that had other clients before.
 func (u *updater) lookAround(own []*file) (others []entry) {
 	known := u.l.known
 	u.whens = known.whens
-	same := slices.DeleteFunc(slices.Clone(known.settings), func(f *file) bool { return u.again[f.source.Name] != nil })
+	same := slices.DeleteFunc(slices.Clone(known.settings), func(f *file) bool { return u.again[f.Source.Name] != nil })
 	if len(own) == 0 && len(same) == len(known.settings) {
 		return nil
 	}
 	u.whens = settingsfile.NewWhens(u.tree.root, foldersOf(together(own, same)))
 	for _, f := range known.files {
-		if u.again[f.source.Name] == nil && !f.source.isSettings && !u.whens.Clients(f.source.Name).Equal(f.found.clients) {
-			u.again[f.source.Name] = f
+		if u.again[f.Source.Name] == nil && !f.found.isSettings && !u.whens.Clients(f.Source.Name).Equal(f.found.clients) {
+			u.again[f.Source.Name] = f
 			u.leaveOut(f)
 			others = append(others, f.found)
 		}
@@ -242,6 +242,6 @@ func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	for _, f := range u.again {
 		old = append(old, f)
 	}
-	slices.SortFunc(old, func(a, b *file) int { return strings.Compare(a.source.Name, b.source.Name) })
+	slices.SortFunc(old, func(a, b *file) int { return strings.Compare(a.Source.Name, b.Source.Name) })
 	return editsBetween(old, files), true
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"xdspub/check"
-	"xdspub/source/load"
+	"xdspub/source/decode"
 	"xdspub/tools/envoytest"
 )
 
@@ -81,7 +81,7 @@ func TestDialects(t *testing.T) {
 			if output, err := command.CombinedOutput(); (err != nil) != c.refused {
 				t.Errorf("Envoy: %v\n%s", err, output)
 			}
-			if !load.HoldsBootstrap(path) {
+			if !decode.HoldsBootstrap(path) {
 				t.Error("not recognised as a bootstrap")
 			}
 			checked, err := check.Bootstrap(context.Background(), check.BootstrapOptions{Path: path, Root: dir})

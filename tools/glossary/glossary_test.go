@@ -111,7 +111,7 @@ func TestSummaries(t *testing.T) {
 var spoken = []string{
 	"xds/bind", "setup/bootstrap", "check", "cmd/xdspub", "render/confirm", "watch/control", "watch", "diag", "envoy", "source/follow", "source/gitdir", "setup/grpcboot", "render/planner",
 	"render/publish", "render/published", "render", "report", "source/revision", "internal/safefile", "watch/status", "render/trim", "watch/notify",
-	"source/load", "source/settingsfile", "source/syntax", "validate/transition", "xds", "validate/*", "validate/rules/*",
+	"source/decode", "source/load", "source/settingsfile", "source/syntax", "validate/transition", "xds", "validate/*", "validate/rules/*",
 }
 
 // TestMessages: what the program prints, but for the rules, is in plain words.

@@ -148,8 +148,8 @@ var only = map[string][]string{
 	"github.com/fsnotify/fsnotify":               {"watch/notify"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"source/syntax", "render", "setup/bootstrap"},
-	"go.yaml.in/yaml":                            {"source/load", "source/syntax", "setup/bootstrap", "setup/importer"},
-	"github.com/go-json-experiment":              {"setup/bootstrap", "source/load", "source/settingsfile", "source/syntax", "render", "serve/rest", "validate/substitution"},
+	"go.yaml.in/yaml":                            {"source/decode", "source/syntax", "setup/bootstrap", "setup/importer"},
+	"github.com/go-json-experiment":              {"setup/bootstrap", "source/decode", "source/settingsfile", "source/syntax", "render", "serve/rest", "validate/substitution"},
 	"cel.dev/cel-go":                             {"validate/cel"},
 	"software.sslmate.com":                       {"validate/boring"},
 	"google.golang.org/grpc":                     {"serve", "serve/admit", "serve/cache", "serve/memory", "serve/rest", "serve/csds"},
@@ -203,7 +203,7 @@ func TestExamples(t *testing.T) {
 // TestVersionIsHandedOn: what an Envoy has is asked of the Version that was handed on. Only
 // where options may leave it out, the latest one is chosen.
 func TestVersionIsHandedOn(t *testing.T) {
-	chooses := []string{"source/follow/follow.go", "source/load/source.go", "check/oracle/fold.go", "validate/validate.go"}
+	chooses := []string{"source/follow/follow.go", "source/decode/source.go", "check/oracle/fold.go", "validate/validate.go"}
 	for _, p := range listed(t) {
 		if !isProduct(p) || p.name() == "envoy/envoyapi" {
 			continue

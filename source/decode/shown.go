@@ -1,0 +1,68 @@
+package decode
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Shows implements xds.Origin. A line is shown if no field around the value is for secrets, and if the line
+// holds only harmless fields of the API. A line of any other form is hidden.
+func (o origin) Shows(path xds.Path) bool {
+	if slices.ContainsFunc(steps(o.base.Join(path)), o.source.MayBeSecret) {
+		return false
+	}
+	line, ok := o.source.Line(o.Range(path).Line)
+	return ok && o.source.isHarmless(line)
+}
+
+var (
+	// beginsWithField matches the beginning of a line that is no part of a text above.
+	beginsWithField = regexp.MustCompile(`^\s*(?:- )*[{\[]*["']?[A-Za-z_@][\w@]*["']?\s*[:{]`)
+	// fieldOnLine finds what may be the name of a field.
+	fieldOnLine = regexp.MustCompile(`([^\s{}\[\]"',:]+)["']?\s*[:{]`)
+)
+
+// isHarmless reports whether each name on a line is a field of the API that holds no secrets. The key and the
+// value of a header may be a credential.
+func (s *Source) isHarmless(line string) bool {
+	if !beginsWithField.MatchString(line) || strings.ContainsAny(line, "|>&*!") {
+		return false
+	}
+	for _, found := range fieldOnLine.FindAllStringSubmatch(line, -1) {
+		if name := found[1]; name == "key" || name == "value" || name == "raw_value" || !xds.IsFieldName(name) || s.MayBeSecret(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// Range implements xds.Origin.
+func (o origin) Range(path xds.Path) diag.Range {
+	return o.document().RangeOf(steps(o.base.Join(path)), false)
+}
+
+// InWrapper implements xds.Origin.
+func (o origin) InWrapper(path xds.Path) diag.Range {
+	wrapper := steps(o.base)
+	return o.document().RangeOf(append(wrapper[:max(0, len(wrapper)-1)], steps(path)...), false)
+}
+
+// Constraints implements xds.Origin.
+func (o origin) Constraints(own bool) diag.Range {
+	if c := o.source.clients; !own && c != nil {
+		return c.At
+	}
+	return o.InWrapper("resource_name")
+}
+
+// Correct implements xds.Origin.
+func (o origin) Correct(path xds.Path, c diag.Correction) (diag.Edit, bool) {
+	return o.document().Correct(steps(o.base.Join(path)), false, c)
+}
+
+// FileOf returns the path of the file that a decoded resource stands in.
+func FileOf(r *xds.Resource) string { return r.Origin.(origin).source.Name }
