@@ -11,10 +11,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/diag"
 	"xdspub/source/syntax"
 	"xdspub/xds"
 )
@@ -151,7 +149,7 @@ func namesBootstrap(url string) bool {
 }
 
 // bootstrapDocument takes over a document that is a Bootstrap.
-func (d *decoder) bootstrapDocument(v value) {
+func bootstrapDocument(d *decoder, v value) {
 	members, ok := syntax.ObjectOf(v.text)
 	if !ok {
 		if m := v.doc.ForeignText(); m != nil {
@@ -170,36 +168,4 @@ func (d *decoder) bootstrapDocument(v value) {
 		d.report(v.field("@type", nil).finding(codeUnknownField, `unknown field "@type": a bootstrap has none, and Envoy does not start`, "remove the line"))
 	}
 	d.bootstrap(v, members, nil)
-}
-
-// keepBootstrap keeps what a Bootstrap says beside its static resources.
-func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
-	r := xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, rest)
-	r.Lost, r.Unset, r.Origin = lost, v.unset(rest.ProtoReflect().Descriptor()), v.origin()
-	r.Registry = v.doc.source.envoy.Registry()
-	before := d.file.Bootstrap
-	d.file.Bootstrap = r
-	(&decoder{file: d.file}).settle(v, d.file.Bootstrap) // Envoy itself reads the named files
-	if !v.doc.source.byEnvoy && (before == nil || proto.Size(before.Message()) == 0) {
-		d.leftOut(v, rest)
-	}
-}
-
-// leftOut says what a source tree does not read of a Bootstrap.
-func (d *decoder) leftOut(v value, rest *bootstrapv3.Bootstrap) {
-	var names []string
-	fields := rest.ProtoReflect().Descriptor().Fields()
-	for i := range fields.Len() {
-		if fd := fields.Get(i); rest.ProtoReflect().Has(fd) && fd.Name() != "static_resources" {
-			names = append(names, string(fd.Name()))
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	f := d.file.Source.Finding(codeBootstrapRest, v.doc.RangeOf(steps(v.path.Field(names[0])), true),
-		"of a bootstrap only static_resources is read, and this one has more: "+diag.Few(names, 4),
-		"xdspub import makes a source tree of the file, and a bootstrap of the rest")
-	f.Path = string(v.path.Field(names[0]))
-	d.report(f)
 }

@@ -17,9 +17,9 @@ import (
 	"xdspub/xds"
 )
 
-// firstOf is the document of a YAML file that Envoy reads; what it loses of the
+// firstDocument is the document of a YAML file that Envoy reads; what it loses of the
 // file is reported. Tried on Envoy 1.40.0 (docs/evidence/envoy-behaviour.md).
-func (d *decoder) firstOf(docs []*document) []*document {
+func firstDocument(d *decoder, docs []*document) []*document {
 	if len(docs) == 0 {
 		return nil
 	}
@@ -90,7 +90,7 @@ var (
 
 // readsAlike reports what in a decoded message Envoy's parser refuses, or takes for
 // something else.
-func (d *decoder) readsAlike(v value, m proto.Message) {
+func readsAlike(d *decoder, v value, m proto.Message) {
 	if holdsOddDuration(v.text) {
 		tree := syntax.ParseJSON(v.text)
 		v.doc.source.resolver().Walk(m, func(n *xds.Node) {
@@ -105,14 +105,14 @@ func (d *decoder) readsAlike(v value, m proto.Message) {
 		})
 	}
 	if v.doc.source.Format == syntax.YAML {
-		d.oddNumbers(v, m)
-		d.structNumbers(v, m)
+		oddNumbers(d, v, m)
+		structNumbers(d, v, m)
 	}
 }
 
 // oddNumbers reports numbers in the fields of a decoded message that Envoy reads as text. In a text field,
 // such a number is fine.
-func (d *decoder) oddNumbers(v value, m proto.Message) {
+func oddNumbers(d *decoder, v value, m proto.Message) {
 	if !v.doc.Odd() {
 		return
 	}
@@ -152,7 +152,7 @@ func (d *decoder) oddNumbers(v value, m proto.Message) {
 }
 
 // structNumbers warns of numbers in a Struct that a YAML file turns into text.
-func (d *decoder) structNumbers(v value, m proto.Message) {
+func structNumbers(d *decoder, v value, m proto.Message) {
 	check := func(at xds.Path) {
 		n := v.doc.AsYAML().NodeAt(steps(v.path.Join(at)))
 		if n == nil || n.Kind != yaml.ScalarNode || n.Style != 0 {

@@ -47,8 +47,8 @@ func HoldsDump(f syntax.Format, text []byte) bool {
 // why the text is no JSON, or is too large.
 func ParseDump(name string, data []byte, v *envoyapi.Version) (*Dump, diag.List) {
 	j, findings := parseJSON(name, data, v)
-	d := decoder{file: NewFile(j.document.source)}
-	if len(findings) == 0 && d.tooMany() {
+	d := &decoder{file: NewFile(j.document.source)}
+	if len(findings) == 0 && tooMany(d) {
 		findings = d.file.Diagnostics()
 	}
 	return &Dump{j, v}, findings
@@ -70,7 +70,7 @@ func (d *Dump) Resource(path xds.Path, text []byte) (*xds.Resource, diag.List) {
 func (d *Dump) Bootstrap(path xds.Path, text []byte) ([]*xds.Resource, diag.List) {
 	s := NewSource(d.document.source.Name, syntax.JSON, d.document.Text, SourceOptions{Envoy: d.envoy, Bootstrap: true})
 	f := NewFile(s)
-	(&decoder{file: f}).bootstrapDocument(value{doc: s.documents()[0], text: text, path: path})
+	bootstrapDocument(&decoder{file: f}, value{doc: s.documents()[0], text: text, path: path})
 	if f.Bootstrap == nil {
 		f.Bootstrap = xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, &bootstrapv3.Bootstrap{})
 	}

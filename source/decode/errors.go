@@ -12,39 +12,13 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
 	"xdspub/source/syntax"
 	"xdspub/xds"
 )
-
-// resolver finds the types that an @type may name. Envoy refuses a URL without a
-// host, which protojson would take. The zero resolver finds those of the API.
-type resolver struct{ *xds.Registry }
-
-func (r resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {
-	if strings.LastIndexByte(url, '/') < 1 {
-		return nil, protoregistry.NotFound
-	}
-	return r.Registry.FindMessageByURL(url)
-}
-
-func (r resolver) json() protojson.UnmarshalOptions {
-	return protojson.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
-}
-
-func (r resolver) text() prototext.UnmarshalOptions {
-	return prototext.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
-}
-
-func (r resolver) binary() proto.UnmarshalOptions {
-	return proto.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
-}
 
 // protojson words its errors differently from build to build; what is relied on
 // here is the place in parentheses and the sense of a few phrases, both guarded
@@ -295,7 +269,7 @@ func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help 
 
 // brokenBase64 reports the bytes fields whose text has a line break in it: protojson
 // reads over that, Envoy calls it corrupt and drops the whole file.
-func (d *decoder) brokenBase64(v value, m proto.Message) {
+func brokenBase64(d *decoder, v value, m proto.Message) {
 	tree := syntax.ParseJSON(v.text)
 	v.doc.source.resolver().Walk(m, func(n *xds.Node) {
 		n.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
@@ -360,18 +334,6 @@ func fieldOf(path xds.Path) string {
 	return name
 }
 
-// nameIn is the name of a resource that could not be decoded.
-func nameIn(text []byte, t *xds.Type) string {
-	var name string
-	members, _ := syntax.ObjectOf(text)
-	for key, raw := range members {
-		if syntax.SameField(key, string(t.Name)) && json.Unmarshal(raw, &name) != nil {
-			return ""
-		}
-	}
-	return name
-}
-
 // offsetOf is the byte offset of a line and a column, which counts runes, both
 // from 1.
 func offsetOf(text []byte, line, column int) int {
@@ -394,3 +356,5 @@ func offsetOf(text []byte, line, column int) int {
 func breaksLine(text []byte) bool {
 	return bytes.Contains(text, []byte(`\n`)) || bytes.Contains(text, []byte(`\r`))
 }
+
+const responseHelp = `write a DiscoveryResponse: {"resources": [{"@type": …}, …]}`

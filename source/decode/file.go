@@ -56,3 +56,14 @@ func (f *File) Size() int64 {
 	}
 	return int64(n)
 }
+
+// Failure returns the error of an inlined file if the disk or the system has failed. Such an error is no fault of the
+// source tree, and passes without a change of the tree.
+func (f *File) Failure() error {
+	for _, i := range f.Inlined {
+		if err := Failure(i.Path, i.Err); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -149,9 +149,6 @@ func (v value) kubernetes(api, kind string, members map[string]json.RawMessage) 
 	return f
 }
 
-// envoyText matches a text that holds a bootstrap or resources.
-var envoyText = regexp.MustCompile(`(?m)^\s*["']?(?:static_resources|dynamic_resources|staticResources|dynamicResources)["']?\s*:|type\.googleapis\.com/envoy\.`)
-
 // notXDS is the finding about a document that belongs to another program.
 func (v value) notXDS(f foreign) diag.Diagnostic {
 	help := f.help

@@ -42,7 +42,7 @@ const ignoreMark = "xdspub:ignore"
 
 // ignoreComments finds the IgnoreComments in a source that holds resources. Most sources have
 // none, and cost one search for the mark.
-func (s *Source) ignoreComments(resources []*xds.Resource) []IgnoreComment {
+func ignoreComments(s *Source, resources []*xds.Resource) []IgnoreComment {
 	if s.Format != syntax.YAML && s.Format != syntax.TextProto || !bytes.Contains(s.Data(), []byte(ignoreMark)) {
 		return nil
 	}

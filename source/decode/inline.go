@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -17,103 +15,18 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/internal/fspath"
-	"xdspub/internal/safefile"
 	"xdspub/source/syntax"
 	"xdspub/xds"
 )
-
-// maxInlined bounds a file that is put into a resource: a certificate bundle of a
-// whole system has a quarter of it. maxDescriptors bounds a file of a descriptor set, which has the
-// comments of its sources.
-const (
-	maxInlined     = 1 << 20
-	maxDescriptors = 16 << 20
-)
-
-// Files are the files that resources of a source tree name by relative paths.
-type Files interface {
-	// Read reads a file of at most most bytes. The error is an *OutsideError if the path leads out of the tree.
-	Read(path string, most int64) ([]byte, safefile.Stamp, error)
-	// Take counts read bytes. Full reports whether the counted bytes exceed Limit.
-	Take(bytes int)
-	Full() bool
-	Limit() int64
-	// StubSecrets reports whether files of secrets may be missing.
-	StubSecrets() bool
-	// IsRoot reports whether a file is in the root folder of the tree.
-	IsRoot(path string) bool
-	// Ended reports whether nobody waits for the result any more.
-	Ended() bool
-}
-
-// OutsideError means that a name in a source tree leads out of it.
-type OutsideError struct {
-	// To is the target of the link.
-	To string
-}
-
-func (e *OutsideError) Error() string { return "it leads out of the source tree, to " + e.To }
-
-// OutsideHelp is the help for an OutsideError.
-const OutsideHelp = "move its target into the tree, or allow its folder by --allow-path"
-
-// Inlined is a file that was inlined into a resource, with its content, or with the reason why it could not be
-// read.
-type Inlined struct {
-	Path  string
-	Data  []byte
-	Stamp safefile.Stamp
-	Err   error
-	Most  int64 // the limit of the read, in bytes
-}
-
-// Unchanged reads the file again, unless the Stamp shows that the file is unchanged, and reports whether the content
-// is the same. info are the present metadata; nil if there are none. The Stamp is that of the last read.
-func (i *Inlined) Unchanged(files Files, info fs.FileInfo) bool {
-	if info != nil && i.Stamp.Holds(info) {
-		return true
-	}
-	data, stamp, err := readInlined(files, i.Path, i.Most)
-	if !bytes.Equal(data, i.Data) || fmt.Sprint(err) != fmt.Sprint(i.Err) {
-		return false
-	}
-	i.Stamp = stamp
-	return true
-}
-
-// Failure returns the error of an inlined file if the disk or the system has failed. Such an error is no fault of the
-// source tree, and passes without a change of the tree.
-func (f *File) Failure() error {
-	for _, i := range f.Inlined {
-		if err := Failure(i.Path, i.Err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Failure returns an error that names a file if err, the error of reading the file, means that the disk or the
-// system has failed. Failure returns nil for other errors, which are faults of the configuration that names
-// the file.
-func Failure(path string, err error) error {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(failures[:], errno) {
-		return &fs.PathError{Op: "read", Path: path, Err: errno}
-	}
-	return nil
-}
-
-// failures are the errors of a disk, of a file server, and of a system that lacks memory or descriptors.
-var failures = [...]syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
 // inline puts the file that a message names by a relative path into the message: it stands
 // in the source tree, beside the file that names it, and Envoy would look for it below its
 // working directory. A certificate and its key then change in one step. Absolute paths are
 // Envoy's own. It reports whether the message has changed.
-func (d *decoder) inline(r *xds.Resource, n *xds.Node, s *Source) bool {
+func inline(d *decoder, r *xds.Resource, n *xds.Node, s *Source) bool {
 	switch m := n.Message.(type) {
 	case *corev3.DataSource:
-		return isRelative(m) && !d.enough() && d.inlineSource(r, n, m, filepath.Dir(s.Name))
+		return isRelative(m) && !d.enough() && inlineSource(d, r, n, m, filepath.Dir(s.Name))
 	case *tlsv3.TlsCertificate:
 		held := append(m.GetSignedCertificateTimestamp(), m.GetCertificateChain(), m.GetPrivateKey(), m.GetPkcs12(), m.GetPassword(), m.GetOcspStaple())
 		return slices.ContainsFunc(held, isRelative) && unwatch(&m.WatchedDirectory)
@@ -124,7 +37,7 @@ func (d *decoder) inline(r *xds.Resource, n *xds.Node, s *Source) bool {
 	if !ok || filepath.IsAbs(set.Path) || d.enough() {
 		return false
 	}
-	data, ok := d.readInto(r, n, n.Path().Field(set.Field), set.Path, filepath.Dir(s.Name), maxDescriptors)
+	data, ok := readInto(d, r, n, n.Path().Field(set.Field), set.Path, filepath.Dir(s.Name), maxDescriptors)
 	if ok {
 		set.Inline(data)
 	}
@@ -158,7 +71,7 @@ func DescriptorsOf(m proto.Message) (Descriptors, bool) {
 // mayNameFiles reports whether the resource in v may name a file by a relative path: its text
 // shows a file name that is none of Envoy's own. Of a binary form, or where a text escapes
 // letters, nobody knows.
-func (v value) mayNameFiles() bool {
+func mayNameFiles(v value) bool {
 	if v.text == nil || bytes.Contains(v.text, []byte(`\u006`)) {
 		return true
 	}
@@ -192,8 +105,8 @@ func unwatch(w **corev3.WatchedDirectory) bool {
 	return true
 }
 
-func (d *decoder) inlineSource(r *xds.Resource, n *xds.Node, m *corev3.DataSource, dir string) bool {
-	data, ok := d.readInto(r, n, n.Path().Field("filename"), m.GetFilename(), dir, maxInlined)
+func inlineSource(d *decoder, r *xds.Resource, n *xds.Node, m *corev3.DataSource, dir string) bool {
+	data, ok := readInto(d, r, n, n.Path().Field("filename"), m.GetFilename(), dir, maxInlined)
 	if ok {
 		unwatch(&m.WatchedDirectory)
 		SetData(m, n.Field(), data)
@@ -203,7 +116,7 @@ func (d *decoder) inlineSource(r *xds.Resource, n *xds.Node, m *corev3.DataSourc
 
 // readInto reads a file of at most that many bytes that a node names in the field at. It reports what
 // keeps the file out of the resource.
-func (d *decoder) readInto(r *xds.Resource, n *xds.Node, at xds.Path, name, dir string, most int64) (data []byte, ok bool) {
+func readInto(d *decoder, r *xds.Resource, n *xds.Node, at xds.Path, name, dir string, most int64) (data []byte, ok bool) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if d.named.Full() {
 		f := r.Diagnostic(syntax.CodeTooLarge.Name, at, fmt.Sprintf("the files that resources name have more than %d bytes "+
@@ -241,37 +154,4 @@ func SetData(m *corev3.DataSource, field protoreflect.FullName, data []byte) {
 	} else {
 		m.Specifier = &corev3.DataSource_InlineBytes{InlineBytes: data}
 	}
-}
-
-// readInlined reads a file of at most most bytes, which must hold something.
-func readInlined(files Files, path string, most int64) (data []byte, stamp safefile.Stamp, err error) {
-	data, stamp, err = files.Read(path, most)
-	if err == nil && len(data) == 0 {
-		return nil, safefile.Stamp{}, errors.New("the file is empty")
-	}
-	return data, stamp, reason(err)
-}
-
-// ReadData reads a file to inline into a resource. The error is for a finding that names the file, so the
-// error does not name it.
-func ReadData(path string) ([]byte, error) {
-	data, err := safefile.Read(path, maxInlined)
-	return data, reason(err)
-}
-
-// ReadDescriptors is ReadData for a file of a descriptor set.
-func ReadDescriptors(path string) ([]byte, error) {
-	data, err := safefile.Read(path, maxDescriptors)
-	return data, reason(err)
-}
-
-// ErrMissing is the error of ReadData for a file that does not exist.
-var ErrMissing = errors.New("the file does not exist")
-
-// reason is an error without the path in it, in plain words where the file does not exist.
-func reason(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return ErrMissing
-	}
-	return fspath.Reason(err)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // jsonSource decodes a JSON file.
-func (d *decoder) jsonSource() {
+func jsonSource(d *decoder) {
 	s := d.file.Source
 	if s.byEnvoy && s.Marked {
 		d.report(s.Finding(codeReadOtherwise, s.Point(0), "Envoy does not read JSON with a byte order mark", "save the file without one"))

@@ -26,7 +26,7 @@ func elements(text []byte) (n int) {
 }
 
 // tooMany reports a file with more elements than the limit.
-func (d *decoder) tooMany() bool {
+func tooMany(d *decoder) bool {
 	s := d.file.Source
 	n := elements(s.Data())
 	if n <= MaxElements {
@@ -41,7 +41,7 @@ func (d *decoder) tooMany() bool {
 }
 
 // tooManyAtOnce reports a YAML document with more elements than a parser gets.
-func (d *decoder) tooManyAtOnce(doc *document) bool {
+func tooManyAtOnce(d *decoder, doc *document) bool {
 	n := elements(doc.Text)
 	if n <= MaxParsed {
 		return false

@@ -26,8 +26,8 @@ func parseJSON(name string, data []byte, v *envoyapi.Version) (*PlainJSON, diag.
 	if s.Marked {
 		return j, diag.List{s.Finding(syntax.CodeSyntax, s.Point(0), "JSON has no byte order mark", "save the file without one")}
 	}
-	d := decoder{file: NewFile(s)}
-	if d.invalidUTF8() {
+	d := &decoder{file: NewFile(s)}
+	if invalidUTF8(d) {
 		return j, d.file.Diagnostics()
 	}
 	return j, syntax.NotJSON(j.document.Document)

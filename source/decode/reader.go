@@ -162,7 +162,7 @@ func (r *reader) structFor(n *syntax.JSONNode, p place) protoreflect.MessageDesc
 }
 
 // misfits reports whether the value of a TypedStruct in m is not one of its type.
-func (v value) misfits(m proto.Message) (found bool) {
+func misfits(v value, m proto.Message) (found bool) {
 	if !bytes.Contains(v.text, []byte("TypedStruct")) {
 		return false
 	}
@@ -670,7 +670,7 @@ func readsAs(fd protoreflect.FieldDescriptor, raw jsontext.Value) error {
 }
 
 // repaired decodes v into m as far as possible, and reports every fault. ok is false if nothing could be read.
-func (d *decoder) repaired(v value, m proto.Message) (lost xds.Lost, ok bool) {
+func repaired(d *decoder, v value, m proto.Message) (lost xds.Lost, ok bool) {
 	r := reader{d: d, v: v}
 	text := r.read(m.ProtoReflect().Descriptor())
 	if len(text) == 0 {

@@ -16,7 +16,7 @@ func (o origin) Shows(path xds.Path) bool {
 		return false
 	}
 	line, ok := o.source.Line(o.Range(path).Line)
-	return ok && o.source.isHarmless(line)
+	return ok && isHarmless(o.source, line)
 }
 
 var (
@@ -28,7 +28,7 @@ var (
 
 // isHarmless reports whether each name on a line is a field of the API that holds no secrets. The key and the
 // value of a header may be a credential.
-func (s *Source) isHarmless(line string) bool {
+func isHarmless(s *Source, line string) bool {
 	if !beginsWithField.MatchString(line) || strings.ContainsAny(line, "|>&*!") {
 		return false
 	}

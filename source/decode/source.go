@@ -4,8 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"regexp"
+	"strings"
 	"sync/atomic"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/envoy/envoyapi"
 	"xdspub/internal/safefile"
@@ -111,13 +117,6 @@ func (s *Source) holdsURLNames() bool {
 	return *s.urlNames.Load()
 }
 
-// origin is where a resource stands: the value at base in a document of a source.
-type origin struct {
-	source *Source
-	index  int // of the document
-	base   xds.Path
-}
-
 func (o origin) document() *syntax.Document { return o.source.Kept(o.index) }
 
 // steps are the names and indexes of a path as text, as a JSON pointer has them.
@@ -143,75 +142,32 @@ func (s *Source) MayBeSecret(key string) bool {
 	return s.envoy.Registry().SensitiveFieldName(key)
 }
 
-// Decode decodes the whole source. named has the files that resources name; nil leaves these files alone.
-func (s *Source) Decode(named Files) *File {
-	f := NewFile(s)
-	d := decoder{file: f, named: named}
-	if s.Format == syntax.Other {
-		if looksLikeXDS.Match(s.Data()) {
-			d.report(s.Finding(codeIgnoredFile, syntax.FileRange(s.Name),
-				"the file looks like xDS resources, but xdspub does not read this suffix",
-				"rename it to .yaml, .json, .txtpb or .pb, or list it under ignore: in xdspub.yaml"))
-		}
-		return f
+// resolver finds the types that an @type may name. Envoy refuses a URL without a
+// host, which protojson would take. The zero resolver finds those of the API.
+type resolver struct{ *xds.Registry }
+
+func (r resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+	if strings.LastIndexByte(url, '/') < 1 {
+		return nil, protoregistry.NotFound
 	}
-	if s.Format != syntax.Binary && (d.tooMany() || d.invalidUTF8()) {
-		f.Partial, f.ClientsUnknown = true, s.isSettings
-		return f
-	}
-	if s.isSettings {
-		var ok bool
-		f.When, ok = settingsfile.ReadFolder(&s.Text, named.IsRoot(s.Name), d.report)
-		f.ClientsUnknown = !ok
-		if f.When != nil {
-			f.Ignores = s.ignoreComments(nil)
-		}
-		return f
-	}
-	switch s.Format {
-	case syntax.YAML:
-		d.yamlSource()
-	case syntax.JSON:
-		d.jsonSource()
-	case syntax.TextProto:
-		d.textSource()
-	case syntax.Binary:
-		d.binarySource()
-	}
-	f.Ignores = s.ignoreComments(f.Resources)
-	if !d.any && f.Findings.Len() == 0 {
-		at := s.Point(0)
-		if s.Format == syntax.Binary {
-			at = syntax.FileRange(s.Name)
-		}
-		f.Partial = true
-		message, help := s.emptiness()
-		d.report(s.Finding(codeEmptyFile, at, message, help))
-	}
-	return f
+	return r.Registry.FindMessageByURL(url)
 }
 
-// emptiness says what comes of a source that holds no document.
-func (s *Source) emptiness() (message, help string) {
-	message = "the file has no content"
-	switch {
-	case s.isBootstrap:
-		return message + ": " + s.refusal(), "write the bootstrap into it"
-	case s.byEnvoy && (s.Format == syntax.TextProto || s.Format == syntax.Binary):
-		return message + ": " + s.of.WithoutAny(), responseHelp
-	case s.byEnvoy:
-		return message + ": " + s.refusal(), responseHelp
-	}
-	return message, "write a resource into it, or delete it"
+func (r resolver) json() protojson.UnmarshalOptions {
+	return protojson.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
 }
 
-var looksLikeXDS = regexp.MustCompile(`(?m)^\s*(?:- )?["']?@type["']?\s*:\s*["']?type\.googleapis\.com/envoy\.`)
+func (r resolver) text() prototext.UnmarshalOptions {
+	return prototext.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
+}
 
-// invalidUTF8 reports the first byte of the source that is not UTF-8.
-func (d *decoder) invalidUTF8() bool {
-	f, is := d.file.Source.NotUTF8()
-	if is {
-		d.report(f)
-	}
-	return is
+func (r resolver) binary() proto.UnmarshalOptions {
+	return proto.UnmarshalOptions{Resolver: r, RecursionLimit: syntax.MaxDepth}
+}
+
+// origin is where a resource stands: the value at base in a document of a source.
+type origin struct {
+	source *Source
+	index  int // of the document
+	base   xds.Path
 }

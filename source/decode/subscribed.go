@@ -8,8 +8,8 @@ import (
 	"xdspub/source/syntax"
 )
 
-// subscribedDocument is document for a file that Envoy reads, which must be a DiscoveryResponse.
-func (d *decoder) subscribedDocument(v value) {
+// subscribedDocument decodes a file that Envoy reads. Anything but a DiscoveryResponse is a finding.
+func subscribedDocument(d *decoder, v value) {
 	members, ok := syntax.ObjectOf(v.text)
 	if f := v.foreignDocument(members); f != nil && !has(members, "resources") {
 		d.lose(v.notXDS(*f))
@@ -33,5 +33,3 @@ func (d *decoder) subscribedDocument(v value) {
 		d.response(v, members)
 	}
 }
-
-const responseHelp = `write a DiscoveryResponse: {"resources": [{"@type": …}, …]}`

@@ -22,7 +22,7 @@ import (
 var header = regexp.MustCompile(`^[ \t]*#[ \t]*proto-message:[ \t]*(\S+)`)
 
 // textSource decodes a text proto: a DiscoveryResponse, or what its header names.
-func (d *decoder) textSource() {
+func textSource(d *decoder) {
 	s := d.file.Source
 	doc := s.documents()[0]
 	root := doc.Tree()
@@ -34,11 +34,11 @@ func (d *decoder) textSource() {
 		return
 	}
 	d.any = true
-	m := d.textMessage(doc)
+	m := textMessage(d, doc)
 	if m == nil {
 		return
 	}
-	ok := d.textInto(doc, m)
+	ok := textInto(d, doc, m)
 	if d.file.Findings.Len() == 0 { // mostly nobody asks for places again
 		doc.Forget()
 	}
@@ -49,7 +49,7 @@ func (d *decoder) textSource() {
 
 // textInto decodes the whole document into m as far as possible, and reports every fault. It returns false if
 // nothing could be read.
-func (d *decoder) textInto(doc *document, m proto.Message) bool {
+func textInto(d *decoder, doc *document, m proto.Message) bool {
 	text := doc.Text
 	err := doc.source.resolver().text().Unmarshal(text, m)
 	if doc.Tree().Whole {
@@ -70,7 +70,7 @@ func (d *decoder) textInto(doc *document, m proto.Message) bool {
 }
 
 // textMessage returns an empty message of the type that the file names.
-func (d *decoder) textMessage(doc *document) proto.Message {
+func textMessage(d *decoder, doc *document) proto.Message {
 	switch s := doc.source; {
 	case s.isBootstrap:
 		return &bootstrapv3.Bootstrap{}

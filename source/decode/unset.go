@@ -23,7 +23,7 @@ type unsetFields struct {
 }
 
 // unset returns the Unset of the resource in v. A binary form has none, because encoders write no defaults.
-func (v value) unset(md protoreflect.MessageDescriptor) []xds.Unset {
+func unset(v value, md protoreflect.MessageDescriptor) []xds.Unset {
 	s := v.doc.source
 	u := unsetFields{envoy: s.envoy, text: v.text}
 	switch {

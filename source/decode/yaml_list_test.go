@@ -126,13 +126,13 @@ func decodeDocuments(like *Source, text string, inPieces bool) (found []any, ok 
 	s := NewSource("a.yaml", syntax.YAML, []byte(text), SourceOptions{})
 	s.isBootstrap, s.byEnvoy = like.isBootstrap, like.byEnvoy
 	f := NewFile(s)
-	d := decoder{file: f}
+	d := &decoder{file: f}
 	for _, doc := range f.Source.documents() {
-		if inPieces && d.long(doc) {
+		if inPieces && long(d, doc) {
 			ok = true
 			continue
 		}
-		d.whole(doc)
+		whole(d, doc)
 	}
 	for _, r := range f.Resources {
 		found = append(found, r.Key.String(), r.Message(), r.Origin.Range("name").Position, r.Origin.Range("load_assignment.endpoints[0]").Position)

@@ -12,13 +12,13 @@ import (
 
 // long decodes a document with long lists of resources in pieces. It returns false, and reports nothing, if
 // the document has to be parsed as a whole.
-func (d *decoder) long(doc *document) bool {
+func long(d *decoder, doc *document) bool {
 	if !doc.AsYAML().MayBeLong() {
 		return false
 	}
 	if !doc.source.byEnvoy {
 		if l := doc.AsYAML().RootList(); l != nil {
-			return l.IsLong() && d.longRoot(doc, l)
+			return l.IsLong() && longRoot(d, doc, l)
 		}
 	}
 	var lists syntax.Lists
@@ -26,17 +26,17 @@ func (d *decoder) long(doc *document) bool {
 		lists = doc.AsYAML().ListBehind("resources")
 	}
 	if lists.AreLong() {
-		return d.longResponse(doc, lists)
+		return longResponse(d, doc, lists)
 	}
 	if lists != nil || doc.source.byEnvoy && !doc.source.isBootstrap {
 		return false
 	}
 	lists = doc.AsYAML().ListsBelow("static_resources", staticNames())
-	return lists.AreLong() && d.longBootstrap(doc, lists)
+	return lists.AreLong() && longBootstrap(d, doc, lists)
 }
 
-func (d *decoder) longRoot(doc *document, l *syntax.List) bool {
-	parts, ok := d.pieces(value{doc: doc}, l, (*decoder).element)
+func longRoot(d *decoder, doc *document, l *syntax.List) bool {
+	parts, ok := pieces(d, value{doc: doc}, l, (*decoder).element)
 	if !ok {
 		return false
 	}
@@ -45,13 +45,13 @@ func (d *decoder) longRoot(doc *document, l *syntax.List) bool {
 	return true
 }
 
-func (d *decoder) longResponse(doc *document, lists syntax.Lists) bool {
+func longResponse(d *decoder, doc *document, lists syntax.Lists) bool {
 	v := value{doc: doc}
 	members, ok := doc.AsYAML().Around(lists)
 	if !ok || !isNull(members, "resources") || has(members, "@type") {
 		return false
 	}
-	parts, ok := d.pieces(v.field("resources", nil), lists["resources"], (*decoder).element)
+	parts, ok := pieces(d, v.field("resources", nil), lists["resources"], (*decoder).element)
 	if !ok {
 		return false
 	}
@@ -64,7 +64,7 @@ func (d *decoder) longResponse(doc *document, lists syntax.Lists) bool {
 	return true
 }
 
-func (d *decoder) longBootstrap(doc *document, lists syntax.Lists) bool {
+func longBootstrap(d *decoder, doc *document, lists syntax.Lists) bool {
 	v := value{doc: doc}
 	members, ok := doc.AsYAML().Around(lists)
 	if !ok || has(members, "@type") || has(members, "resources") || has(members, "staticResources") {
@@ -84,7 +84,7 @@ func (d *decoder) longBootstrap(doc *document, lists syntax.Lists) bool {
 		if !isNull(static, s.name) {
 			return false
 		}
-		if decoded[s.name], ok = d.pieces(in, l, func(one *decoder, item value) { one.static(item, s.of) }); !ok {
+		if decoded[s.name], ok = pieces(d, in, l, func(one *decoder, item value) { one.static(item, s.of) }); !ok {
 			return false
 		}
 	}
@@ -99,7 +99,7 @@ func isNull(members map[string]json.RawMessage, name string) bool {
 }
 
 // pieces decodes the elements of the list at v. ok is false if a piece can't be parsed alone.
-func (d *decoder) pieces(v value, l *syntax.List, element func(one *decoder, item value)) (parts []*File, ok bool) {
+func pieces(d *decoder, v value, l *syntax.List, element func(one *decoder, item value)) (parts []*File, ok bool) {
 	v.doc.AsYAML().Cut(steps(v.path), l)
 	whole := make([]bool, l.Pieces())
 	parts = d.inParts(l.Pieces(), func(one *decoder, p int) {

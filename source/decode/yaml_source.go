@@ -8,26 +8,26 @@ import (
 )
 
 // yamlSource decodes each document of a YAML file.
-func (d *decoder) yamlSource() {
+func yamlSource(d *decoder) {
 	if s := d.file.Source; s.byEnvoy {
 		s.WithoutTabs()
 	}
 	docs := d.file.Source.documents()
 	if d.file.Source.byEnvoy {
-		docs = d.firstOf(docs)
+		docs = firstDocument(d, docs)
 	}
 	for _, doc := range docs {
 		if d.enough() {
 			return
 		}
-		if !d.long(doc) && !d.tooManyAtOnce(doc) {
-			d.whole(doc)
+		if !long(d, doc) && !tooManyAtOnce(d, doc) {
+			whole(d, doc)
 		}
 	}
 }
 
 // whole decodes a document in one go.
-func (d *decoder) whole(doc *document) {
+func whole(d *decoder, doc *document) {
 	json, findings := doc.AsYAML().ToJSON()
 	readable := len(findings) == 0
 	if doc.source.byEnvoy && readable && doc.AsYAML().Ignores() {

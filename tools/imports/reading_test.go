@@ -14,7 +14,7 @@ import (
 )
 
 // inOrder are packages whose files can be read one after another.
-var inOrder = []string{"source/load", "source/settingsfile", "source/syntax"}
+var inOrder = []string{"source/decode", "source/load", "source/settingsfile", "source/syntax"}
 
 // mostFiles is how many files have methods of one type.
 const mostFiles = 4
