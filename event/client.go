@@ -10,7 +10,7 @@ import (
 // once for a node, a type and a version, even if many clients have that node; and once more if a client has
 // accepted another version in between.
 //
-// Do: error has the client's reason. Correct the resources in the source tree.
+// Do: see error for the client's reason. Correct the resources in the source tree.
 type ResponseRejected struct {
 	Node    string // the id of the client's node
 	Type    string // the resource type
@@ -116,7 +116,7 @@ func (SnapshotConfirmed) kind() Kind {
 // SnapshotUnconfirmed means that the quorum of the clients neither acknowledged nor rejected a snapshot within
 // --ack-timeout. The server continues to serve the snapshot.
 //
-// Do: xdspub status --serve shows the clients that are STALE, with the resources. An Envoy acknowledges
+// Do: `xdspub status --serve` shows the clients that are STALE, with the resources. An Envoy acknowledges
 // clusters once they are warm.
 type SnapshotUnconfirmed struct {
 	Clients      int    // how many the snapshot concerns

@@ -16,8 +16,8 @@ func (StepConfirmed) kind() Kind {
 	return Kind{"step-confirmed", slog.LevelInfo, "Envoy confirmed a step"}
 }
 
-// StepUnconfirmed means that the quorum neither ran nor rejected the files of a step within --ack-timeout, or
-// that no Envoy answered. The change goes on.
+// StepUnconfirmed means that within --ack-timeout no Envoy answered, or the quorum neither ran nor rejected the files
+// of a step. The change goes on.
 //
 // Do: the neighbouring lines name the Envoy and the file. If that Envoy runs, check that --envoy-admin reaches
 // it.
@@ -63,7 +63,7 @@ func (StepRetried) kind() Kind {
 // event is a warning, and step-refused or step-unconfirmed follows. At any other time, the event is an error:
 // the Envoy rejected the file at its start or while no watch was running, or the Envoy has not read the file.
 //
-// Do: error has the reason; Envoy's own log has more. Remove the cause, then send SIGHUP: the watch publishes
+// Do: see error for the reason; Envoy's own log has more. Remove the cause, then send SIGHUP: the watch publishes
 // the file once more, and Envoy reads the file again.
 type FileNotApplied struct {
 	WithinChange    bool   `event:"-"`
@@ -111,7 +111,7 @@ func (EnvoyRestarted) kind() Kind {
 // Do: correct --envoy-admin, or the stats_matcher of that Envoy's bootstrap.
 type EnvoyUnknown struct {
 	Envoy string // the admin interface
-	Error error
+	Error error  // the cause
 }
 
 func (EnvoyUnknown) kind() Kind {
@@ -124,7 +124,7 @@ func (EnvoyUnknown) kind() Kind {
 // Do: start the Envoy, or correct --envoy-admin.
 type EnvoyUnreachable struct {
 	Envoy string // the admin interface
-	Error error
+	Error error  // the cause
 }
 
 func (EnvoyUnreachable) kind() Kind {
@@ -145,8 +145,8 @@ func (EnvoyReachable) kind() Kind {
 //
 // Do: check their endpoints, DNS names and health checks.
 type ClustersWarming struct {
-	Envoy    string // the admin interface
-	Clusters []string
+	Envoy    string   // the admin interface
+	Clusters []string // names of the clusters
 }
 
 func (ClustersWarming) kind() Kind {
@@ -159,7 +159,7 @@ func (ClustersWarming) kind() Kind {
 // Do: remove the cause in error; Envoy's log has the reason.
 type ReasonMissing struct {
 	Envoy string `event:"optional"` // the admin interface, if it gave the reason
-	Error error
+	Error error  // the cause
 }
 
 func (ReasonMissing) kind() Kind {

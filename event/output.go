@@ -28,7 +28,7 @@ func (PublishedFileUnreadable) kind() Kind {
 // RetiredClusterDamaged means that somebody has edited a cluster that waits for its trim, and made it invalid.
 // The cluster is removed now.
 type RetiredClusterDamaged struct {
-	Cluster string
+	Cluster string // the name of the cluster
 	Error   string // the fault
 }
 
@@ -39,7 +39,7 @@ func (RetiredClusterDamaged) kind() Kind {
 // RetiredFileMissing means that somebody has removed a file of a cluster that waits for its
 // trim. The cluster is removed now: an Envoy that starts would refuse it.
 type RetiredFileMissing struct {
-	Cluster string
+	Cluster string // the name of the cluster
 	File    string // below the output directory
 }
 
@@ -51,8 +51,8 @@ func (RetiredFileMissing) kind() Kind {
 //
 // Do: remove the file by hand, or remove the cause in error.
 type LeftoverStays struct {
-	Path  string
-	Error error
+	Path  string // the path of the file or folder
+	Error error  // the cause
 }
 
 func (LeftoverStays) kind() Kind {
@@ -61,7 +61,7 @@ func (LeftoverStays) kind() Kind {
 
 // ForeignFolderRemoved means that somebody made a folder in .xdspub, and the watch has removed it.
 type ForeignFolderRemoved struct {
-	Path string
+	Path string // the path of the file or folder
 }
 
 func (ForeignFolderRemoved) kind() Kind {
@@ -77,13 +77,16 @@ type RecordIncomplete struct {
 }
 
 func (RecordIncomplete) kind() Kind {
-	return Kind{"record-incomplete", slog.LevelWarn, "the list of published files was removed or damaged, so changes by hand are not known; it is written again"}
+	return Kind{
+		"record-incomplete", slog.LevelWarn,
+		"the list of published files was removed or damaged, so changes by hand are not known; it is written again",
+	}
 }
 
 // HoldsLost means that the record of held snapshots is damaged. A snapshot that Envoy rejected
 // may be published once more.
 type HoldsLost struct {
-	Error error
+	Error error // the cause
 }
 
 func (HoldsLost) kind() Kind {

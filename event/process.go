@@ -68,7 +68,7 @@ func (SettingIgnored) kind() Kind {
 //
 // Do: use SIGHUP in place of --retry-held, or remove the cause in error.
 type ControlSocketFailed struct {
-	Error error
+	Error error // the cause
 }
 
 func (ControlSocketFailed) kind() Kind {

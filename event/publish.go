@@ -102,7 +102,7 @@ func (RollbackResumed) kind() Kind {
 // Do: `xdspub status` shows what each Envoy runs.
 type RollbackUnconfirmed struct {
 	Step  string // the step
-	Error error
+	Error error  // the cause
 }
 
 func (RollbackUnconfirmed) kind() Kind {
@@ -118,7 +118,10 @@ type RollbackKeptEdit struct {
 }
 
 func (RollbackKeptEdit) kind() Kind {
-	return Kind{"rollback-kept-edit", slog.LevelWarn, "a file was edited by hand before the change; this file and the files published before it are not rolled back"}
+	return Kind{
+		"rollback-kept-edit", slog.LevelWarn,
+		"a file was edited by hand before the change; this file and the files published before it are not rolled back",
+	}
 }
 
 // Held means that the source tree is a snapshot that an Envoy rejected before. It is not
@@ -160,7 +163,7 @@ func (Trimmed) kind() Kind {
 //
 // Do: look for the reason in the findings after it and in Envoy's log.
 type TrimRefused struct {
-	Error error
+	Error error // the cause
 }
 
 func (TrimRefused) kind() Kind {

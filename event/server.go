@@ -21,7 +21,7 @@ func (CertificatesRead) kind() Kind {
 //
 // Do: remove the cause in error.
 type CertificatesUnreadable struct {
-	Error error
+	Error error // the cause
 }
 
 func (CertificatesUnreadable) kind() Kind {
@@ -34,8 +34,8 @@ func (CertificatesUnreadable) kind() Kind {
 //
 // Do: replace the certificate in the file. The server reads the file again by itself.
 type CertificateExpiresSoon struct {
-	File    string // the file of --tls-cert or --client-ca
-	Expires time.Time
+	File    string    // the file of --tls-cert or --client-ca
+	Expires time.Time // the end of its validity
 }
 
 func (CertificateExpiresSoon) kind() Kind {
@@ -47,8 +47,8 @@ func (CertificateExpiresSoon) kind() Kind {
 //
 // Do: replace the certificate in the file. The server reads the file again by itself.
 type CertificateExpired struct {
-	File    string // the file of --tls-cert or --client-ca
-	Expired time.Time
+	File    string    // the file of --tls-cert or --client-ca
+	Expired time.Time // the end of its validity
 }
 
 func (CertificateExpired) kind() Kind {
@@ -61,8 +61,8 @@ func (CertificateExpired) kind() Kind {
 //
 // Do: end the other process, or remove the file at the path.
 type SocketLost struct {
-	Address string
-	Error   error
+	Address string // the path of the socket
+	Error   error  // the cause
 }
 
 func (SocketLost) kind() Kind {
@@ -72,7 +72,7 @@ func (SocketLost) kind() Kind {
 // SocketMadeAgain means that somebody has removed the Unix socket of the server, and the server has
 // created the socket again. Open connections stay.
 type SocketMadeAgain struct {
-	Address string
+	Address string // the path of the socket
 }
 
 func (SocketMadeAgain) kind() Kind {
@@ -111,7 +111,7 @@ func (ClientMemoryFull) kind() Kind {
 // over plain TCP, or for more than a limit allows. Other clients are not affected. It is logged
 // once in 10 minutes for each host and reason.
 //
-// Do: error says what the client did. Mend its certificate or its bootstrap, or --allow-node or
+// Do: see error for the fault of the client. Correct its certificate or its bootstrap, or --allow-node or
 // --limit here.
 type ClientRefused struct {
 	Client string // its address, empty for a Unix socket

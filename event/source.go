@@ -55,7 +55,7 @@ func (FindingsOmitted) kind() Kind {
 //
 // Do: correct the findings above the event.
 type SourceInvalid struct {
-	Errors, Warnings int    // how many findings the tree has
+	Errors, Warnings int    // findings of this severity in the tree
 	Published        string `event:"optional"` // the id of the published snapshot
 }
 
@@ -87,7 +87,7 @@ func (Unchanged) kind() Kind {
 //
 // Do: remove the cause in error. Every change and every rescan tries again.
 type Failed struct {
-	Error  error
+	Error  error  // the cause
 	Reason string // of the reconcile: start, change, rescan, SIGHUP, retry-held or trim
 }
 
@@ -107,8 +107,8 @@ func (Recovered) kind() Kind {
 // PathChanged means that the watch has seen a change in the source tree. The commands of xdspub log INFO and
 // above: only a program that uses package event sees this event.
 type PathChanged struct {
-	Path string // what has changed, absolute
-	Op   string // what the system says of it: CREATE, WRITE, REMOVE, RENAME, CHMOD, POLL, TURNED
+	Path string // the changed path, absolute
+	Op   string // the kind of change that the system reported: CREATE, WRITE, REMOVE, RENAME, CHMOD, POLL, TURNED
 }
 
 func (PathChanged) kind() Kind {
@@ -121,7 +121,7 @@ func (PathChanged) kind() Kind {
 // Do: remove the file if no git command runs: one was killed.
 type GitLockStale struct {
 	File  string    // the lock
-	Since time.Time // when it was made
+	Since time.Time // the time at which the file was made
 }
 
 func (GitLockStale) kind() Kind {
@@ -135,30 +135,33 @@ func (GitLockStale) kind() Kind {
 type EventsDropped struct{}
 
 func (EventsDropped) kind() Kind {
-	return Kind{"events-dropped", slog.LevelWarn, "the system dropped events, so the whole tree was read; raise the sysctl fs.inotify.max_queued_events if this comes often"}
+	return Kind{
+		"events-dropped", slog.LevelWarn,
+		"the system dropped events, so the whole tree was read; raise the sysctl fs.inotify.max_queued_events if this comes often",
+	}
 }
 
 // WatchPartial means that the system gives no events of a part of the source tree. Each rescan
-// reads that, and tries again.
+// reads this part, and asks for events again.
 //
 // Do: remove the cause in error.
 type WatchPartial struct {
-	Error  error
-	Rescan time.Duration // how often the tree is rescanned
+	Error  error         // the cause
+	Rescan time.Duration // the time between two rescans
 }
 
 func (WatchPartial) kind() Kind {
 	return Kind{"watch-partial", slog.LevelWarn, "not all folders are watched; the rescan tries again"}
 }
 
-// WatchPolling means that the system has too few watches for the source tree. The watch looks at
-// all of it every so often, until a rescan gets all watches.
+// WatchPolling means that the system has too few watches for the source tree. The watch polls the
+// whole tree until a rescan gets all watches.
 //
 // Do: raise the limit that error names.
 type WatchPolling struct {
-	Error  error
-	Rescan time.Duration // how often the tree is rescanned
-	Poll   time.Duration // how often it is looked at until then
+	Error  error         // the cause
+	Rescan time.Duration // the time between two rescans
+	Poll   time.Duration // the time between two polls
 }
 
 func (WatchPolling) kind() Kind {

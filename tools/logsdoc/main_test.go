@@ -43,6 +43,9 @@ func TestEvents(t *testing.T) {
 			if e.name == "" || e.means == "" || strings.HasPrefix(e.means, e.typ) {
 				t.Errorf("%s: no name, or a comment that does not begin with %q", e.typ, e.typ+" means that")
 			}
+			if strings.Contains(e.means, "or that ") || strings.Contains(e.means, "and that ") {
+				t.Errorf("%s: %q is no whole sentence without %q", e.typ, e.means, "means that")
+			}
 			if !logged[e.typ] {
 				t.Errorf("nothing logs %s", e.name)
 			}
