@@ -26,7 +26,8 @@ func writeGitHub(w io.Writer, r *Report) error {
 	slices.SortStableFunc(sorted, func(a, b diag.Diagnostic) int { return int(a.Severity) - int(b.Severity) })
 	for _, d := range sorted {
 		d = words(d)
-		fmt.Fprintf(bw, "::%s %s::%s\n", gitHubKinds[d.Severity], strings.Join(r.gitHubProperties(d), ","), gitHubText.Replace(r.text(r.Root.placeOutside(d.Position), d)))
+		fmt.Fprintf(bw, "::%s %s::%s\n", gitHubKinds[d.Severity], strings.Join(r.gitHubProperties(d), ","),
+			gitHubText.Replace(r.text(r.Root.placeOutside(d.Position), d)))
 	}
 	return bw.Flush()
 }

@@ -46,7 +46,8 @@ var Formats = []Format{{"sarif", writeSARIF}, {"junit", writeJUnit}, {"github", 
 // would obey.
 func words(d diag.Diagnostic) diag.Diagnostic {
 	d = d.Shown()
-	d.Code, d.Message, d.Help, d.Path, d.Resource = diag.Printable(d.Code), diag.Printable(d.Message), diag.Printable(d.Help), diag.Printable(d.Path), name(d.Resource)
+	d.Code, d.Message, d.Help, d.Path, d.Resource = diag.Printable(d.Code), diag.Printable(d.Message), diag.Printable(d.Help),
+		diag.Printable(d.Path), name(d.Resource)
 	var related []diag.Related // SARIF does not allow repetitions
 	for _, r := range d.Related {
 		if r.Message = diag.Printable(r.Message); !slices.Contains(related, r) {

@@ -84,7 +84,10 @@ func (r *Report) sarifResult(d diag.Diagnostic) sarifResult {
 	if place.Region == nil || !placed { // GitHub needs a file and a line
 		place.Region = &sarifRegion{StartLine: 1}
 	}
-	result := sarifResult{RuleID: d.Code, Level: sarifLevels[d.Severity], Locations: []sarifLocation{{PhysicalLocation: place, LogicalLocations: sarifField(d)}}}
+	result := sarifResult{
+		RuleID: d.Code, Level: sarifLevels[d.Severity],
+		Locations: []sarifLocation{{PhysicalLocation: place, LogicalLocations: sarifField(d)}},
+	}
 	var placeless []diag.Related
 	for _, other := range d.Related {
 		place, placed := r.sarifPlace(diag.PointAt(other.Position))

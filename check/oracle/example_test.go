@@ -19,5 +19,5 @@ name: web
 	_, err := o.Judge(context.Background(), oracle.Candidate{Snapshot: document.Snapshot(), Path: "web.yaml"})
 	fmt.Println(err)
 	// Output:
-	// true --mode validate: it ended without a word of the bootstrap: it is no Envoy
+	// true --mode validate: the program exited without judging the bootstrap: is it Envoy?
 }

@@ -271,7 +271,7 @@ func TestNoEnvoy(t *testing.T) {
 	for script, want := range map[string]string{
 		`refused "I refuse all"`: "a bootstrap without any resource is not taken: I refuse all",
 		`kill -SEGV $$`:          "a bootstrap without any resource is not taken: signal: segmentation fault",
-		"exit 0":                 "it is no Envoy",
+		"exit 0":                 "is it Envoy?",
 	} {
 		list, err := oracle.New(program(t, script)).Judge(t.Context(), tree(t, cluster("a", "")))
 		if list != nil || err == nil || !strings.Contains(err.Error(), want) {

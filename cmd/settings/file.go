@@ -129,9 +129,18 @@ type section struct {
 // sections returns all sections.
 func sections() []section {
 	return []section{
-		{rulesSection, (*fileReader).readSeverities, func(a, b *Settings) bool { return reflect.DeepEqual(a.Severities.Value, b.Severities.Value) }, severitiesSchema},
-		{overridesSection, (*fileReader).readOverrides, func(a, b *Settings) bool { return reflect.DeepEqual(a.Overrides.Value, b.Overrides.Value) }, overridesSchema},
-		{targetsSection, (*fileReader).readTargets, func(a, b *Settings) bool { return slices.EqualFunc(a.Targets.Value, b.Targets.Value, Target.same) }, targetsSchema},
+		{
+			rulesSection, (*fileReader).readSeverities,
+			func(a, b *Settings) bool { return reflect.DeepEqual(a.Severities.Value, b.Severities.Value) }, severitiesSchema,
+		},
+		{
+			overridesSection, (*fileReader).readOverrides,
+			func(a, b *Settings) bool { return reflect.DeepEqual(a.Overrides.Value, b.Overrides.Value) }, overridesSchema,
+		},
+		{
+			targetsSection, (*fileReader).readTargets,
+			func(a, b *Settings) bool { return slices.EqualFunc(a.Targets.Value, b.Targets.Value, Target.same) }, targetsSchema,
+		},
 		{settingsfile.When, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // a loader reads it
 	}
 }

@@ -19,5 +19,8 @@ const (
 
 // Groups returns the groups in the order in which the help shows them. The first one has no title.
 func Groups() []string {
-	return []string{"", GroupResources, GroupNode, GroupServers, GroupProgram, GroupNames, GroupSource, GroupRules, GroupServe, GroupPublish, GroupAcks, GroupWatch, GroupRun, GroupPrint}
+	return []string{
+		"", GroupResources, GroupNode, GroupServers, GroupProgram, GroupNames, GroupSource, GroupRules, GroupServe,
+		GroupPublish, GroupAcks, GroupWatch, GroupRun, GroupPrint,
+	}
 }

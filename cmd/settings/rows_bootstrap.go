@@ -11,8 +11,12 @@ import (
 // bootstrapEnvoy returns the rows of a bootstrap of Envoy.
 func bootstrapEnvoy() []Row {
 	return []Row{
-		&setting[string]{about: about{name: "transport", group: GroupResources, usage: "how resources come: `" + strings.Join(TransportNames(), "|") + "`; all but file come from xdspub serve"},
-			kind: text, byDefault: string(bootstrap.File), law: oneOfWords(TransportNames()...), into: func(s *Settings) *Value[string] { return &s.Transport }},
+		&setting[string]{about: about{
+			name: "transport", group: GroupResources,
+			usage: "how resources come: `" + strings.Join(TransportNames(), "|") + "`; all but file come from xdspub serve",
+		},
+			kind: text, byDefault: string(bootstrap.File), law: oneOfWords(TransportNames()...),
+			into: func(s *Settings) *Value[string] { return &s.Transport }},
 		&setting[string]{about: about{name: "out", group: GroupResources, usage: "output `DIR` of render or watch (required for files)"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
 		&setting[string]{about: about{name: "envoy-path", group: GroupResources, usage: "absolute path of the output `DIR` as " +
@@ -21,16 +25,15 @@ func bootstrapEnvoy() []Row {
 		&setting[string]{about: about{name: "format", group: GroupResources, usage: "format of the " +
 			"published files: `" + strings.Join(FormatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.Format }},
-		pollInterval(GroupResources, "have Envoy read the files that the bootstrap names every `TIME`, for file systems without "+
-			"events; give render or watch the same for all others"),
+		pollInterval(GroupResources, "have Envoy poll, every `TIME`, the files that the bootstrap names, for file systems without "+
+			"events; give render or watch the same option for the other files"),
 		&setting[string]{about: about{name: "server", group: GroupResources, usage: "`ADDR` of the server, HOST:PORT or " +
 			"unix:PATH: one of --grpc, or for rest of --http, as Envoy sees it (required but for files)"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.Server }},
 		&setting[string]{about: about{name: "xds-cluster", group: GroupResources, usage: "`NAME` of the cluster that leads to the server, as serve has it"},
 			kind: text, byDefault: bootstrap.DefaultCluster, into: func(s *Settings) *Value[string] { return &s.XDSCluster }},
-		&setting[string]{about: about{name: "tls-ca", group: GroupResources, usage: "connect by TLS: certificates that sign that " +
-			"of the server, a `FILE` in PEM; needs --output, beside which the files are written by which Envoy reads certificates " +
-			"again when they change", noVariable: true},
+		&setting[string]{about: about{name: "tls-ca", group: GroupResources, usage: "connect by TLS: CA certificates for the " +
+			"server's certificate, a `FILE` in PEM; needs --output: by files beside it, Envoy reads changed certificates again", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSCA }},
 		&setting[string]{about: about{name: "tls-server-name", group: GroupResources, usage: "`NAME` in the certificate of the " +
 			"server (default: the host of --server)", noVariable: true},
@@ -52,7 +55,7 @@ func bootstrapEnvoy() []Row {
 			kind: text, byDefault: "127.0.0.1:9901", into: func(s *Settings) *Value[string] { return &s.Admin }},
 		&setting[string]{about: about{name: "admin-paths", group: GroupNode, usage: "paths that the admin " +
 			"interface answers: `" + strings.Join(adminPaths, "|") + "`; needed: /ready, /server_info and what xdspub asks of " +
-			"/stats and /config_dump, all else is 403 (Envoy 1.37 and newer)"},
+			"/stats and /config_dump; other paths get 403 (Envoy 1.37 and newer)"},
 			kind: text, byDefault: AllAdminPaths, law: oneOfWords(adminPaths...), into: func(s *Settings) *Value[string] { return &s.AdminPaths }},
 		&setting[[]string]{about: about{name: "stats-tag", group: GroupNode, usage: "give all statistics the tag `NAME=VALUE`"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.StatsTag }},
@@ -62,13 +65,13 @@ func bootstrapEnvoy() []Row {
 		&setting[string]{about: about{name: "max-heap", group: GroupNode, usage: "keep Envoy's memory below `SIZE`, such as " +
 			"512MiB or 2GiB: at 95% it gives back what is free, at 98% it answers new requests with 503 (default: no limit)"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.MaxHeap }},
-		&setting[string]{about: about{name: "from", group: GroupNode, usage: "add to the bootstrap in `FILE`, YAML or JSON: all " +
-			"of it stays, comments too; what contradicts it is an error"},
+		&setting[string]{about: about{name: "from", group: GroupNode, usage: "extend the bootstrap in `FILE`, YAML or JSON: its content and comments stay; a contradiction is an " +
+			"error"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.From }},
 		bootstrapOutput(),
-		&setting[string]{about: about{name: "envoy", group: GroupPrint, usage: "write nothing that this Envoy, a program `FILE` " +
-			"or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there, and Lua " +
-			"code in it runs", noVariable: true},
+		&setting[string]{about: about{name: "envoy", group: GroupPrint, usage: "write the bootstrap only if this Envoy, a program " +
+			"`FILE` or a name in PATH, accepts it by --mode validate; files that the bootstrap names must exist, and its Lua " +
+			"code runs", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Envoy }},
 	}
 }
@@ -77,12 +80,16 @@ func bootstrapEnvoy() []Row {
 func contentGRPC() []Row {
 	return []Row{
 		&setting[[]string]{about: about{name: "server", group: GroupServers, usage: "`ADDR` of the server, one of its --grpc: " +
-			"HOST:PORT, unix:PATH or another target of gRPC; further ones are asked if those before are down"},
+			"HOST:PORT, unix:PATH or another target of gRPC; programs ask a further server if the earlier ones are down"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Servers }},
-		&setting[[]string]{about: about{name: "channel-creds", group: GroupServers, usage: "connect by `insecure|tls|google_default`; programs use the first that they know (default: tls with --tls-ca or --tls-cert; insecure for servers on this machine)"},
+		&setting[[]string]{about: about{
+			name: "channel-creds", group: GroupServers,
+			usage: "connect by `insecure|tls|google_default`; programs use the first that they know " +
+				"(default: tls with --tls-ca or --tls-cert; insecure for servers on this machine)",
+		},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.ChannelCreds }},
-		&setting[string]{about: about{name: "tls-ca", group: GroupServers, usage: "for tls: certificates that sign that of the " +
-			"server, a `FILE` in PEM (default: those of the system)", noVariable: true},
+		&setting[string]{about: about{name: "tls-ca", group: GroupServers, usage: "for tls: CA certificates for the server's " +
+			"certificate, a `FILE` in PEM (default: the CA certificates of the system)", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSCA }},
 		&setting[string]{about: about{name: "tls-cert", group: GroupServers, usage: "for tls: certificate chain of the program, a " +
 			"`FILE` in PEM, for a server with --client-ca", noVariable: true},
@@ -103,8 +110,8 @@ func contentGRPC() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeLocality }},
 		&setting[[]string]{about: about{name: "node-metadata", group: GroupProgram, usage: "tell servers `KEY=VALUE` of the program, a text"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
-		&setting[[]string]{about: about{name: "certificate-provider", group: GroupProgram, usage: "give resources a certificate " +
-			"provider, by the name that they have for it: `NAME=CERT:KEY:CA`, with a certificate chain and its key, a CA, or all three"},
+		&setting[[]string]{about: about{name: "certificate-provider", group: GroupProgram, usage: "define the certificate provider that resources call NAME: `NAME=CERT:KEY:CA`, with a certificate " +
+			"chain and its key, a CA, or all three"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.CertificateProvider }},
 		&setting[string]{about: about{name: "server-listener", group: GroupNames, usage: "name of the listener of a gRPC server, " +
 			"a `TEMPLATE` in which %s is its IP:PORT"},
@@ -131,7 +138,10 @@ func resolve() Row {
 }
 
 func bootstrapOutput() Row {
-	return &setting[string]{about: about{name: "output", group: GroupPrint, usage: "write to `FILE` once all is well (- is standard output)", noVariable: true},
+	return &setting[string]{about: about{
+		name: "output", group: GroupPrint,
+		usage: "write to `FILE` if there is no error (- is standard output)", noVariable: true,
+	},
 		kind: filePath, byDefault: "-", into: func(s *Settings) *Value[string] { return &s.Output }}
 }
 

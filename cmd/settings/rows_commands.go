@@ -11,17 +11,20 @@ func rows(rows ...Row) []Row { return rows }
 func Validate() []Row {
 	return slices.Concat(Source(), baseline(), oracle(), rows(
 		target(),
-		&setting[bool]{about: about{name: "variants", group: GroupPrint, usage: "print also, as text or JSON, which variant of " +
-			"each resource the clients of each target get, or the one of --param", noVariable: true},
+		&setting[bool]{about: about{name: "variants", group: GroupPrint,
+			usage: "print also which variant of each resource the clients of each target get, or the client of --param; " +
+				"as text or JSON", noVariable: true},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Variants }},
 		&setting[[]string]{about: about{name: "only", group: GroupPrint, usage: "print only findings about `PATH`, a file or a " +
 			"folder of the tree; references are followed through all of the tree", noVariable: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Only }},
-		&setting[string]{about: about{name: "changed-since", group: GroupPrint, usage: "print only findings in files that differ " +
-			"from those of the git revision `REV`, and those that the tree did not have then", noVariable: true},
+		&setting[string]{about: about{name: "changed-since", group: GroupPrint,
+			usage: "print only findings in files that have changed since the git revision `REV`, and findings that the " +
+				"tree of REV does not have", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.ChangedSince }},
-		&setting[string]{about: about{name: "secrets", group: GroupRules, usage: "`read|stub`; stub: a file of a certificate, a " +
-			"key or another secret may be missing, as in CI; read: that is an error", noVariable: true},
+		&setting[string]{about: about{name: "secrets", group: GroupRules,
+			usage: "files of certificates, keys and other secrets: `read|stub`; read: a missing file is an error; stub: " +
+				"a file may be missing, as in CI", noVariable: true},
 			kind: text, byDefault: SecretsRead, law: oneOfWords(SecretsRead, SecretsStub), into: func(s *Settings) *Value[string] { return &s.Secrets }},
 		&setting[string]{about: about{name: "root", group: GroupSource, usage: "Envoy's working directory `DIR`: relative paths " +
 			"in a bootstrap start there (default: the current directory)", noVariable: true},
@@ -49,8 +52,9 @@ const (
 
 func baseline() []Row { // without variables: a file is for one call
 	return rows(
-		&setting[string]{about: about{name: "baseline", group: GroupPrint, usage: "leave out the findings that `FILE` has, as " +
-			"--write-baseline has written it: they neither show nor count", noVariable: true},
+		&setting[string]{about: about{name: "baseline", group: GroupPrint,
+			usage: "leave out the findings in `FILE`, which --write-baseline has written: they are neither printed nor " +
+				"counted", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Baseline }},
 		&setting[string]{about: about{name: "write-baseline", group: GroupPrint, usage: "write all findings to `FILE`, for " +
 			"--baseline, instead of printing them", noVariable: true},
@@ -135,7 +139,7 @@ func Convert() []Row {
 
 // Rules returns the rows of rules.
 func Rules() []Row {
-	return rows(printFormat("print a line for each rule, or all that is said of them: `text|json`"))
+	return rows(printFormat("print a line for each rule, or JSON with the whole texts: `text|json`"))
 }
 
 // ExplainParams returns the rows of explain-params.

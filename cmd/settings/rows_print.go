@@ -26,8 +26,8 @@ const MostOnTerminal = 100
 
 func maxFindings() Row {
 	return &setting[int]{
-		about: about{name: "max-findings", group: GroupPrint, defaultText: fmt.Sprintf("%d on a terminal, else all, but for many "+
-			"that are alike", MostOnTerminal),
+		about: about{name: "max-findings", group: GroupPrint, defaultText: fmt.Sprintf("%d on a terminal, else all, but some of many "+
+			"similar ones", MostOnTerminal),
 			usage: "print at most `N` findings as text, errors first, and count the rest; 0 prints all; a file named by --output has all"},
 		kind: count, now: true,
 		law: func(n int) string {
@@ -53,8 +53,8 @@ func color() Row {
 	return &setting[string]{
 		about: about{name: "color", group: GroupPrint,
 			usage: "mark findings " +
-				"with colours: `" + strings.Join(words, "|") + "`; auto: on a terminal, as far as NO_COLOR and CLICOLOR_FORCE do " +
-				"not say otherwise; a file named by --output has none"},
+				"with colours: `" + strings.Join(words, "|") + "`; auto: on a terminal, unless NO_COLOR or CLICOLOR_FORCE " +
+				"is set; a file named by --output has none"},
 		kind: text, byDefault: ColorAuto, now: true, law: oneOfWords(words...),
 		into: func(s *Settings) *Value[string] { return &s.Color },
 	}

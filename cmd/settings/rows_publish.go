@@ -22,12 +22,13 @@ func Publish() []Row {
 		&setting[string]{about: about{name: "eds", group: GroupPublish, usage: "where endpoints of EDS clusters go: " +
 			"`file|inline|auto`; file: a file for each; inline: into the clusters; auto: files until they exceed " +
 			"--inotify-budget, inline from then on"},
-			kind: text, byDefault: "auto", law: oneOfWords(string(planner.EndpointsFile), string(planner.EndpointsInline), string(planner.EndpointsAuto)), into: func(s *Settings) *Value[string] { return &s.EDS }},
+			kind: text, byDefault: "auto", law: oneOfWords(string(planner.EndpointsFile), string(planner.EndpointsInline),
+				string(planner.EndpointsAuto)), into: func(s *Settings) *Value[string] { return &s.EDS }},
 		&setting[int]{about: about{name: "inotify-budget", group: GroupPublish, usage: "number `N` of inotify instances that one " +
 			"Envoy may use, one for each file that it watches; halve it if you use hot restart"},
 			kind: count, byDefault: 120, law: twoOrMore, into: func(s *Settings) *Value[int] { return &s.InotifyBudget }},
-		pollInterval(GroupPublish, "have Envoy read the files that listeners and clusters name every `TIME`, for file systems "+
-			"without events; these need no inotify instances; bootstrap envoy has the same option for the files of the bootstrap"),
+		pollInterval(GroupPublish, "have Envoy poll, every `TIME`, the files that listeners and clusters name, for file systems "+
+			"without events; polled files need no inotify instances; bootstrap envoy has the same option for its own files"),
 		&setting[time.Duration]{about: about{name: "step-gap", group: GroupPublish, usage: "wait `TIME`, and --poll-interval, " +
 			"between the steps of a change that no Envoy acknowledges"},
 			kind: times, byDefault: time.Second, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.StepGap }},
@@ -60,10 +61,12 @@ func Confirm() []Row {
 			kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.EnvoyLog }},
 		&setting[string]{about: about{name: "ack-quorum", forClients: true, group: GroupAcks, usage: "how many of the Envoys that " +
 			"answer must acknowledge a step before the next one starts: `all|any|N`",
-			servedUsage: "how many must acknowledge a change, which else is undone: of the Envoys that answer and read --out, " +
-				"and of the connected clients that the change concerns: `none|any|all|N`; unless set, all of these Envoys and none of the clients",
+			servedUsage: "how many of the Envoys that answer and read --out, and how many of the connected clients that the " +
+				"change concerns, must acknowledge a change: `none|any|all|N`; too many rejections undo the change; unless set, all of " +
+				"these Envoys and none of the clients",
 			servedDefault: "all, none"},
-			kind: text, byDefault: quorum.Quorum{}.String(), law: quorumOrNone, form: quorumSchema, into: func(s *Settings) *Value[string] { return &s.AckQuorum }},
+			kind: text, byDefault: quorum.Quorum{}.String(), law: quorumOrNone, form: quorumSchema,
+			into: func(s *Settings) *Value[string] { return &s.AckQuorum }},
 		&setting[time.Duration]{about: about{name: "ack-timeout", forClients: true, group: GroupAcks, usage: "wait `TIME` at most " +
 			"for the acknowledgements of a step; then it counts as unconfirmed, and the change continues",
 			servedUsage: "wait `TIME` at most for the acknowledgements of a step, or of the clients; then it counts as unconfirmed, and the change continues"},

@@ -12,43 +12,49 @@ func Serve() []Row {
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.GRPC }},
 		&setting[[]string]{about: about{name: "http", group: GroupServe, usage: "serve HTTP on `ADDR`: HOST:PORT or unix:PATH", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.HTTP }},
-		&setting[string]{about: about{name: "xds-cluster", group: GroupServe, usage: "`NAME` of the cluster in the Envoys' " +
-			"bootstrap that leads to this server; a client that does not use ADS gets it in each config source"},
+		&setting[string]{about: about{name: "xds-cluster", group: GroupServe,
+			usage: "`NAME` of the cluster in the Envoys' bootstrap that leads to this server; the server writes it into " +
+				"config sources for clients without ADS"},
 			kind: text, byDefault: bootstrap.DefaultCluster, into: func(s *Settings) *Value[string] { return &s.XDSCluster }},
 		&setting[time.Duration]{about: about{name: "drain-time", group: GroupServe, usage: "wait `TIME` at most for clients to leave after SIGTERM"},
 			kind: times, byDefault: 5 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.DrainTime }},
-		&setting[string]{about: about{name: "tls-cert", group: GroupServe, usage: "certificate chain of the server, a `FILE` in " +
-			"PEM: clients connect by TLS 1.3, but for those of Unix sockets; read again when it changes", outside: true},
+		&setting[string]{about: about{name: "tls-cert", group: GroupServe,
+			usage: "certificate chain of the server, a `FILE` in PEM: clients connect by TLS 1.3, except to Unix " +
+				"sockets; the server reads a changed FILE again", outside: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.ServerCert }},
 		&setting[string]{about: about{name: "tls-key", group: GroupServe, usage: "private key of --tls-cert, a `FILE` in PEM", outside: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.ServerKey }},
-		&setting[string]{about: about{name: "client-ca", group: GroupServe, usage: "certificates that sign those of clients, a " +
-			"`FILE` in PEM: clients need one", outside: true},
+		&setting[string]{about: about{
+			name: "client-ca", group: GroupServe,
+			usage: "CA certificates for the certificates of clients, a `FILE` in PEM: each client needs a certificate", outside: true,
+		},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.ClientCA }},
-		&setting[[]string]{about: about{name: "allow-node", group: GroupServe, usage: "let a client be a node only by its " +
-			"certificate: `ID=SAN`, two patterns; a * stands for the same text in both, ** for any (default: a client may " +
-			"be any node)", outside: true},
+		&setting[[]string]{about: about{name: "allow-node", group: GroupServe,
+			usage: "allow a node id only to clients with a matching certificate: `ID=SAN`, two patterns; a * stands for " +
+				"the same text in both, ** for any text (default: a client may claim any node id)", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowNode }},
-		&setting[[]string]{about: about{name: "node-param", group: GroupServe, usage: "the dynamic parameter KEY of a client that " +
-			"sends none is this part of its node: `KEY=FIELD`, such as env=metadata.env; the fields are id, cluster, " +
-			"locality.region, locality.zone, locality.sub_zone and metadata.NAME"},
+		&setting[[]string]{about: about{name: "node-param", group: GroupServe,
+			usage: "take the dynamic parameter KEY of a client that sends no parameters from a field of its node: " +
+				"`KEY=FIELD`, such as env=metadata.env; the fields are id, cluster, locality.region, locality.zone, " +
+				"locality.sub_zone and metadata.NAME"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeParam }},
-		&setting[[]string]{about: about{name: "allow-param", group: GroupServe, usage: "let a client have a dynamic parameter " +
-			"only by its certificate: `KEY=VALUE=SAN`, patterns as for --allow-node; variants that hold secrets are for these " +
-			"only, and for clients of Unix sockets", outside: true},
+		&setting[[]string]{about: about{name: "allow-param", group: GroupServe,
+			usage: "allow a dynamic parameter only to clients with a matching certificate: `KEY=VALUE=SAN`, patterns as " +
+				"for --allow-node; only these clients, and clients of Unix sockets, get variants with secrets", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowParam }},
-		&setting[[]string]{about: about{name: "allow-status", group: GroupServe, usage: "let a client ask what all clients run " +
-			"(CSDS, status --serve) by its certificate: a `SAN` with one * at most; clients of Unix sockets may, and without " +
-			"--client-ca those on this machine", outside: true},
+		&setting[[]string]{about: about{name: "allow-status", group: GroupServe,
+			usage: "show the status of all clients (CSDS, status --serve) to clients whose certificate has a matching " +
+				"`SAN`, a pattern with at most one *; clients of Unix sockets always see the status, and without " +
+				"--client-ca also clients on this machine", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowStatus }},
 		&setting[bool]{about: about{name: "insecure", group: GroupServe, usage: "allow addresses that other machines reach without TLS", outside: true},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Insecure }},
 		&setting[[]string]{about: about{name: "limit", group: GroupServe, usage: "bound what clients cost: `NAME=VALUE`, such as " +
 			"streams=1000; docs/serve-security.md lists the limits", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Limit }},
-		&setting[string]{about: about{name: "max-client-memory", group: GroupServe, usage: "let clients make the server hold " +
-			"`SIZE` of memory at most, beside what the tree needs: a request beyond that is refused; one client leaves half of " +
-			"it to others", outside: true},
+		&setting[string]{about: about{name: "max-client-memory", group: GroupServe,
+			usage: "bound the memory that clients make the server hold, beyond the memory for the tree, to `SIZE`: the " +
+				"server refuses further requests; a single client gets at most half", outside: true},
 			kind: text, byDefault: "256MiB", into: func(s *Settings) *Value[string] { return &s.MaxClientMemory }},
 	}
 }
@@ -59,8 +65,8 @@ func AskedServe() []Row {
 		&setting[string]{about: about{name: "serve", group: GroupServe, usage: "show the source tree and the clients of the " +
 			"xdspub serve that listens on `ADDR`, HOST:PORT or unix:PATH"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.Serve }},
-		&setting[string]{about: about{name: "tls-ca", group: GroupServe, usage: "certificates that sign that of the server, a " +
-			"`FILE` in PEM (default: those of the system); with one of the --tls flags, --serve asks by TLS 1.3", noVariable: true},
+		&setting[string]{about: about{name: "tls-ca", group: GroupServe, usage: "CA certificates for the server's certificate, a " +
+			"`FILE` in PEM (default: the CA certificates of the system); with one of the --tls flags, --serve asks by TLS 1.3", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.TLSCA }},
 		&setting[string]{about: about{name: "tls-cert", group: GroupServe, usage: "certificate chain for a server with " +
 			"--client-ca, a `FILE` in PEM", noVariable: true},

@@ -24,8 +24,8 @@ func Source() []Row {
 		param(),
 		profile(),
 		&setting[[]string]{about: about{name: "envoy-version", group: GroupRules, usage: "judge for Envoys of " +
-			"this version: `" + strings.Join(check.EnvoyReleases(), "|") + "`; if it is repeated, what one of them lacks is an " +
-			"error (default: the latest)"},
+			"this version: `" + strings.Join(check.EnvoyReleases(), "|") + "`; if you repeat the option, a feature that one of the " +
+			"versions lacks is an error (default: the latest)"},
 			kind: list, form: releaseSchema, into: func(s *Settings) *Value[[]string] { return &s.EnvoyVersion }},
 		&setting[[]string]{about: about{name: "disable", group: GroupRules, usage: "turn off `RULE`", codes: codes.Rules},
 			kind: list, form: ruleSchema, into: func(s *Settings) *Value[[]string] { return &s.Disable }},
@@ -45,9 +45,9 @@ func descriptorSet() Row {
 
 // param selects the client of a tree.
 func param() Row {
-	return &setting[[]string]{about: about{name: "param", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of the " +
-		"client: of a resource with variants it gets the one whose constraints match (default: no parameters; for validate and " +
-		"serve, those of any client)"},
+	return &setting[[]string]{about: about{name: "param", group: GroupSource,
+		usage: "a dynamic parameter `KEY=VALUE` of the client: it selects the variants that the client gets " +
+			"(default: no parameters; validate and serve: any client)"},
 		kind: list, form: paramSchema, into: func(s *Settings) *Value[[]string] { return &s.Param }}
 }
 
@@ -67,11 +67,13 @@ const (
 // says that.
 func oracle() []Row {
 	return []Row{
-		&setting[string]{about: about{name: "envoy", group: GroupRules, usage: "have the Envoy `FILE|auto` judge what no rule " +
-			"finds an error in; auto: the envoy in PATH", noVariable: true},
+		&setting[string]{about: about{name: "envoy", group: GroupRules,
+			usage: "have the Envoy `FILE|auto` judge each resource in which no rule finds an error; auto: the envoy in " +
+				"PATH", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Envoy }},
-		&setting[string]{about: about{name: "envoy-mode", group: GroupRules, usage: "how --envoy judges, `validate|shadow`; " +
-			"validate: by --mode validate; shadow: and then as it loads the files, opening no port", noVariable: true},
+		&setting[string]{about: about{name: "envoy-mode", group: GroupRules,
+			usage: "how --envoy judges: `validate|shadow`; validate: by Envoy's --mode validate; shadow: also by an " +
+				"Envoy that loads the files and opens no port", noVariable: true},
 			kind: text, byDefault: ModeValidate, law: oneOfWords(ModeValidate, ModeShadow), into: func(s *Settings) *Value[string] { return &s.EnvoyMode }},
 	}
 }

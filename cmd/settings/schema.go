@@ -58,13 +58,17 @@ func overridesSchema() Schema {
 		"type": "object", "required": []string{"files", "rules"}, "additionalProperties": false, "properties": Schema{
 			"files": filesSchema(),
 			"rules": Schema{"description": "severities of rules " +
-				"in these files", "type": "object", "additionalProperties": Schema{"$ref": "#/$defs/severity"}, "propertyNames": Schema{"$ref": "#/$defs/rule", "not": Schema{"enum": diag.Names(codes.Changes())}}},
+				"in these files", "type": "object", "additionalProperties": Schema{"$ref": "#/$defs/severity"},
+				"propertyNames": Schema{"$ref": "#/$defs/rule", "not": Schema{"enum": diag.Names(codes.Changes())}}},
 		},
 	}}
 }
 
 func filesSchema() Schema {
-	return textOrList(Schema{"type": "string", "minLength": 1, "not": Schema{"pattern": `^/*$|^/*\.\.?(/|$)|/\.\.?(/|$)|[^/]//+[^/]`}}, 1, "glob patterns of files, by name or, with a /, by path in the tree")
+	return textOrList(Schema{
+		"type": "string", "minLength": 1,
+		"not": Schema{"pattern": `^/*$|^/*\.\.?(/|$)|/\.\.?(/|$)|[^/]//+[^/]`},
+	}, 1, "glob patterns of files, by name or, with a /, by path in the tree")
 }
 
 // whenSchema returns the schema of the constraints that select the clients of files.

@@ -110,7 +110,8 @@ func (r *fileReader) levels(v settingsfile.Value, at diag.Position, everywhere b
 			r.fail(rule.Position, "invalid %s %q: %s", rule.Key, rule.Text, OneOf(policy.Levels, rule.Text))
 			continue
 		}
-		if aboutChange := slices.Contains(diag.Names(codes.Changes()), rule.Key); aboutChange && (!everywhere || level != policy.Kept && level != policy.Dropped) {
+		if aboutChange := slices.Contains(diag.Names(codes.Changes()), rule.Key); aboutChange &&
+			(!everywhere || level != policy.Kept && level != policy.Dropped) {
 			r.fail(rule.Position, "%s is about a change of what is published: it is on or off, for all files", rule.Key)
 			continue
 		}

@@ -71,7 +71,7 @@ func (r *fileReader) targets(in settingsfile.Setting) (all []Target) {
 	for _, part := range in.Parts {
 		t := r.target(part)
 		if i := slices.IndexFunc(all, t.overlaps); i >= 0 {
-			r.fail(part.Position, "the output %s of target %s is in the way of that of target %s: %s", t.Output, t.Name, all[i].Name, all[i].Output)
+			r.fail(part.Position, "the output %s of target %s overlaps the output of target %s: %s", t.Output, t.Name, all[i].Name, all[i].Output)
 		}
 		all = append(all, t)
 	}

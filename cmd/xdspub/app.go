@@ -158,7 +158,9 @@ xdspub COMMAND --help shows the options of a command.`,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(), completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
+			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), bootstrapCommand(),
+			initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(),
+			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
 		},
 	}
 	withHelp([]string{app.Name}, app.Commands)

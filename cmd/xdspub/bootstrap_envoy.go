@@ -29,12 +29,16 @@ func bootstrapEnvoyCommand() *cli.Command {
 		Name:      "envoy",
 		Usage:     "write the bootstrap of an Envoy, for files or for xdspub serve",
 		ArgsUsage: "[SRC]",
-		Description: `Prints a bootstrap that subscribes Envoy to clusters, listeners and runtime layers: to those in
-the files of --out, or by another --transport to those of a server. For a server, SRC is the source
-tree that it serves: the bootstrap gets its runtime layers. The options and settings by which serve
-reads SRC are for this command too; the bootstrap of --from is that of --bootstrap, where none is
-given. Restart Envoy where the bootstrap changes. With --target, SRC is the source tree whose settings have that
-target: for files it is about the folder of the target below --out. By files, publish before Envoy starts: it exits if a file of its bootstrap is missing.
+		Description: `Prints a bootstrap that subscribes Envoy to clusters, listeners and runtime layers: in the files of
+--out, or by another --transport from a server. If the bootstrap changes, restart Envoy.
+
+Files: publish before Envoy starts, since Envoy exits if a file of its bootstrap is missing. With
+--target, SRC is the source tree whose settings have the target, and the files are in the folder of the
+target below --out.
+
+Server: SRC is the source tree that the server serves; the bootstrap gets the runtime layers of SRC. The
+command takes the options and settings by which serve reads SRC. Without --bootstrap, the tree may
+refer to the bootstrap of --from.
 
 Examples:
   xdspub bootstrap envoy --out /var/lib/xds > envoy.yaml
@@ -434,7 +438,10 @@ func serverTLS(c *call) (*bootstrap.TLS, error) {
 	if output == "-" {
 		return nil, usagef("--tls-ca needs --output FILE: Envoy reads certificates again only by files of their own, which are written beside it")
 	}
-	t := &bootstrap.TLS{CA: c.TLSCA.Value, Cert: c.TLSCert.Value, Key: c.TLSKey.Value, Name: c.TLSServerName.Value, Prefix: strings.TrimSuffix(output, filepath.Ext(output))}
+	t := &bootstrap.TLS{
+		CA: c.TLSCA.Value, Cert: c.TLSCert.Value, Key: c.TLSKey.Value, Name: c.TLSServerName.Value,
+		Prefix: strings.TrimSuffix(output, filepath.Ext(output)),
+	}
 	for _, path := range []*string{&t.CA, &t.Cert, &t.Key, &t.Prefix} {
 		if *path == "" {
 			continue

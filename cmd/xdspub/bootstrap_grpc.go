@@ -22,7 +22,7 @@ import (
 func bootstrapGRPCCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "grpc",
-		Usage:     "write the bootstrap of gRPC clients and servers, or say what one of them asks for by it",
+		Usage:     "write the bootstrap of gRPC clients and servers, or show the listener that a program asks for",
 		ArgsUsage: "[SRC]",
 		Description: `Prints a bootstrap by which gRPC programs find xdspub serve: give its path to them in
 GRPC_XDS_BOOTSTRAP. With --resolve it reads the bootstrap that a program started here has, by that

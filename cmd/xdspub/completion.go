@@ -34,7 +34,7 @@ func completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print a script by which a shell completes commands, options and their values",
 		ArgsUsage: shells,
-		Description: `The script asks the xdspub in PATH each time, which reads no file for it.
+		Description: `For each completion, the script calls the xdspub in PATH, which reads no file.
 
 bash, in ~/.bashrc:
   source <(xdspub completion bash)

@@ -21,11 +21,11 @@ import (
 func explainParamsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain-params",
-		Usage:     "show which variant of each resource a client gets, and why not the others, or what another gets",
+		Usage:     "show which variant of each resource a client gets and why, or compare two clients",
 		ArgsUsage: "SRC",
-		Description: `A client gets, of each resource with variants, the one whose constraints match its dynamic
-parameters; without --param and --target, one that sends none. --against and --against-target name
-another client: then only the resources are shown of which the two do not get the same variant.
+		Description: `The constraints of a variant select clients by their dynamic parameters. Without --param and --target,
+the client sends no parameters. --against and --against-target name a second client: the command then
+shows only the resources of which the two clients get different variants.
 
 Examples:
   xdspub explain-params --param env=prod --param region=eu config/

@@ -29,13 +29,13 @@ func importCommand() *cli.Command {
 /config_dump?include_eds prints, in a file; or the admin interface of a running Envoy itself:
 http://HOST:PORT or unix:PATH.
 
-Each resource becomes a file below DIR/config, with its comments in YAML. All else, and the clusters
-that it needs, becomes DIR/bootstrap.yaml, or bootstrap.json. DIR has to be new or empty; where there
-is an error, nothing is written. What is not as it was is a finding. Files can be read by those who can
-read SRC; of a running Envoy, by you alone.
+Each resource becomes a file below DIR/config, with its comments in YAML. The rest, with the clusters
+that the rest needs, becomes DIR/bootstrap.yaml or bootstrap.json. A finding names each difference. DIR
+must be new or empty. If there is an error, nothing is written. Users who can read SRC can read the
+files; the files from a running Envoy are for you alone.
 
-Envoy shows no secrets. Those of a dump that Envoy gets by SDS from files, or from another server than
-the ADS server, stay there; any other is an error.
+Envoy shows no secrets. A secret of a dump that Envoy gets by SDS from a file, or from another server
+than the ADS server, stays there; any other secret is an error.
 
 Next, publish DIR/config with --bootstrap DIR/bootstrap.yaml, and start Envoy with what the command
 bootstrap envoy --from DIR/bootstrap.yaml prints.

@@ -17,9 +17,9 @@ func initCommand() *cli.Command {
 		Usage:     "write a source tree to start from, with what runs it",
 		ArgsUsage: "DIR",
 		Description: `Writes a small source tree that works, the bootstraps of its clients, and what runs them: units of
-systemd, a Compose file, a pod of Kubernetes, a job of GitHub Actions. DIR is made if it is not
-there. It may hold other files, such as those of a repository, but none of those that init writes:
-then all of them stay as they are, and nothing is written.
+systemd, a Compose file, a pod of Kubernetes, a job of GitHub Actions. init creates
+DIR if necessary. DIR may hold other files, such as those of a repository. If one of the files that
+init writes exists, init writes nothing.
 
 Example:
   xdspub init edge

@@ -15,7 +15,7 @@ func oracleOf(v *call, o check.Rules) (*oracle.Oracle, error) {
 	}
 	switch {
 	case !v.Envoy.Given() && v.EnvoyMode.Given():
-		return nil, usagef("--envoy-mode says how --envoy judges, and that is not given")
+		return nil, usagef("--envoy-mode needs --envoy, the Envoy that judges")
 	case !v.Envoy.Given():
 		return nil, nil
 	case program == "":

@@ -29,10 +29,10 @@ func serveCommand() *cli.Command {
 		Usage:     "serve a source tree to xDS clients, and again whenever it changes",
 		ArgsUsage: "SRC",
 		Description: `Serves the tree by the xDS transport protocol, to Envoys and to gRPC clients, until it is
-stopped. While the tree has errors, clients keep what they have. A change is sent to the clients
-that it concerns; a response that a client rejects is not sent to it again before the tree changes.
-With --out it publishes the files as well, like watch. SIGHUP reads the tree at once, and retries
-what was rejected. SIGTERM asks the clients to leave.
+stopped. While the tree has errors, clients keep their resources. A change goes to the clients that
+it concerns. A rejected response is not sent to its client again before the tree changes. With --out,
+serve also publishes files, as watch does. SIGHUP reads the tree at once, and retries rejected
+responses. SIGTERM asks the clients to leave.
 
 Examples:
   xdspub serve --grpc 127.0.0.1:18000 config/

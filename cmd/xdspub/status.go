@@ -17,8 +17,8 @@ func statusCommand() *cli.Command {
 		Name:      "status",
 		Usage:     "show what is published, and which of it each Envoy runs",
 		ArgsUsage: "[SRC]",
-		Description: `With SRC it also checks this source tree, and says whether that is what is published. Where its
-settings have targets, it does so for each of them.
+		Description: `With SRC, status also checks this source tree, and says whether the tree is published. If the settings
+of the tree have targets, status does so for each target.
 
 Examples:
   xdspub status --out /var/lib/xds
@@ -27,14 +27,16 @@ Examples:
   xdspub status --serve unix:/run/xds.sock
   xdspub status --serve xds.example:18000 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
 
-Without --envoy-admin it asks the Envoys that the running watch knows.
+Without --envoy-admin, status asks the Envoys that the running watch knows.
 
 Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
-It is in sync if every Envoy runs the published files, no change was interrupted, no published
-file was changed by hand or is missing, no snapshot is held since Envoy rejected it, the watch
-runs, answers and can publish its source tree, no published certificate is out of date, every
-connected client of a running serve runs what it asks for, and SRC, if given, is published. If no watch has run since the last render,
-none has to.`,
+In sync means:
+  - every Envoy runs the published files;
+  - no change was interrupted, and no snapshot is held because Envoy rejected it;
+  - no published file was changed by hand or is missing, and no published certificate has expired;
+  - the watch runs, answers and can publish its source tree, unless render published last;
+  - every connected client of a running serve runs the resources that it asks for;
+  - SRC, if given, is published.`,
 		Flags:  options(settings.Status()),
 		Action: action(statusAction),
 	}
@@ -50,7 +52,7 @@ func statusAction(c *call) error {
 	case c.Out.Value == "" && c.Serve.Given():
 		return servedStatus(c, c.Serve.Value)
 	case c.Serve.Given():
-		return usagef("--serve and --out are two questions: ask one at a time")
+		return usagef("--serve and --out can't be combined: run status once for each")
 	}
 	if name := settings.FirstGiven(c.Settings, settings.AskedServe()); name != "" {
 		return usagef("--%s needs --serve ADDR: it says how that is asked", name)

@@ -46,7 +46,8 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	}
 	p.clients(r.Clients)
 	p.retired(r.Retired)
-	if last := r.LastRefusal; last != nil && !slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == last.Snapshot && h.Time.Equal(last.Time) }) {
+	if last := r.LastRefusal; last != nil && !slices.ContainsFunc(r.Held,
+		func(h publish.Refusal) bool { return h.Snapshot == last.Snapshot && h.Time.Equal(last.Time) }) {
 		p.refusal("last rejection", *last)
 	}
 	_, err := io.WriteString(w, p.b.String())

@@ -17,7 +17,7 @@ func chosenTargets(v *call) ([]settings.Target, error) {
 	all := v.Targets.Value
 	named := v.Target.Value
 	if len(all) > 0 && len(v.Param.Value) > 0 {
-		return nil, usagef("%s: there are targets, each with its params, and param is for a source tree without: name a target by "+
+		return nil, usagef("%s: param can't be combined with targets, which have their own params: choose a target by "+
 			"--target, or write one with these", v.Targets.Position())
 	}
 	for _, name := range named {
@@ -112,7 +112,7 @@ func apart(v *call, targets []settings.Target) error {
 		for _, other := range targets[:i] {
 			a, b := fspath.Resolve(v.OutOf(t)), fspath.Resolve(v.OutOf(other))
 			if fspath.Within(a, b) || fspath.Within(b, a) {
-				return usagef("the output directory %s of target %s is in the way of that of target %s: %s", v.OutOf(t), t.Name, other.Name, v.OutOf(other))
+				return usagef("the output directory %s of target %s overlaps the output of target %s: %s", v.OutOf(t), t.Name, other.Name, v.OutOf(other))
 			}
 		}
 	}

@@ -32,7 +32,7 @@ Examples:
   xdspub validate grpc.json                     a bootstrap of gRPC clients: JSON with xds_servers
   xdspub validate config/routes/a.yaml          one file, as part of its tree: the folder above with
                                                 an xdspub.yaml, or the git work tree
-  xdspub validate --changed-since main config/  what a pull request is to blame for
+  xdspub validate --changed-since main config/  the findings that a pull request brings
   xdspub validate --format json config/         for a program
   xdspub validate --format sarif --output r.sarif --format github config/
                                                 several reports: one in a file, one printed

@@ -40,7 +40,8 @@ func withoutRemoved(c *call) (paths []string, err error) {
 func withoutOthers(c *call, trees []scope.Tree) (rest []scope.Tree) {
 	var others []string
 	for _, tree := range trees {
-		if tree.Path != "-" && len(tree.Named) == 0 && fspath.IsFile(tree.Path) && !load.HasFormat(tree.Path) && !isBootstrap(c, tree.Path) && !grpcboot.Holds(tree.Path) {
+		if tree.Path != "-" && len(tree.Named) == 0 && fspath.IsFile(tree.Path) && !load.HasFormat(tree.Path) &&
+			!isBootstrap(c, tree.Path) && !grpcboot.Holds(tree.Path) {
 			others = append(others, tree.Path)
 		} else {
 			rest = append(rest, tree)

@@ -56,7 +56,7 @@ func TestAskOdd(t *testing.T) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	for script, want := range map[string]string{
-		"exit 0":         "it ended without a word of the bootstrap: it is no Envoy",
+		"exit 0":         "the program exited without judging the bootstrap: is it Envoy?",
 		"echo hm; false": "exit status 1; it said: hm",
 		"yes":            "it printed more than 1048576 bytes",
 	} {

@@ -11,5 +11,5 @@ func Example() {
 	_, err := trial.Envoy{Program: "true"}.Validate(context.Background(), "envoy.yaml", "envoy.yaml")
 	fmt.Println(err)
 	// Output:
-	// true --mode validate: it ended without a word of the bootstrap: it is no Envoy
+	// true --mode validate: the program exited without judging the bootstrap: is it Envoy?
 }

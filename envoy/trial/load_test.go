@@ -52,7 +52,7 @@ func TestLoad(t *testing.T) {
 		{`echo "error initializing configuration '$2': bad"; exit 1`, waits, trial.Answer{Refusal: "bad\n"}, ""},
 		{"kill -SEGV $$", waits, trial.Answer{Crash: "signal: segmentation fault"}, ""},
 		{"kill -SEGV $$", func(ctx context.Context) error { return errors.Join(odd, waits(ctx)) }, trial.Answer{Crash: "signal: segmentation fault"}, ""},
-		{"exit 0", waits, trial.Answer{}, "it is no Envoy"},
+		{"exit 0", waits, trial.Answer{}, "is it Envoy?"},
 	} {
 		var dir string
 		answer, _, err := trial.Envoy{Program: program(t, c.script)}.Load(t.Context(), trial.Throwaway{Prepare: boot(&dir), Ask: c.ask})

@@ -87,7 +87,7 @@ func (r *run) answer(ctx context.Context) (Answer, error) {
 	case r.err == nil && strings.Contains(words, "configuration '"+r.path+"' OK"):
 		return Answer{}, nil
 	case r.err == nil:
-		return Answer{}, r.failed(errors.New("it ended without a word of the bootstrap: it is no Envoy"))
+		return Answer{}, r.failed(errors.New("the program exited without judging the bootstrap: is it Envoy?"))
 	case ended && exit.Exited() && refusal != "":
 		return Answer{Refusal: refusal}, nil
 	case ended && killed(exit):

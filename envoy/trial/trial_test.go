@@ -77,7 +77,7 @@ func TestValidateRunsLua(t *testing.T) {
 func TestValidateNoEnvoy(t *testing.T) {
 	boot := file(t, "boot.yaml", good)
 	for text, want := range map[string]string{
-		"exit 0":                      "it ended without a word of the bootstrap: it is no Envoy",
+		"exit 0":                      "the program exited without judging the bootstrap: is it Envoy?",
 		"echo who are you; exit 3":    "exit status 3; it said: who are you",
 		"kill -9 $$":                  "signal: killed",
 		"yes":                         "it printed more than 1048576 bytes; it said: y y y",

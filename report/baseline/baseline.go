@@ -98,12 +98,12 @@ func decode(data []byte, into any, strict bool) error {
 	}
 	if err := d.Decode(into); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("it ends too early")
+			return errors.New("the file is cut off")
 		}
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something stands behind its end")
+		return errors.New("more text follows the JSON object")
 	}
 	return nil
 }

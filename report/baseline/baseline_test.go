@@ -83,14 +83,14 @@ func TestWritten(t *testing.T) {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{
-		"":                              "it ends too early",
-		`{"baseline": 1, "findings": [`: "it ends too early",
+		"":                              "the file is cut off",
+		`{"baseline": 1, "findings": [`: "the file is cut off",
 		`{"baseline": 2, "findings": {"new": 1}}`: "it has form 2, and this xdspub reads form 1",
 		`{"findings": []}`:                        `it has no "baseline"`,
 		`[]`:                                      "cannot unmarshal array",
 		`{"baseline": 1, "findings": [{}]}`:       "a finding has no fingerprint",
 		`{"baseline": 1, "findings": [{"x": 1}]}`: `unknown field "x"`,
-		`{"baseline": 1, "findings": []} x`:       "something stands behind its end",
+		`{"baseline": 1, "findings": []} x`:       "more text follows the JSON object",
 		`{"baseline": 1, "findings": [` + strings.Repeat("[", 100_000): "is not a baseline",
 	} {
 		path := filepath.Join(dir, "baseline.json")
