@@ -171,7 +171,8 @@ func (r *Result) addRead(list diag.List, comments []decode.IgnoreComment) {
 // list of findings may be incomplete: a file could not be read, findings were left out at a limit, or the client
 // may have further clusters or listeners.
 func (r *Result) addUnused(o validate.Options, read diag.List) {
-	if slices.Contains(o.Incomplete, xds.Cluster) || slices.Contains(o.Incomplete, xds.Listener) || read.HasErrors() || hasOneOf(r.Diagnostics, diag.TooMany.Name) {
+	if slices.Contains(o.Incomplete, xds.Cluster) || slices.Contains(o.Incomplete, xds.Listener) || read.HasErrors() ||
+		hasOneOf(r.Diagnostics, diag.TooMany.Name) {
 		return
 	}
 	list := r.ignored.unused(o)

@@ -15,14 +15,17 @@ import (
 // same fault.
 func Codes() []diag.Code {
 	return slices.Concat(
-		RuleCodes(), reading(slices.Concat(decode.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, codeOtherTarget, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
+		RuleCodes(), reading(slices.Concat(decode.Codes,
+			[]diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, codeOtherTarget, diag.TooMany})),
+		diag.InFamily("publishing", oracle.Codes),
 	)
 }
 
 // RuleCodes returns the codes that a user can disable: the codes of validation rules, of findings about files that
 // a bootstrap names, of findings about bootstraps of gRPC, and of findings about ignored files and findings.
 func RuleCodes() []diag.Code {
-	codes := slices.Concat(diag.InFamily("following", follow.Codes), diag.InFamily("grpc", grpcboot.Codes), reading([]diag.Code{codeUnusedIgnore, codeIgnoreComment}))
+	codes := slices.Concat(diag.InFamily("following", follow.Codes), diag.InFamily("grpc", grpcboot.Codes),
+		reading([]diag.Code{codeUnusedIgnore, codeIgnoreComment}))
 	for _, r := range rules.All {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Checks: r.Checks, Family: r.Family})
 	}

@@ -66,8 +66,11 @@ func New(o Options) *Tree {
 	o.Profiles = o.allProfiles()
 	return &Tree{
 		options: o,
-		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Beside: o.beside(), Allow: o.Allow, Overlay: o.Overlay, StubSecrets: o.StubSecrets, Streams: !o.Rules.forFiles()}),
-		judge:   validate.NewJudge(rules.All).Run,
+		loader: load.New(load.Options{
+			Envoy: o.Envoy, Ignore: o.Ignore, Beside: o.beside(), Allow: o.Allow, Overlay: o.Overlay,
+			StubSecrets: o.StubSecrets, Streams: !o.Rules.forFiles(),
+		}),
+		judge: validate.NewJudge(rules.All).Run,
 	}
 }
 
@@ -147,7 +150,10 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		return nil, err
 	}
 	t.unread = false
-	r := &Result{Snapshot: loaded.Snapshot(), ClientsUnknown: loaded.ClientsUnknown, Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
+	r := &Result{
+		Snapshot: loaded.Snapshot(), ClientsUnknown: loaded.ClientsUnknown, Line: loaded.Line, Inlined: loaded.Inlined,
+		Timings: t.options.timings(start),
+	}
 	t.all = t.all.After(r.Snapshot)
 	r.Variants = t.all
 	t.options.judgeIn(t.options.Path, r)

@@ -44,7 +44,8 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	var s snippets
 	for _, d := range l {
 		d = d.Shown()
-		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), Printable(d.Message), d.Code)
+		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)),
+			paint(severityColor(d.Severity), d.Severity.String()), Printable(d.Message), d.Code)
 		s.write(bw, d, o, paint)
 		if in := inside(d); in != "" {
 			fmt.Fprintf(bw, "    in %s\n", Printable(in))

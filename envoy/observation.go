@@ -76,7 +76,10 @@ func (a *Admin) readOnce(ctx context.Context, prefixes []string) (o *Observation
 	if err != nil {
 		return nil, false, err
 	}
-	o = &Observation{asked: time.Now(), Incarnation: p.incarnation, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher, Paths: p.paths, bootstrapPaths: newBootstrapPaths(ctx, p.paths)}
+	o = &Observation{
+		asked: time.Now(), Incarnation: p.incarnation, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher,
+		Paths: p.paths, bootstrapPaths: newBootstrapPaths(ctx, p.paths),
+	}
 	if err := s.observe(ctx, o, prefixes); err != nil {
 		return nil, false, err
 	}

@@ -11,7 +11,11 @@ import (
 
 // Text is protobuf's text format, for people who compare or debug messages. Envoy has its own parser of text,
 // so Text reads its output back to check the output.
-var Text = &Format{Name: "pb_text", message: func(g *xds.Registry, m proto.Message) ([]byte, error) { return textLines(g, m, "") }, resource: resourceText, response: responseText}
+var Text = &Format{
+	Name:     "pb_text",
+	message:  func(g *xds.Registry, m proto.Message) ([]byte, error) { return textLines(g, m, "") },
+	resource: resourceText, response: responseText,
+}
 
 func resourceText(g *xds.Registry, m proto.Message, canonical []byte) ([]byte, error) {
 	body, err := textLines(g, m, "    ")

@@ -138,7 +138,8 @@ func (j *Judge) remember(m *memory, known *judged) {
 // findAlike reports whether results with Options o are valid with Options other. It ignores Incomplete, because
 // questions record it, and the exact time of Now, because results have an end (seldom.until).
 func (o Options) findAlike(other Options) bool {
-	return o.Envoy == other.Envoy && o.Variants == other.Variants && o.Calls == other.Calls && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
+	return o.Envoy == other.Envoy && o.Variants == other.Variants && o.Calls == other.Calls &&
+		slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
 		slices.Equal(o.Profiles, other.Profiles) &&
 		o.Now.IsZero() == other.Now.IsZero() && o.Bootstrap == other.Bootstrap && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
@@ -172,7 +173,8 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 
 // judgeEach judges resources one by one on GOMAXPROCS goroutines. Each goroutine has its own worker. The results
 // are incomplete if ctx ends.
-func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, newWorker func() *worker, judge func(*worker, *xds.Resource, *findings) *judged) []*judged {
+func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, newWorker func() *worker,
+	judge func(*worker, *xds.Resource, *findings) *judged) []*judged {
 	const batch = 64
 	all := make([]*judged, len(resources))
 	batches := slices.Collect(slices.Chunk(all, batch))

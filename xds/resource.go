@@ -156,7 +156,10 @@ func (r *Resource) With(m proto.Message) *Resource {
 
 // Renamed returns a copy of the resource under another name; its message keeps its own.
 func (r *Resource) Renamed(name string) *Resource {
-	is := &Resource{Key: Key{r.Type, name}, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, Unset: r.Unset, DeliveredBy: r.DeliveredBy, Registry: r.Registry, For: r.For, secrets: r.secrets, Packed: r.Packed}
+	is := &Resource{
+		Key: Key{r.Type, name}, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, Unset: r.Unset,
+		DeliveredBy: r.DeliveredBy, Registry: r.Registry, For: r.For, secrets: r.secrets, Packed: r.Packed,
+	}
 	is.brief.Store(r.brief.Load())
 	is.canonical.Store(r.canonical.Load())
 	if held := r.holder.held.Load(); held != nil {

@@ -98,7 +98,8 @@ var unmarked = map[protoreflect.FullName]bool{
 func sensitiveFields(md protoreflect.MessageDescriptor) (fields []protoreflect.FieldDescriptor) {
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
-		if o, _ := fd.Options().(*descriptorpb.FieldOptions); o.GetDebugRedact() || unmarked[fd.FullName()] || proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) {
+		if o, _ := fd.Options().(*descriptorpb.FieldOptions); o.GetDebugRedact() || unmarked[fd.FullName()] ||
+			proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) {
 			fields = append(fields, fd)
 		}
 	}

@@ -53,7 +53,9 @@ func certificateListener(name string, c *tlsv3.TlsCertificate) *listenerv3.Liste
 }
 
 func validationCluster(name string, c *tlsv3.CertificateValidationContext) *clusterv3.Cluster {
-	socket := &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: c}}}
+	socket := &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{
+		ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: c},
+	}}
 	cluster := emptyCluster(name)
 	cluster.TransportSocket = &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(socket)}}
 	return cluster
@@ -72,10 +74,14 @@ const (
 func (h holder) listener(name string, m *corev3.TypedExtensionConfig) *listenerv3.Listener {
 	switch h {
 	case httpFilter:
-		return httpListener(name, &routev3.RouteConfiguration{}, &hcmv3.HttpFilter{Name: m.GetName(), ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: m.GetTypedConfig()}})
+		return httpListener(name, &routev3.RouteConfiguration{},
+			&hcmv3.HttpFilter{Name: m.GetName(), ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: m.GetTypedConfig()}})
 	case listenerFilter:
 		l := listener(name, nil)
-		l.ListenerFilters = []*listenerv3.ListenerFilter{{Name: m.GetName(), ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: m.GetTypedConfig()}}}
+		l.ListenerFilters = []*listenerv3.ListenerFilter{{
+			Name:       m.GetName(),
+			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: m.GetTypedConfig()},
+		}}
 		return l
 	}
 	return nil

@@ -115,7 +115,8 @@ func words(a trial.Answer) string {
 		chain := link.FindAllStringSubmatchIndex(m[1], -1)
 		if len(chain) > 0 {
 			last := chain[len(chain)-1]
-			return diag.ClipLine(fmt.Sprintf("%s of %s: %s", snake(m[1][last[4]:last[5]])+m[1][last[6]:last[7]], m[1][last[2]:last[3]], m[1][last[1]:]), diag.MaxText)
+			return diag.ClipLine(fmt.Sprintf("%s of %s: %s", snake(m[1][last[4]:last[5]])+m[1][last[6]:last[7]],
+				m[1][last[2]:last[3]], m[1][last[1]:]), diag.MaxText)
 		}
 	}
 	if m := unknown.FindStringSubmatch(said); m != nil {

@@ -72,7 +72,10 @@ const own = "xdspub-oracle/"
 func fold(c Candidate) *folded {
 	f := &folded{candidate: c, filters: make(map[string]holder), base: baseOf(c), version: cmp.Or(c.Envoy, envoyapi.Latest)}
 	var all []*xds.Resource
-	for _, t := range []*xds.Type{xds.Secret, xds.Runtime, xds.Cluster, xds.Endpoints, xds.LocalityEndpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.ExtensionConfig} {
+	for _, t := range []*xds.Type{
+		xds.Secret, xds.Runtime, xds.Cluster, xds.Endpoints, xds.LocalityEndpoints, xds.Listener,
+		xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.ExtensionConfig,
+	} {
 		all = append(all, c.Snapshot.Of(t)...) // listeners come before extension configs, because they tell the kind of filter
 	}
 	for _, r := range all {
@@ -202,7 +205,8 @@ func (f *folded) bootstrap(items []*item) []byte {
 	var b bytes.Buffer
 	b.Write(f.base.head)
 	fmt.Fprintf(&b, `,"layered_runtime":{"layers":[%s]}`, bytes.Join(lists[layers], comma))
-	fmt.Fprintf(&b, `,"static_resources":{"secrets":[%s],"clusters":[%s],"listeners":[%s]}}`, bytes.Join(lists[secrets], comma), bytes.Join(lists[clusters], comma), bytes.Join(lists[listeners], comma))
+	fmt.Fprintf(&b, `,"static_resources":{"secrets":[%s],"clusters":[%s],"listeners":[%s]}}`, bytes.Join(lists[secrets], comma),
+		bytes.Join(lists[clusters], comma), bytes.Join(lists[listeners], comma))
 	return b.Bytes()
 }
 

@@ -143,7 +143,10 @@ func (t *taming) redirect(sub xds.Subscription) (changed bool) {
 	case is != nil && t.out[is.Key]:
 		sub.Set(nobodys())
 	case is != nil || s.Serves(sub):
-		sub.Set(&corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}})
+		sub.Set(&corev3.ConfigSource{
+			ResourceApiVersion:    corev3.ApiVersion_V3,
+			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		})
 	default:
 		return false
 	}
@@ -152,7 +155,10 @@ func (t *taming) redirect(sub xds.Subscription) (changed bool) {
 
 // nobodys returns the config source of the absent management server.
 func nobodys() *corev3.ConfigSource {
-	return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: nobody()}}
+	return &corev3.ConfigSource{
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: nobody()},
+	}
 }
 
 func isNobodys(c *corev3.ConfigSource) bool {

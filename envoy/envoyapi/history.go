@@ -38,7 +38,8 @@ var successors = sync.OnceValue(func() map[protoreflect.FullName]protoreflect.Fu
 	of := make(map[protoreflect.FullName]protoreflect.FullName)
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		md := mt.Descriptor()
-		if v, ok := proto.GetExtension(md.Options(), udpaannotations.E_Versioning).(*udpaannotations.VersioningAnnotation); ok && v.GetPreviousMessageType() != "" {
+		if v, ok := proto.GetExtension(md.Options(), udpaannotations.E_Versioning).(*udpaannotations.VersioningAnnotation); ok &&
+			v.GetPreviousMessageType() != "" {
 			of[protoreflect.FullName(v.GetPreviousMessageType())] = md.FullName()
 		}
 		return true

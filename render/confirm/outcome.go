@@ -35,7 +35,10 @@ func (e *Envoys) logOutcome(step string, o envoy.Outcome) {
 
 // notApplied returns the event of a published file that an Envoy does not run.
 func notApplied(url string, s envoy.Status, withinChange bool) event.FileNotApplied {
-	return event.FileNotApplied{WithinChange: withinChange, Envoy: url, File: s.File, State: s.State.String(), ExpectedVersion: s.Version, RunningVersion: s.Runs}
+	return event.FileNotApplied{
+		WithinChange: withinChange, Envoy: url, File: s.File, State: s.State.String(),
+		ExpectedVersion: s.Version, RunningVersion: s.Runs,
+	}
 }
 
 // refusals returns the Envoys' reasons as findings, at the position of the resource if known. If an Envoy has

@@ -10,7 +10,8 @@ import (
 
 // Codes returns the codes of all findings of a plan.
 func Codes() []diag.Code {
-	return slices.Concat(RuleCodes(), diag.InFamily("publishing", slices.Concat(render.Codes, []diag.Code{codeEndpointsInlined, codeInotifyBudget, codeRoutesInlined})))
+	return slices.Concat(RuleCodes(), diag.InFamily("publishing",
+		slices.Concat(render.Codes, []diag.Code{codeEndpointsInlined, codeInotifyBudget, codeRoutesInlined})))
 }
 
 // RuleCodes returns the codes of the findings that can be disabled: those of the transition
@@ -24,7 +25,8 @@ func RuleCodes() []diag.Code {
 }
 
 var (
-	codeEndpointsInlined = diag.Code{Name: "endpoints-inlined", Severity: diag.Warning, Doc: `Endpoint assignments are inlined into their clusters, to save inotify instances.
+	codeEndpointsInlined = diag.Code{Name: "endpoints-inlined", Severity: diag.Warning,
+		Doc: `Endpoint assignments are inlined into their clusters, to save inotify instances.
 
 Every path subscription costs Envoy an inotify instance. Linux gives a user 128 by default (sysctl
 fs.inotify.max_user_instances), and one too many aborts a running Envoy. When a plan exceeds
@@ -40,7 +42,8 @@ draining and new subscriptions count together. xdspub has already inlined endpoi
 --eds=file) and routes as far as that helps. Raise the sysctl and --inotify-budget, use
 --eds=inline, or use fewer secrets and extension configs.`}
 
-	codeRoutesInlined = diag.Code{Name: "routes-inlined", Severity: diag.Warning, Doc: `Route configurations are inlined into their listeners, to save inotify instances.
+	codeRoutesInlined = diag.Code{Name: "routes-inlined", Severity: diag.Warning,
+		Doc: `Route configurations are inlined into their listeners, to save inotify instances.
 
 Every path subscription costs Envoy an inotify instance. Linux gives a user 128 by default (sysctl
 fs.inotify.max_user_instances), and one too many aborts a running Envoy. If inlined endpoints do

@@ -238,7 +238,10 @@ func (in *Intent) reversible() bool { return in.From != "" }
 // intend returns the intent of p, and the bytes to save for a rollback. After an interrupted change, the
 // rollback leads to the snapshot before that change.
 func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []staged, error) {
-	in := Intent{Layout: prev.Files.layout(), From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward, Started: time.Now().UTC().Truncate(time.Second), Attempt: 1, Manifest: prev}
+	in := Intent{
+		Layout: prev.Files.layout(), From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward,
+		Started: time.Now().UTC().Truncate(time.Second), Attempt: 1, Manifest: prev,
+	}
 	if interrupted != nil {
 		in.Layout, in.From, in.Manifest, in.Attempt = interrupted.Layout, interrupted.From, interrupted.Manifest, interrupted.Attempt+1
 	}

@@ -70,7 +70,10 @@ func compareSubscribers(a, b *Subscriber) int {
 // Expect returns the subscription for a question to Envoys, with the version that they are to
 // run.
 func (s *Subscriber) Expect(version string, unmoved bool) envoy.Subscription {
-	return envoy.Subscription{File: s.File, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes, Entrypoints: s.entrypoints, Unmoved: unmoved}
+	return envoy.Subscription{
+		File: s.File, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes,
+		Entrypoints: s.entrypoints, Unmoved: unmoved,
+	}
 }
 
 // Subscribers are the subscriptions to published files. A value never changes.

@@ -99,7 +99,9 @@ func (s Server) cluster(t Transport) (*clusterv3.Cluster, error) {
 		c.TypedExtensionProtocolOptions = make(map[string]*anypb.Any)
 		c.TypedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"], failed = anypb.New(http2())
 	} else if s.Address.Network == "tcp" {
-		c.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{KeepaliveTime: wrapperspb.UInt32(uint32(keepalive.Seconds()))}}
+		c.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{
+			TcpKeepalive: &corev3.TcpKeepalive{KeepaliveTime: wrapperspb.UInt32(uint32(keepalive.Seconds()))},
+		}
 	}
 	if s.TLS != nil {
 		c.TransportSocket, failedTLS = s.TLS.transportSocket(s.name())

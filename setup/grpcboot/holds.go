@@ -9,7 +9,10 @@ import (
 )
 
 // own are the names at the top of a gRPC bootstrap that no other file for Envoy or gRPC has at its top.
-var own = []string{"xds_servers", "certificate_providers", "authorities", "server_listener_resource_name_template", "client_default_listener_resource_name_template"}
+var own = []string{
+	"xds_servers", "certificate_providers", "authorities", "server_listener_resource_name_template",
+	"client_default_listener_resource_name_template",
+}
 
 // Holds reports whether a file is a gRPC bootstrap: a JSON object with one of the names own at its top, and with no
 // name of Envoy's bootstrap or of a resource. The file may be faulty after the name, or end too early.

@@ -211,7 +211,10 @@ func (p *parser) files(v value) *Files {
 	if !ok {
 		return nil
 	}
-	f := &Files{CA: p.text(m, "ca_certificate_file"), Certificate: p.text(m, "certificate_file"), Key: p.text(m, "private_key_file"), RefreshInterval: p.text(m, "refresh_interval")}
+	f := &Files{
+		CA: p.text(m, "ca_certificate_file"), Certificate: p.text(m, "certificate_file"),
+		Key: p.text(m, "private_key_file"), RefreshInterval: p.text(m, "refresh_interval"),
+	}
 	switch {
 	case f.Certificate != "" && f.Key == "":
 		p.refuse(v.path, "certificate_file needs private_key_file beside it", "")

@@ -34,11 +34,15 @@ type object struct {
 }
 
 var (
-	bootstrapObject   = &object{"the bootstrap", []string{"xds_servers", "node", "certificate_providers", "server_listener_resource_name_template", "client_default_listener_resource_name_template", "authorities", "allowed_grpc_services"}, nil}
+	bootstrapObject = &object{"the bootstrap", []string{
+		"xds_servers", "node", "certificate_providers",
+		"server_listener_resource_name_template", "client_default_listener_resource_name_template", "authorities", "allowed_grpc_services",
+	}, nil}
 	serverObject      = &object{"an entry of xds_servers", []string{"server_uri", "channel_creds", "server_features", "call_creds"}, nil}
 	credentialsObject = &object{"an entry of channel_creds", []string{"type", "config"}, nil}
 	filesObject       = &object{"the config of tls and of " +
-		"file_watcher", []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval"}, []string{"spiffe_trust_bundle_map_file"}} // gRFC A87
+		"file_watcher", []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval"},
+		[]string{"spiffe_trust_bundle_map_file"}} // gRFC A87
 	nodeObject      = &object{"node", []string{"id", "cluster", "locality", "metadata"}, nil}
 	localityObject  = &object{"locality", []string{"region", "zone", "sub_zone"}, nil}
 	providerObject  = &object{"an entry of certificate_providers", []string{"plugin_name", "config"}, nil}
@@ -48,7 +52,10 @@ var (
 	tokenObject   = &object{"the config of jwt_token_file", []string{"jwt_token_file"}, nil}
 	serviceObject = &object{"an entry of allowed_grpc_services", []string{"channel_creds", "call_creds"}, nil}
 
-	objects = []*object{bootstrapObject, serverObject, credentialsObject, callObject, tokenObject, serviceObject, filesObject, nodeObject, localityObject, providerObject, authorityObject}
+	objects = []*object{
+		bootstrapObject, serverObject, credentialsObject, callObject, tokenObject, serviceObject, filesObject,
+		nodeObject, localityObject, providerObject, authorityObject,
+	}
 )
 
 // report adds a finding unless the limit is reached.

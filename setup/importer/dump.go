@@ -343,7 +343,8 @@ func (r *reading) readRoutes(s part) {
 	for _, entry := range r.elements(s, "dynamic_route_configs") {
 		routes := r.field(entry, "route_config")
 		r.refused(entry, xds.RouteConfiguration, r.word(routes, "name"))
-		if url := r.word(routes, "@type"); url != "" && url != xds.RouteConfiguration.URL() { // other sections have routes of other protocols
+		// Sections of this type also have routes of other protocols.
+		if url := r.word(routes, "@type"); url != "" && url != xds.RouteConfiguration.URL() {
 			r.warnAt(routes, fmt.Sprintf("a %s is not imported: what asks for it still asks whom it asked", xds.NameInURL(url)), "")
 			continue
 		}

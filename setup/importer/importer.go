@@ -1,7 +1,7 @@
 // Package importer turns the configuration of an Envoy into a source tree and a bootstrap. The source tree has one
 // file for each resource. The bootstrap has the rest: the node, the admin interface, statistics, runtime, overload
-// manager, tracing, and the clusters that these need. The bootstrap has no source of resources: the command xdspub
-// bootstrap envoy --from adds one.
+// manager, tracing, and the clusters that these need. The command xdspub bootstrap envoy --from adds the source of the
+// resources.
 //
 // A configuration in YAML keeps its comments. A finding reports each difference from the configuration.
 //

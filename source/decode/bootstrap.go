@@ -57,7 +57,8 @@ var (
 		for i := range fields.Len() {
 			names = append(names, string(fields.Get(i).Name()), fields.Get(i).JSONName())
 		}
-		return regexp.MustCompile(`^(?:!ignore[ \t]+)?["']?(?:` + strings.Join(names, "|") + `)["']?[ \t]*:|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
+		return regexp.MustCompile(`^(?:!ignore[ \t]+)?["']?(?:` + strings.Join(names, "|") +
+			`)["']?[ \t]*:|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
 	})
 	typeLine      = regexp.MustCompile(`^["']?@type["']?[ \t]*:`)
 	resourcesLine = regexp.MustCompile(`^["']?resources["']?[ \t]*:`)

@@ -8,8 +8,10 @@ import (
 
 // Codes are the codes of the findings about a source tree, sorted by name.
 var Codes = []diag.Code{
-	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, syntax.CodeInvalidUTF8, syntax.CodeInvalidValue, settingsfile.CodeInvalidWhen, codeMissingFile,
-	codeNoResponse, CodeOutside, codeReadOtherwise, codeResourceWrapper, syntax.CodeTooLarge, syntax.CodeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
+	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, syntax.CodeInvalidUTF8,
+	syntax.CodeInvalidValue, settingsfile.CodeInvalidWhen, codeMissingFile,
+	codeNoResponse, CodeOutside, codeReadOtherwise, codeResourceWrapper, syntax.CodeTooLarge, syntax.CodeUnknownDocument,
+	codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
 var (

@@ -42,7 +42,8 @@ func (d *decoder) document(doc *document, text []byte) {
 	}
 }
 
-const documentHelp = `a document is a resource ("@type": …), a list of resources, a DiscoveryResponse (resources: […]) or a Bootstrap (static_resources: …). To skip this file, list it under ignore: in xdspub.yaml`
+const documentHelp = `a document is a resource ("@type": …), a list of resources, a DiscoveryResponse (resources: […]) ` +
+	`or a Bootstrap (static_resources: …). To skip this file, list it under ignore: in xdspub.yaml`
 
 // noObject returns the finding about a document that is a text, a number or empty.
 func noObject(v value) diag.Diagnostic {

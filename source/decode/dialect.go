@@ -45,7 +45,8 @@ func firstDocument(d *decoder, docs []*document) []*document {
 					if doc.source.isBootstrap {
 						does = "it starts only if it is in a Struct or a map, and ignores the merged fields"
 					}
-					d.report(doc.readOtherwise(doc.AsYAML().NodeRange(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
+					d.report(doc.readOtherwise(doc.AsYAML().NodeRange(n.Content[i]), "Envoy has no merge keys: "+does,
+						"write the fields out; anchors and aliases of whole values work"))
 				}
 			}
 		})

@@ -144,7 +144,8 @@ func (v value) atFirstLine(f *diag.Diagnostic, path xds.Path) {
 	if v.doc.source.Format != syntax.YAML {
 		return
 	}
-	if at := v.doc.AsYAML().YAMLAt(steps(v.path.Join(path))); at.Whole && !at.Shared && at.Value.Kind == yaml.MappingNode && at.Value.Style&yaml.FlowStyle == 0 && len(at.Value.Content) > 0 {
+	if at := v.doc.AsYAML().YAMLAt(steps(v.path.Join(path))); at.Whole && !at.Shared && at.Value.Kind == yaml.MappingNode &&
+		at.Value.Style&yaml.FlowStyle == 0 && len(at.Value.Content) > 0 {
 		r := at.In.NodeRange(at.Value.Content[0])
 		f.Position, f.End = r.Position, r.End
 	}

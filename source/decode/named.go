@@ -91,7 +91,10 @@ func Failure(path string, err error) error {
 }
 
 // failures are the errors of a disk, of a file server, and of a system that lacks memory or descriptors.
-var failures = [...]syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
+var failures = [...]syscall.Errno{
+	syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN, syscall.EHOSTDOWN,
+	syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE,
+}
 
 // ReadData reads a file to inline into a resource. The error is for a finding that names the file, so the
 // error does not name it.

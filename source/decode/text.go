@@ -86,7 +86,8 @@ func textMessage(d *decoder, doc *document) proto.Message {
 	if err != nil {
 		help, meant := doc.source.envoy.SuggestType(xds.URLPrefix + name)
 		f := doc.source.Finding(codeUnknownType, doc.Span(syntax.Span{From: at[0], To: at[1]}), fmt.Sprintf("unknown message %q", name), help)
-		doc.fixLiteral(&f, syntax.Literal{Span: syntax.Span{From: at[0], To: at[1]}, Means: name}, diag.Correction{Wrong: name, Right: strings.TrimPrefix(meant, xds.URLPrefix)})
+		doc.fixLiteral(&f, syntax.Literal{Span: syntax.Span{From: at[0], To: at[1]}, Means: name},
+			diag.Correction{Wrong: name, Right: strings.TrimPrefix(meant, xds.URLPrefix)})
 		d.lose(f)
 		return nil
 	}

@@ -356,7 +356,8 @@ func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *syntax.TextNode,
 	}
 	if err := r.doc.source.resolver().text().Unmarshal(text, xds.New(owner)); err != nil {
 		reason, _ := cleaned(err)
-		if noColon := strings.HasPrefix(reason, "missing field separator"); !noColon && r.doc.source.byEnvoy && fd.Kind() == protoreflect.StringKind && r.lax(n, p) {
+		if noColon := strings.HasPrefix(reason, "missing field separator"); !noColon && r.doc.source.byEnvoy &&
+			fd.Kind() == protoreflect.StringKind && r.lax(n, p) {
 			return ""
 		}
 		return reason

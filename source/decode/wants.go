@@ -225,7 +225,10 @@ var (
 	percentage = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*%$`)
 	sizeShifts = map[string]uint{"k": 10, "m": 20, "g": 30}
 	// ports maps the common names of ports to numbers.
-	ports = map[string]int{"http": 80, "https": 443, "ssh": 22, "dns": 53, "postgres": 5432, "postgresql": 5432, "mysql": 3306, "redis": 6379, "mongodb": 27017, "kafka": 9092, "smtp": 25, "ldap": 389, "ldaps": 636, "amqp": 5672}
+	ports = map[string]int{
+		"http": 80, "https": 443, "ssh": 22, "dns": 53, "postgres": 5432, "postgresql": 5432, "mysql": 3306,
+		"redis": 6379, "mongodb": 27017, "kafka": 9092, "smtp": 25, "ldap": 389, "ldaps": 636, "amqp": 5672,
+	}
 )
 
 func (w wish) writeNumber(kind protoreflect.Kind, bare string) string {

@@ -62,7 +62,10 @@ func AsWritten(in Input) *Result {
 // parse decodes a source. named has the files that resources name; nil leaves these files alone.
 func parse(s *decode.Source, named decode.Files) (*decode.File, *Result) {
 	f := s.Decode(named)
-	result := &Result{Diagnostics: f.Diagnostics().Sort(), Partial: f.Partial, SaysNone: f.SaysNone, Bytes: int64(s.Size()), files: []*file{{File: f}}, count: 1}
+	result := &Result{
+		Diagnostics: f.Diagnostics().Sort(), Partial: f.Partial, SaysNone: f.SaysNone, Bytes: int64(s.Size()),
+		files: []*file{{File: f}}, count: 1,
+	}
 	if len(f.Ignores) > 0 {
 		result.ignoring = result.files
 	}

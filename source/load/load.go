@@ -75,7 +75,10 @@ type Loader struct {
 
 // New returns a Loader. It reads nothing yet.
 func New(o Options) *Loader {
-	return &Loader{options: o, overlay: newOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
+	return &Loader{
+		options: o, overlay: newOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal,
+		names: MaxNames, findings: MaxTreeFindings, held: MaxResources,
+	}
 }
 
 // Load reads the tree at root, or the file at root. Diagnostics has the faults of files. The error is not nil
@@ -293,7 +296,8 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	if err != nil {
 		return unread(e, err)
 	}
-	s := decode.NewSource(e.path, e.format, read.data, decode.SourceOptions{Envoy: l.options.Envoy, Streams: l.options.Streams, Settings: e.isSettings, Clients: e.clients})
+	s := decode.NewSource(e.path, e.format, read.data,
+		decode.SourceOptions{Envoy: l.options.Envoy, Streams: l.options.Streams, Settings: e.isSettings, Clients: e.clients})
 	f := known
 	if f != nil && !f.unread && f.Source.Holds(s.Data()) && f.upToDate(t) {
 		t.takeFile(f)

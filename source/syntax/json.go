@@ -45,7 +45,8 @@ func (d jsonDocument) doubledNames() (list diag.List) {
 		first := make(map[string]JSONNode)
 		for _, c := range n.Children {
 			if earlier, twice := first[c.Name]; twice && c.key >= 0 {
-				f := d.source.Finding(CodeDuplicateKey, d.Span(Span{c.key, endOfQuoted(d.Text, c.key)}), d.source.keyIn(c.Name)+" is set twice in one object", help)
+				f := d.source.Finding(CodeDuplicateKey, d.Span(Span{c.key, endOfQuoted(d.Text, c.key)}),
+					d.source.keyIn(c.Name)+" is set twice in one object", help)
 				f.Related = []diag.Related{{Position: d.Point(earlier.key).Position, Message: "first here"}}
 				list = append(list, f)
 			} else {

@@ -399,7 +399,8 @@ func isPlainWord(text []byte) bool {
 	}
 	for i, c := range text {
 		switch {
-		case isWord(c), c == '.', c == '/', c == '-', c == '+', c == '(', c == ')', c == '$', c == '^', c == '=', c == '~', c == ';', c == '@', c == '<', c == '>', c == '%':
+		case isWord(c), c == '.', c == '/', c == '-', c == '+', c == '(', c == ')', c == '$', c == '^', c == '=', c == '~',
+			c == ';', c == '@', c == '<', c == '>', c == '%':
 		case c == ':':
 			if i+1 == len(text) || text[i+1] == ' ' {
 				return false

@@ -183,7 +183,10 @@ func (s *yamlSearch) escapes(from, to int) *mistake {
 		i++
 		if strings.IndexByte("0abt\tnvfre \"/\\N_LPxuU\r\n", s.text[i]) < 0 {
 			if s.doc.source.Sensitive() {
-				return &mistake{At: Span{i - 1, i}, Message: "a backslash in double quotes does not begin an escape", Help: "double it, or put the text in single quotes"}
+				return &mistake{
+					At: Span{i - 1, i}, Message: "a backslash in double quotes does not begin an escape",
+					Help: "double it, or put the text in single quotes",
+				}
 			}
 			_, size := utf8.DecodeRune(s.text[i:])
 			return &mistake{At: Span{i - 1, i + size}, Message: fmt.Sprintf("%s is not a YAML escape", s.text[i-1:i+size]),
@@ -201,11 +204,17 @@ func (s *yamlSearch) behind(at, end int) *mistake {
 	case len(content) == 0 || content[0] == '#' && len(content) < len(rest):
 		return nil
 	case content[0] == ',':
-		return &mistake{At: Span{end - len(content), end - len(content) + 1}, Message: "a comma follows the value", Help: "remove it: YAML has commas between brackets only"}
+		return &mistake{
+			At: Span{end - len(content), end - len(content) + 1}, Message: "a comma follows the value",
+			Help: "remove it: YAML has commas between brackets only",
+		}
 	case content[0] == '}' || content[0] == ']':
 		return closesNothing(end-len(content), content[0])
 	}
-	m := &mistake{At: Span{end - len(content), end}, Message: "text follows the end of the value", Help: "put the whole value in one pair of quotes, or remove the rest"}
+	m := &mistake{
+		At: Span{end - len(content), end}, Message: "text follows the end of the value",
+		Help: "put the whole value in one pair of quotes, or remove the rest",
+	}
 	if at > 0 && s.text[at-1] == '\'' {
 		m.Help = "write '' for an apostrophe within single quotes, or put the text in double quotes"
 	}

@@ -79,7 +79,8 @@ func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, er
 		}
 	}
 	log := new(bytes.Buffer)
-	cmd := exec.Command(xdspub, "watch", "--out", out, "--format", "pb", "--eds", k.mode, "--inotify-budget", "10000000", "--step-gap", "0s", "--rescan", "1h", source)
+	cmd := exec.Command(xdspub, "watch", "--out", out, "--format", "pb", "--eds", k.mode, "--inotify-budget", "10000000",
+		"--step-gap", "0s", "--rescan", "1h", source)
 	cmd.Stderr = io.Writer(log)
 	if err := cmd.Start(); err != nil {
 		return 0, 0, err

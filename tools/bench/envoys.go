@@ -329,7 +329,8 @@ func savedToTaken(dir, xdspub, envoy string, n int, by string) (time.Duration, e
 		if err := put(source, edited(change)); err != nil {
 			return 0, err
 		}
-		if said, err := exec.Command(xdspub, "render", "--out", s.out, "--format", format, "--eds", "file", "--step-gap", "0s", s.source).CombinedOutput(); err != nil {
+		if said, err := exec.Command(xdspub, "render", "--out", s.out, "--format", format, "--eds", "file", "--step-gap", "0s",
+			s.source).CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("%w\n%s", err, said)
 		}
 		data, err := os.ReadFile(published)

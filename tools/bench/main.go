@@ -188,7 +188,10 @@ func (w setup) topology(name string, t sample.Topology) error {
 	}
 	binary, err := proto.Marshal(b)
 	text, failed := prototext.Marshal(b)
-	return errors.Join(err, failed, w.write(".", map[string]string{name + ".json": string(json), name + ".pb": string(binary), name + ".pb_text": string(text)}))
+	return errors.Join(err, failed, w.write(".", map[string]string{
+		name + ".json": string(json), name + ".pb": string(binary),
+		name + ".pb_text": string(text),
+	}))
 }
 
 // compare measures Envoy on a bootstrap, and xdspub on the same resources in several forms.

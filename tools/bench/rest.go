@@ -98,7 +98,8 @@ func beginSovereign(dir, address string, response []byte) (*program, error) {
 	}
 	p := &program{Cmd: exec.Command(string(bytes.TrimSpace(path)))}
 	p.Dir, p.Stderr = dir, &p.log
-	p.Env = append(os.Environ(), "SOVEREIGN_CONFIG=file://"+filepath.Join(dir, "sovereign.yaml"), "SOVEREIGN_HOST="+host, "SOVEREIGN_PORT="+port, "SOVEREIGN_WORKERS=2")
+	p.Env = append(os.Environ(), "SOVEREIGN_CONFIG=file://"+filepath.Join(dir, "sovereign.yaml"), "SOVEREIGN_HOST="+host,
+		"SOVEREIGN_PORT="+port, "SOVEREIGN_WORKERS=2")
 	return p, p.Start()
 }
 
@@ -141,7 +142,8 @@ type asker struct {
 }
 
 func newAsker(address string) (*asker, error) {
-	request, err := http.NewRequest(http.MethodPost, "http://"+address+"/v3/discovery:clusters", strings.NewReader(`{"node": {"id": "bench", "cluster": "bench"}, "type_url": "type.googleapis.com/envoy.config.cluster.v3.Cluster"}`))
+	request, err := http.NewRequest(http.MethodPost, "http://"+address+"/v3/discovery:clusters",
+		strings.NewReader(`{"node": {"id": "bench", "cluster": "bench"}, "type_url": "type.googleapis.com/envoy.config.cluster.v3.Cluster"}`))
 	if err != nil {
 		return nil, err
 	}

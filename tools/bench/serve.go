@@ -50,14 +50,16 @@ func measureServe(dir, xdspub string, n int) error {
 				return fmt.Errorf("%s, %s: %w", who, variant, err)
 			}
 			fmt.Printf("| %s, %s | %v | %v | %.0f MiB | %v "+
-				"| %v | %v |\n", who, variant, f.connected.Round(time.Millisecond), f.connectCPU, f.memory, f.p50.Round(100*time.Microsecond), f.p99.Round(100*time.Microsecond), f.editCPU)
+				"| %v | %v |\n", who, variant, f.connected.Round(time.Millisecond), f.connectCPU, f.memory,
+				f.p50.Round(100*time.Microsecond), f.p99.Round(100*time.Microsecond), f.editCPU)
 			if who == "SnapshotCache" {
 				theirs = f
 				continue
 			}
 			ratio := func(a, b time.Duration) string { return fmt.Sprintf("%.2f", float64(a)/float64(b)) }
 			fmt.Printf("| ratio, %s | %s | %s | %.2f | %s "+
-				"| %s | %s |\n", variant, ratio(f.connected, theirs.connected), ratio(f.connectCPU, theirs.connectCPU), f.memory/theirs.memory, ratio(f.p50, theirs.p50), ratio(f.p99, theirs.p99), ratio(f.editCPU, theirs.editCPU))
+				"| %s | %s |\n", variant, ratio(f.connected, theirs.connected), ratio(f.connectCPU, theirs.connectCPU),
+				f.memory/theirs.memory, ratio(f.p50, theirs.p50), ratio(f.p99, theirs.p99), ratio(f.editCPU, theirs.editCPU))
 		}
 	}
 	fmt.Println()
@@ -196,7 +198,8 @@ func (s *contender) follow(ctx context.Context, delta bool, told chan<- time.Tim
 	if delta {
 		method = "DeltaAggregatedResources"
 	}
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/envoy.service.discovery.v3.AggregatedDiscoveryService/"+method)
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/"+method)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ var named = regexp.MustCompile(`^(.*_)?(token|tokens|password|passwords|passphra
 var Fields = sync.OnceValue(func() (fields []protoreflect.FieldDescriptor) {
 	configfields.Each(func(fd protoreflect.FieldDescriptor) {
 		o, _ := fd.Options().(*descriptorpb.FieldOptions)
-		isText := fd.Kind() == protoreflect.StringKind || fd.Kind() == protoreflect.BytesKind || fd.Message() != nil && fd.Message().FullName() == "envoy.config.core.v3.DataSource"
+		isText := fd.Kind() == protoreflect.StringKind || fd.Kind() == protoreflect.BytesKind || fd.Message() != nil &&
+			fd.Message().FullName() == "envoy.config.core.v3.DataSource"
 		isNamed := isText && named.MatchString(string(fd.Name())) && fd.Parent().Name() != "CookieNames" // these hold names of cookies
 		if o.GetDebugRedact() || proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) || isNamed {
 			fields = append(fields, fd)

@@ -146,7 +146,8 @@ func (m *maker) make() {
 	var err error
 	m.files["server.p12"], err = pkcs12.Modern.Encode(server, leaf, nil, password)
 	m.failed(err)
-	crl, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: year(2020), NextUpdate: year(2099)}, m.ca, m.caKey)
+	crl, err := x509.CreateRevocationList(rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(1), ThisUpdate: year(2020), NextUpdate: year(2099)}, m.ca, m.caKey)
 	m.failed(err)
 	m.files["ca.crl"] = pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: crl})
 }
@@ -209,6 +210,7 @@ func (m *maker) encrypted(name string, key crypto.Signer) {
 
 func (m *maker) ocsp(name string, serial *big.Int, until time.Time) {
 	var err error
-	m.files[name], err = ocsp.CreateResponse(m.ca, m.ca, ocsp.Response{Status: ocsp.Good, SerialNumber: serial, ThisUpdate: year(2020), NextUpdate: until}, m.caKey)
+	m.files[name], err = ocsp.CreateResponse(m.ca, m.ca,
+		ocsp.Response{Status: ocsp.Good, SerialNumber: serial, ThisUpdate: year(2020), NextUpdate: until}, m.caKey)
 	m.failed(err)
 }

@@ -39,12 +39,14 @@ func Try(t testing.TB, o Options, patience time.Duration) Trial {
 		}
 	}
 	if trial.Live {
-		if status, stats, err := e.ask(http.MethodGet, "/stats?usedonly&filter="+`(update_rejected|update_failure|dynamic_unknown_fields)$`); err == nil && status == http.StatusOK {
+		if status, stats, err := e.ask(http.MethodGet,
+			"/stats?usedonly&filter="+`(update_rejected|update_failure|dynamic_unknown_fields)$`); err == nil && status == http.StatusOK {
 			for line := range strings.Lines(stats) {
 				name, count, _ := strings.Cut(strings.TrimSpace(line), ": ")
 				switch {
 				case count == "0":
-				case strings.HasPrefix(name, "cluster.") && strings.HasSuffix(name, "update_failure") && !strings.Contains(e.Log(), "Filesystem config update failure"):
+				case strings.HasPrefix(name, "cluster.") && strings.HasSuffix(name, "update_failure") &&
+					!strings.Contains(e.Log(), "Filesystem config update failure"):
 				case strings.HasSuffix(name, "dynamic_unknown_fields"):
 					trial.Dropped = true
 				default:

@@ -103,7 +103,8 @@ func breakText(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
 	}
 	v := pick(r, []string{
 		"", "*", "/", "é", "nope", "%FOO%", "127.0.0.1", "::1", "a.b", strings.Repeat("a", 300), strings.ToUpper(text),
-		text + "x", text + " ", text + "\n", text + "\x00", text + "}", text + "*", "{" + text, "(" + text, "[" + text, "%" + text, ":" + text, "*." + text, "/" + text,
+		text + "x", text + " ", text + "\n", text + "\x00", text + "}", text + "*", "{" + text, "(" + text, "[" + text,
+		"%" + text, ":" + text, "*." + text, "/" + text,
 	})
 	s.set(v)
 	return "made " + shown(v), true
@@ -124,7 +125,8 @@ func limit(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
 			return "", false
 		}
 		v = pick(r, []string{
-			"0s", "-1s", "0.000000001s", "0.0005s", "0.000999999s", "0.001s", "0.01s", "1s", "4294967s", "4294968s", "4294967296s", "9223372035s", "9223372036s", "315576000000s", "315576000001s", "5", "5ms",
+			"0s", "-1s", "0.000000001s", "0.0005s", "0.000999999s", "0.001s", "0.01s", "1s", "4294967s", "4294968s",
+			"4294967296s", "9223372035s", "9223372036s", "315576000000s", "315576000001s", "5", "5ms",
 		})
 	case bool:
 		v = !old

@@ -82,7 +82,10 @@ func spots(document map[string]any) (all []spot) {
 			}
 		case []any:
 			for i, element := range v {
-				s := spot{path: fmt.Sprintf("%s[%d]", parent.path, i), key: parent.key, value: element, kind: parent.kind, list: v, index: i, relist: func(l []any) { parent.set(l) }}
+				s := spot{
+					path: fmt.Sprintf("%s[%d]", parent.path, i), key: parent.key, value: element, kind: parent.kind,
+					list: v, index: i, relist: func(l []any) { parent.set(l) },
+				}
 				s.message = messageOf(s.value, parent.message)
 				all = append(all, s)
 				below(s)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,27 @@ func TestColumns(t *testing.T) {
 			n := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
 			if n > commentColumns && strings.Contains(comment[3:], " ") && !printed {
 				t.Errorf("%s:%d: %d columns, at most %d", file, i+1, n, commentColumns)
+			}
+		}
+	}
+}
+
+// TestCodeColumns holds that a line of code is short, unless the line has a long string.
+func TestCodeColumns(t *testing.T) {
+	const most = 160
+	long := regexp.MustCompile("\"[^\"]{50,}\"|`[^`]{50,}")
+	for _, file := range listed(t, ".go") {
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, ".pb.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			n := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
+			if n > most && !long.MatchString(line) {
+				t.Errorf("%s:%d: %d columns, at most %d", file, i+1, n, most)
 			}
 		}
 	}

@@ -24,13 +24,22 @@ var signs = []struct {
 	message string
 	members []string
 }{
-	{"envoy.config.cluster.v3.Cluster", []string{"load_assignment", "loadAssignment", "connect_timeout", "connectTimeout", "lb_policy", "lbPolicy", "eds_cluster_config", "edsClusterConfig"}},
+	{"envoy.config.cluster.v3.Cluster", []string{
+		"load_assignment", "loadAssignment", "connect_timeout", "connectTimeout",
+		"lb_policy", "lbPolicy", "eds_cluster_config", "edsClusterConfig",
+	}},
 	{"envoy.config.listener.v3.Listener", []string{"filter_chains", "filterChains", "default_filter_chain", "defaultFilterChain"}},
 	{"envoy.config.route.v3.RouteConfiguration", []string{"virtual_hosts", "virtualHosts"}},
 	{"envoy.config.endpoint.v3.ClusterLoadAssignment", []string{"endpoints"}},
 	{"envoy.config.route.v3.VirtualHost", []string{"domains"}},
-	{"envoy.extensions.transport_sockets.tls.v3.Secret", []string{"tls_certificate", "tlsCertificate", "validation_context", "validationContext", "generic_secret", "genericSecret", "session_ticket_keys"}},
-	{"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", []string{"http_filters", "httpFilters", "route_config", "routeConfig"}},
+	{
+		"envoy.extensions.transport_sockets.tls.v3.Secret",
+		[]string{"tls_certificate", "tlsCertificate", "validation_context", "validationContext", "generic_secret", "genericSecret", "session_ticket_keys"},
+	},
+	{
+		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		[]string{"http_filters", "httpFilters", "route_config", "routeConfig"},
+	},
 	{"envoy.config.listener.v3.FilterChain", []string{"filter_chain_match", "filterChainMatch"}},
 }
 
@@ -185,7 +194,10 @@ func (b *bootstrap) manager(o object) {
 	}
 	filters, _ := o["http_filters"].([]any)
 	if text, _ := json.Marshal(o); !strings.Contains(string(text), ".Router\"") && o["httpFilters"] == nil {
-		o["http_filters"] = append(filters, object{"name": "router", "typed_config": object{"@type": xds.URLPrefix + "envoy.extensions.filters.http.router.v3.Router"}})
+		o["http_filters"] = append(filters, object{
+			"name":         "router",
+			"typed_config": object{"@type": xds.URLPrefix + "envoy.extensions.filters.http.router.v3.Router"},
+		})
 	}
 	o["@type"] = xds.URLPrefix + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 	b.chain(object{"filters": []any{object{"name": "http", "typed_config": o}}})

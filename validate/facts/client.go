@@ -41,28 +41,29 @@ func reachesGRPC(v validate.View, r *xds.Resource, seen map[*xds.Resource]bool) 
 }
 
 // namedByGRPC maps the Key of a resource to the resources that refer to it and that a gRPC client may have.
-var namedByGRPC = validate.NewIndex([]*xds.Type{xds.Listener, xds.RouteConfiguration, xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
-	if r.Type == xds.Listener && !isAPIListener(r) {
-		return
-	}
-	for _, sub := range r.Facts().Subscriptions {
-		add(xds.Key{Type: sub.Target, Name: sub.Name}.String(), r)
-	}
-	clusterNames.Walk(r.Message(), func(n *xds.Node) {
-		var names []string
-		switch m := n.Message.(type) {
-		case *routev3.RouteAction:
-			names = []string{m.GetCluster()}
-		case *routev3.WeightedCluster_ClusterWeight:
-			names = []string{m.GetName()}
-		case *aggregatev3.ClusterConfig:
-			names = m.GetClusters()
+var namedByGRPC = validate.NewIndex([]*xds.Type{xds.Listener, xds.RouteConfiguration, xds.Cluster},
+	func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+		if r.Type == xds.Listener && !isAPIListener(r) {
+			return
 		}
-		for _, name := range names {
-			add(xds.Key{Type: xds.Cluster, Name: name}.String(), r)
+		for _, sub := range r.Facts().Subscriptions {
+			add(xds.Key{Type: sub.Target, Name: sub.Name}.String(), r)
 		}
+		clusterNames.Walk(r.Message(), func(n *xds.Node) {
+			var names []string
+			switch m := n.Message.(type) {
+			case *routev3.RouteAction:
+				names = []string{m.GetCluster()}
+			case *routev3.WeightedCluster_ClusterWeight:
+				names = []string{m.GetName()}
+			case *aggregatev3.ClusterConfig:
+				names = m.GetClusters()
+			}
+			for _, name := range names {
+				add(xds.Key{Type: xds.Cluster, Name: name}.String(), r)
+			}
+		})
 	})
-})
 
 var clusterNames = xds.NewSearch(
 	"envoy.config.route.v3.RouteAction",

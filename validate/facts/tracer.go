@@ -34,18 +34,19 @@ func LoadsFirst(p *validate.LookupPass, n *xds.Node) bool {
 // tracesByBootstrap indexes the resources with a connection manager that traces without a provider of its own, so
 // that Envoy uses the tracer of the bootstrap. All are under the empty name, and the static ones also under
 // StaticResources.
-var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
-	traces := false
-	tracing.Walk(r.Message(), func(n *xds.Node) {
-		m, ok := n.Message.(*hcmv3.HttpConnectionManager_Tracing)
-		traces = traces || ok && m.GetProvider() == nil
+var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig},
+	func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+		traces := false
+		tracing.Walk(r.Message(), func(n *xds.Node) {
+			m, ok := n.Message.(*hcmv3.HttpConnectionManager_Tracing)
+			traces = traces || ok && m.GetProvider() == nil
+		})
+		if traces {
+			add("", r)
+		}
+		if traces && r.OfBootstrap() {
+			add(xds.StaticResources, r)
+		}
 	})
-	if traces {
-		add("", r)
-	}
-	if traces && r.OfBootstrap() {
-		add(xds.StaticResources, r)
-	}
-})
 
 var tracing = xds.NewSearch("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing")

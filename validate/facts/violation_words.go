@@ -88,7 +88,8 @@ func shown(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool) 
 	name := string(fd.Name())
 	text, ok := v.Interface().(string)
 	switch {
-	case !ok || fd.Parent().FullName() == "envoy.config.core.v3.HeaderValue" && name != "key" || strings.HasPrefix(name, "inline_") || xds.SensitiveFieldName(name):
+	case !ok || fd.Parent().FullName() == "envoy.config.core.v3.HeaderValue" && name != "key" ||
+		strings.HasPrefix(name, "inline_") || xds.SensitiveFieldName(name):
 		return name
 	case element:
 		return strconv.Quote(text) + " in " + name
@@ -138,7 +139,8 @@ func butIs(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
 			return ", is " + strconv.Quote(x)
 		}
 	case protoreflect.Message:
-		if wrapped := x.Descriptor().Fields().ByName("value"); x.IsValid() && wrapped != nil && x.Descriptor().ParentFile().Path() == "google/protobuf/wrappers.proto" {
+		if wrapped := x.Descriptor().Fields().ByName("value"); x.IsValid() && wrapped != nil &&
+			x.Descriptor().ParentFile().Path() == "google/protobuf/wrappers.proto" {
 			return butIs(wrapped, x.Get(wrapped))
 		}
 	}

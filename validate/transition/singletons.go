@@ -14,7 +14,8 @@ type singletonUse struct {
 }
 
 // singletonTypes are the types of the resources that can use singletons.
-var singletonTypes = append(slices.Clone(xds.Entrypoints), xds.TypesThat(func(t *xds.Type) bool { return t.Extensions && !slices.Contains(xds.Entrypoints, t) })...)
+var singletonTypes = append(slices.Clone(xds.Entrypoints),
+	xds.TypesThat(func(t *xds.Type) bool { return t.Extensions && !slices.Contains(xds.Entrypoints, t) })...)
 
 // singletonUses returns the places that use singletons. of returns the resources of a type.
 func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse, error) {

@@ -159,7 +159,9 @@ func (c Constraints) single() *discoveryv3.DynamicParameterConstraints_SingleCon
 	if c.op == equals {
 		m.ConstraintType = &discoveryv3.DynamicParameterConstraints_SingleConstraint_Value{Value: c.is}
 	} else {
-		m.ConstraintType = &discoveryv3.DynamicParameterConstraints_SingleConstraint_Exists_{Exists: &discoveryv3.DynamicParameterConstraints_SingleConstraint_Exists{}}
+		m.ConstraintType = &discoveryv3.DynamicParameterConstraints_SingleConstraint_Exists_{
+			Exists: &discoveryv3.DynamicParameterConstraints_SingleConstraint_Exists{},
+		}
 	}
 	return m
 }

@@ -22,7 +22,8 @@ the cluster's type uses DNS. Write a socket_address with an IP address.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Address"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		address := n.Message.(*corev3.Address)
-		if !slices.Contains(resolverAddresses, n.Field()) || address.GetAddress() == nil || address.GetSocketAddress() != nil || !facts.AsksResolver(p.Envoy, n) {
+		if !slices.Contains(resolverAddresses, n.Field()) || address.GetAddress() == nil || address.GetSocketAddress() != nil ||
+			!facts.AsksResolver(p.Envoy, n) {
 			return
 		}
 		p.Report(validate.Finding{

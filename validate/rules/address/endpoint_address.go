@@ -57,7 +57,11 @@ func checkLiteralEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoin
 	}
 	for i, additional := range endpoint.GetAdditionalAddresses() {
 		if additional.GetAddress() == nil {
-			p.Report(validate.Finding{Check: "no-address", Path: n.Path().Field("endpoint").Field("additional_addresses").Index(i), Message: "the additional address is empty", Help: "add the address, or remove the entry"})
+			p.Report(validate.Finding{
+				Check:   "no-address",
+				Path:    n.Path().Field("endpoint").Field("additional_addresses").Index(i),
+				Message: "the additional address is empty", Help: "add the address, or remove the entry",
+			})
 		}
 	}
 	if namespace := endpoint.GetAddress().GetSocketAddress().GetNetworkNamespaceFilepath(); namespace != "" {

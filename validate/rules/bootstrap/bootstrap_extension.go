@@ -37,7 +37,8 @@ reports the missing extension.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *corev3.SocketAddress:
-			if m.GetResolverName() == facts.ReverseConnectionResolver && facts.Inside(n, "envoy.config.listener.v3.Listener.address", "envoy.config.listener.v3.AdditionalAddress.address") {
+			if m.GetResolverName() == facts.ReverseConnectionResolver &&
+				facts.Inside(n, "envoy.config.listener.v3.Listener.address", "envoy.config.listener.v3.AdditionalAddress.address") {
 				needsExtension(p, n, "rc-address", initiateReverseTunnels, "a listener with an rc:// address")
 			}
 		default:

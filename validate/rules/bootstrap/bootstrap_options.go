@@ -180,7 +180,8 @@ func checkAuthority(at xds.Path, source *corev3.ConfigSource, report optionRepor
 	names := make(map[string]bool)
 	for i, authority := range source.GetAuthorities() {
 		if names[authority.GetName()] {
-			report("authority-duplicate", at.Field("authorities").Index(i).Field("name"), fmt.Sprintf("duplicate authority %q", authority.GetName()), "keep one of them")
+			report("authority-duplicate", at.Field("authorities").Index(i).Field("name"),
+				fmt.Sprintf("duplicate authority %q", authority.GetName()), "keep one of them")
 		}
 		names[authority.GetName()] = true
 	}
@@ -220,7 +221,8 @@ func checkOverload(m *overloadv3.OverloadManager, report optionReporter) {
 	names := make(map[string]bool)
 	for i, monitor := range m.GetResourceMonitors() {
 		if names[monitor.GetName()] {
-			report("resource-monitor-duplicate", xds.Path("resource_monitors").Index(i).Field("name"), fmt.Sprintf("duplicate resource monitor %q", monitor.GetName()), "keep one of them")
+			report("resource-monitor-duplicate", xds.Path("resource_monitors").Index(i).Field("name"),
+				fmt.Sprintf("duplicate resource monitor %q", monitor.GetName()), "keep one of them")
 		}
 		names[monitor.GetName()] = true
 	}

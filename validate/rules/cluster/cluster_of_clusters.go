@@ -34,7 +34,8 @@ has answered.`,
 		made := make(map[string]validate.Occurrence)
 		var names []string
 		for _, m := range p.Collected {
-			if m.Resource.Type == xds.Cluster && m.Node.Field() == "envoy.config.cluster.v3.Cluster.CustomClusterType.typed_config" && made[m.Resource.Name].Node == nil {
+			if m.Resource.Type == xds.Cluster && m.Node.Field() == "envoy.config.cluster.v3.Cluster.CustomClusterType.typed_config" &&
+				made[m.Resource.Name].Node == nil {
 				made[m.Resource.Name] = m
 				names = append(names, m.Resource.Name)
 			}

@@ -147,7 +147,8 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 			Help:    "keep the one in common_http_protocol_options",
 		})
 	}
-	if !set && c.GetHttpProtocolOptions() != nil && c.GetHttp2ProtocolOptions() != nil && c.GetProtocolSelection() == clusterv3.Cluster_USE_CONFIGURED_PROTOCOL {
+	if !set && c.GetHttpProtocolOptions() != nil && c.GetHttp2ProtocolOptions() != nil &&
+		c.GetProtocolSelection() == clusterv3.Cluster_USE_CONFIGURED_PROTOCOL {
 		p.Report(validate.Finding{
 			Check:   "http-versions",
 			Path:    n.Path().Field("http2_protocol_options"),

@@ -97,7 +97,10 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	w.included[at][key] = weight
 	if w.ofLocalities[at] > math.MaxUint32 && !w.reported[at] {
 		w.reported[at] = true
-		w.report(validate.Finding{Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofLocalities[at]), Help: "write smaller weights for the localities; only their proportions count"})
+		w.report(validate.Finding{
+			Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofLocalities[at]),
+			Help: "write smaller weights for the localities; only their proportions count",
+		})
 	}
 }
 

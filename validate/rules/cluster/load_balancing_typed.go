@@ -164,7 +164,10 @@ func checkWrrLocality(p *validate.Pass, n *xds.Node, m *wrrlocalityv3.WrrLocalit
 	if picked == envoyapi.ClientSideWeightedPolicy {
 		return
 	}
-	f := validate.Finding{Check: "endpoint-picking-policy", Path: path, Help: "write " + string(envoyapi.ClientSideWeightedPolicy) + ", the only policy that WrrLocality supports"}
+	f := validate.Finding{
+		Check: "endpoint-picking-policy", Path: path,
+		Help: "write " + string(envoyapi.ClientSideWeightedPolicy) + ", the only policy that WrrLocality supports",
+	}
 	switch {
 	case picked != "":
 		f.Message = fmt.Sprintf("WrrLocality can't have %s as its endpoint_picking_policy", picked.Name())

@@ -58,9 +58,10 @@ its entries makes a difference), or a Wasm environment variable that is set twic
 				return r.GetPrefix()
 			}))
 		case *zookeeperv3.ZooKeeperProxy:
-			unique(p, n.Path().Field("latency_threshold_overrides"), "two thresholds have the same opcode", keysOf(m.GetLatencyThresholdOverrides(), func(o *zookeeperv3.LatencyThresholdOverride) string {
-				return o.GetOpcode().String()
-			}))
+			unique(p, n.Path().Field("latency_threshold_overrides"), "two thresholds have the same opcode",
+				keysOf(m.GetLatencyThresholdOverrides(), func(o *zookeeperv3.LatencyThresholdOverride) string {
+					return o.GetOpcode().String()
+				}))
 		case *wasmv3.EnvironmentVariables:
 			environment(p, n, m)
 		}

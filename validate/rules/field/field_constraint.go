@@ -25,7 +25,8 @@ This rule does not check config sources that xdspub replaces.`,
 		}
 		err := xds.Constraints(n.Message)
 		// Envoy does not check the constraints of the SPIFFE validator.
-		if err == nil || facts.IsUnread(n) || p.Envoy.IsReadAsAnother(n) || !p.Envoy.IsPickedPolicy(n) || facts.Inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
+		if err == nil || facts.IsUnread(n) || p.Envoy.IsReadAsAnother(n) || !p.Envoy.IsPickedPolicy(n) ||
+			facts.Inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return
 		}
 		warning := isUnchecked(p.Envoy, n)

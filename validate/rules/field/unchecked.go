@@ -35,7 +35,8 @@ var (
 // the configuration. A hash policy without a kind crashes Envoy. A DNS server without an address is malformed, if
 // Envoy uses the resolver. LoadAwareLocality checks its period by code of its own.
 func checkedAnyway(v *envoyapi.Version, n *xds.Node, at xds.Path) bool {
-	return hashPolicy.MatchString(string(at)) || resolverAddress.MatchString(string(at)) && facts.AsksResolver(v, n) || n.Name() == envoyapi.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
+	return hashPolicy.MatchString(string(at)) || resolverAddress.MatchString(string(at)) && facts.AsksResolver(v, n) ||
+		n.Name() == envoyapi.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
 }
 
 // ofPickingPolicy reports whether a path is inside the endpoint_picking_policy of LoadAwareLocality. The rule

@@ -19,9 +19,10 @@ share one object. Envoy rejects a second user whose settings differ in any detai
 specified DNS cache 'x' with different settings", "mismatched FileSystemHttpCacheConfig with
 same path", "to have different config you must use a distinct bucket_id"). It accepts
 redis_proxy with other settings and ignores them (a warning).`,
-	Collect: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
-		return name == asyncFileManager
-	}),
+	Collect: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"),
+		func(name protoreflect.FullName) bool {
+			return name == asyncFileManager
+		}),
 	ByName:   true,
 	Snapshot: reportConflicts,
 }

@@ -50,7 +50,10 @@ func singletonsOf(n *xds.Node) []xds.SingletonUse {
 		if err != nil {
 			return nil
 		}
-		return []xds.SingletonUse{{Singleton: xds.Singleton{Noun: "alternate protocols cache", Name: m.GetName()}, Path: n.Path().Field("name"), Settings: string(settings)}}
+		return []xds.SingletonUse{{
+			Singleton: xds.Singleton{Noun: "alternate protocols cache", Name: m.GetName()},
+			Path:      n.Path().Field("name"), Settings: string(settings),
+		}}
 	}
 	list, err := n.Singletons()
 	if err != nil {

@@ -118,7 +118,8 @@ Envoy rejects the listener. Envoy does not check the processing modes of ext_pro
 		case *oauth2v3.OAuth2Config:
 			oauth2Conflicts(m, conflict)
 		case *proxyprotocolv3.ProxyProtocol:
-			if slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V1) && slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V2) {
+			if slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V1) &&
+				slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V2) {
 				conflict("no-proxy-protocol-version", "disallowed_versions", "disallowed_versions lists all versions of the "+
 					"PROXY protocol", "remove one of them")
 			}

@@ -134,7 +134,8 @@ var httpFilters = []requirement{
 		return when(m.GetTypedConfig() == nil && !m.GetDisabled().GetValue(), noCache)
 	}, "set typed_config, or disabled: true"),
 	needs("composite-filters", "", func(m *compositev3.ExecuteFilterAction) string {
-		return when(m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "", "the action executes no filter")
+		return when(m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil &&
+			m.GetFilterChainName() == "", "the action executes no filter")
 	}, "set typed_config, dynamic_config, filter_chain or filter_chain_name"),
 	needs("composite-filters", "", func(m *compositev3.FilterChainConfiguration) string {
 		return when(len(m.GetTypedConfig()) == 0, "the filter chain of composite has no filters")
@@ -153,7 +154,8 @@ var httpFilters = []requirement{
 	}, "set claim_name or claim_path"),
 	needs("oauth2-secret", "credentials", func(m *oauth2v3.OAuth2Config) string {
 		c := m.GetCredentials()
-		return when(c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH, "auth_type %s needs token_secret", m.GetAuthType())
+		return when(c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH,
+			"auth_type %s needs token_secret", m.GetAuthType())
 	}, "set token_secret"),
 	needs("on-demand-source", "", func(m *ondemandv3.OnDemandCds) string {
 		return when(m.GetSource() == nil, "odcds has no source")
@@ -182,7 +184,8 @@ var networkFilters = []requirement{
 	needs("thrift-inverted", "invert", func(m *thriftv3.RouteMatch) string {
 		method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
 		service, isService := m.GetMatchSpecifier().(*thriftv3.RouteMatch_ServiceName)
-		return when(m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == ""), "invert needs a name: without one the route matches nothing")
+		return when(m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == ""),
+			"invert needs a name: without one the route matches nothing")
 	}, "write the name of the method or service that must not match"),
 }
 
@@ -217,7 +220,8 @@ var extensions = []requirement{
 			"neither an interval nor a fixed_value")
 	}, "set one of them, to at least 1ms"),
 	needs("geoip-database", "", func(m *maxmindv3.MaxMindConfig) string {
-		return when(m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "", "the geoip provider has no database")
+		return when(m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" &&
+			m.GetCountryDbPath() == "", "the geoip provider has no database")
 	}, "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path"),
 	needs("mtls-condition", "", func(m *mtlsv3.Config) string {
 		return when(m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate(), "the principal has no condition on the client certificate")

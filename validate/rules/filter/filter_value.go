@@ -166,12 +166,15 @@ func checkAdmission(m *admissionv3.AdmissionControl, unusable func(check validat
 	criteria := xds.Path("success_criteria")
 	for i, r := range m.GetSuccessCriteria().GetHttpCriteria().GetHttpSuccessStatus() {
 		if r.GetStart() < 100 || r.GetEnd() > 600 || r.GetStart() > r.GetEnd() {
-			unusable("admission-control", criteria.Field("http_criteria").Field("http_success_status").Index(i), fmt.Sprintf("[%d, %d) is not a range of HTTP statuses", r.GetStart(), r.GetEnd()), "write a start of at least 100 and an end of at most 600; the end is excluded")
+			unusable("admission-control", criteria.Field("http_criteria").Field("http_success_status").Index(i),
+				fmt.Sprintf("[%d, %d) is not a range of HTTP statuses", r.GetStart(), r.GetEnd()),
+				"write a start of at least 100 and an end of at most 600; the end is excluded")
 		}
 	}
 	for i, code := range m.GetSuccessCriteria().GetGrpcCriteria().GetGrpcSuccessStatus() {
 		if code > 16 {
-			unusable("admission-control", criteria.Field("grpc_criteria").Field("grpc_success_status").Index(i), fmt.Sprintf("%d is not a gRPC status code", code), "write a code from 0 to 16")
+			unusable("admission-control", criteria.Field("grpc_criteria").Field("grpc_success_status").Index(i),
+				fmt.Sprintf("%d is not a gRPC status code", code), "write a code from 0 to 16")
 		}
 	}
 	if t := m.GetSrThreshold(); t != nil && t.GetDefaultValue().GetValue() < 1 {

@@ -123,7 +123,10 @@ func headerExtraction(m *headerv3.Config_Rule, wrong func(check validate.CheckNa
 	if m.GetOnHeaderPresent().GetValue() != "" && m.GetOnHeaderPresent().GetRegexValueRewrite() != nil {
 		wrong("two-values", "on_header_present.regex_value_rewrite", "on_header_present has both value and regex_value_rewrite", "keep one of them")
 	}
-	written{"on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == ""}.check(wrong)
+	written{
+		"on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil,
+		m.GetOnHeaderMissing().GetValue() == "",
+	}.check(wrong)
 }
 
 // hasNoValue reports whether a pair is set and lacks a value.

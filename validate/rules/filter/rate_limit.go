@@ -62,7 +62,8 @@ remote_address, generic_key and header_value_match ("unsupported RateLimit Actio
 			switch {
 			case m.GetLocalClusterRateLimit() == nil:
 			case m.GetLocalRateLimitPerDownstreamConnection():
-				wrong("local-cluster", "local_rate_limit_per_downstream_connection", "both local_rate_limit_per_downstream_connection and local_cluster_rate_limit are set", facts.KeepOne)
+				wrong("local-cluster", "local_rate_limit_per_downstream_connection",
+					"both local_rate_limit_per_downstream_connection and local_cluster_rate_limit are set", facts.KeepOne)
 			case p.BootstrapFacts.Given() && p.BootstrapFacts.LocalCluster() == "":
 				wrong("local-cluster", "local_cluster_rate_limit", "local_cluster_rate_limit needs a "+
 					"local cluster", "set cluster_manager.local_cluster_name in the bootstrap")

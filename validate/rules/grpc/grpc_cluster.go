@@ -161,7 +161,8 @@ func checkOutliers(report reject, o *clusterv3.OutlierDetection) {
 		{"enforcing_failure_percentage", o.GetEnforcingFailurePercentage()},
 	} {
 		if percent.value.GetValue() > 100 {
-			report("outlier-detection", path.Field(percent.field), fmt.Sprintf("%s is %d", percent.field, percent.value.GetValue()), "write a percentage from 0 to 100")
+			report("outlier-detection", path.Field(percent.field),
+				fmt.Sprintf("%s is %d", percent.field, percent.value.GetValue()), "write a percentage from 0 to 100")
 		}
 	}
 	for _, d := range []struct {

@@ -43,7 +43,10 @@ Other rules report fields that gRPC rejects.`,
 // ignored lists the fields that gRPC ignores, by their message.
 var ignored = map[protoreflect.FullName][]protoreflect.Name{
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {"local_reply_config", "request_timeout", "stream_idle_timeout"},
-	"envoy.config.route.v3.RouteConfiguration":                                          {"request_headers_to_add", "request_headers_to_remove", "request_mirror_policies", "response_headers_to_add", "response_headers_to_remove", "typed_per_filter_config"},
+	"envoy.config.route.v3.RouteConfiguration": {
+		"request_headers_to_add",
+		"request_headers_to_remove", "request_mirror_policies", "response_headers_to_add", "response_headers_to_remove", "typed_per_filter_config",
+	},
 	"envoy.config.route.v3.VirtualHost": {
 		"cors", "rate_limits", "request_headers_to_add", "request_headers_to_remove", "request_mirror_policies",
 		"require_tls", "response_headers_to_add", "response_headers_to_remove",
@@ -53,9 +56,12 @@ var ignored = map[protoreflect.FullName][]protoreflect.Name{
 		"cors", "host_rewrite_header", "host_rewrite_literal", "host_rewrite_path_regex", "idle_timeout", "metadata_match", "path_rewrite_policy",
 		"prefix_rewrite", "priority", "rate_limits", "regex_rewrite", "request_mirror_policies", "timeout",
 	},
-	"envoy.config.route.v3.RouteMatch":  {"dynamic_metadata", "filter_state", "grpc", "tls_context"},
-	"envoy.config.route.v3.RetryPolicy": {"host_selection_retry_max_attempts", "per_try_idle_timeout", "per_try_timeout", "rate_limited_retry_back_off", "retriable_headers", "retriable_status_codes", "retry_host_predicate", "retry_priority"},
-	"envoy.config.cluster.v3.Cluster":   {"common_lb_config", "health_checks", "lb_subset_config", "upstream_bind_config"},
+	"envoy.config.route.v3.RouteMatch": {"dynamic_metadata", "filter_state", "grpc", "tls_context"},
+	"envoy.config.route.v3.RetryPolicy": {
+		"host_selection_retry_max_attempts", "per_try_idle_timeout", "per_try_timeout",
+		"rate_limited_retry_back_off", "retriable_headers", "retriable_status_codes", "retry_host_predicate", "retry_priority",
+	},
+	"envoy.config.cluster.v3.Cluster": {"common_lb_config", "health_checks", "lb_subset_config", "upstream_bind_config"},
 	"envoy.config.cluster.v3.CircuitBreakers.Thresholds": {
 		"max_connections", "max_pending_requests", "max_retries", "retry_budget",
 	},

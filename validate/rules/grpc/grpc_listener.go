@@ -112,7 +112,8 @@ func checkFilters(report func(validate.CheckName, xds.Path, string, string), pat
 			report("network-filter", at.Field("name"), fmt.Sprintf("two network filters of the chain "+
 				"have the name %q", f.GetName()), "rename or remove one of them")
 		case is != managerType:
-			report("network-filter", at, fmt.Sprintf("the network filter %q holds %s", f.GetName(), typeText(is)), "remove it: gRPC knows HttpConnectionManager alone")
+			report("network-filter", at, fmt.Sprintf("the network filter %q holds %s", f.GetName(), typeText(is)),
+				"remove it: gRPC knows HttpConnectionManager alone")
 		}
 		seen[f.GetName()] = true
 	}

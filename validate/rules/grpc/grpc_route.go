@@ -165,7 +165,8 @@ func checkRetries(p *validate.Pass, n *xds.Node, m *routev3.RetryPolicy) {
 	if b.GetMaxInterval() != nil && b.GetMaxInterval().AsDuration() <= 0 {
 		rejectRoutes(p, "retry-policy", path.Field("retry_back_off").Field("max_interval"), "max_interval is not above 0", "write a time such as 0.250s")
 	}
-	if known := func(on string) bool { return slices.Contains(retried, strings.TrimSpace(strings.ToLower(on))) }; !slices.ContainsFunc(strings.Split(m.GetRetryOn(), ","), known) {
+	known := func(on string) bool { return slices.Contains(retried, strings.TrimSpace(strings.ToLower(on))) }
+	if !slices.ContainsFunc(strings.Split(m.GetRetryOn(), ","), known) {
 		ignoreRoute(p, "retry-on", path.Field("retry_on"), fmt.Sprintf("gRPC never retries: retry_on %q has no condition "+
 			"that it knows", m.GetRetryOn()), "add one of "+strings.Join(retried, ", "))
 	}

@@ -62,7 +62,8 @@ warning.`,
 			}
 			switch n.Field() {
 			case "envoy.config.cluster.v3.Cluster.lrs_server": // Envoy never uses it
-			case "envoy.config.bootstrap.v3.Bootstrap.config_sources", "envoy.config.bootstrap.v3.Bootstrap.default_config_source": // these sources may be aggregated
+			case "envoy.config.bootstrap.v3.Bootstrap.config_sources", "envoy.config.bootstrap.v3.Bootstrap.default_config_source":
+				// These sources may be aggregated.
 			case "envoy.config.route.v3.Vhds.config_source":
 				if m.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC { // vhds-config-source reports other types
 					checkAPISource(&p.Pass, n, m.GetApiConfigSource())

@@ -204,7 +204,8 @@ func checkChainAction(p *validate.Pass, n *xds.Node) {
 		return
 	}
 	action := facts.Enclosing(n, "xds.core.v3.TypedExtensionConfig")
-	if action == nil || action.Field() != "xds.type.matcher.v3.Matcher.OnMatch.action" || !facts.Inside(n, "envoy.config.listener.v3.Listener.filter_chain_matcher") {
+	if action == nil || action.Field() != "xds.type.matcher.v3.Matcher.OnMatch.action" ||
+		!facts.Inside(n, "envoy.config.listener.v3.Listener.filter_chain_matcher") {
 		return
 	}
 	listener, _ := xds.Enclosing[*listenerv3.Listener](n)

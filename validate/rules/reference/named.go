@@ -282,7 +282,8 @@ func failsOpen(n *xds.Node) bool {
 			}
 		case *procv3.ExternalProcessor:
 			mode := m.GetProcessingMode()
-			if m.GetFailureModeAllow() || mode.GetRequestHeaderMode() == procv3.ProcessingMode_SKIP && mode.GetResponseHeaderMode() == procv3.ProcessingMode_SKIP {
+			if m.GetFailureModeAllow() || mode.GetRequestHeaderMode() == procv3.ProcessingMode_SKIP &&
+				mode.GetResponseHeaderMode() == procv3.ProcessingMode_SKIP {
 				return true
 			}
 		case *procv3.ExtProcOverrides:

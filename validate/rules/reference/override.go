@@ -36,7 +36,8 @@ func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		if len(managers) == 0 || !all || filters.has[use.Name] {
 			return
 		}
-		upstream := validate.Once(&p.Pass, definedBy{definer: around, noun: "upstream HTTP filter"}, func() *defined { return newDefined(upstreamFilters(managers), true) })
+		upstream := validate.Once(&p.Pass, definedBy{definer: around, noun: "upstream HTTP filter"},
+			func() *defined { return newDefined(upstreamFilters(managers), true) })
 		if !upstream.has[use.Name] && upstreamFiltersOfClusters.Lacks(p.Snapshot, use.Name) {
 			checkAmong(&p.Pass, use, "HTTP filter", filters)
 		}
@@ -116,15 +117,16 @@ func managersByName(p *validate.LookupPass, routes string) []*hcmv3.HttpConnecti
 
 // managersOfRoutes maps the name of a route configuration to the connection managers that subscribe to it.
 // Connection managers with scoped routes are under "".
-var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Listener}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *hcmv3.HttpConnectionManager)) {
-	for _, s := range r.Facts().Subscriptions {
-		switch s.Node.Message.(type) {
-		case *hcmv3.Rds, *hcmv3.ScopedRds:
-			manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](s.Node)
-			add(s.Name, manager)
+var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Listener},
+	func(_ *xds.Snapshot, r *xds.Resource, add func(string, *hcmv3.HttpConnectionManager)) {
+		for _, s := range r.Facts().Subscriptions {
+			switch s.Node.Message.(type) {
+			case *hcmv3.Rds, *hcmv3.ScopedRds:
+				manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](s.Node)
+				add(s.Name, manager)
+			}
 		}
-	}
-})
+	})
 
 // scopesOfRoutes maps the name of a route configuration to the scopes that name it.
 var scopesOfRoutes = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {

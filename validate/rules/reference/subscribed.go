@@ -81,7 +81,8 @@ func reportMissing(p *validate.LookupPass, s xds.Subscription, consequence strin
 // the static secrets of the bootstrap.
 func checkSecret(p *validate.LookupPass, s xds.Subscription, isServed bool) {
 	switch {
-	case s.Name == "" || !p.Snapshot.FromBootstrap() && !p.Snapshot.Lacks(xds.Secret, s.Name): // field-constraint reports an empty name; otherwise the secret exists
+	case s.Name == "" || !p.Snapshot.FromBootstrap() && !p.Snapshot.Lacks(xds.Secret, s.Name):
+		// field-constraint reports an empty name; otherwise the secret exists.
 	case isServed:
 		reportMissing(p, s, withoutIt(p, s))
 	case s.Source.GetConfigSourceSpecifier() == nil && !p.BootstrapFacts.Has(xds.Secret, s.Name):

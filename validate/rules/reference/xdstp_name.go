@@ -84,7 +84,10 @@ func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected 
 		if rejected = rejected && (!hasType(name) || t == xds.LocalityEndpoints && !namesCollection(name)); rejected {
 			message += ": " + refusal(p)
 		}
-		p.Report(validate.Finding{Check: "unreadable", Path: at, Warning: !rejected, Message: message, Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:"})
+		p.Report(validate.Finding{
+			Check: "unreadable", Path: at, Warning: !rejected, Message: message,
+			Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:",
+		})
 	case t != nil && url.Type != string(t.Message):
 		rejected = rejected && t == xds.LocalityEndpoints
 		consequence := "gRPC clients reject it"
@@ -151,7 +154,10 @@ func checkLocator(p *validate.Pass, n *xds.Node, use xds.Use) {
 	url, err := xdstp.Parse(name)
 	switch {
 	case err != nil:
-		p.Report(validate.Finding{Check: "unreadable", Path: use.Path(), Warning: true, Message: fmt.Sprintf("%q is no xdstp name: %v", use.Name, err), Help: "write xdstp://AUTHORITY/" + typeIn(use.Target) + "/*"})
+		p.Report(validate.Finding{
+			Check: "unreadable", Path: use.Path(), Warning: true,
+			Message: fmt.Sprintf("%q is no xdstp name: %v", use.Name, err), Help: "write xdstp://AUTHORITY/" + typeIn(use.Target) + "/*",
+		})
 	case url.Type != string(use.Target.Message):
 		p.Report(validate.Finding{
 			Check:   "other-type",

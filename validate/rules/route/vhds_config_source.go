@@ -20,7 +20,8 @@ the virtual hosts of this tree into the route configuration.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.Vhds"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		source := n.Message.(*routev3.Vhds).GetConfigSource()
-		if xds.FromSnapshot(source) || source.GetConfigSourceSpecifier() == nil || source.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC {
+		if xds.FromSnapshot(source) || source.GetConfigSourceSpecifier() == nil ||
+			source.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC {
 			return
 		}
 		help := "use {ads: {}} for the virtual hosts of this tree, or an api_config_source of type DELTA_GRPC"

@@ -90,9 +90,11 @@ func formatsOf(v *envoyapi.Version, n *xds.Node) []format {
 // textFormats returns the formats in the fields that envoyapi.Version.FormatFields lists.
 func textFormats(v *envoyapi.Version, n *xds.Node) (list []format) {
 	switch {
-	case n.Name() == "envoy.config.route.v3.RateLimit.HitsAddend" && facts.Inside(n, "envoy.config.route.v3.RouteAction.rate_limits", "envoy.config.route.v3.VirtualHost.rate_limits"):
+	case n.Name() == "envoy.config.route.v3.RateLimit.HitsAddend" &&
+		facts.Inside(n, "envoy.config.route.v3.RouteAction.rate_limits", "envoy.config.route.v3.VirtualHost.rate_limits"):
 		return nil // Envoy uses it only in the rate limits of filters
-	case n.Name() == "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry" && !facts.Inside(n, "envoy.extensions.filters.network.ratelimit.v3.RateLimit.descriptors"):
+	case n.Name() == "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry" &&
+		!facts.Inside(n, "envoy.extensions.filters.network.ratelimit.v3.RateLimit.descriptors"):
 		return nil
 	case n.Name() == "envoy.extensions.filters.http.oauth2.v3.PostLogoutRedirectUri":
 		if config, _ := xds.Enclosing[*oauth2v3.OAuth2Config](n); config.GetEndSessionEndpoint() == "" {

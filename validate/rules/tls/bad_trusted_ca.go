@@ -51,7 +51,10 @@ peer (a warning). A SPIFFE validator without a trust domain is a warning too.`,
 	}
 	switch trust, err := boring.ReadTrust(list); {
 	case err != nil:
-		v.report(p, "crl", validate.Finding{Check: "crl", Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "write the revocation lists of all trusted CAs in PEM"})
+		v.report(p, "crl", validate.Finding{
+			Check: "crl", Message: fmt.Sprintf("crl can't be loaded: %v", err),
+			Help: "write the revocation lists of all trusted CAs in PEM",
+		})
 	case trust.CRLs == 0:
 		v.report(p, "crl", validate.Finding{Check: "crl", Message: fmt.Sprintf("Envoy rejects every peer: "+
 			"invalid crl: %v", boring.NoCRL(list)), Help: "write the revocation lists of all trusted CAs in PEM", Warning: true})
@@ -109,7 +112,10 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 		}
 		switch {
 		case seen[domain.GetName()]:
-			v.report(p, "name", validate.Finding{Check: "spiffe-domains", Message: fmt.Sprintf("duplicate trust domain %q", domain.GetName()), Help: "merge the certificates of both into one trust_bundle"})
+			v.report(p, "name", validate.Finding{
+				Check:   "spiffe-domains",
+				Message: fmt.Sprintf("duplicate trust domain %q", domain.GetName()), Help: "merge the certificates of both into one trust_bundle",
+			})
 		case err != nil && !isTrustList(domain.GetTrustBundle()):
 			v.report(p, "trust_bundle", validate.Finding{Check: "spiffe-bundle", Message: fmt.Sprintf("trust_bundle of %q can't "+
 				"be loaded: %v", domain.GetName(), err), Help: trustHelp})

@@ -42,7 +42,8 @@ are not supported for client contexts"). A custom_tls_certificate_selector lifts
 				"certificates: "+p.Resource.Refusal(), "keep one kind")
 		case c.isServer() && inline+sds == 0 && !selector:
 			report("", "a TLS context of a listener needs a certificate", "set tls_certificates or tls_certificate_sds_secret_configs in common_tls_context")
-		case c.isServer() && inline > 0 && !selector && !slices.ContainsFunc(common.GetTlsCertificates(), func(m *tlsv3.TlsCertificate) bool { return !isPassedOver(m) }):
+		case c.isServer() && inline > 0 && !selector &&
+			!slices.ContainsFunc(common.GetTlsCertificates(), func(m *tlsv3.TlsCertificate) bool { return !isPassedOver(m) }):
 			report("tls_certificates", "all certificates are empty: "+p.Resource.Refusal(), "set certificate_chain and private_key")
 		case !c.isServer() && inline+sds > 1 && !selector:
 			report(moreIn(inline, sds), fmt.Sprintf("a TLS context of a cluster can have one certificate, and "+

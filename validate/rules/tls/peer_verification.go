@@ -64,7 +64,10 @@ verify by it accepts every certificate.`,
 func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const help = "set trusted_ca"
 	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
-		p.Report(validate.Finding{Check: "needs-trusted-ca", Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation needs a trusted_ca", Help: help + " in common_tls_context.validation_context"})
+		p.Report(validate.Finding{
+			Check: "needs-trusted-ca", Path: c.node.Path().Field("auto_sni_san_validation"),
+			Message: "auto_sni_san_validation needs a trusted_ca", Help: help + " in common_tls_context.validation_context",
+		})
 	}
 	if v.GetCustomValidatorConfig() != nil {
 		return // any custom validator, even Envoy's own by its name, verifies names itself
@@ -102,7 +105,8 @@ func checkRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
 	case c.quic:
 		p.Report(validate.Finding{Check: "needs-trusted-ca", Path: path, Message: "a QUIC listener with " +
 			"require_client_certificate needs a trusted_ca", Help: "set trusted_ca in common_tls_context.validation_context"})
-	case len(v.GetVerifyCertificateHash()) == 0 && len(v.GetVerifyCertificateSpki()) == 0 && len(v.GetMatchTypedSubjectAltNames()) == 0 && len(v.GetMatchSubjectAltNames()) == 0:
+	case len(v.GetVerifyCertificateHash()) == 0 && len(v.GetVerifyCertificateSpki()) == 0 &&
+		len(v.GetMatchTypedSubjectAltNames()) == 0 && len(v.GetMatchSubjectAltNames()) == 0:
 		p.Report(validate.Finding{Check: "client-certificate-unverified", Path: path, Message: "the listener requires client " +
 			"certificates and accepts every one: nothing " +
 			"verifies them", Help: "set trusted_ca in common_tls_context.validation_context", Warning: true})

@@ -101,7 +101,10 @@ func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 		check       func(list string) (name string, err error)
 		known       iter.Seq[string]
 	}{
-		{"cipher_suites", "cipher suite", params.GetCipherSuites(), func(list string) (string, error) { return boring.CheckCiphers(list, suites) }, slices.Values(ciphers)},
+		{
+			"cipher_suites", "cipher suite", params.GetCipherSuites(),
+			func(list string) (string, error) { return boring.CheckCiphers(list, suites) }, slices.Values(ciphers),
+		},
 		{"ecdh_curves", "curve", params.GetEcdhCurves(), among(names.Groups), maps.Keys(names.Groups)},
 		{"signature_algorithms", "signature algorithm", params.GetSignatureAlgorithms(), among(names.Signatures), maps.Keys(names.Signatures)},
 	} {
@@ -114,7 +117,10 @@ func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 		if i := slices.IndexFunc(l.values, func(v string) bool { return strings.Contains(v, name) }); name != "" && i >= 0 {
 			t.Path = t.Path.Index(i)
 		}
-		f := validate.Finding{Check: "unknown-name", Message: fmt.Sprintf("invalid list of %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "write one of " + strings.Join(known, ", ")}
+		f := validate.Finding{
+			Check:   "unknown-name",
+			Message: fmt.Sprintf("invalid list of %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "write one of " + strings.Join(known, ", "),
+		}
 		if near := diag.NewCandidates(known).Nearest(name); near != "" && near != name {
 			f.Help, f.Correction = "", diag.Correction{Wrong: name, Right: near}
 		}
