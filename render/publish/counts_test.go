@@ -9,44 +9,62 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the counts in docs/evidence/reliability.md again, and fail")
+var update = flag.Bool("update", false, "write testdata/counts.txt and its sums in docs/evidence/reliability.md again, and fail")
 
-// TestCounts holds docs/evidence/reliability.md to what TestFaults and TestKill do.
+// TestCounts compares what TestFaults and TestKill do with testdata/counts.txt, and the sums with
+// docs/evidence/reliability.md.
 func TestCounts(t *testing.T) {
-	const name = "../../docs/evidence/reliability.md"
-	table := "| scenario | system calls | faults | kills |\n|---|---:|---:|---:|\n"
+	const table, page = "testdata/counts.txt", "../../docs/evidence/reliability.md"
+	counts := fmt.Sprintf("%-60s %8s %8s %8s\n", "scenario", "calls", "faults", "kills")
 	var calls, faults, killed int
 	chosen := make(moments)
-	for _, s := range scenarios() {
+	all := scenarios()
+	for _, s := range all {
 		opening, rest := s.calls(t)
 		n := 0
 		for i, call := range rest {
 			n += len(faultsOf(i, call))
 		}
 		k := len(chosen.of(slices.Concat(opening, rest)))
-		table += fmt.Sprintf("| %s | %d | %d | %d |\n", s.name, len(rest), n, k)
+		counts += fmt.Sprintf("%-60s %8d %8d %8d\n", s.name, len(rest), n, k)
 		calls, faults, killed = calls+len(rest), faults+n, killed+k
 	}
-	table += fmt.Sprintf("| all | %d | %d | %d |\n", calls, faults, killed)
+	sums := fmt.Sprintf("%d scenarios with %s system calls have %s faults and %s kills.\n", len(all), thousands(calls), thousands(faults), thousands(killed))
 
-	doc, err := os.ReadFile(name)
+	doc, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const begin, end = "<!-- counts: go test ./render/publish -run TestCounts -update -->\n\n", "\n<!-- end of counts -->"
 	before, rest, ok := bytes.Cut(doc, []byte(begin))
-	was, after, closed := bytes.Cut(rest, []byte(end))
+	_, after, closed := bytes.Cut(rest, []byte(end))
 	if !ok || !closed {
-		t.Fatalf("%s: no place for the counts, between %q and %q", name, begin, end)
+		t.Fatalf("%s: no place for the counts, between %q and %q", page, begin, end)
 	}
-	if string(was) == table {
-		return
+	for name, want := range map[string][]byte{
+		table: []byte(counts),
+		page:  fmt.Appendf(nil, "%s%s%s%s%s", before, begin, sums, end, after),
+	} {
+		got, err := os.ReadFile(name)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if bytes.Equal(got, want) {
+			continue
+		}
+		t.Errorf("%s has other counts than these; go test ./render/publish -run TestCounts -update writes them:\n%s%s", name, counts, sums)
+		if *update {
+			if err := os.WriteFile(name, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if !*update {
-		t.Fatalf("%s has other counts than these, run go test ./render/publish -run TestCounts -update:\n%s", name, table)
+}
+
+// thousands returns n below a million with a comma before its last three digits.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
 	}
-	if err := os.WriteFile(name, fmt.Appendf(nil, "%s%s%s%s%s", before, begin, table, end, after), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	t.Errorf("%s was written again", name)
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
