@@ -61,11 +61,10 @@ func olderEnvoys(t *testing.T) string {
 	b.WriteString(`
 ## Older Envoys
 
-Each older Envoy that ` + "`--envoy-version`" + ` knows judged the same cases by ` + "`--mode validate`" + `.
-` + "`tools/agreement/testdata/versions.txt`" + ` lists the differences from 1.40. With ` + "`--envoy-version`" + `, validate finds
-the refusals of the older Envoy.
+Older Envoys judged the same cases by ` + "`--mode validate`" + `. ` + "`tools/agreement/testdata/versions.txt`" + ` lists the
+differences from 1.40. With ` + "`--envoy-version`" + `, validate finds the refusals of the older Envoy.
 
-| | refuses, and 1.40 takes it | found | takes, and 1.40 refuses it | stricter than that Envoy |
+| | refuses, 1.40 accepts | found | accepts, 1.40 refuses | validate is stricter |
 |---|---|---|---|---|
 `)
 	all := reasons(t, "versions-otherwise")
@@ -94,12 +93,13 @@ func document(t *testing.T, s sums) []byte {
 
 <!-- Made by make agreement; a test of each CI compares. -->
 
-For users who ask how far to trust ` + "`xdspub validate`" + `. After this page you know how often its verdict differs
-from the verdict of the real Envoy 1.40.0 on the same files. ` + "`tools/agreement/testdata/cases`" + ` has pairs of
-directories, with Envoy's verdict when ` + "`bad/`" + ` was renamed over a running ` + "`good/`" + `.
-` + "`tools/agreement/testdata/findings.txt`" + ` has every finding with its line.
+For users who ask how far to trust ` + "`xdspub validate`" + `. After this page you know how often validate and the real
+Envoy 1.40.0 disagree about the same files.
 
-| what Envoy did | wanted of validate | sides | agree | stricter-than-envoy | not-static |
+` + "`tools/agreement/testdata/cases`" + ` has pairs of directories, and Envoy's reaction when ` + "`bad/`" + ` replaced a
+running ` + "`good/`" + `. ` + "`tools/agreement/testdata/findings.txt`" + ` has the findings, with their lines.
+
+| what Envoy did | expected of validate | sides | agree | stricter-than-envoy | not-static |
 |---|---|---|---|---|---|
 `)
 	refused, found := 0, 0
@@ -113,13 +113,16 @@ directories, with Envoy's verdict when ` + "`bad/`" + ` was renamed over a runni
 		}
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d |\n", o[0], o[1], sum.sides, sum.agreed, sum.excused["stricter-than-envoy"], sum.excused["not-static"])
 	}
-	fmt.Fprintf(&b, "\nOf %d refusals, crashes and dropped fields %d are found: %.1f %%.\n", refused, found, 100*float64(found)/float64(refused))
+	fmt.Fprintf(&b, "\nvalidate finds %d of %d refusals, crashes and dropped fields: %.1f %%.\n", found, refused, 100*float64(found)/float64(refused))
 	for _, list := range []struct{ name, text string }{
-		{"stricter-than-envoy", "Envoy accepts these configurations, and validate refuses them on purpose."},
-		{"not-static", "Envoy's verdict on these configurations depends on its machine, not on the files."},
+		{"stricter-than-envoy", "Envoy accepts these configurations; validate refuses them on purpose."},
+		{"not-static", "The files alone do not decide Envoy's verdict on these configurations."},
 	} {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", list.name, list.text)
 		all := reasons(t, list.name)
+		if len(all) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", list.name, list.text)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			fmt.Fprintf(&b, "- `%s`: %s\n", name, all[name])
 		}

@@ -299,9 +299,9 @@ func document(judged int, took time.Duration, found map[string]int) []byte {
 	fmt.Fprintf(&b, `## Random faults
 
 `+"`make mutate`"+` puts random faults into valid configurations: the published examples, and the good sides of the cases
-above. It drops, doubles, swaps, moves, retypes and renames fields, breaks names, moves values to their limits, and adds
-parts of other configurations and any fields of the API. validate and the real Envoy judge each mutant. CI judges 500
-mutants of a fixed seed. The last long run, seed %d, judged %d mutants in %v:
+above. It drops, doubles, moves, retypes and renames fields, breaks names, moves values to their limits, and adds parts
+of other configurations and any fields of the API. validate and the real Envoy judge each mutant: in CI 500 of a fixed
+seed, in the last long run, of seed %d, %d in %v:
 
 | | validate finds an error | validate finds no error |
 |---|---|---|
@@ -309,8 +309,8 @@ mutants of a fixed seed. The last long run, seed %d, judged %d mutants in %v:
 | Envoy accepts it | %d | %d |
 `, *seed, judged, took, found[bothRefuse], found[missed]+found[missed+", known"], found[falseAlarm]+found[falseAlarm+", known"], found[bothAccept])
 	fmt.Fprintf(&b, `
-Of the disagreements, %d are on purpose: `+"`tools/mutate/testdata/known`"+` gives the reasons. Some errors say that Envoy
-accepts the configuration and requests fail, such as for a missing cluster; these errors are not disagreements.
+%d disagreements are on purpose, for the reasons in `+"`tools/mutate/testdata/known`"+`. An error about requests that fail in
+an accepted configuration, such as for a missing cluster, is no disagreement.
 `, found[missed+", known"]+found[falseAlarm+", known"])
 	return b.Bytes()
 }
