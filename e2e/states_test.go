@@ -479,33 +479,71 @@ func (c *cell) holds(t *testing.T, view string, look func() (text string, number
 func TestStatesPage(t *testing.T) {
 	table := statesTable(t)
 	var b strings.Builder
-	b.WriteString("# States and views\n\n" + `What each view shows in each state of the world. Each cell is tested with real processes (e2e/testdata/states.yaml). A view of
-` + "`status`" + ` begins with its exit status, a view of HTTP with its status code. In a broken state no view of ` + "`status`" + ` says "in sync" or
-exits 0, and ` + "`/readyz`" + ` says more than ok, unless the table says why the view can't know.
+	code := strings.NewReplacer("~", "`") // in the page
+	b.WriteString(code.Replace(`# States and views
+
+For everyone who monitors xdspub. After reading this page you know the output of each view in each state. Tests make
+each state with real processes (e2e/testdata/states.yaml).
+
+A cell has texts that the view prints, and ~…~ stands for a text that the first view prints, too.
+
+| view | how to read a cell |
+|---|---|
+| the first | exit status 0 if it says "in sync", 1 if it says "not in sync"; otherwise the cell begins with the exit status |
+| ~status~ with SRC | an empty cell: exit status and first line of the first view, and ~is published~ if the exit status is 0 |
+| ~status --format json~ | exit status of the first view, and ~"in_sync"~ with ~true~ or ~false~ |
+| others | an empty cell: as in the first row. A status code other than 200 stands first |
+
+In a broken state no view of ~status~ says "in sync" or exits with 0, and ~/readyz~ says more than ok, unless the table
+says why the view can't know.
 
 ## A watch and its output directory
 
-A ` + "`watch`" + ` opens no port.
+A ~watch~ opens no port.
 
-`)
-	for i, s := range table.Watch {
-		writeState(&b, s.state, s.cells(), i == 0)
+`))
+	for i := range table.Watch {
+		writeState(&b, table.Watch[i].state, table.Watch[i].cells(), table.Watch[0].cells(), i == 0)
 	}
-	b.WriteString(`
+	b.WriteString(code.Replace(`
 ## A serve
 
-` + "`/healthz`" + ` says that the process answers, and gRPC health whether there is something to serve: a server whose source tree became
-invalid goes on with the last valid snapshot. Both, and ` + "`/readyz`" + `, are about the server, not about its clients.
+If ~/readyz~ answers, ~/healthz~ answers ~ok~, and gRPC health ~SERVING~, or ~NOT_SERVING~ if ~/readyz~ answers 503. No
+client changes these three. If the source tree becomes invalid, a server serves the last valid
+snapshot.
 
-`)
-	for i, s := range table.Serve {
-		writeState(&b, s.state, s.cells(), i == 0)
+`))
+	for i := range table.Serve {
+		s := &table.Serve[i]
+		s.checkHealth(t)
+		writeState(&b, s.state, s.columns(), table.Serve[0].columns(), i == 0)
 	}
 	golden.Compare(t, "../../docs/reference/states.md", b.String())
 }
 
+// checkHealth fails if /healthz or gRPC health is not what the page says of all states.
+func (s *servedState) checkHealth(t *testing.T) {
+	t.Helper()
+	code, body, health := http.StatusOK, []string{"ok\n"}, "is SERVING"
+	switch *s.Readyz.Code {
+	case 0:
+		code, body, health = 0, []string{}, "no answer"
+	case http.StatusServiceUnavailable:
+		health = "is NOT_SERVING"
+	}
+	if *s.Healthz.Code != code || !slices.Equal(s.Healthz.Shows, body) || !slices.Equal(s.Health.Shows, []string{health}) {
+		t.Errorf("%s: /healthz is %d %q and gRPC health %q; docs/reference/states.md says %d %q and %q",
+			s.State, *s.Healthz.Code, s.Healthz.Shows, s.Health.Shows, code, body, health)
+	}
+}
+
+// columns returns the views that have a column in the page.
+func (s *servedState) columns() []namedCell {
+	return slices.DeleteFunc(s.cells(), func(c namedCell) bool { return c.cell == s.Healthz || c.cell == s.Health })
+}
+
 // writeState writes a row of a table, and the head of the table before the first row.
-func writeState(b *strings.Builder, s state, cells []namedCell, first bool) {
+func writeState(b *strings.Builder, s state, cells, usual []namedCell, first bool) {
 	if first {
 		b.WriteString("| state |")
 		for _, c := range cells {
@@ -513,27 +551,73 @@ func writeState(b *strings.Builder, s state, cells []namedCell, first bool) {
 		}
 		b.WriteString("\n|---" + strings.Repeat("|---", len(cells)) + "|\n")
 	}
-	means := s.Means
-	if s.Unknown != "" {
-		means += "; " + s.Unknown
+	fmt.Fprintf(b, "| **%s**", s.State)
+	if means := strings.Join(slices.DeleteFunc([]string{s.Means, s.Unknown}, func(text string) bool { return text == "" }), "; "); means != "" {
+		b.WriteString(": " + means)
 	}
-	fmt.Fprintf(b, "| **%s**: %s", s.State, means)
-	for _, c := range cells {
-		var parts []string
-		switch n := c.number(); {
-		case n == nil:
-		case c.Code != nil && *n == 0:
-			parts = append(parts, "no answer")
+	for i, c := range cells {
+		switch {
+		case i == 0:
+			fmt.Fprintf(b, " | %s", c.markdown(nil))
+		case strings.HasPrefix(c.view, "`status"):
+			fmt.Fprintf(b, " | %s", c.beside(cells[0].cell))
+		case !first && c.isWithin(usual[i].cell):
+			b.WriteString(" | ")
 		default:
-			parts = append(parts, fmt.Sprint(*n))
+			fmt.Fprintf(b, " | %s", c.markdown(cells[0].cell))
 		}
-		for _, text := range c.Shows {
-			parts = append(parts, "`"+strings.ReplaceAll(strings.TrimSpace(text), "\n", " ")+"`")
-		}
-		if len(parts) == 0 {
-			parts = []string{"nothing"}
-		}
-		fmt.Fprintf(b, " | %s", strings.Join(parts, " "))
 	}
 	b.WriteString(" |\n")
+}
+
+// isWithin reports whether the page may leave the cell empty, because the cell of the first row shows as much.
+func (c *cell) isWithin(usual *cell) bool {
+	missing := func(text string) bool { return !slices.Contains(usual.Shows, text) }
+	return len(c.Shows) > 0 && (c.Code == nil || *c.Code == *usual.Code) && !slices.ContainsFunc(c.Shows, missing)
+}
+
+// beside returns what a view of status shows beside the first view of status.
+func (c *cell) beside(first *cell) string {
+	same := *c.Exit == *first.Exit
+	rest := cell{Shows: slices.DeleteFunc(slices.Clone(c.Shows), func(text string) bool {
+		switch text {
+		case `"in_sync": true`, " is published\n":
+			return same && *c.Exit == 0
+		case `"in_sync": false`:
+			return same && *c.Exit == 1
+		}
+		return same && strings.Contains(first.Shows[0], strings.TrimSpace(text))
+	})}
+	if !same {
+		rest.Exit = c.Exit
+	} else if len(rest.Shows) == 0 {
+		return ""
+	}
+	return rest.markdown(first)
+}
+
+// markdown returns the text of a cell, in which … stands for a text of the first view.
+func (c *cell) markdown(first *cell) string {
+	var parts []string
+	switch {
+	case c.Code != nil && *c.Code == 0:
+		return "no answer"
+	case c.Code != nil && *c.Code != http.StatusOK:
+		parts = append(parts, fmt.Sprint(*c.Code))
+	case c.Exit == nil, *c.Exit == 0 && strings.HasPrefix(c.Shows[0], "in sync"), *c.Exit == 1 && strings.HasPrefix(c.Shows[0], "not in sync"):
+	default:
+		parts = append(parts, fmt.Sprint(*c.Exit))
+	}
+	for _, text := range c.Shows {
+		text = strings.TrimSpace(text)
+		if unquoted := strings.Trim(text, `"`); first != nil && strings.Contains(unquoted, " ") && strings.Contains(strings.Join(first.Shows, "\n"), unquoted) {
+			parts = append(parts, "…")
+			continue
+		}
+		parts = append(parts, "`"+strings.ReplaceAll(text, "\n", " ")+"`")
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(slices.Compact(parts), " ")
 }
