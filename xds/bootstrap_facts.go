@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// BootstrapFacts holds the static resources of an Envoy's bootstrap. References to them
-// resolve; Envoy ignores a later resource of the same name.
+// BootstrapFacts are the facts of an Envoy's bootstrap that rules need. A reference to a static resource resolves,
+// and Envoy ignores a later resource of the same name. The zero value means that no bootstrap is known.
 type BootstrapFacts struct {
 	keys       map[Key]bool
 	sockets    []BootstrapSocket
@@ -19,15 +19,13 @@ type BootstrapFacts struct {
 // BootstrapSocket is a socket that the Envoy listens on by its bootstrap.
 type BootstrapSocket struct {
 	Socket
-	// Admin means that it is the socket of the admin interface, else of a static listener.
+	// Admin means that the socket is that of the admin interface. Otherwise, it is the socket of a static listener.
 	Admin bool
-	// Listener is the name of the static listener, empty if it has no name.
+	// Listener is the name of the static listener; empty for the admin interface, and for a listener without a name.
 	Listener string
 }
 
-// BootstrapFactsOf collects the facts of a bootstrap: the names of static clusters,
-// listeners and secrets and of runtime layers by RTDS, the sockets of the listeners and of
-// the admin interface, the types of bootstrap extensions, the local cluster, and the file of CDS.
+// BootstrapFactsOf returns the facts of a bootstrap.
 func BootstrapFactsOf(b *bootstrapv3.Bootstrap) BootstrapFacts {
 	k := BootstrapFacts{
 		keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool),
@@ -35,7 +33,7 @@ func BootstrapFactsOf(b *bootstrapv3.Bootstrap) BootstrapFacts {
 		cdsFile: PathOf(b.GetDynamicResources().GetCdsConfig()),
 	}
 	has := func(t *Type, name string) {
-		if name != "" { // a resource without a name has no references
+		if name != "" { // no reference can name a resource without a name
 			k.keys[Key{t, name}] = true
 		}
 	}
@@ -65,20 +63,19 @@ func BootstrapFactsOf(b *bootstrapv3.Bootstrap) BootstrapFacts {
 	return k
 }
 
-// Has reports whether the bootstrap holds a resource.
+// Has reports whether the bootstrap has a static cluster, listener or secret, or a layer of RTDS, of a name.
 func (k BootstrapFacts) Has(t *Type, name string) bool { return k.keys[Key{t, name}] }
 
-// Sockets returns the sockets of the bootstrap's listeners and of its admin interface.
+// Sockets returns the fixed sockets (SocketOf) of the admin interface and of the static listeners.
 func (k BootstrapFacts) Sockets() []BootstrapSocket { return k.sockets }
 
-// HasExtension reports whether the bootstrap has an extension of that type.
+// HasExtension reports whether the bootstrap has a bootstrap extension of a type.
 func (k BootstrapFacts) HasExtension(name protoreflect.FullName) bool { return k.extensions[name] }
 
 // NoAdmin reports whether the bootstrap is known and has no admin interface.
 func (k BootstrapFacts) NoAdmin() bool { return k.noAdmin }
 
-// LocalCluster returns the name of the cluster that the Envoy is a member of, empty where
-// the bootstrap names none.
+// LocalCluster returns the name of the cluster that the Envoy is a member of, or "" if the bootstrap names none.
 func (k BootstrapFacts) LocalCluster() string { return k.local }
 
 // ClustersInFile reports whether the bootstrap names a file from which Envoy gets its clusters.

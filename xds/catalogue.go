@@ -1,10 +1,9 @@
 package xds
 
-// References is the catalogue: every field of the v3 API through which one
-// resource names another, found by searching all message types. A new reference is a new
-// row, and one of on-missing.txt in the folder of each Envoy version (package envoyapi).
-//
-// Source: envoy/config and envoy/extensions protos of the Envoy API v1.40.0.
+// References is the catalogue: every field of the Envoy API v1.40.0 through which one resource names another
+// resource, or a part of itself or of the bootstrap. TestCatalogueIsComplete searches all message types for such
+// fields. A new reference is a new row here, and a line of on-missing.txt in the folder of each Envoy version
+// (package envoyapi).
 var References = []Reference{
 	// Cluster by name, direct.
 	{"envoy.config.route.v3.RouteAction.cluster", ClusterName, Cluster, "Cluster.name"},

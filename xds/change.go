@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// Change is the difference between a Snapshot and the one that it was made of, by identity of
-// resources. A resource in both lists moves behind the others of its Key. (A Delta is a
-// difference by content.)
+// Change is the difference between a Snapshot and the Snapshot that it was made of, by identity of resources. (A
+// Delta is a difference by content.) A resource in both lists moves behind the other resources of its Key.
 type Change struct {
-	// Removed are resources of the Snapshot before.
+	// Removed are resources of the former Snapshot.
 	Removed []*Resource
-	// Added are resources of the new Snapshot. They stand in this order behind the unchanged resources of
-	// their Key.
+	// Added are resources of the new Snapshot. They stand behind the unchanged resources of their Key, in the order
+	// of the list.
 	Added []*Resource
 }
 
 // Empty reports whether the Change has no resources.
 func (c Change) Empty() bool { return len(c.Removed)+len(c.Added) == 0 }
 
-// Apply returns the Snapshot after a Change. The result shares unchanged parts with s, and s stays unchanged.
+// Apply returns the Snapshot after a Change of s. The result shares unchanged parts with s, and s stays unchanged.
+// s must not be from a bootstrap.
 func (s *Snapshot) Apply(c Change) *Snapshot {
 	next := &Snapshot{byType: maps.Clone(s.byType), restricted: s.restricted + restricted(c.Added) - restricted(c.Removed), from: s.mark, change: c}
 	removed, added := byType(c.Removed), byType(c.Added)
@@ -64,7 +64,7 @@ func (e Edited) Key() Key {
 	return e.Is.Key
 }
 
-// ChangeOf returns the Change that removes each Was and adds each Is.
+// ChangeOf returns the Change of a list of edits, in the order of the list.
 func ChangeOf(edits []Edited) (c Change) {
 	for _, e := range edits {
 		if e.Was != nil {
@@ -77,12 +77,11 @@ func ChangeOf(edits []Edited) (c Change) {
 	return c
 }
 
-// Same reports whether Was and Is are both set and equal in content.
+// Same reports whether neither Was nor Is is nil, and Resource.Same holds for both.
 func (e Edited) Same() bool { return e.Was != nil && e.Is != nil && e.Is.Same(e.Was) }
 
-// ChangesSince returns the Change of Since as one Edited a Key, in the order of Types, then by
-// name. ok is false where Since does not know the Change, and where several resources have one of
-// its Keys, before or now.
+// ChangesSince returns the Change of Since with one Edited for each Key, in the order of Types, then by name. ok is
+// false if Since does not know the Change, or if s or old has several resources of a changed Key.
 func (s *Snapshot) ChangesSince(old *Snapshot) (changes []Edited, ok bool) {
 	c, known := s.Since(old)
 	if !known {
@@ -108,9 +107,9 @@ func (s *Snapshot) ChangesSince(old *Snapshot) (changes []Edited, ok bool) {
 	return changes, true
 }
 
-// EditsSince returns the Change of Since if each resource in it replaces a resource of the same Key. ok is
-// false if Since does not know the Change, if a resource was added or removed, or if several resources have
-// one of its Keys.
+// EditsSince returns the Change of Since if it replaces resources only, in the order of Change.Added. ok is false
+// if Since does not know the Change, if a resource was added or removed, or if several resources have a changed
+// Key.
 func (s *Snapshot) EditsSince(old *Snapshot) (edits []Edited, ok bool) {
 	c, known := s.Since(old)
 	if !known || len(c.Added) != len(c.Removed) {
@@ -137,8 +136,8 @@ func byType(list []*Resource) map[*Type][]*Resource {
 	return m
 }
 
-// applied returns a list by name without some resources and with others. It compares only
-// names near those, and copies the rest.
+// applied returns list, which is sorted by name, after a Change of its type. It searches for the changed names, and
+// copies the parts between them.
 func applied(list, removed, added []*Resource) []*Resource {
 	gone := make(map[*Resource]bool, len(removed))
 	names := make([]string, 0, len(removed)+len(added))

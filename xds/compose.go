@@ -9,16 +9,16 @@ import (
 // Composer edits the message of a resource that Compose makes.
 type Composer struct{ parts []*Resource }
 
-// Take returns a copy of the message of a part, to be put into the message that is edited. The
-// composed resource is then for the clients of that part only.
+// Take returns a copy of the message of a part, for the edited message. The composed resource is then only for
+// clients that the part is for, too.
 func (c *Composer) Take(part *Resource) proto.Message {
 	c.parts = append(c.parts, part)
 	return proto.Clone(part.Message())
 }
 
-// Compose returns a copy of the resource whose messages edit has changed, as Edit calls it. The
-// messages of other resources come into the copy by Composer.Take alone, so that For and SecretFor
-// of the copy follow from all its parts. changed reports whether edit has changed anything.
+// Compose returns a copy of the resource after an Edit of the copy. edit gets messages of other resources from
+// Composer.Take only, so that For and SecretFor of the copy follow from all its parts. changed reports whether edit
+// changed a message.
 func (r *Resource) Compose(edit func(*Composer, *Node) bool) (composed *Resource, changed bool) {
 	c := &Composer{}
 	composed = r.With(proto.Clone(r.Message()))

@@ -11,22 +11,23 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// content is the decoded message of a resource, and what a walk found in it.
+// content is the decoded message of a resource, with its Facts.
 type content struct {
 	message proto.Message
-	facts   atomic.Pointer[Facts] // nil until somebody asks
+	facts   atomic.Pointer[Facts] // nil before the first walk
 }
 
-// holder holds the content of a resource, or decodes it again.
+// holder refers to the content of a resource.
 type holder struct {
-	held atomic.Pointer[content] // nil once the resource is unloaded
-	// lent is the content held or decoded last, until the garbage collector takes it.
+	held atomic.Pointer[content] // nil if the resource is unloaded
+	// lent is the content that an unloaded resource had or decoded last, until the garbage collector frees it.
 	lent atomic.Pointer[weak.Pointer[content]]
 }
 
-// Message returns the message. It must not be changed once the resource is in a Snapshot.
+// Message returns the message of the resource. The message of a resource in a Snapshot must not be changed.
 func (r *Resource) Message() proto.Message { return r.content().message }
 
+// content returns the content of the resource. It decodes the content of an unloaded resource.
 func (r *Resource) content() *content {
 	if c := r.holder.held.Load(); c != nil {
 		return c
@@ -44,7 +45,7 @@ func (h *holder) lend(c *content) {
 	h.lent.Store(&lent)
 }
 
-// decode makes the message of its canonical form.
+// decode returns the message that the canonical form encodes.
 func (r *Resource) decode() proto.Message {
 	mt, err := protoregistry.GlobalTypes.FindMessageByName(r.Type.Message)
 	if err == nil {
@@ -56,10 +57,10 @@ func (r *Resource) decode() proto.Message {
 	panic(fmt.Sprintf("decode %v, which Canonical encoded: %v", r.Key, err))
 }
 
-// Unload drops the decoded message and the Facts, which take ten times the space of the canonical form. The
-// next use decodes them again, so Unload is for a resource that nobody reads until an edit. A resource whose
-// canonical form loses a part of its message stays loaded. Listeners stay loaded, too: they are few, and an
-// edit of one is compared with all.
+// Unload drops the decoded message and the Facts, which take ten times the space of the canonical form. The next
+// use decodes them again, so Unload is for a resource that nobody reads until an edit. A resource stays loaded if
+// its canonical form lacks a part of its message, as the prefix of a type URL. Listeners stay loaded, too: they are
+// few, and an edited listener is compared with all listeners.
 func (r *Resource) Unload() {
 	c := r.holder.held.Load()
 	if c == nil || r.Type == nil || r.Type == Listener {
@@ -69,17 +70,19 @@ func (r *Resource) Unload() {
 	if _, err := r.Canonical(); err != nil || f.otherURL {
 		return
 	}
-	r.brief.Store(uint32(f.brief())) // others may do the same meanwhile
+	r.brief.Store(uint32(f.brief())) // another goroutine may unload r at the same time, and stores the same value
 	r.holder.lend(c)
 	r.holder.held.Store(nil)
 }
 
-// AsksFor reports whether the resource subscribes to resources of type t. It decodes nothing.
+// AsksFor reports whether the resource subscribes to resources of type t. It does not decode an unloaded resource.
 func (r *Resource) AsksFor(t *Type) bool { return r.inBrief()&asksFor(t) != 0 }
 
-// UsesSingletons reports whether the resource uses singletons, or may. It decodes nothing.
+// UsesSingletons reports whether the resource has Singletons or a SingletonsErr in its Facts. It does not decode an
+// unloaded resource.
 func (r *Resource) UsesSingletons() bool { return r.inBrief()&usesSingletons != 0 }
 
+// inBrief returns the brief of the resource.
 func (r *Resource) inBrief() brief {
 	if r.holder.held.Load() == nil {
 		return brief(r.brief.Load())
@@ -87,8 +90,8 @@ func (r *Resource) inBrief() brief {
 	return r.Facts().brief()
 }
 
-// brief is what those who look for a few of all resources ask first: a bit for each of Types that
-// a resource subscribes to, usesSingletons and holdsSecrets.
+// brief is a set of facts that stay known after Unload: a bit for each of Types that the resource subscribes to,
+// usesSingletons and holdsSecrets. A search for a few resources among all asks for the brief first.
 type brief uint32
 
 const (
@@ -111,11 +114,11 @@ func (f *Facts) brief() (b brief) {
 	return b
 }
 
-// Facts returns the facts of the resource. They must not be changed.
+// Facts returns the facts of the resource. The caller must not change the facts.
 func (r *Resource) Facts() *Facts {
 	c := r.content()
 	if c.facts.Load() == nil {
-		_ = c.walk(context.Background(), r.Registry, func(*Node) {}) // which does not end
+		_ = c.walk(context.Background(), r.Registry, func(*Node) {}) // no error: Background does not end
 	}
 	return c.facts.Load()
 }

@@ -15,9 +15,9 @@ type Delta struct {
 // Empty reports whether the two Snapshots hold the same.
 func (d Delta) Empty() bool { return len(d.Added)+len(d.Changed)+len(d.Removed) == 0 }
 
-// Diff returns the Delta from old, which may be nil, to s. Of resources that share a Key, the first one
-// counts. A changed place or format in the source is no change of a resource. If Apply made s of old, Diff
-// costs as much as the Change.
+// Diff returns the Delta from old, which may be nil, to s. Of resources that share a Key, Diff compares the first.
+// A resource does not change by another place or format in the source, nor by other constraints. If Apply made s of
+// old, Diff visits only the Change.
 func (s *Snapshot) Diff(old *Snapshot) Delta {
 	if old == nil {
 		old = NewSnapshot(nil)
@@ -45,7 +45,7 @@ func (s *Snapshot) Diff(old *Snapshot) Delta {
 	return d
 }
 
-// deltaOf is the Delta of changes.
+// deltaOf returns the Delta of changes.
 func deltaOf(changes []Edited) (d Delta) {
 	for _, e := range changes {
 		switch {
@@ -72,7 +72,8 @@ func (s *Snapshot) firsts(t *Type) []*Resource {
 	return list
 }
 
-// Same reports whether two resources of a Key have the same content, and equal wrappers.
+// Same reports whether two resources of one Key have equal messages, and wrappers that are equal except for name,
+// constraints and version. A resource without a canonical form is the same as itself only.
 func (r *Resource) Same(other *Resource) bool {
 	if r == other {
 		return true

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Differing returns the fields in which the messages of two resources of one type differ, the innermost
-// ones, in the order of the API: at most that many.
+// Differing returns the paths of the innermost fields in which the messages of two resources of one type differ, in
+// the order of the .proto files. It returns no more than most paths.
 func (r *Resource) Differing(other *Resource, most int) []Path {
 	d := differing{registry: r.Registry, most: most}
 	d.messages("", r.Message().ProtoReflect(), other.Message().ProtoReflect())
@@ -54,12 +54,12 @@ func (d *differing) messages(path Path, a, b protoreflect.Message) {
 	}
 }
 
-// isWellKnown reports whether a message is written as one value, such as a duration.
+// isWellKnown reports whether Differing compares a message as one value, such as a Duration.
 func isWellKnown(md protoreflect.MessageDescriptor) bool {
 	return md.FullName().Parent() == "google.protobuf" && md.FullName() != "google.protobuf.Any"
 }
 
-// anys compares two payloads.
+// anys compares the payloads of two Anys at a path.
 func (d *differing) anys(path Path, a, b *anypb.Any) {
 	if proto.Equal(a, b) {
 		return

@@ -8,8 +8,8 @@ import (
 	"math/bits"
 )
 
-// digest identifies a set of resources by the sum of their hashes, so that the digest of a
-// Snapshot follows from the one before it and their Change. It does not depend on the order.
+// digest identifies a set of resources: it is the sum of their hashes. So the digest of a Snapshot follows from the
+// digest of the former Snapshot and their Change, and does not depend on the order of the resources.
 type digest [4]uint64
 
 // digestOf returns the digest of one resource. It is computed once.
@@ -50,8 +50,7 @@ func (d digest) bytes() []byte {
 	return b
 }
 
-// digests are those of the resources of each type; a type without resources has the zero
-// digest.
+// digests has the digest of the resources of each type. The digest of a type without resources is zero.
 type digests map[*Type]digest
 
 func digestsOf(byType map[*Type][]*Resource) digests {
@@ -78,11 +77,11 @@ func (ds digests) after(c Change) digests {
 	return next
 }
 
-// version is the digest of a type as a version_info.
+// version returns the digest of a type as a version_info.
 func (ds digests) version(t *Type) string { return "v" + hex.EncodeToString(ds[t].bytes()[:8]) }
 
-// id returns a hash of all digests. A type that is newer than the format of ids counts only if it has
-// resources, so that ids of other Snapshots stay the same.
+// id returns a hash of all digests. LocalityEndpoints came after the first ids: without resources, they have no
+// part in the hash, so that such ids stay the same.
 func (ds digests) id() string {
 	var parts [][]byte
 	for _, t := range Types {

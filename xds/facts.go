@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Facts are the facts of a resource that several stages need. One walk finds all of them; their Nodes are in
-// the order of the walk.
+// Facts are the facts of a resource that several stages need. One walk finds all facts. Each list is in the order
+// of the walk.
 type Facts struct {
 	// Subscriptions are the messages that subscribe to resources at a config source.
 	Subscriptions []Subscription
@@ -21,15 +21,15 @@ type Facts struct {
 	// SingletonsErr is the reason if a use can't be compared.
 	Singletons    []SingletonUse
 	SingletonsErr error
-	// HoldsSecret means that the resource may hold secret content in any field, such as a key
-	// inline in a listener, or a credential in a header.
+	// HoldsSecret means that the resource may hold secret content: a field for secrets has content, such as a key
+	// inline in a listener, or a header has a credential, or a payload can't be read.
 	HoldsSecret bool
 
-	// fieldHoldsSecret means that a field for secrets has content, wherever it stands.
+	// fieldHoldsSecret is HoldsSecret without the credentials of headers.
 	fieldHoldsSecret bool
-	// credentials are the values of headers that let somebody in, by the path of the header.
+	// credentials are the values of the headers in credentialHeaders, by the path of the HeaderValue.
 	credentials map[string]string
-	// holdsAny means that the resource has an Any, otherURL that an Any has a type URL that Marshal rewrites.
+	// holdsAny means that the message contains an Any. otherURL means that Marshal rewrites the type URL of an Any.
 	holdsAny, otherURL bool
 }
 
@@ -45,7 +45,7 @@ func (f *Facts) shared() *Facts {
 	return nothing
 }
 
-// note takes down what a node says.
+// note adds the facts of a node.
 func (f *Facts) note(n *Node) {
 	f.fieldHoldsSecret = f.fieldHoldsSecret || holdsSecret(n)
 	f.HoldsSecret = f.HoldsSecret || f.fieldHoldsSecret
@@ -79,8 +79,8 @@ func (f *Facts) note(n *Node) {
 	}
 }
 
-// Walk calls the function Walk for the resource's message. The first Walk of a resource finds its
-// Facts as well. Where ctx ends, the walk ends and returns the error of ctx.
+// Walk walks the resource's message as Registry.Walk does. The first complete Walk also finds the Facts of the
+// resource. If ctx ends, Walk ends and returns the error of ctx.
 func (r *Resource) Walk(ctx context.Context, visit func(*Node)) error {
 	return r.content().walk(ctx, r.Registry, visit)
 }
@@ -99,23 +99,24 @@ func (c *content) walk(ctx context.Context, registry *Registry, visit func(*Node
 	return w.ended
 }
 
-// Edit calls edit for the message of a resource that is in no Snapshot yet, and for every message
-// below it, like Walk. edit may change the node's message and returns true where it did; payloads
-// that were changed are packed again, a changed TypedStruct as the message it stands for. Edit
-// reports whether anything was changed. The same walk finds the Facts of what the resource
-// becomes, and packs all its payloads so that Canonical needs no walk.
+// Edit is a Walk in which edit may change the message of each node. edit returns true if it changed the message.
+// Edit packs changed payloads again; a changed TypedStruct becomes the message that it stands for. changed reports
+// whether edit changed a message. The resource must not be in a Snapshot yet.
+//
+// The same walk finds the Facts of the edited resource, unless a TypedStruct was changed. Edit also packs all
+// payloads, which saves Canonical a walk.
 func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 	var visited []*Node
 	c := r.content()
 	w := walker{registry: r.Registry, visit: func(n *Node) bool { visited = append(visited, n); return edit(n) }, pack: true}
 	changed = w.walk(&Node{Message: c.message})
 	r.Packed = true
-	if w.restructured { // the old nodes belong to replaced messages
+	if w.restructured { // some of the visited nodes have messages that are no longer in the resource
 		c.facts.Store(nil)
 		return changed
 	}
 	f := &Facts{}
-	for _, n := range visited { // only now: an edit changes what the messages around it say
+	for _, n := range visited { // after the walk, since an edit of a message can change the facts of messages around it
 		f.note(n)
 	}
 	c.facts.Store(f.shared())

@@ -2,9 +2,9 @@ package xds
 
 import "slices"
 
-// Lost holds the paths of the values in a resource that could not be read from the source, and
-// that its Message lacks. nil is none.
-type Lost map[Path]bool // false for what stands around such a place
+// Lost has the paths of the values that could not be read from the source of a resource, so that its message lacks
+// them. These paths have true. The paths around them have false. A nil Lost has no paths.
+type Lost map[Path]bool
 
 // Add adds the path of a lost value.
 func (l *Lost) Add(p Path) {
@@ -20,8 +20,8 @@ func (l *Lost) Add(p Path) {
 	(*l)[p] = true
 }
 
-// Echoes reports whether a finding at a path may only follow from a lost value: one at the path,
-// below it, or around it.
+// Echoes reports whether a finding at p may be only a consequence of a lost value: a value at p, below p or around
+// p is lost.
 func (l Lost) Echoes(p Path) bool {
 	if len(l) == 0 {
 		return false
@@ -32,7 +32,7 @@ func (l Lost) Echoes(p Path) bool {
 	return slices.ContainsFunc(p.prefixes(), func(around Path) bool { return l[around] })
 }
 
-// All reports whether the whole resource is lost.
+// All reports whether the message as a whole is lost: the empty Path.
 func (l Lost) All() bool { return l[""] }
 
 // prefixes returns the paths around p, from the outside in.

@@ -11,8 +11,8 @@ import (
 //	filter_chains[0].filters[1].typed_config.http_filters[2].name
 //	typed_extension_protocol_options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]
 //
-// Names are the proto's own (snake_case); an Any is walked through as if its
-// payload stood in its place. The empty Path is the message itself.
+// Names are those of the .proto file (snake_case). An Any has no step of its own: the fields of its payload follow
+// the path of the Any. The empty Path is the message itself.
 type Path string
 
 // Field returns the path of the field name below p.
@@ -29,7 +29,7 @@ func (p Path) Index(i int) Path { return p + "[" + Path(strconv.Itoa(i)) + "]" }
 // Key returns the path of the entry k of the map p.
 func (p Path) Key(k string) Path { return p + "[" + Path(strconv.Quote(k)) + "]" }
 
-// IsElement reports whether p is an element of the list of that name.
+// IsElement reports whether p is an element of list, a field of the message itself.
 func (p Path) IsElement(list string) bool {
 	return strings.HasPrefix(string(p), list+"[") && strings.IndexByte(string(p), ']') == len(p)-1
 }
@@ -42,16 +42,15 @@ func (p Path) Join(q Path) Path {
 	return p + "." + q
 }
 
-// Step is one part of a Path: a field or map key by its Name, or a list element
-// by its Index where Name is empty.
+// Step is one part of a Path: the key Name of a map if Key is true; otherwise the field Name, or, if Name is empty,
+// the element Index of a list.
 type Step struct {
 	Name  string
 	Index int
-	// Key tells a map key from a field.
-	Key bool
+	Key   bool
 }
 
-// Steps returns the parts of p from the outside in. A malformed rest is left out.
+// Steps returns the parts of p from the outside in. It ends at the first malformed part.
 func (p Path) Steps() iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		s := string(p)

@@ -13,7 +13,7 @@ import (
 func PayloadType(a *anypb.Any) protoreflect.FullName {
 	name := NameInURL(a.GetTypeUrl())
 	if !IsTypedStruct(name) {
-		return name // most are, and need not be unpacked
+		return name // most Anys return here, and need not be unpacked
 	}
 	switch m, _ := a.UnmarshalNew(); m := m.(type) {
 	case *xdstypev3.TypedStruct:

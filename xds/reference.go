@@ -10,14 +10,14 @@ import (
 type Kind int
 
 const (
-	// ClusterName names a cluster of the cluster manager: from CDS or static.
+	// ClusterName names a cluster of the cluster manager: a cluster of CDS, or a static cluster.
 	ClusterName Kind = iota
 	// ListenerName names a listener, as an internal address does.
 	ListenerName
-	// Subscribed names a resource that a config source beside it delivers.
+	// Subscribed names a resource that a config source beside the name delivers.
 	Subscribed
-	// Local names something inside the same resource, or a settings block that
-	// must be equal wherever its name stands.
+	// Local names a part of the same resource or of the bootstrap, or settings that must be equal wherever their
+	// name stands.
 	Local
 	// Locator is an xdstp:// resource locator.
 	Locator
@@ -25,16 +25,16 @@ const (
 
 // Reference is one row of the catalogue.
 type Reference struct {
-	// Field is the string, list of strings or map (by its keys) that names.
+	// Field is the field of the name: a string, a list of strings, or a map whose keys are names.
 	Field protoreflect.FullName
 	Kind  Kind
-	// Target is the type of the target, nil if the target is no resource.
+	// Target is the type of the target; nil if no Type is the target's.
 	Target *Type
-	// Names describes the target in words.
+	// Names describes the target, as in "Cluster.name".
 	Names string
 }
 
-// Use is a name in a message that refers to a target, by a field of the catalogue.
+// Use is a name in a field of the catalogue, in one message.
 type Use struct {
 	*Reference
 	Name string
@@ -44,7 +44,8 @@ type Use struct {
 	isKey bool // Name is a key of a map
 }
 
-// Path returns the path of the field, of the element of a list or of the entry of a map below the walked message.
+// Path returns the path of the name in the walked message: the path of a field, of an element of a list or of an
+// entry of a map.
 func (u Use) Path() Path {
 	p := u.node.Path().Field(string(u.Field.Name()))
 	switch {
@@ -59,8 +60,8 @@ func (u Use) Path() Path {
 // Refers reports whether a message type can have Uses.
 func Refers(message protoreflect.FullName) bool { return len(referencesByMessage()[message]) > 0 }
 
-// Uses returns the references that stand directly in the node's message, empty
-// names left out: in every field of the catalogue "" means "not set".
+// Uses returns the names in the fields of the node's message, without the messages below. It leaves out empty
+// names, which mean "not set" in each field of the catalogue.
 func (n *Node) Uses() []Use {
 	names := n.shapeIn().names
 	if len(names) == 0 {

@@ -17,22 +17,22 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Registry has the message types that an Any may hold: those of the API, and the user's own. The nil
-// *Registry has those of the API alone. It is a Resolver for proto, protojson and prototext.
+// Registry has the message types that an Any may hold: the API's types, and the user's own types. A nil *Registry
+// has the API's types alone. A Registry is a Resolver for proto, protojson and prototext.
 type Registry struct {
 	own    *protoregistry.Files
 	asOwn  *dynamicpb.Types
-	search *Search // of shapes, which end with the Registry
+	search *Search // caches the shapes of the user's own types, as long as the Registry lives
 	// sensitive are the names of the user's own fields that hold secrets.
 	sensitive map[string]bool
 }
 
-// maxFiles bounds the files of a FileDescriptorSet: what they import is looked up for each.
+// maxFiles bounds the files of a FileDescriptorSet, since NewRegistry looks up the imports of each file.
 const maxFiles = 5000
 
-// NewRegistry returns the types of a FileDescriptorSet beside the API's types. If the API has a file of the
-// same path, the API's file counts. NewRegistry returns an error if such a file, or a name, has another
-// meaning in the API, or if the set lacks an imported file.
+// NewRegistry returns a Registry of the types in a FileDescriptorSet and of the API's types. If the API has a file
+// of the same path, NewRegistry uses the API's file. NewRegistry returns an error if such a file, or a name, has
+// another meaning in the API, if the set lacks an imported file, or if the set breaks the rules of protobuf.
 func NewRegistry(set *descriptorpb.FileDescriptorSet) (*Registry, error) {
 	if len(set.GetFile()) > maxFiles {
 		return nil, fmt.Errorf("it has more than %d files", maxFiles)
@@ -58,11 +58,11 @@ func NewRegistry(set *descriptorpb.FileDescriptorSet) (*Registry, error) {
 
 // registryBuilder makes descriptors of files, imported files first.
 type registryBuilder struct {
-	given map[string]*descriptorpb.FileDescriptorProto // that the API does not have
+	given map[string]*descriptorpb.FileDescriptorProto // the files that the API does not have, by path
 	own   *protoregistry.Files
 }
 
-// give takes a file, once. If the API has the file, give checks that both files have the same meaning.
+// give adds a file to given. If the API has the file, give only checks that both files have the same meaning.
 func (b *registryBuilder) give(f *descriptorpb.FileDescriptorProto) error {
 	if known, err := protoregistry.GlobalFiles.FindFileByPath(f.GetName()); err == nil {
 		return fits(protodesc.ToFileDescriptorProto(known), f)
@@ -76,7 +76,7 @@ func (b *registryBuilder) give(f *descriptorpb.FileDescriptorProto) error {
 	return nil
 }
 
-// add makes the descriptor of a file and of its imports. importers are the files on the way to it.
+// add makes the descriptors of a file and of its imports. importers is the chain of imports that leads to the file.
 func (b *registryBuilder) add(path string, importers []string) error {
 	if _, err := b.FindFileByPath(path); err == nil {
 		return nil
@@ -108,8 +108,8 @@ func (b *registryBuilder) add(path string, importers []string) error {
 // maxImports is the largest length of a chain of imports.
 const maxImports = 200
 
-// withoutPrefix is an error of the library as a part of a sentence. The space in it differs from build
-// to build.
+// withoutPrefix returns an error of the protobuf library as a part of a sentence: without "proto: ", and with a
+// space where some builds of the library write a no-break space. withoutPrefix returns nil for nil.
 func withoutPrefix(err error) error {
 	if err == nil {
 		return nil
@@ -117,7 +117,7 @@ func withoutPrefix(err error) error {
 	return errors.New(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: "))
 }
 
-// builtIn returns the first name that both a file and the API declare; empty for none.
+// builtIn returns the first message, enum or extension that both a file and the API declare; empty for none.
 func builtIn(fd protoreflect.FileDescriptor) protoreflect.FullName {
 	var names []protoreflect.FullName
 	for i := range fd.Messages().Len() {
@@ -137,7 +137,7 @@ func builtIn(fd protoreflect.FileDescriptor) protoreflect.FullName {
 	return ""
 }
 
-// FindFileByPath finds a file that protodesc asks for.
+// FindFileByPath implements protodesc.Resolver. The API's files come first.
 func (b *registryBuilder) FindFileByPath(path string) (protoreflect.FileDescriptor, error) {
 	if fd, err := protoregistry.GlobalFiles.FindFileByPath(path); err == nil {
 		return fd, nil
@@ -145,7 +145,7 @@ func (b *registryBuilder) FindFileByPath(path string) (protoreflect.FileDescript
 	return b.own.FindFileByPath(path)
 }
 
-// FindDescriptorByName finds a declaration that protodesc asks for.
+// FindDescriptorByName implements protodesc.Resolver. The API's declarations come first.
 func (b *registryBuilder) FindDescriptorByName(name protoreflect.FullName) (protoreflect.Descriptor, error) {
 	if d, err := protoregistry.GlobalFiles.FindDescriptorByName(name); err == nil {
 		return d, nil
@@ -153,7 +153,7 @@ func (b *registryBuilder) FindDescriptorByName(name protoreflect.FullName) (prot
 	return b.own.FindDescriptorByName(name)
 }
 
-// Own returns the names of the user's own messages, in no order. Messages in messages are left out.
+// Own returns the names of the user's own messages, without messages nested in messages, in no order.
 func (g *Registry) Own() (names []protoreflect.FullName) {
 	if g == nil {
 		return nil
@@ -176,13 +176,13 @@ func (g *Registry) Owns(name protoreflect.FullName) bool {
 	return err == nil
 }
 
-// Knows reports whether the message of a type URL exists.
+// Knows reports whether the Registry has the message of a type URL.
 func (g *Registry) Knows(url string) bool {
 	_, err := g.FindMessageByName(NameInURL(url))
 	return err == nil
 }
 
-// FindMessageByName finds a message, that of the API first.
+// FindMessageByName finds a message. The API's message comes first.
 func (g *Registry) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
 	mt, err := protoregistry.GlobalTypes.FindMessageByName(name)
 	if err != nil && g != nil {
@@ -226,11 +226,11 @@ func New(md protoreflect.MessageDescriptor) proto.Message {
 	return dynamicpb.NewMessage(md)
 }
 
-// maxNested bounds how deeply messages of the user's own types are nested, as Envoy does.
+// maxNested bounds the nesting of messages in a payload of the user's own types. Envoy has the same bound.
 const maxNested = 100
 
-// unpack returns the message in an Any. Messages of the API are of their generated Go types, also in
-// one of the user's own.
+// unpack returns the message in an Any. The API's messages have their generated Go types, also inside a message of
+// the user's own types.
 func (g *Registry) unpack(a *anypb.Any) (proto.Message, error) {
 	if g == nil || !g.Owns(NameInURL(a.GetTypeUrl())) {
 		return a.UnmarshalNew()
@@ -246,7 +246,8 @@ func (g *Registry) unpack(a *anypb.Any) (proto.Message, error) {
 	return m.Interface(), generate(m)
 }
 
-// ofStruct returns the message that a TypedStruct stands for, as Envoy converts it.
+// ofStruct returns the message of type url that a Struct stands for, as Envoy converts the Struct. A nil value is
+// an empty message.
 func (g *Registry) ofStruct(url string, value *structpb.Struct) (proto.Message, error) {
 	mt, err := g.FindMessageByURL(url)
 	if err != nil {
@@ -269,8 +270,8 @@ func (g *Registry) ofStruct(url string, value *structpb.Struct) (proto.Message, 
 	return m.Interface(), err
 }
 
-// generate gives the messages of the API in one of the user's own their generated Go types, by which
-// rules know them. The library makes all of them dynamic.
+// generate replaces the API's messages inside a message of the user's own types: the protobuf library has made
+// dynamic messages of them, and rules look for their generated Go types.
 func generate(m protoreflect.Message) (err error) {
 	with := func(v protoreflect.Value, set func(protoreflect.Value)) {
 		is := New(v.Message().Descriptor())
@@ -303,14 +304,14 @@ func generate(m protoreflect.Message) (err error) {
 	return err
 }
 
-// Walk calls visit for m and every message below it, as Walk does, and for the user's own, too.
+// Walk is the function Walk, but also enters payloads of the user's own types.
 func (g *Registry) Walk(m proto.Message, visit func(*Node)) {
 	w := walker{registry: g, visit: func(n *Node) bool { visit(n); return false }}
 	w.walk(&Node{Message: m, shape: all.shapeOf(m.ProtoReflect().Descriptor())})
 }
 
-// searchFor returns who knows the shapes of a payload's type: those of the user's own types are not
-// kept longer than these.
+// searchFor returns the Search that caches the shape of a payload's type: around, or, for one of the user's own
+// types, the Registry's Search, which does not outlive the Registry.
 func (g *Registry) searchFor(md protoreflect.MessageDescriptor, around *Search) *Search {
 	if g.Owns(md.FullName()) {
 		return g.search

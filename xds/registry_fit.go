@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// fits returns an error if a file of the user and the API's file at its path have different meanings. The
-// user's file may belong to another version, with other fields; the API's file counts then.
+// fits returns an error if given, a file of the user, contradicts known, the API's file of the same path. Each file
+// may belong to another version, and lack declarations of the other file.
 func fits(known, given *descriptorpb.FileDescriptorProto) error {
 	scope := given.GetPackage()
 	if known.GetPackage() != scope {
@@ -28,8 +28,8 @@ func fits(known, given *descriptorpb.FileDescriptorProto) error {
 	return nil
 }
 
-// messagesFit returns the full name of a declaration with two meanings in two lists of messages; empty for
-// none.
+// messagesFit returns the full name of a declaration that has different meanings in two lists of messages; empty
+// for none.
 func messagesFit(scope string, known, given []*descriptorpb.DescriptorProto) string {
 	by := declared(known)
 	for _, is := range given {
@@ -68,7 +68,8 @@ func enumsFit(scope string, known, given []*descriptorpb.EnumDescriptorProto) st
 	return ""
 }
 
-// fieldsFit is messagesFit for fields: fields of the same number must be equal on the wire and by name.
+// fieldsFit is messagesFit for fields: two fields of the same name or number must agree in name, number, type,
+// extended message, and in whether they are repeated.
 func fieldsFit(scope string, known, given []*descriptorpb.FieldDescriptorProto) string {
 	by := declared(known)
 	numbers := make(map[int32]*descriptorpb.FieldDescriptorProto, len(known))
@@ -88,7 +89,7 @@ func fieldsFit(scope string, known, given []*descriptorpb.FieldDescriptorProto) 
 
 const repeated = descriptorpb.FieldDescriptorProto_LABEL_REPEATED
 
-// declared are declarations by their names.
+// declared returns declarations by name.
 func declared[D interface{ GetName() string }](list []D) map[string]D {
 	by := make(map[string]D, len(list))
 	for _, d := range list {

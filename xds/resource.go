@@ -14,7 +14,7 @@ import (
 	"xdspub/xds/params"
 )
 
-// Key identifies a resource within a Snapshot.
+// Key is the type and the name of a resource. Variants of a resource share a Key, and so do duplicates.
 type Key struct {
 	Type *Type
 	Name string
@@ -32,16 +32,16 @@ type Origin interface {
 	// Range returns the range of the value at path, or of its key if the value stands on the lines below. If
 	// the source has no such field, Range returns the nearest field around it.
 	Range(path Path) diag.Range
-	// InWrapper returns the range of the field at path in the wrapper around the resource, as Range.
+	// InWrapper is Range for a path in the wrapper around the resource.
 	InWrapper(path Path) diag.Range
 	// Constraints returns the place of the resource's constraints in its own wrapper or, if own is false, in a
 	// settings file around it.
 	Constraints(own bool) diag.Range
-	// Correct returns the edit that writes the right word at path. ok is false unless the source has the wrong
-	// word there exactly once.
+	// Correct returns the edit that replaces c.Wrong by c.Right in the value at path. ok is false unless the source
+	// has c.Wrong there exactly once.
 	Correct(path Path, c diag.Correction) (edit diag.Edit, ok bool)
-	// Shows reports whether the line of the value at path can't hold a secret, although the resource holds
-	// one.
+	// Shows reports whether a finding may quote the line of the value at path, because the line can't hold a secret
+	// of the resource.
 	Shows(path Path) bool
 }
 
@@ -55,11 +55,11 @@ type Resource struct {
 	Meta *discoveryv3.Resource
 	// Lost lists the parts of the source that the message lacks; mostly nil.
 	Lost Lost
-	// Unset lists the fields that the source sets to their default, so that the message lacks them, if the
-	// Envoy that gets the resource does not know the field; mostly nil.
+	// Unset lists the fields that the source sets to their default value, and that the Envoy of the resource does
+	// not know. The message can't tell these fields from absent fields. Unset is nil for most resources.
 	Unset []Unset
-	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap: an Envoy can get
-	// several resources of a Key.
+	// DeliveredBy is StaticResources or the path of a file if the Snapshot is from a bootstrap, and empty
+	// otherwise. It tells resources of one Key apart.
 	DeliveredBy string
 	// Registry has the types that the Anys may hold; nil for the API's types.
 	Registry *Registry
@@ -70,10 +70,10 @@ type Resource struct {
 	// packs them.
 	Packed bool
 
-	secrets *params.Constraints // of a composed resource: those of SecretFor
+	secrets *params.Constraints // the result of SecretFor; nil unless the resource is composed
 	holder  holder
-	brief   atomic.Uint32 // once it is unloaded: a brief
-	// nil until somebody asks.
+	brief   atomic.Uint32 // the brief of an unloaded resource
+	// The next three are nil until their first use.
 	canonical atomic.Pointer[[]byte]
 	digest    atomic.Pointer[digest]
 	kept      atomic.Pointer[kept]
@@ -122,8 +122,9 @@ type Unset struct {
 // StaticResources is the DeliveredBy of the static resources of a bootstrap.
 const StaticResources = "static_resources"
 
-// NewResource returns a Resource of a message, or an error if the table of types lacks the message's type.
-// name is the name in a Resource wrapper; an empty name means the message's own name.
+// NewResource returns a Resource of a message, or an error if the table of types lacks the message's type. name is
+// the name in a Resource wrapper, or "". It is the name of the resource only if clients ask for the type InGroups,
+// or if messages of the type have no name. Otherwise, the name in the message is the name of the resource.
 func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 	r := m.ProtoReflect()
 	t := TypeOf(r.Descriptor().FullName())
@@ -145,8 +146,8 @@ func ResourceOf(k Key, m proto.Message) *Resource {
 	return r
 }
 
-// With returns a copy of the resource with another message, such as one whose config sources are
-// bound.
+// With returns a copy of the resource with another message, such as a message with bound config sources. The copy
+// is not Packed.
 func (r *Resource) With(m proto.Message) *Resource {
 	with := ResourceOf(r.Key, m)
 	with.Origin, with.Meta, with.Lost, with.Unset = r.Origin, r.Meta, r.Lost, r.Unset
@@ -154,7 +155,7 @@ func (r *Resource) With(m proto.Message) *Resource {
 	return with
 }
 
-// Renamed returns a copy of the resource under another name; its message keeps its own.
+// Renamed returns a copy of the resource under another name. The name in the message stays.
 func (r *Resource) Renamed(name string) *Resource {
 	is := &Resource{
 		Key: Key{r.Type, name}, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, Unset: r.Unset,
@@ -170,8 +171,7 @@ func (r *Resource) Renamed(name string) *Resource {
 	return is
 }
 
-// Canonical returns the binary form of the message that equal messages share (Marshal). It
-// must not be changed.
+// Canonical returns the canonical form of the message (Marshal). The caller must not change the bytes.
 func (r *Resource) Canonical() ([]byte, error) {
 	if b := r.canonical.Load(); b != nil {
 		return *b, nil
@@ -188,8 +188,8 @@ func (r *Resource) Canonical() ([]byte, error) {
 	return b, nil
 }
 
-// HeldIn tells the resource that its canonical form may stand in data, which nobody changes: it is
-// then held there, and not twice.
+// HeldIn saves memory: if data contains the cached result of Canonical, the resource refers to data instead of its
+// own copy. Nobody may change data afterwards.
 func (r *Resource) HeldIn(data []byte) {
 	b := r.canonical.Load()
 	if b == nil || len(*b) == 0 {
@@ -215,8 +215,8 @@ func (r *Resource) Version() string {
 	return Version(parts)
 }
 
-// wrapperSays returns, in canonical form, what the wrapper says beside the name: clients of a
-// server get that.
+// wrapperSays returns the canonical form of the wrapper without its name, constraints and version; nil without a
+// wrapper. Clients of a server get these fields.
 func (r *Resource) wrapperSays() []byte {
 	if r.Meta == nil {
 		return nil
@@ -230,8 +230,8 @@ func (r *Resource) wrapperSays() []byte {
 	return b
 }
 
-// OfBootstrap reports whether the resource stands in a bootstrap. Envoy loads it before the
-// resources of any subscription.
+// OfBootstrap reports whether the resource is a bootstrap or stands in a bootstrap. Envoy loads such a resource
+// before the resources of any subscription.
 func (r *Resource) OfBootstrap() bool { return r.Type == Bootstrap || r.DeliveredBy == StaticResources }
 
 // Refusal describes, in words, Envoy's reaction to a resource that it does not accept.
@@ -242,8 +242,8 @@ func (r *Resource) Refusal() string {
 	return "Envoy rejects the " + r.Type.Noun
 }
 
-// At returns where the source has the field at path. The empty path of a resource that only a wrapper names is where
-// the wrapper has the name.
+// At returns the range of the field at path in the source; the zero Range without an Origin. If path is empty and
+// only the wrapper has the name of the resource, At returns the range of this name.
 func (r *Resource) At(path Path) diag.Range {
 	switch {
 	case r.Origin == nil:
@@ -256,7 +256,8 @@ func (r *Resource) At(path Path) diag.Range {
 	return r.Origin.InWrapper("name")
 }
 
-// Diagnostic returns a finding of severity Error about the field at path.
+// Diagnostic returns a finding of severity Error about the field at path. If the field is a credential, Diagnostic
+// replaces the credential in message by "…".
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
 	at := r.At(path)
 	d := diag.Diagnostic{
@@ -278,8 +279,8 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 	return d
 }
 
-// HoldsSecret reports whether the resource may hold secret content, such as a key. It decodes
-// nothing.
+// HoldsSecret reports whether the resource may hold secret content, such as a key. It does not decode an unloaded
+// resource.
 func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.inBrief()&holdsSecrets != 0 }
 
 // ConstraintsAt returns the place of the resource's constraints, or the place of the resource if it has none.
@@ -300,7 +301,7 @@ func (r *Resource) HasOwnConstraints() bool {
 	return r.Meta.GetResourceName().GetDynamicParameterConstraints() != nil
 }
 
-// RoutesOfHost returns the name of the route configuration that a VHDS resource belongs to; empty
-// where its name has no slash. The name is <route configuration>/<virtual host>. The name of a
-// virtual host, which Envoy takes from a domain, has no slash.
+// RoutesOfHost returns the name of the route configuration that a VHDS resource belongs to, or "" if the name of
+// the resource has no slash. The name is <route configuration>/<virtual host>. The part behind the last slash is a
+// domain, and so has no slash.
 func RoutesOfHost(name string) string { return name[:max(strings.LastIndexByte(name, '/'), 0)] }

@@ -6,9 +6,10 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// Respell gives the xdstp names in the node's message their canonical spelling: the name of the resource, if
-// the node is one, and the names of references. Envoy subscribes by the canonical spelling, and compares names
-// as text. changed reports whether a name had another spelling.
+// Respell gives the xdstp names in the node's message their canonical spelling: the names of references and, if the
+// node is a root, the name of the resource. Envoy subscribes by the canonical spelling, and compares names as text.
+// Respell leaves names of virtual hosts, keys of maps, and references of the kinds Local and Locator as they are.
+// changed reports whether a name had another spelling.
 func (n *Node) Respell() (changed bool) {
 	r := n.Message.ProtoReflect()
 	if t := TypeOf(n.Name()); n.Parent == nil && t != nil && t.Name != "" && t != VirtualHost {
@@ -22,7 +23,7 @@ func (n *Node) Respell() (changed bool) {
 	return changed
 }
 
-// respell does so for a field, of text or a list of it.
+// respell gives the names in a field, a string or a list of strings, their canonical spelling.
 func respell(m protoreflect.Message, fd protoreflect.FieldDescriptor) (changed bool) {
 	if fd.Kind() != protoreflect.StringKind {
 		return false
@@ -46,10 +47,10 @@ func respell(m protoreflect.Message, fd protoreflect.FieldDescriptor) (changed b
 	return changed
 }
 
-// Respelled sets the resource's name to the canonical spelling, after Respell. The resource must not be in a
-// Snapshot yet.
+// Respelled gives the name in the resource's Key its canonical spelling. It is called after Respell of the message.
+// The resource must not be in a Snapshot yet.
 func (r *Resource) Respelled() {
-	if r.Type != VirtualHost { // which is named by two names
+	if r.Type != VirtualHost { // whose name has two parts (RoutesOfHost)
 		r.Name = xdstp.Canonical(r.Name)
 	}
 }

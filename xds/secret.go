@@ -5,7 +5,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// SecretKind returns the field of a secret that is set; empty for none.
+// SecretKind returns the name of the field that holds the content of a secret, such as tls_certificate; empty if no
+// such field is set.
 func SecretKind(s *tlsv3.Secret) protoreflect.Name {
 	m := s.ProtoReflect()
 	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); fd != nil {
@@ -14,8 +15,8 @@ func SecretKind(s *tlsv3.Secret) protoreflect.Name {
 	return ""
 }
 
-// WantedSecret returns the field of a secret that a reference to one wants. The
-// reference is the field that holds the SdsSecretConfig.
+// WantedSecret returns the SecretKind that a reference to a secret needs. reference is the field that holds the
+// SdsSecretConfig.
 func WantedSecret(reference protoreflect.FullName) protoreflect.Name {
 	switch reference {
 	case "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.tls_certificate_sds_secret_configs":

@@ -37,8 +37,8 @@ var credentialHeaders = map[string]bool{
 	"x-amz-security-token": true, "x-csrf-token": true,
 }
 
-// holdsCredential reports whether the value of a header has a text that may let somebody in: more
-// than commands that Envoy replaces, such as %REQ(x-token)%, behind the name of a scheme.
+// holdsCredential reports whether the value of a header has text that may be a credential. The name of a scheme,
+// such as Bearer, and commands that Envoy replaces, such as %REQ(x-token)%, are no credentials.
 func holdsCredential(value string) bool {
 	text := strings.TrimSpace(command.ReplaceAllString(value, ""))
 	return text != "" && !schemes[strings.ToLower(text)]
@@ -79,7 +79,7 @@ func holdsContent(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 	}
 }
 
-// unmarked are the fields for secrets that the API does not mark as sensitive.
+// unmarked has the fields for secrets that the API does not mark as sensitive.
 var unmarked = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.GoogleIAMCredentials.authorization_token":                     true,
 	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.ServiceAccountJWTAccessCredentials.json_key":                  true,
@@ -144,7 +144,8 @@ func (g *Registry) SensitiveFieldName(name string) bool {
 	return SensitiveFieldName(name) || g != nil && g.sensitive[name]
 }
 
-// ownSensitiveNames returns the names of sensitive fields of messages, and of those in them.
+// ownSensitiveNames adds to names the sensitive fields of messages, and of messages nested in them, in proto and
+// JSON form.
 func ownSensitiveNames(list protoreflect.MessageDescriptors, names map[string]bool) {
 	for i := range list.Len() {
 		for _, fd := range sensitiveFields(list.Get(i)) {
@@ -154,8 +155,8 @@ func ownSensitiveNames(list protoreflect.MessageDescriptors, names map[string]bo
 	}
 }
 
-// IsFieldName reports whether any message of the API has a field of that name, in
-// its proto or JSON form.
+// IsFieldName reports whether any message of the API has a field of a name, in its proto or JSON form. "@type"
+// counts as a field.
 func IsFieldName(name string) bool { return fieldNames()[name] }
 
 var fieldNames = sync.OnceValue(func() map[string]bool {

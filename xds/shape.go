@@ -11,13 +11,13 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// shape is what walks know about the messages of a type. A walk over ten thousand clusters asks
-// for it at each message, so that nothing in it is looked up by name or asked of protoreflect.
+// shape caches the facts about a message type that a walk needs at each message. So a walk over ten thousand
+// clusters looks up no field by name, and seldom needs protoreflect.
 type shape struct {
 	md     protoreflect.MessageDescriptor
-	search *Search
+	search *Search // the slots are the fields that the Search enters
 
-	once      sync.Once
+	once      sync.Once // of made, which sets the fields below
 	slots     []slot
 	sensitive []protoreflect.FieldDescriptor
 	names     []naming
@@ -26,21 +26,22 @@ type shape struct {
 // slot is a field that holds messages.
 type slot struct {
 	fd protoreflect.FieldDescriptor
-	of *shape // of the messages in it
-	// at is the field's index in the Go struct, -1 where protoreflect has to be asked. Of a member of
-	// a oneof it is that of the oneof, which holds a value of the Go type member when this one is set.
-	at     int
+	of *shape // of the messages in the field
+	// at is the index of the field in the Go struct, or -1 if a walk has to read the field by protoreflect. The
+	// index of a member of a oneof is the index of the oneof.
+	at int
+	// member is the Go type of the oneof's value while this member is set; nil if the field is in no oneof.
 	member reflect.Type
 	list   bool
 }
 
-// naming is a field that names something.
+// naming is a field of the catalogue.
 type naming struct {
 	*Reference
 	fd protoreflect.FieldDescriptor
 }
 
-// shapeOf returns the shape of the messages of a type.
+// shapeOf returns the shape of the messages of a type, without its slots.
 func (s *Search) shapeOf(md protoreflect.MessageDescriptor) *shape {
 	if known, ok := s.shapes.Load(md); ok {
 		return known.(*shape)
@@ -49,8 +50,8 @@ func (s *Search) shapeOf(md protoreflect.MessageDescriptor) *shape {
 	return known.(*shape)
 }
 
-// shapeIn returns the shape of the node's message. The root of a walk may have no shape yet, and is walked
-// whole.
+// shapeIn returns the shape of the node's message, with its slots. A root without a shape gets the shape for a
+// whole walk.
 func (n *Node) shapeIn() *shape {
 	if n.shape == nil {
 		n.shape = all.shapeOf(n.Message.ProtoReflect().Descriptor())
@@ -58,7 +59,7 @@ func (n *Node) shapeIn() *shape {
 	return n.shape.made(n.Message)
 }
 
-// made returns the shape with its slots. m is a message of the shape's type.
+// made fills the shape at the first call, and returns it. m is any message of the shape's type.
 func (s *shape) made(m proto.Message) *shape {
 	s.once.Do(func() {
 		layout := layoutOf(m)
@@ -79,14 +80,14 @@ func (s *shape) made(m proto.Message) *shape {
 	return s
 }
 
-// layout is where the fields of a message stand in its Go struct: those of no oneof by number,
-// oneofs by name.
+// layout has the indexes of a message's fields in its Go struct.
 type layout struct {
-	message protoreflect.Message
-	fields  map[protoreflect.FieldNumber]int
+	message protoreflect.Message             // an empty message of the type, for find
+	fields  map[protoreflect.FieldNumber]int // fields outside of oneofs
 	oneofs  map[protoreflect.Name]int
 }
 
+// layoutOf returns the layout of the type of m. The layout of a dynamic message is empty.
 func layoutOf(m proto.Message) layout {
 	l := layout{m.ProtoReflect().Type().New(), make(map[protoreflect.FieldNumber]int), make(map[protoreflect.Name]int)}
 	t := reflect.TypeOf(m).Elem()
@@ -103,7 +104,7 @@ func layoutOf(m proto.Message) layout {
 	return l
 }
 
-// find returns the at and the member of the slot of a field.
+// find returns slot.at and slot.member of a field.
 func (l layout) find(fd protoreflect.FieldDescriptor) (at int, member reflect.Type) {
 	if at, ok := l.fields[fd.Number()]; ok {
 		return at, nil
@@ -120,7 +121,7 @@ func (l layout) find(fd protoreflect.FieldDescriptor) (at int, member reflect.Ty
 	return at, reflect.ValueOf(l.message.Interface()).Elem().Field(at).Elem().Type()
 }
 
-// each calls f for the messages in the fields of m, in order; index is of an element of a list,
+// each calls f for the messages in the slots of m, in order. index is the index of an element of a list, key the
 // key of an entry of a map.
 func (s *shape) each(m proto.Message, f func(s *slot, m proto.Message, index int, key protoreflect.MapKey)) {
 	message := reflect.ValueOf(m)
@@ -145,7 +146,7 @@ func (s *shape) each(m proto.Message, f func(s *slot, m proto.Message, index int
 	}
 }
 
-// reflected is each for a slot that needs protoreflect, such as a map.
+// reflected is each for one slot that a walk reads by protoreflect, such as a map.
 func (s *slot) reflected(m protoreflect.Message, f func(s *slot, m proto.Message, index int, key protoreflect.MapKey)) {
 	switch {
 	case !m.Has(s.fd):
@@ -174,8 +175,8 @@ func (s *shape) contains(m proto.Message, is func(proto.Message) bool) (found bo
 	return found
 }
 
-// Contains reports whether is holds for m, or for a message below it. It does not look into an
-// Any, and costs a fraction of a Walk.
+// Contains reports whether is returns true for m, or for a message below m. Contains does not look into an Any, and
+// costs a fraction of a Walk.
 func Contains(m proto.Message, is func(proto.Message) bool) bool {
 	return all.shapeOf(m.ProtoReflect().Descriptor()).contains(m, is)
 }
@@ -185,8 +186,8 @@ func isAny(m proto.Message) bool {
 	return ok
 }
 
-// value is what the slot holds in the Go struct of a message; the zero Value where another member
-// of the oneof is set, or none.
+// value returns the value of the slot in the Go struct of a message; the zero Value if the slot is a member of a
+// oneof, and is not set.
 func (s *slot) value(message reflect.Value) reflect.Value {
 	v := message.Field(s.at)
 	if s.member == nil {
@@ -201,8 +202,8 @@ func (s *slot) value(message reflect.Value) reflect.Value {
 // all is the Search for messages of any type.
 var all = &Search{whole: true}
 
-// fields returns the fields of md that lead to wanted messages, or to an Any that may
-// hold one, in the order of the API.
+// fields returns the fields of md that can hold wanted messages, also indirectly or in an Any, in the order of the
+// .proto file.
 func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	switch {
 	case s == all:
@@ -219,8 +220,8 @@ func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldD
 	return fields
 }
 
-// messageFields is fieldsOfMessages of a message of the API. The answer is kept: a Search asks often
-// for the same.
+// messageFields is fieldsOfMessages for the API's messages, with a cache, since a Search asks for the same message
+// often.
 func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if known, ok := fieldsOf.Load(md); ok {
 		return known.([]protoreflect.FieldDescriptor)
@@ -230,9 +231,9 @@ func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescri
 	return fields
 }
 
-// fieldsOfMessages returns the fields of md that hold messages, in the order of the API.
+// fieldsOfMessages returns the fields of md that hold messages, in the order of the .proto file.
 func fieldsOfMessages(md protoreflect.MessageDescriptor) (fields []protoreflect.FieldDescriptor) {
-	if !strings.HasPrefix(string(md.FullName()), "google.protobuf.") { // Duration, Struct, …: leaves
+	if !strings.HasPrefix(string(md.FullName()), "google.protobuf.") { // a walk does not enter Duration, Struct and their like
 		for i := range md.Fields().Len() {
 			if fd := md.Fields().Get(i); fd.Message() != nil && held(fd) != nil {
 				fields = append(fields, fd)

@@ -33,8 +33,8 @@ type SingletonUse struct {
 	Tolerated bool
 }
 
-// SingletonMessages are the messages that use a Singleton. Envoy compares each kind in a way of
-// its own, which Singletons knows: a table could not say it.
+// SingletonMessages are the messages that use a Singleton. Envoy compares the settings of each kind in its own way,
+// so Node.Singletons has code for each kind.
 var SingletonMessages = []protoreflect.FullName{
 	"envoy.extensions.common.async_files.v3.AsyncFileManagerConfig",
 	"envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheConfig",
@@ -43,7 +43,8 @@ var SingletonMessages = []protoreflect.FullName{
 	"envoy.extensions.http.cache_v2.file_system_http_cache.v3.FileSystemHttpCacheV2Config",
 }
 
-// Singletons returns the uses of singletons in the node's message.
+// Singletons returns the uses of singletons in the node's message. The error means that the settings have no
+// canonical form.
 func (n *Node) Singletons() ([]SingletonUse, error) {
 	switch m := n.Message.(type) {
 	case *dfpv3.DnsCacheConfig:
@@ -68,8 +69,8 @@ func (n *Node) Singletons() ([]SingletonUse, error) {
 	return nil, nil
 }
 
-// singleton returns the use of a singleton whose settings Envoy compares as a whole: a
-// default that is set differs from one that is not.
+// singleton returns the use of a singleton whose settings Envoy compares as a whole. A field that is set to its
+// default differs from an absent field. field is the field of the name; empty if the name has no place of its own.
 func (n *Node) singleton(s Singleton, field string, settings proto.Message) ([]SingletonUse, error) {
 	b, err := Marshal(settings)
 	if err != nil {
@@ -82,7 +83,8 @@ func (n *Node) singleton(s Singleton, field string, settings proto.Message) ([]S
 	return []SingletonUse{{Singleton: s, Path: path, Settings: string(b)}}, nil
 }
 
-// buckets returns the uses in bandwidth_share, of which Envoy compares three values.
+// buckets returns the uses of bandwidth buckets. Envoy compares three values of each: the runtime key, the rate and
+// the fill interval.
 func (n *Node) buckets(m *bandwidthsharev3.BandwidthShare) []SingletonUse {
 	interval := int64(50) // milliseconds
 	if m.GetFillInterval() != nil {

@@ -9,24 +9,25 @@ import (
 // Snapshot is a set of resources of all types, read at one time. A Snapshot is immutable, and safe for
 // concurrent use.
 type Snapshot struct {
-	byType map[*Type][]*Resource // by name, those of one name in the order of the source
-	// byPath is, in a Snapshot from a bootstrap, the resource of each file that holds one.
+	byType map[*Type][]*Resource // sorted by name; resources of one name in the order of the source
+	// byPath has the resource that a file delivers to a subscription to one resource. byPath is nil unless the
+	// Snapshot is from a bootstrap.
 	byPath map[subscribed]*Resource
-	// restricted counts the resources that are for some clients only.
+	// restricted counts the resources that have constraints.
 	restricted int
 
 	digests func() digests
 
-	// change made this Snapshot from the Snapshot with the mark from. A mark does not keep its Snapshot in
-	// memory.
+	// If Apply made the Snapshot, change was applied to the Snapshot with the mark from. A mark does not keep its
+	// Snapshot in memory.
 	mark, from *mark
 	change     Change
 }
 
-// mark stands for a Snapshot. Its byte gives each mark an address of its own.
+// mark identifies a Snapshot by its address. Marks of size zero could share an address, so a mark has a byte.
 type mark struct{ _ byte }
 
-// subscribed is what one file holds for a kind of subscription.
+// subscribed is a file and the type of the subscriptions that read it.
 type subscribed struct {
 	t    *Type
 	path string
@@ -47,7 +48,7 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 	return s.sealed()
 }
 
-// sealed returns s after its resources are added.
+// sealed gives s, which has all its resources, a mark and the function of its digests, and returns s.
 func (s *Snapshot) sealed() *Snapshot {
 	s.mark = new(mark)
 	if s.digests == nil {
@@ -70,8 +71,7 @@ func NewFromBootstrap(resources []*Resource) *Snapshot {
 	return s
 }
 
-// FromBootstrap reports whether NewFromBootstrap made the Snapshot. Any other is of a source
-// tree.
+// FromBootstrap reports whether NewFromBootstrap made the Snapshot. Every other Snapshot is of a source tree.
 func (s *Snapshot) FromBootstrap() bool { return s.byPath != nil }
 
 // Of returns the resources of type t, sorted by name.
@@ -86,10 +86,10 @@ func (s *Snapshot) All() []*Resource {
 	return all
 }
 
-// Restricted reports whether some of the resources are for some clients only.
+// Restricted reports whether any resource has constraints.
 func (s *Snapshot) Restricted() bool { return s.restricted > 0 }
 
-// restricted counts the resources of a list that are for some clients only.
+// restricted counts the resources of a list that have constraints.
 func restricted(list []*Resource) (n int) {
 	for _, r := range list {
 		if !r.For.None() {
@@ -116,7 +116,8 @@ func (s *Snapshot) Named(k Key) []*Resource {
 	return list[i : i+sameName(list[i:], k.Name)]
 }
 
-// search finds the first resource of a name, or the place where it would stand.
+// search returns the index of the first resource of a name in a list sorted by name, or the index at which such a
+// resource would stand.
 func search(list []*Resource, name string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, name, func(r *Resource, name string) int { return strings.Compare(r.Name, name) })
 }
@@ -129,8 +130,8 @@ func sameName(list []*Resource, name string) (n int) {
 	return n
 }
 
-// ID returns the hash of all resources. ID depends neither on the files and formats of the resources, nor on
-// their delivery by files or by streams.
+// ID returns the hash of all resources and of their wrappers. ID does not depend on the files and formats of the
+// resources, on their constraints, or on their delivery by files or by streams.
 func (s *Snapshot) ID() string { return s.digests().id() }
 
 // Version returns the hash of the resources of type t.

@@ -27,14 +27,14 @@ func (s Socket) String() string {
 	}
 }
 
-// Key returns a text that is equal for equal sockets only.
+// Key returns a text that only equal sockets share.
 func (s Socket) Key() string {
 	return fmt.Sprintf("%d %s %q %q", s.protocol, s.address, s.namespace, s.pipe)
 }
 
-// SocketOf returns the socket of an address, and false for an address without a fixed socket: a host name, an
-// empty path of a pipe, or port 0, which stands for another free port each time.
-func SocketOf(a *corev3.Address) (Socket, bool) {
+// SocketOf returns the socket of an address. ok is false if the address has no fixed socket: a host name, an empty
+// path of a pipe, an internal address, or port 0, for which Envoy takes any free port.
+func SocketOf(a *corev3.Address) (socket Socket, ok bool) {
 	if pipe := a.GetPipe(); pipe != nil {
 		return Socket{pipe: pipe.GetPath()}, pipe.GetPath() != ""
 	}
@@ -50,7 +50,7 @@ func SocketOf(a *corev3.Address) (Socket, bool) {
 	}, true
 }
 
-// Sockets returns the sockets that a listener listens on.
+// Sockets returns the fixed sockets (SocketOf) that a listener listens on.
 func Sockets(l *listenerv3.Listener) []Socket {
 	var list []Socket
 	add := func(a *corev3.Address) {
@@ -65,8 +65,8 @@ func Sockets(l *listenerv3.Listener) []Socket {
 	return list
 }
 
-// Wildcard returns the socket of the same port on all addresses of the machine. A pipe has none.
-func (s Socket) Wildcard() (Socket, bool) {
+// Wildcard returns the socket of the same port on all addresses of the same IP version. ok is false for a pipe.
+func (s Socket) Wildcard() (socket Socket, ok bool) {
 	if s.pipe != "" {
 		return Socket{}, false
 	}

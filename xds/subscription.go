@@ -11,18 +11,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Subscription is a field of a message that asks a config source for resources of a type of
-// the table.
+// Subscription is the part of a message that asks a config source for resources of a type in the table.
 type Subscription struct {
 	// Node is the message that asks.
-	Node   *Node
+	Node *Node
+	// Target is the type of the resources.
 	Target *Type
-	// Name is the name of the resource. An empty Name asks for all resources of Target: scoped routes, and the
-	// route configurations that scopes name. A subscription to virtual hosts names the route configuration of
-	// the hosts.
+	// Name is the name of the resource. An empty Name asks for all scoped routes, or for the route configurations
+	// that scopes name. For virtual hosts, Name is the name of their route configuration; for endpoints of LEDS,
+	// the name of their collection.
 	Name string
-	// NamePath is the path of the name, SourcePath the path of the present or absent config source, both below
-	// the walked message.
+	// NamePath is the path of the name; the path of Node if Node has no name. SourcePath is the path of the config
+	// source, present or absent. Both begin at the walked message.
 	NamePath, SourcePath Path
 	// Source is nil if the message has no config source.
 	Source *corev3.ConfigSource
@@ -48,9 +48,9 @@ var Subscribing = []protoreflect.FullName{
 	"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig",
 }
 
-// Subscription returns what the node's message subscribes to.
-func (n *Node) Subscription() (Subscription, bool) {
-	s, ok := n.subscription()
+// Subscription returns the Subscription of the node's message. ok is false if the message subscribes to nothing.
+func (n *Node) Subscription() (s Subscription, ok bool) {
+	s, ok = n.subscription()
 	s.Node = n
 	return s, ok
 }
@@ -100,7 +100,7 @@ func (n *Node) subscription() (Subscription, bool) {
 			Set: func(source *corev3.ConfigSource) { m.SdsConfig = source },
 		}, true
 	case *corev3.ExtensionConfigSource:
-		// Every message that holds one names the extension in a field `name`.
+		// Every message that holds an ExtensionConfigSource names the extension in its field name.
 		named, _ := n.Parent.Message.(interface{ GetName() string })
 		if named == nil {
 			return Subscription{}, false
@@ -114,10 +114,9 @@ func (n *Node) subscription() (Subscription, bool) {
 	return Subscription{}, false
 }
 
-// endpoints returns the subscription of a cluster.
+// endpoints returns the subscription of an EDS cluster.
 func (n *Node) endpoints(m *clusterv3.Cluster) (Subscription, bool) {
-	// The cluster's type decides, not eds_cluster_config: an EDS cluster
-	// without one subscribes too, to its own name.
+	// The cluster's type decides, not eds_cluster_config: without it, an EDS cluster subscribes to its own name.
 	if m.GetType() != clusterv3.Cluster_EDS || m.GetClusterType() != nil {
 		return Subscription{}, false
 	}
@@ -138,10 +137,10 @@ func (n *Node) endpoints(m *clusterv3.Cluster) (Subscription, bool) {
 	return s, true
 }
 
-// Serves reports whether this Snapshot answers a subscription: the config source says ads or self, or is
-// absent and the type allows that. EDS always allows an absent config source. SDS allows it if the Snapshot
-// has the secret; otherwise the secret is static in the bootstrap. Any other config source asks another
-// server.
+// Serves reports whether this Snapshot answers a subscription: the config source says ads or self, or is absent and
+// the type allows that. EDS always allows an absent config source. SDS allows it if the Snapshot has the secret;
+// otherwise the secret is static in the bootstrap. Any other config source asks another server. A Snapshot from a
+// bootstrap serves nothing: its files answer (see Answer).
 func (s *Snapshot) Serves(sub Subscription) bool {
 	if s.FromBootstrap() {
 		return false
@@ -155,8 +154,8 @@ func (s *Snapshot) Serves(sub Subscription) bool {
 	return sub.Target == Endpoints || sub.Target == Secret && s.Lookup(Secret, sub.Name) != nil
 }
 
-// Answer returns the resource that answers a subscription to one resource from this Snapshot; nil if the
-// Snapshot lacks the resource.
+// Answer returns the resource of this Snapshot that answers a subscription to one resource; nil if the Snapshot
+// lacks the resource, or does not answer the subscription.
 func (s *Snapshot) Answer(sub Subscription) *Resource {
 	switch {
 	case s.FromBootstrap():
@@ -175,20 +174,21 @@ func PathOf(source *corev3.ConfigSource) string {
 	return source.GetPathConfigSource().GetPath()
 }
 
-// FromServer reports whether a config source names a server: its own, or the ADS server.
+// FromServer reports whether a config source asks a server: a server that it names, or by ads or self the server of
+// another config source.
 func FromServer(source *corev3.ConfigSource) bool {
 	return source.GetConfigSourceSpecifier() != nil && PathOf(source) == ""
 }
 
-// ServedBy reports whether an Envoy with a bootstrap gets all clusters, or all listeners, from a server. It is
-// false for other types, and if the bootstrap names a file.
+// ServedBy reports whether an Envoy with bootstrap b gets the clusters or the listeners of CDS or LDS from a
+// server. ServedBy is false for other types.
 func ServedBy(b *bootstrapv3.Bootstrap, t *Type) bool {
 	dynamic := b.GetDynamicResources()
 	return t == Cluster && FromServer(dynamic.GetCdsConfig()) || t == Listener && FromServer(dynamic.GetLdsConfig())
 }
 
-// FromSnapshot reports whether a config source says "from where this message came from": ads or
-// self.
+// FromSnapshot reports whether a config source asks the server that sent the resource around it: the config source
+// is ads or self.
 func FromSnapshot(source *corev3.ConfigSource) bool {
 	switch source.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:

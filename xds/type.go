@@ -1,6 +1,6 @@
-// Package xds has the terms of the xDS protocol: the table of resource types, Resource, Snapshot,
-// versions, and the catalogue of fields through which one resource names another. It works on
-// messages alone, and knows no files, YAML, rules or disk.
+// Package xds has the terms of the xDS protocol: the table of resource types, Resource, Snapshot, versions, and the
+// catalogue of fields through which one resource names another resource. The package works on messages alone, and
+// knows no files, YAML or rules.
 package xds
 
 import (
@@ -46,17 +46,17 @@ type Type struct {
 	Routes bool
 	// Extensions means that resources of the type can have extensions of Envoy, such as filters.
 	Extensions bool
-	// AtOnce means that a resource goes when the source tree no longer has it. Resources of other types stay
-	// until their trim: clients may still use them.
+	// AtOnce means that a resource is removed in the first update after the source tree lost it. Resources of other
+	// types stay until their trim, since clients may still use them.
 	AtOnce bool
-	// TTLs means that Envoy counts TTLs by state of the world. Envoy 1.40 ends by a segmentation fault if the
-	// TTL of endpoints or routes of an aggregated stream is over (serve.TestEnvoyTTLCrash).
+	// TTLs means that responses by state of the world may have TTLs. Envoy 1.40 crashes if a TTL of endpoints or
+	// routes of an aggregated stream ends (serve.TestEnvoyTTLCrash).
 	TTLs bool
-	// Static is the list in static_resources of a bootstrap, "" for none.
+	// Static is the list in static_resources of a bootstrap that holds resources of the type, "" for none.
 	Static protoreflect.Name
-	// Plural is the last part of the path by which REST asks for the type, "" if REST does not.
+	// Plural is the last part of the path by which REST asks for the type, "" if no REST client can ask for it.
 	Plural string
-	// KeptWithout means that Envoy takes a file without the resource, and keeps the resource that it has.
+	// KeptWithout means that Envoy accepts a file without the resource, and keeps the resource that it has.
 	KeptWithout bool
 }
 
@@ -64,14 +64,14 @@ type Type struct {
 type Asking int
 
 const (
-	// ByName is one resource. A file has exactly this one.
+	// ByName asks for one resource. A file has exactly this resource.
 	ByName Asking = iota
-	// AsWhole is all resources. A file, and a response by state of the world, has all of them, and
-	// removes what it lacks.
+	// AsWhole asks for all resources of the type. A file, and a response by state of the world, has all of them:
+	// Envoy removes the resources that it lacks.
 	AsWhole
-	// InGroups asks for a group of resources, or for one of its resources, and the group may change. No file
-	// can carry such resources, and Envoy asks for them by the incremental variant only. The wrapper of such a
-	// resource holds its name.
+	// InGroups asks for a group of resources, which may change, or for one resource of a group. No file can carry
+	// such resources, and Envoy asks for them by the incremental protocol only. The wrapper of such a resource has
+	// its name.
 	InGroups
 )
 
@@ -147,21 +147,21 @@ var (
 	}
 )
 
-// Entrypoints are the types of which a bootstrap subscribes to all resources. Their resources subscribe to all
-// others.
+// Entrypoints are the types of which a bootstrap subscribes to all resources. Through these resources, Envoy finds
+// the resources of all other types except Runtime.
 var Entrypoints = []*Type{Cluster, Listener}
 
 // Bootstrap is the Type of an Envoy's bootstrap. A bootstrap is no resource, and no Snapshot holds one; rules
 // check a bootstrap like a resource.
 var Bootstrap = &Type{API: "bootstrap", Message: "envoy.config.bootstrap.v3.Bootstrap", Noun: "bootstrap"}
 
-// Types is the table; a type stands before the types whose resources name it.
+// Types is the table. A type stands before the types that subscribe to it, except VirtualHost.
 var Types = []*Type{Secret, ExtensionConfig, Runtime, LocalityEndpoints, Endpoints, Cluster, RouteConfiguration, VirtualHost, ScopedRoutes, Listener}
 
 // InTurn are the Types in the order of make before break.
 var InTurn = slices.SortedFunc(slices.Values(Types), func(a, b *Type) int { return cmp.Compare(a.Turn, b.Turn) })
 
-// TypesThat returns the types of the table for which a question has the answer yes, in its order.
+// TypesThat returns the types for which is returns true, in the order of Types.
 func TypesThat(is func(*Type) bool) []*Type {
 	return slices.DeleteFunc(slices.Clone(Types), func(t *Type) bool { return !is(t) })
 }
@@ -176,8 +176,7 @@ func TypeOfAPI(api string) *Type {
 	return nil
 }
 
-// TypeOf returns the row of a message's full name, or nil if messages of that
-// name are no resources.
+// TypeOf returns the row of a message's full name, or nil if these messages are no resources.
 func TypeOf(name protoreflect.FullName) *Type {
 	for _, t := range Types {
 		if t.Message == name {

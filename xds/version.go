@@ -16,7 +16,7 @@ func Marshal(m proto.Message) ([]byte, error) {
 	return api.Marshal(m)
 }
 
-// Marshal is the function Marshal where payloads may be of the user's own types.
+// Marshal is the function Marshal for messages whose payloads may be of the user's own types.
 func (g *Registry) Marshal(m proto.Message) ([]byte, error) {
 	if Contains(m, isAny) {
 		m = proto.Clone(m)
@@ -35,9 +35,9 @@ func marshalPacked(m proto.Message) ([]byte, error) {
 // payload reports whether the node stands directly in an Any.
 func (n *Node) payload() bool { return n.Parent != nil && n.field == nil }
 
-// Version returns the version_info of a list of resources in canonical form (Marshal): a hash, so
-// that equal content has one version on any machine. It starts with a letter, since Envoy does
-// not read a bare number in YAML as a string.
+// Version returns the version_info of a list of resources in canonical form (Marshal). The version is a hash: equal
+// lists have the same version on each machine. A version starts with a letter, since Envoy reads a bare number in
+// YAML as a number.
 func Version(resources [][]byte) string {
 	h := sha256.New()
 	var size [8]byte

@@ -21,24 +21,24 @@ import (
 type Node struct {
 	// Message is the message, as its generated Go type.
 	Message proto.Message
-	// Parent is the message around the node's message, nil for the root. The parent of a payload is its Any.
+	// Parent is the Node of the message around Message, nil for the root. Parent of a payload is the Node of the
+	// Any or TypedStruct.
 	Parent *Node
-	// Err is the reason if the payload of this Any or TypedStruct can't be walked.
+	// Err is the reason if Message is an Any or a TypedStruct, and its payload can't be walked.
 	Err error
 
 	field protoreflect.FieldDescriptor // in Parent; nil for the root and for payloads
 	index int32                        // in a list
 
-	payloads int32  // how many Anys are around
-	shape    *shape // of Message; nil for a root of which nobody asked for it
+	payloads int32  // how many payloads are around: the contents of Anys and TypedStructs
+	shape    *shape // of Message; nil for a root before shapeIn
 	*rare
 }
 
-// rare is what few nodes have. A walk makes a Node of every message, so they are
-// kept small.
+// rare has the fields that few Nodes need. A walk makes a Node of every message, so that a Node has to be small.
 type rare struct {
 	key       protoreflect.MapKey
-	standsFor proto.Message // what a changed TypedStruct becomes
+	standsFor proto.Message // the message that takes the place of an edited TypedStruct
 }
 
 // Name returns the full name of the node's message.
@@ -52,8 +52,8 @@ func (n *Node) Type() protoreflect.MessageDescriptor {
 	return n.shape.md
 }
 
-// Field returns the full name of the field that holds the node, or holds the Any
-// around it; empty for the root.
+// Field returns the full name of the field that holds the node; for a payload, the field that holds its Any. Field
+// is empty for the root.
 func (n *Node) Field() protoreflect.FullName {
 	for ; n != nil; n = n.Parent {
 		if n.field != nil {
@@ -69,8 +69,7 @@ func (n *Node) InList() bool { return n.field != nil && n.field.IsList() }
 // InMap reports whether the node is the value of an entry of a map.
 func (n *Node) InMap() bool { return n.field != nil && n.field.IsMap() }
 
-// Key returns the map key under which the field of Field holds the node, "" where that
-// is no map.
+// Key returns the map key under which the field of Field holds the node, or "" if the field is no map.
 func (n *Node) Key() string {
 	for ; n != nil; n = n.Parent {
 		if n.field != nil {
@@ -128,15 +127,15 @@ func (n *Node) InMetadata() bool {
 	return false
 }
 
-// standsForMessage reports whether the node is a struct that stands for the message below
-// it.
+// standsForMessage reports whether the node is a struct, and its payload is the message that the struct stands for.
 func (n *Node) standsForMessage() bool {
 	_, _, ok := structFor(n.Message, n.OptionsType())
 	return ok
 }
 
-// OptionsType returns the URL of the type for the key of a cluster's protocol options. Envoy reads a struct
-// under the key as that type, whatever type the struct names. OptionsType is empty for other nodes.
+// OptionsType returns a type URL if the node is the payload of an entry of a cluster's protocol options: the type
+// of the entry's key. Envoy reads a struct in the entry as this type, whatever type the struct names. OptionsType
+// is empty for other nodes.
 func (n *Node) OptionsType() string {
 	if n.Parent == nil || n.Parent.field == nil || n.Parent.field.FullName() != protocolOptions {
 		return ""
@@ -149,8 +148,8 @@ func (n *Node) OptionsType() string {
 
 const protocolOptions = "envoy.config.cluster.v3.Cluster.typed_extension_protocol_options"
 
-// ProtocolOptions maps the keys of a cluster's protocol options to the API's messages. A release of Envoy
-// accepts the keys that name its extensions.
+// ProtocolOptions maps each key of a cluster's protocol options to the message that Envoy expects there. An Envoy
+// accepts only the keys that name its extensions.
 var ProtocolOptions = map[string]protoreflect.FullName{
 	"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions": "envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
 	"envoy.extensions.upstreams.http.v3.HttpProtocolOptions":                              "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -162,27 +161,26 @@ var ProtocolOptions = map[string]protoreflect.FullName{
 	"envoy.upstreams.tcp.tcp_protocol_options":                                            "envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions",
 }
 
-// Walk calls visit for m and every message below it, parents first, through Any
-// and TypedStruct. It walks lists and maps in order, so that two runs visit the same nodes
-// in the same order. A payload that can't be read, or is of one of the user's own types (Registry.Walk),
-// is a Node with Err. visit must not change a Node.
+// Walk calls visit for m and every message below it, parents first, through Any and TypedStruct. Lists are in
+// order, and maps in the order of their keys. If a payload can't be read, or is of one of the user's own types (see
+// Registry.Walk), the Node of its Any or TypedStruct has an Err. visit must not change a Node.
 func Walk(m proto.Message, visit func(*Node)) {
 	all.Walk(m, visit)
 }
 
-// Search is a Walk for messages of some types. It skips fields that can hold none of them,
-// most of the endpoints of a cluster for example.
+// Search is a Walk for messages of some types. A Search skips the fields that can hold none of them, such as most
+// of the fields of endpoints.
 type Search struct {
-	whole  bool // all messages are wanted
+	whole  bool // the Search is for all messages; wanted is empty
 	wanted []protoreflect.FullName
 	shapes sync.Map // protoreflect.MessageDescriptor → *shape
 }
 
-// NewSearch returns a Search for messages of those names.
+// NewSearch returns a Search for the messages with the given full names.
 func NewSearch(messages ...protoreflect.FullName) *Search { return &Search{wanted: messages} }
 
-// Walk calls visit for m, for every message of the wanted types below it, and for
-// what is around them, like Walk.
+// Walk is the function Walk for fewer messages: visit gets m, each message of a wanted type, and each message that
+// can hold a wanted message. Since an Any can hold any message, visit also gets each Any and its payload.
 func (s *Search) Walk(m proto.Message, visit func(*Node)) {
 	w := walker{visit: func(n *Node) bool { visit(n); return false }}
 	w.walk(&Node{Message: m, shape: s.shapeOf(m.ProtoReflect().Descriptor())})
@@ -203,7 +201,7 @@ func (s *Search) reaches(md protoreflect.MessageDescriptor, seen map[protoreflec
 	})
 }
 
-// held returns the type of the messages in a field of messages.
+// held returns the type of the messages in a field; nil for a map whose values are no messages.
 func held(fd protoreflect.FieldDescriptor) protoreflect.MessageDescriptor {
 	if fd.IsMap() {
 		return fd.MapValue().Message()
@@ -211,8 +209,8 @@ func held(fd protoreflect.FieldDescriptor) protoreflect.MessageDescriptor {
 	return fd.Message()
 }
 
-// maxPayloads bounds how deeply payloads stand in payloads: each is unpacked out of
-// the one around it, so that without a limit the time grows with the square.
+// maxPayloads bounds the nesting of payloads in payloads. Each payload is unpacked from the payload around it:
+// without a limit, the time of a walk grows with the square of the depth.
 const maxPayloads = 100
 
 var errTooDeep = errors.New("nested too deeply")
@@ -220,22 +218,22 @@ var errTooDeep = errors.New("nested too deeply")
 type walker struct {
 	visit    func(*Node) bool
 	registry *Registry // of payloads
-	shallow  bool      // TypedStructs are not looked into
-	// pack packs all payloads in the form of Marshal, but for those whose type URL
-	// Marshal writes in another way: rules have yet to see that.
+	shallow  bool      // the walk does not enter TypedStructs
+	// pack makes the walk pack all payloads in the form of Marshal. An unedited payload stays as it is if Marshal
+	// would rewrite the type URL of its Any, since rules report such a URL.
 	pack bool
 	// restructured means that a message has taken the place of a TypedStruct.
 	restructured bool
 
-	ctx   context.Context // nil where nothing ends the walk
-	ended error           // of ctx, once it has
-	nodes int
+	ctx   context.Context // nil if nothing ends the walk
+	ended error           // the error of ctx; nil while the walk goes on
+	nodes int             // how many nodes the walk has begun
 }
 
-// askEach is after how many nodes a walk asks its ctx, which takes as long as a node.
+// askEach is the number of nodes after which a walk asks its ctx again. Asking takes as long as a node.
 const askEach = 256
 
-// over reports whether the ctx of the walk has ended.
+// over counts a node, and reports whether the ctx of the walk has ended.
 func (w *walker) over() bool {
 	if w.nodes++; w.ctx != nil && w.ended == nil && w.nodes%askEach == 0 {
 		w.ended = w.ctx.Err()
@@ -243,6 +241,7 @@ func (w *walker) over() bool {
 	return w.ended != nil
 }
 
+// walk walks n and the messages below n. changed reports whether visit changed one of them.
 func (w *walker) walk(n *Node) (changed bool) {
 	if w.over() {
 		return false
@@ -285,9 +284,8 @@ func (w *walker) walk(n *Node) (changed bool) {
 	return changed
 }
 
-// replace packs the payload of an Any again, once it was edited or may be in another form than
-// that of Marshal. An edited TypedStruct gives way to the message that it stands for, which
-// the Any around it then takes over: restructured reports this.
+// replace puts child, the walked payload of n, back into n. An Any gets the child in the form of Marshal. If n is a
+// TypedStruct and child was edited, child takes the place of n in the Any around n; restructured reports this case.
 func (n *Node) replace(child *Node, edited bool) (restructured bool) {
 	payload := child.Message
 	if child.rare != nil && child.standsFor != nil {
@@ -304,8 +302,7 @@ func (n *Node) replace(child *Node, edited bool) (restructured bool) {
 	case !ok || !edited && hasOtherURL(a):
 		return false
 	}
-	// Marshal can't fail: required fields, which v3 messages do not have, and the strings in it
-	// were decoded before.
+	// Marshal can't fail: v3 messages have no required fields, and decoding has checked that all strings are UTF-8.
 	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
 	if edited || !bytes.Equal(a.Value, value) {
 		a.Value = value
@@ -314,8 +311,8 @@ func (n *Node) replace(child *Node, edited bool) (restructured bool) {
 	return false
 }
 
-// hasOtherURL reports whether Marshal writes the type URL of an Any in another way: Go finds
-// the type behind the last slash, whatever is before it.
+// hasOtherURL reports whether Marshal rewrites the type URL of an Any, because its prefix is not URLPrefix. Go
+// accepts each prefix that ends with a slash.
 func hasOtherURL(a *anypb.Any) bool {
 	url := a.GetTypeUrl()
 	return url[:strings.LastIndexByte(url, '/')+1] != URLPrefix
@@ -325,12 +322,13 @@ func hasOtherURL(a *anypb.Any) bool {
 // if it can't be read.
 func Unpack(a *anypb.Any) proto.Message { return unpack(a, "") }
 
-// UnpackOptions is Unpack for a cluster's protocol options under a key.
+// UnpackOptions returns the message of a cluster's protocol options under a key; nil if the key is absent, or if
+// the message can't be read. A struct is read as the message of ProtocolOptions.
 func UnpackOptions(options map[string]*anypb.Any, key string) proto.Message {
 	return unpack(options[key], URLPrefix+string(ProtocolOptions[key]))
 }
 
-// unpack is Unpack; if url is given, a struct is read as a message of that type.
+// unpack is Unpack. If url is not empty, it is the type of the message that a struct in a stands for.
 func unpack(a *anypb.Any, url string) proto.Message {
 	m, err := a.UnmarshalNew()
 	if url, value, ok := structFor(m, url); ok {
@@ -343,8 +341,9 @@ func unpack(a *anypb.Any, url string) proto.Message {
 	return m
 }
 
-// structFor returns the struct that stands for a message, and the URL of its type: options, if given, or the
-// type that a TypedStruct names. ok is false for other messages.
+// structFor returns the Struct in m, and the type URL of the message that the Struct stands for: options, or
+// without options the type that a TypedStruct names. ok is false unless m is a TypedStruct, or a Struct with
+// options.
 func structFor(m proto.Message, options string) (url string, value *structpb.Struct, ok bool) {
 	switch s := m.(type) {
 	case *xdstypev3.TypedStruct:
@@ -357,6 +356,7 @@ func structFor(m proto.Message, options string) (url string, value *structpb.Str
 	return "", nil, false
 }
 
+// sortedKeys returns the keys of a map in the order of their texts.
 func sortedKeys(m protoreflect.Map) []protoreflect.MapKey {
 	keys := make([]protoreflect.MapKey, 0, m.Len())
 	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {

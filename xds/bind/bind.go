@@ -22,8 +22,7 @@ import (
 	"xdspub/xds"
 )
 
-// Medium is a way by which resources reach a client. Values are compared by ==: equal ones bind
-// alike.
+// Medium is a way by which resources reach a client. A Binder compares Media by ==: equal Media must bind alike.
 type Medium interface {
 	// Source returns the config source by which the client gets the resource of a subscription to the
 	// Snapshot; nil keeps the present one.
@@ -36,8 +35,8 @@ type Medium interface {
 type Inline struct {
 	// Endpoints puts endpoint assignments into their clusters.
 	Endpoints bool
-	// Routes puts route configurations into the connection managers that name them. They
-	// stay resources as well: scopes and draining listeners may ask for them.
+	// Routes puts route configurations into the connection managers that name them. The route configurations also
+	// stay resources: scopes and draining listeners may ask for them.
 	Routes bool
 	// ScopeRoutes puts route configurations into the scopes that name them.
 	ScopeRoutes bool
@@ -51,9 +50,8 @@ type Inline struct {
 type Binder struct {
 	medium Medium
 	known  map[*xds.Resource]*bound
-	pass   *pass // of the last Bind or Edit; nil where one of them came to no end
-	// users are the resources whose form depends on others, by the Keys of these
-	// (dependency); nil before an edit asks for them.
+	pass   *pass // of the last Bind, as updated by Edit; nil before a Bind, and after a Bind that ctx ended
+	// users has the resources with a dependency on a Key; nil until the first Edit after a Bind.
 	users map[xds.Key][]*xds.Resource
 }
 
@@ -61,29 +59,30 @@ type Binder struct {
 type bound struct {
 	resource     *xds.Resource
 	dependencies []dependency
-	scopes       bool // pass.inlinesScope
+	scopes       bool // the result of pass.inlinesScope
 }
 
-// dependency is what a resource takes from others of the Snapshot, or would take.
+// dependency has the resources that the bound form of another resource depends on. Most of them are inlined. Of a
+// secret, only the existence counts.
 type dependency struct {
-	// Key is the key of the resources, or of their group.
+	// Key is the Key of the resources, or of their group.
 	xds.Key
-	resources []*xds.Resource
+	resources []*xds.Resource // none if the Snapshot lacks them
 }
 
-// holdsFor reports whether a pass would bind the resource that b was made of to the same.
+// holdsFor reports whether p would bind r to b again. r is the resource that b was made of, or an equal resource.
 func (b *bound) holdsFor(p *pass, r *xds.Resource) bool {
 	return b.scopes == p.inlinesScope(r) && !slices.ContainsFunc(b.dependencies, func(d dependency) bool {
 		is := p.answers(d.Key)
-		if d.Type == xds.Secret { // a secret's content stays in the secret
+		if d.Type == xds.Secret { // a secret is not inlined
 			return len(is) != len(d.resources)
 		}
 		return !slices.Equal(is, d.resources)
 	})
 }
 
-// Bind returns the bound resources of s for a medium, and unloads the resources of s. Resources that are
-// inlined everywhere are left out. Bind returns nil if ctx has ended.
+// Bind returns the bound resources of s for a medium, and unloads the resources of s. It leaves out resources that
+// clients get only inside other resources. Bind returns nil if ctx has ended.
 func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snapshot {
 	if b.medium != m {
 		b.medium, b.known = m, nil
@@ -106,7 +105,7 @@ func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snaps
 		}
 		known[r] = out
 		resources = append(resources, out.resource)
-		// Unload at once, so that two messages of a resource never exist.
+		// Unload now, so that only one resource at a time has two decoded messages.
 		r.Unload()
 		out.resource.Unload()
 	}
@@ -119,15 +118,16 @@ type pass struct {
 	snapshot *xds.Snapshot
 	medium   Medium
 	inline   Inline
-	// scopesHere and scopesElsewhere count the subscriptions of listeners for the route
-	// configurations of scopes, by who answers them.
+	// scopesHere and scopesElsewhere count the subscriptions of listeners to the route configurations of scopes:
+	// those that the Snapshot answers, and those that another server answers.
 	scopesHere, scopesElsewhere int
-	// inlined counts the clusters that take an endpoint assignment in, by its name.
+	// inlined counts the clusters that inline an endpoint assignment, by the name of the assignment.
 	inlined map[string]int
-	// groups are the resources that are asked for in groups, by type and group, in order.
+	// groups has the resources that are asked for in groups, by type and group, sorted by name.
 	groups map[xds.Key][]*xds.Resource
 }
 
+// newPass returns a pass over s with its counts and groups.
 func newPass(s *xds.Snapshot, m Medium) *pass {
 	p := &pass{snapshot: s, medium: m, inline: m.Inline(), inlined: make(map[string]int), groups: groupsOf(s)}
 	for _, t := range []*xds.Type{xds.Listener, xds.Cluster} {
@@ -138,7 +138,7 @@ func newPass(s *xds.Snapshot, m Medium) *pass {
 	return p
 }
 
-// groupsOf returns the resources that are asked for in groups, by type and group, in order.
+// groupsOf returns the resources that are asked for in groups, by type and group, sorted by name.
 func groupsOf(s *xds.Snapshot) map[xds.Key][]*xds.Resource {
 	groups := make(map[xds.Key][]*xds.Resource)
 	for _, t := range xds.Types {
@@ -156,7 +156,7 @@ func groupsOf(s *xds.Snapshot) map[xds.Key][]*xds.Resource {
 // groupOf returns the Key of the group that a resource is in.
 func groupOf(k xds.Key) xds.Key { return xds.Key{Type: k.Type, Name: k.Type.Group(k.Name)} }
 
-// count adds, n times, what a listener or a cluster says about other resources.
+// count adds n to the counts that r belongs to. Only listeners and clusters are counted.
 func (p *pass) count(r *xds.Resource, n int) {
 	switch r.Type {
 	case xds.Listener:
@@ -176,8 +176,8 @@ func (p *pass) count(r *xds.Resource, n int) {
 	}
 }
 
-// takesIn returns the name of the endpoint assignment that goes into a cluster, if it is there;
-// "" for none.
+// takesIn returns the name of the endpoint assignment that p inlines into a cluster if the assignment exists; ""
+// for none.
 func (p *pass) takesIn(cluster *xds.Resource) string {
 	if !p.inline.Endpoints {
 		return ""
@@ -189,8 +189,7 @@ func (p *pass) takesIn(cluster *xds.Resource) string {
 	return sub.Name
 }
 
-// inlinesScope reports whether a resource is a scope, or has a list of scopes, that get their
-// route configurations.
+// inlinesScope reports whether r is a scope or has a list of scopes, and p inlines route configurations into scopes.
 func (p *pass) inlinesScope(r *xds.Resource) bool {
 	return p.inlinesScopes() && len(scopesOf(r)) > 0
 }
@@ -211,14 +210,14 @@ func scopesOf(r *xds.Resource) (scopes []*routev3.ScopedRouteConfiguration) {
 	return scopes
 }
 
-// inlinesScopes reports whether scopes get their route configurations from this snapshot: a listener says so,
-// or none says otherwise. Without a listener that asks for scopes, a removed listener may still drain, and
-// read them.
+// inlinesScopes reports whether p inlines route configurations into scopes. It does not if listeners subscribe to
+// the route configurations of scopes, and only at other servers. It does if no listener subscribes: a removed
+// listener may still drain, and read scopes.
 func (p *pass) inlinesScopes() bool {
 	return p.inline.ScopeRoutes && (p.scopesHere > 0 || p.scopesElsewhere == 0)
 }
 
-// isInside reports whether a resource is carried only inside other resources.
+// isInside reports whether clients get a resource only inside other resources.
 func (p *pass) isInside(r *xds.Resource) bool {
 	return r.Type.Asked == xds.InGroups && p.inline.Groups || r.Type == xds.Endpoints && p.inlined[r.Name] > 0
 }
@@ -229,8 +228,8 @@ func isForScopes(sub xds.Subscription) bool {
 	return is
 }
 
-// bindAgain is bind for a resource that was bound before, unless was is nil. If the new bound resource equals
-// the old bound resource, the result has the old *xds.Resource.
+// bindAgain is bind, but the result has the *xds.Resource of was if the new bound resource equals it. was is nil if
+// the resource was not bound before.
 func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
 	out := p.bind(r)
 	if was != nil && was.resource.Same(out.resource) && was.resource.ForSame(out.resource) {
@@ -239,7 +238,7 @@ func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
 	return out
 }
 
-// bind binds a resource, and returns the resource itself if nothing has to change.
+// bind binds a resource. The result has the resource itself if no message changes.
 func (p *pass) bind(r *xds.Resource) *bound {
 	out := &bound{resource: r, dependencies: p.dependencies(nil, r), scopes: p.inlinesScope(r)}
 	needed := out.scopes || slices.ContainsFunc(r.Facts().Subscriptions, p.snapshot.Serves)
@@ -251,7 +250,7 @@ func (p *pass) bind(r *xds.Resource) *bound {
 	return out
 }
 
-// dependencies adds to a list what the form of a resource depends on.
+// dependencies adds the dependencies of a resource to a list.
 func (p *pass) dependencies(list []dependency, r *xds.Resource) []dependency {
 	for _, sub := range r.Facts().Subscriptions {
 		switch sub.Target {
@@ -273,7 +272,7 @@ func (p *pass) dependencies(list []dependency, r *xds.Resource) []dependency {
 	return list
 }
 
-// depends adds a dependency to a list, and what that depends on in turn.
+// depends adds the dependency on a resource or a group to a list, and the dependencies of these resources.
 func (p *pass) depends(list []dependency, t *xds.Type, name string) []dependency {
 	key := xds.Key{Type: t, Name: name}
 	if slices.ContainsFunc(list, func(d dependency) bool { return d.Key == key }) {
@@ -287,7 +286,7 @@ func (p *pass) depends(list []dependency, t *xds.Type, name string) []dependency
 	return list
 }
 
-// inlines reports whether what a subscription asks for goes into the resource that asks.
+// inlines reports whether p inlines the resources of a subscription into the resource that subscribes.
 func (p *pass) inlines(sub xds.Subscription) bool {
 	if !p.snapshot.Serves(sub) {
 		return false
@@ -301,7 +300,7 @@ func (p *pass) inlines(sub xds.Subscription) bool {
 	return p.inline.Routes && !isForScopes(sub)
 }
 
-// answers returns the resources of a dependency.
+// answers returns the resources of a dependency: a group, or the first resource of a Key.
 func (p *pass) answers(k xds.Key) []*xds.Resource {
 	if group := p.groups[k]; group != nil || k.Type == xds.VirtualHost {
 		return group
@@ -339,7 +338,7 @@ func (p *pass) edit(c *xds.Composer, n *xds.Node) bool {
 		}
 	case *hcmv3.ScopedRoutes:
 		if p.inline.ScopeRoutes {
-			sub.Set(nil) // its scopes carry their routes
+			sub.Set(nil) // the scopes have their routes inlined
 			return true
 		}
 	}
@@ -351,14 +350,14 @@ func (p *pass) edit(c *xds.Composer, n *xds.Node) bool {
 	return true
 }
 
-// inlinesHosts reports whether a route configuration gets its virtual hosts of VHDS.
+// inlinesHosts reports whether p inlines virtual hosts of VHDS into a route configuration.
 func (p *pass) inlinesHosts(m *routev3.RouteConfiguration) bool {
 	return p.inline.Groups && xds.FromSnapshot(m.GetVhds().GetConfigSource())
 }
 
-// inlineHosts puts the virtual hosts of VHDS, named "<route configuration>/<host>",
-// into their route configuration. Clusters stay unvalidated, as they are for VHDS;
-// inlining alone would turn that on for inline routes.
+// inlineHosts puts the virtual hosts of VHDS, named "<route configuration>/<host>", into their route configuration.
+// By default, Envoy validates the clusters of inline routes, but not those of VHDS. inlineHosts keeps them
+// unvalidated.
 func (p *pass) inlineHosts(c *xds.Composer, m *routev3.RouteConfiguration) bool {
 	if !p.inlinesHosts(m) {
 		return false
@@ -399,8 +398,8 @@ func (p *pass) inlineScopeRoutes(c *xds.Composer, m *routev3.ScopedRouteConfigur
 	return true
 }
 
-// inlineRoutes puts the route configuration that a connection manager asks this
-// snapshot for into it.
+// inlineRoutes puts the route configuration that a connection manager asks this Snapshot for into the connection
+// manager.
 func (p *pass) inlineRoutes(c *xds.Composer, m *hcmv3.HttpConnectionManager) bool {
 	if !xds.FromSnapshot(m.GetRds().GetConfigSource()) {
 		return false
@@ -416,7 +415,7 @@ func (p *pass) inlineRoutes(c *xds.Composer, m *hcmv3.HttpConnectionManager) boo
 	return true
 }
 
-// routes returns a route configuration as it goes into another resource.
+// routes returns the message of a route configuration in the form in which p inlines it.
 func (p *pass) routes(c *xds.Composer, r *xds.Resource) *routev3.RouteConfiguration {
 	m := c.Take(r).(*routev3.RouteConfiguration)
 	p.inlineHosts(c, m)
@@ -424,6 +423,7 @@ func (p *pass) routes(c *xds.Composer, r *xds.Resource) *routev3.RouteConfigurat
 	return m
 }
 
+// leaveClusters turns off the validation of clusters, unless m says whether Envoy validates them.
 func leaveClusters(m *routev3.RouteConfiguration) {
 	if m.ValidateClusters == nil {
 		m.ValidateClusters = wrapperspb.Bool(false)

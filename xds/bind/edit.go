@@ -7,9 +7,9 @@ import (
 	"xdspub/xds"
 )
 
-// Edit binds s, which differs by changes from the Snapshot bound last. Edit returns the changed bound
-// resources: the resources of changes, and the resources that they are inlined into. ok is false if the
-// previous Snapshot is unknown; Bind is needed then.
+// Edit binds s, which differs by changes from the Snapshot bound last. Edit returns the bound resources that
+// changed: those of changes, and those whose form depends on changes. ok is false if the Binder knows no such
+// Snapshot, because Bind was not called or was ended; call Bind then.
 func (b *Binder) Edit(s *xds.Snapshot, changes []xds.Edited) (changed []xds.Edited, ok bool) {
 	p := b.pass
 	if p == nil {
@@ -41,7 +41,7 @@ func (b *Binder) Edit(s *xds.Snapshot, changes []xds.Edited) (changed []xds.Edit
 	return changed, true
 }
 
-// take brings what a pass knows of all resources up to date.
+// take updates the counts and groups of a pass by an edit.
 func (p *pass) take(e xds.Edited) {
 	if e.Key().Type.Asked == xds.InGroups {
 		p.takeMember(e)
@@ -55,7 +55,8 @@ func (p *pass) take(e xds.Edited) {
 	}
 }
 
-// takeMember puts a resource into its group. Dependencies have the list of before.
+// takeMember adds a resource to its group, replaces it or removes it. The group is a new list, since dependencies
+// keep the old list.
 func (p *pass) takeMember(e xds.Edited) {
 	name, group := e.Key().Name, groupOf(e.Key())
 	members := slices.Clone(p.groups[group])
@@ -71,7 +72,7 @@ func (p *pass) takeMember(e xds.Edited) {
 	}
 }
 
-// reachedBy returns the resources that may be bound in another way because of the changes.
+// reachedBy returns the unedited resources whose form may change because of changes.
 func (b *Binder) reachedBy(changes []xds.Edited) (reached []*xds.Resource) {
 	users := b.usersByKey()
 	for _, e := range changes {
@@ -79,9 +80,9 @@ func (b *Binder) reachedBy(changes []xds.Edited) (reached []*xds.Resource) {
 		switch {
 		case e.Same() && e.Was.ForSame(e.Is), key.Type == xds.Secret && e.Was != nil && e.Is != nil:
 			continue
-		case key.Type.Asked == xds.InGroups: // some may ask for the resource alone
+		case key.Type.Asked == xds.InGroups: // and the users of key ask for the resource alone
 			reached = append(reached, users[groupOf(key)]...)
-		case key.Type == xds.Cluster: // an endpoint assignment may go into it, or come out of it
+		case key.Type == xds.Cluster: // its endpoint assignment may become inlined, or a resource of its own again
 			for _, r := range []*xds.Resource{e.Was, e.Is} {
 				if r != nil {
 					reached = append(reached, b.pass.answers(xds.Key{Type: xds.Endpoints, Name: b.pass.takesIn(r)})...)
@@ -93,7 +94,7 @@ func (b *Binder) reachedBy(changes []xds.Edited) (reached []*xds.Resource) {
 	return reached
 }
 
-// edit binds a resource, and returns its old and its new bound resource.
+// edit binds e.Is, and returns the old and the new bound resource.
 func (b *Binder) edit(e xds.Edited) (is xds.Edited) {
 	p, was := b.pass, b.known[e.Was]
 	if was != nil {
@@ -112,6 +113,7 @@ func (b *Binder) edit(e xds.Edited) (is xds.Edited) {
 	return is
 }
 
+// forget removes a resource and its bound form from known and users.
 func (b *Binder) forget(r *xds.Resource, was *bound) {
 	delete(b.known, r)
 	for _, d := range was.dependencies {
@@ -122,6 +124,7 @@ func (b *Binder) forget(r *xds.Resource, was *bound) {
 	}
 }
 
+// remember adds a resource and its bound form to known and users.
 func (b *Binder) remember(r *xds.Resource, is *bound) {
 	b.known[r] = is
 	for _, d := range is.dependencies {
@@ -129,6 +132,7 @@ func (b *Binder) remember(r *xds.Resource, is *bound) {
 	}
 }
 
+// usersByKey returns users, and fills it at the first call after a Bind.
 func (b *Binder) usersByKey() map[xds.Key][]*xds.Resource {
 	if b.users == nil {
 		b.users = make(map[xds.Key][]*xds.Resource)

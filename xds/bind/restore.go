@@ -11,9 +11,9 @@ import (
 	"xdspub/xds"
 )
 
-// Restore returns a Snapshot that was read back from files, with the source tree's resources in place of the
-// bound ones, so far as both are equal. A cluster with inlined endpoints becomes a cluster that asks for them,
-// with the assignment beside it. A resource that differs from the source tree stays as read. Restore returns
+// Restore returns files, a Snapshot of published files, with the resources of source, the source tree, in place of
+// the bound resources that equal them. A cluster with inlined endpoints becomes a cluster that asks for them, with
+// the assignment beside it. A resource that differs from the source tree stays as it is in files. Restore returns
 // nil if ctx has ended.
 func Restore(ctx context.Context, files, source *xds.Snapshot) *xds.Snapshot {
 	was := bindAs(ctx, files, form{})
@@ -40,7 +40,7 @@ func Restore(ctx context.Context, files, source *xds.Snapshot) *xds.Snapshot {
 	return xds.NewSnapshot(slices.Collect(maps.Values(restored)))
 }
 
-// inside returns what a resource may have inlined.
+// inside returns the resources that p may inline into r.
 func (p *pass) inside(r *xds.Resource) (list []*xds.Resource) {
 	for _, d := range p.dependencies(nil, r) {
 		if d.Type != xds.Secret {
@@ -50,7 +50,7 @@ func (p *pass) inside(r *xds.Resource) (list []*xds.Resource) {
 	return list
 }
 
-// sameIn reports whether two Snapshots have an equal resource of a key.
+// sameIn reports whether the first resources of a Key in two Snapshots exist and are equal.
 func sameIn(a, b *xds.Snapshot, k xds.Key) bool {
 	is, was := a.Lookup(k.Type, k.Name), b.Lookup(k.Type, k.Name)
 	return is != nil && was != nil && is.Same(was)
@@ -61,10 +61,11 @@ func bindAs(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snapshot {
 	return b.Bind(ctx, s, m)
 }
 
-// form is a Medium that compares the form of resources: all that asks for the Snapshot says so alike.
+// form is a Medium for the comparison of resources: all subscriptions to the Snapshot get config sources that
+// differ only in their other fields.
 type form struct{ inline Inline }
 
-// Source returns that of aggregated streams.
+// Source returns the config source of the subscription, changed to aggregated streams.
 func (form) Source(sub xds.Subscription) *corev3.ConfigSource {
 	source := &corev3.ConfigSource{}
 	if sub.Source != nil {

@@ -1,5 +1,5 @@
-// Package clients describes the clients of a server: who they are, their subscriptions, and the versions that
-// they run. The server makes these values, and views read them.
+// Package clients has the state of a server's clients: node, subscriptions, and acknowledged versions. The server
+// makes these values, and views read them.
 //
 //	for _, c := range cache.Clients() {
 //		fmt.Println(c.Node, c.InSync())
@@ -14,8 +14,8 @@ import (
 	"xdspub/diag"
 )
 
-// Client is a connected or disconnected client. A Client has one address: an Envoy that asks several singleton
-// services over one connection is one Client.
+// Client is a connected or disconnected client. One connection is one Client, also if an Envoy asks several
+// singleton services over the connection.
 type Client struct {
 	// Node is the id of the client's node, Cluster its cluster.
 	Node    string `json:"node"`
@@ -28,14 +28,14 @@ type Client struct {
 	Kind string `json:"kind"`
 	// Parameters are the client's dynamic parameters, sent with names or derived from its node.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	Since      time.Time         `json:"since"`
-	// Gone is the end of the connection; zero while it is open.
-	Gone time.Time `json:"gone,omitzero"`
+	// Since is the start of the connection, Gone its end; Gone is zero while the connection is open.
+	Since time.Time `json:"since"`
+	Gone  time.Time `json:"gone,omitzero"`
 	// Subscriptions are in the order in which a change is sent.
 	Subscriptions []Subscription `json:"subscriptions"`
 }
 
-// InSync reports whether the client runs all existing resources of its subscriptions.
+// InSync reports whether each subscription is Synced or NotSent.
 func (c *Client) InSync() bool {
 	return !slices.ContainsFunc(c.Subscriptions, func(s Subscription) bool { return s.Sync != Synced && s.Sync != NotSent })
 }
@@ -57,7 +57,7 @@ func Connected(list []Client) int {
 	return connected
 }
 
-// Fault says how many of the connected clients are not in sync; empty if all are.
+// Fault returns a text with the number of connected clients that are not in sync; "" for none.
 func Fault(list []Client) string {
 	switch connected, behind := count(list); behind {
 	case 0:
@@ -82,8 +82,7 @@ func count(list []Client) (connected, behind int) {
 	return connected, behind
 }
 
-// Sync says whether a client runs what it asks for, in the words that xdspub status has for
-// published files.
+// Sync says whether a client runs the resources of a subscription, in the words of xdspub status.
 type Sync string
 
 const (
@@ -106,40 +105,41 @@ const (
 // Syncs lists all values of Sync, the worst first.
 var Syncs = [...]Sync{Rejected, Retrying, NoVariant, Stale, NotSent, Synced}
 
-// MostNames is how many names a Subscription lists.
+// MostNames bounds the names that a Subscription lists.
 const MostNames = 20
 
 // Subscription is a client's subscription to a type, with its state.
 type Subscription struct {
 	Sync Sync   `json:"sync"`
 	API  string `json:"api"` // such as CDS
-	// All means that the client asks for all resources of the type. Names are the first names that the client
-	// asks for, sorted; Asked counts all of them.
+	// All means that the client asks for all resources of the type. Names are some of the names that the client
+	// asks for, sorted; Asked counts all names.
 	All   bool     `json:"all"`
 	Names []string `json:"names"`
 	Asked int      `json:"asked"`
-	// Missing are the first of the resources that are for other clients, sorted, if the state is NoVariant.
+	// Missing are the first of the sorted names whose variants do not match the client; empty unless Sync is
+	// NoVariant.
 	Missing []string `json:"missing,omitempty"`
-	// Version is the served version, Acknowledged the version of the last response that the client accepted,
-	// Sent the version of the last response.
+	// Version is the version that the server has for the client, Sent the version of the last response, and
+	// Acknowledged the version of the last response that the client accepted.
 	Version      string `json:"version"`
 	Acknowledged string `json:"acknowledged"`
 	Sent         string `json:"sent"`
 	// Since is when the last response was sent or answered.
 	Since time.Time `json:"since"`
-	// Rejections counts the NACKs of this node, of whichever client.
+	// Rejections counts the NACKs of all clients of the node for the type.
 	Rejections uint64 `json:"rejections"`
-	// Refusal is the last answer, if the client refused the response.
+	// Refusal is the last answer of the client if it is a NACK, and nil otherwise.
 	Refusal *Refusal `json:"refusal"`
 }
 
 // Refusal is a NACK.
 type Refusal struct {
-	Version string    `json:"version"` // of the response
+	Version string    `json:"version"` // of the refused response
 	Time    time.Time `json:"time"`
-	Message string    `json:"message"` // the client's
-	// Findings are about the resources that the client names or, without names, about the new resources of the
-	// response.
+	Message string    `json:"message"` // of the client
+	// Findings are about the resources that Message names. If Message names none, Findings are about the new
+	// resources of the response.
 	Findings diag.List `json:"findings"`
 }
 

@@ -9,7 +9,7 @@ import (
 // RefusedError means that so many clients rejected a snapshot that the quorum can't be met.
 type RefusedError struct {
 	Findings diag.List
-	// TakenBack means that the snapshot before is served again. There is none before the first.
+	// TakenBack means that the server serves the previous snapshot again. It is false for the first snapshot.
 	TakenBack bool
 }
 

@@ -1,5 +1,5 @@
-// Package params is about dynamic parameters: what a client says of itself when it subscribes to a
-// resource, and the constraints that say which clients a variant of a resource is for.
+// Package params has the dynamic parameters that a client sends when it subscribes to a resource, and the
+// constraints that say which clients a variant of a resource is for.
 //
 // The source is xRFC TP2, "Dynamically Generated Cacheable xDS Resources"
 // (github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md).
@@ -16,7 +16,7 @@ import (
 // Parameters are the dynamic parameters of a client, by key. An absent key differs from an empty value.
 type Parameters map[string]string
 
-// String returns them as env=prod, region=eu, in the order of their keys.
+// String returns a text such as "env=prod, region=eu", in the order of the keys.
 func (p Parameters) String() string {
 	if len(p) == 0 {
 		return "no parameters"
@@ -28,17 +28,18 @@ func (p Parameters) String() string {
 	return strings.Join(list, ", ")
 }
 
-// Constraints select the Parameters of a variant's clients. Constraints are canonical: equal ones have the
-// same form. The zero value has no constraint, and selects all clients. Constraints are immutable.
-type Constraints struct{ *term } // nil for none, as most of the many resources have
+// Constraints select the Parameters of a variant's clients. Constraints are canonical: equal
+// Constraints have equal texts (String). The zero value has no constraint, and selects all clients. Constraints are
+// immutable.
+type Constraints struct{ *term } // nil for no constraint, as in most resources
 
 // term is an operator with its operands.
 type term struct {
 	op   op
-	key  string
-	is   string        // where op is equals
-	of   []Constraints // where op is or, and, not
-	text string        // of String
+	key  string        // if op is equals or exists
+	is   string        // if op is equals
+	of   []Constraints // if op is or, and, not
+	text string        // the result of String
 }
 
 // kind is the operator of c.
@@ -55,18 +56,18 @@ const (
 	all    op = iota // no constraint
 	never            // an OR of nothing
 	equals           // the key has this value
-	exists           // the key is there
+	exists           // the key has any value
 	not
 	and
 	or
 )
 
-// Value constrains a key to a value.
+// Value matches Parameters in which key has the value.
 func Value(key, value string) Constraints {
 	return sealed(term{op: equals, key: key, is: value})
 }
 
-// Exists demands a key with any value.
+// Exists matches Parameters with the key, whatever its value.
 func Exists(key string) Constraints { return sealed(term{op: exists, key: key}) }
 
 // Not matches if c does not match.
@@ -88,8 +89,8 @@ func And(list ...Constraints) Constraints { return joined(and, all, never, list)
 // Or matches if an element of list matches; an empty list never matches.
 func Or(list ...Constraints) Constraints { return joined(or, never, all, list) }
 
-// joined joins constraints by an operator. An operand of kind without has no effect. If an operand has the
-// kind decides, the whole result is this operand.
+// joined joins constraints by an operator. The operator ignores operands of kind without. An operand of kind
+// decides is the whole result.
 func joined(by, without, decides op, list []Constraints) Constraints {
 	var of []Constraints
 	for _, c := range list {
@@ -127,7 +128,7 @@ func sealed(t term) Constraints {
 // None reports whether c has no constraint.
 func (c Constraints) None() bool { return c.term == nil }
 
-// Equal reports whether c and other have the same canonical form.
+// Equal reports whether c and other have equal texts.
 func (c Constraints) Equal(other Constraints) bool { return c.String() == other.String() }
 
 // Matches reports whether p meets c. Keys of p that c does not name have no effect (TP2, "Unconstrained
@@ -159,7 +160,7 @@ func (c Constraints) Keys() []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// each calls f for each constraint of one key in c.
+// each calls f for each part of c that constrains a key.
 func (c Constraints) each(f func(Constraints)) {
 	if c.None() {
 		return
@@ -172,8 +173,8 @@ func (c Constraints) each(f func(Constraints)) {
 	}
 }
 
-// String returns c as a person would write it: env=prod and not (canary or version=v2), where a
-// key alone means that it is there. Equal texts mean equal Constraints.
+// String returns a text such as "env=prod and not (canary or version=v2)", in which a key alone means Exists. Equal
+// texts mean equal Constraints.
 func (c Constraints) String() string {
 	if c.None() {
 		return "any client"
@@ -205,7 +206,7 @@ func (c Constraints) list(by string) string {
 	return strings.Join(texts, by)
 }
 
-// inner returns the text of c within an operator.
+// inner returns the text of c as an operand of an operator, with parentheses if it needs them.
 func (c Constraints) inner(within op) string {
 	if c.op == and || c.op == or && within != or {
 		return "(" + c.text + ")"
@@ -213,7 +214,7 @@ func (c Constraints) inner(within op) string {
 	return c.text
 }
 
-// Word returns a key or a value, in quotes unless the text is unmistakable without them.
+// Word returns a key or a value for String. Word quotes ambiguous texts, such as "and".
 func Word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+*", r)

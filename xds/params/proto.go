@@ -8,22 +8,22 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// What Constraints may consist of. The document sets no bounds ("control planes do not need to
-// actually support that full arbitrary power"); no constraint that a person means comes near.
+// maxDepth and maxParts bound the messages that Parse takes. TP2 sets no bounds ("control planes do not need to
+// actually support that full arbitrary power"). Constraints that people write stay far below.
 const (
 	maxDepth = 32
 	maxParts = 10_000
 )
 
-// MaxText bounds the bytes of a key or value, in constraints as in what a client says of itself.
+// MaxText bounds the bytes of a key or a value, in constraints and in Parameters.
 const MaxText = 1_024
 
-// InvalidError means that a DynamicParameterConstraints is none.
+// InvalidError means that a DynamicParameterConstraints is invalid.
 type InvalidError struct {
-	// Path is the field at fault, such as and_constraints.constraints[1].constraint.key; empty for
-	// the message itself.
+	// Path is the field at fault, such as and_constraints.constraints[1].constraint.key; empty for the message
+	// itself.
 	Path string
-	// Reason says what is wrong with it.
+	// Reason names the fault.
 	Reason string
 }
 
@@ -34,8 +34,8 @@ func (e *InvalidError) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// Parse returns the Constraints that a message means; nil means none, and so does a message
-// without a type, which the document leaves open. The error is an *InvalidError.
+// Parse returns the Constraints of a message. A nil message has no constraint, and neither has a message without a
+// type, whose meaning TP2 leaves open. The error is an *InvalidError.
 func Parse(m *discoveryv3.DynamicParameterConstraints) (Constraints, error) {
 	p := parser{parts: maxParts}
 	return p.parse(m, "", maxDepth)
@@ -59,7 +59,7 @@ func checkText(noun, text string) error {
 	return nil
 }
 
-// Check returns an error if c, joined of other constraints, has more parts than a message may have.
+// Check returns an error if c has more than maxParts constraints of keys. And and Or can join so many.
 func (c Constraints) Check() error {
 	parts := 0
 	c.each(func(Constraints) { parts++ })
@@ -71,7 +71,7 @@ func (c Constraints) Check() error {
 
 var errTooManyParts = fmt.Errorf("the constraints have more than %d parts", maxParts)
 
-// parser counts the parts that may still come.
+// parser counts the messages that Parse may still visit.
 type parser struct{ parts int }
 
 func (p *parser) parse(m *discoveryv3.DynamicParameterConstraints, path string, depth int) (Constraints, error) {
@@ -136,7 +136,7 @@ func field(path, name string) string {
 	return path + "." + name
 }
 
-// Proto returns c in the form of the protocol; nil without a constraint.
+// Proto returns the message of c; nil if c has no constraint.
 func (c Constraints) Proto() *discoveryv3.DynamicParameterConstraints {
 	m := &discoveryv3.DynamicParameterConstraints{}
 	switch c.kind() {

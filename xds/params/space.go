@@ -9,36 +9,36 @@ import (
 	"strconv"
 )
 
-// ErrTooComplex means that Sets got larger than a Space may be. Constraints of one variant of a
-// resource after the other, over a few keys, stay far below.
+// ErrTooComplex means that the Sets of a Space became larger than a Space may be. The constraints of usual
+// variants, which combine a few keys, stay far below this bound.
 var ErrTooComplex = errors.New("the constraints combine too many keys in too many ways")
 
-// maxNodes and maxBranches bound a Space: about 150 MB at most.
+// maxNodes and maxBranches bound the memory of a Space to about 150 MB.
 const (
 	maxNodes    = 1 << 18
 	maxBranches = 1 << 23 // of all nodes: a key may have many values
 )
 
-// Space is the set of all Parameters that some Constraints distinguish: each key has a named value, or any
-// other value, or is absent. Not for concurrent use.
+// Space is the set of all Parameters that some Constraints distinguish. In a Space, a key is absent, has one of the
+// values that the Constraints name, or has another value. Not for concurrent use.
 //
 // A Space is a decision diagram (Bryant 1986) with a branch for each value. Equal sets are the same node, so
-// that a Set is empty or not without a search. A node lists only the values that lead elsewhere than other
-// values, so that a key with 1,000 values costs no more than a key with two.
+// that no search is necessary to find out whether a Set is empty. A node lists only the values that lead elsewhere
+// than other values, so that a key with 1,000 values costs no more than a key with two.
 type Space struct {
 	keys   []string
 	values [][]string // of each key, sorted
 	nodes  []node
-	size   int // the branches of all nodes
-	known  map[string]Set
-	found  map[question]Set
-	full   bool
+	size   int              // the branches of all nodes
+	known  map[string]Set   // the Set of each node, by the encoded node
+	found  map[question]Set // the results of apply
+	full   bool             // the result of Err is ErrTooComplex
 }
 
 // Set is a set of Parameters in a Space. Equal sets are ==.
 type Set int32
 
-// None is the empty set, All the set of all Parameters.
+// None is the empty set. All is the set of all Parameters.
 const (
 	None Set = iota
 	All
@@ -47,9 +47,9 @@ const (
 // node is a Set that depends on a key.
 type node struct {
 	key    int
-	values []branch // values that lead elsewhere than other, in the order of the Space's values
-	other  Set      // for any other value
-	absent Set      // where the key is absent
+	values []branch // the values that lead to another Set than other does, in the order of the Space's values
+	other  Set      // for any value that values lacks
+	absent Set      // for an absent key
 }
 
 // branch is a value of a key, by its index, and the Set that it leads to.
@@ -58,12 +58,13 @@ type branch struct {
 	to    Set
 }
 
+// question is a call of apply.
 type question struct {
 	op   op
 	a, b Set
 }
 
-// NewSpace returns the Space that some Constraints tell apart.
+// NewSpace returns the Space of the Parameters that some Constraints distinguish.
 func NewSpace(of ...Constraints) *Space {
 	values := make(map[string]map[string]bool)
 	for _, c := range of {
@@ -91,7 +92,8 @@ func (s *Space) Err() error {
 	return nil
 }
 
-// Of returns the Parameters that meet Constraints, which NewSpace was given.
+// Of returns the Parameters that match c. c must be one of the Constraints that NewSpace was given, or a
+// combination of them.
 func (s *Space) Of(c Constraints) Set {
 	switch c.kind() {
 	case all:
@@ -119,7 +121,7 @@ func (s *Space) Of(c Constraints) Set {
 	return s.Or(of...)
 }
 
-// And returns what is in both sets.
+// And returns the intersection of two sets.
 func (s *Space) And(a, b Set) Set { return s.apply(and, min(a, b), max(a, b)) }
 
 // Or returns the union of the sets.
@@ -139,7 +141,8 @@ func (s *Space) Or(sets ...Set) Set {
 // Minus returns what is in a and not in b.
 func (s *Space) Minus(a, b Set) Set { return s.apply(not, a, b) }
 
-// simple returns an answer that follows from the operands' identity alone.
+// simple returns the result of an operator if the result is one of the operands, or None, without a look at their
+// nodes.
 func simple(by op, a, b Set) (is Set, ok bool) {
 	switch {
 	case by == and && (a == None || b == All || a == b), by == or && (b == None || a == All || a == b), by == not && b == None:
@@ -152,6 +155,7 @@ func simple(by op, a, b Set) (is Set, ok bool) {
 	return None, false
 }
 
+// apply returns the result of an operator: and, or, or not, which is a without b.
 func (s *Space) apply(by op, a, b Set) Set {
 	if is, ok := simple(by, a, b); ok || s.full {
 		return is
@@ -182,7 +186,7 @@ func (s *Space) apply(by op, a, b Set) Set {
 	return is
 }
 
-// valueAt returns the value of a branch; more than any where there are no more branches.
+// valueAt returns the value of branch i; behind the last branch, a number above all values.
 func valueAt(list []branch, i int) int32 {
 	if i == len(list) {
 		return math.MaxInt32
@@ -198,7 +202,7 @@ func (s *Space) depends(a Set) int {
 	return s.nodes[a].key
 }
 
-// at returns a set as a node for a key, or one before those that it depends on.
+// at returns a as a node of a key. The key is the first key that a depends on, or an earlier key.
 func (s *Space) at(a Set, key int) node {
 	if s.depends(a) != key {
 		return node{key: key, other: a, absent: a}
@@ -206,7 +210,7 @@ func (s *Space) at(a Set, key int) node {
 	return s.nodes[a]
 }
 
-// node returns the Set that a node is.
+// node returns the Set of a node. It adds the node to the Space if the Space lacks it.
 func (s *Space) node(n node) Set {
 	if len(n.values) == 0 && n.other == n.absent {
 		return n.other // it does not depend on the key
@@ -234,9 +238,9 @@ func (s *Space) node(n node) Set {
 	return is
 }
 
-// Example returns Parameters of a set with the fewest keys, and false for an empty set or a Space that is too
-// complex. The value of a key is a value that a constraint names, unless only an unnamed value fits.
-func (s *Space) Example(a Set) (Parameters, bool) {
+// Example returns Parameters of a set. It prefers few keys, and values that constraints name to other values. ok is
+// false if the set is empty, or if the Space is too complex.
+func (s *Space) Example(a Set) (example Parameters, ok bool) {
 	if a == None || s.full {
 		return nil, false
 	}
@@ -263,11 +267,12 @@ const noExample = 1 << 40
 // The cost of a key in an example. An absent key costs nothing.
 const (
 	costOfValue = 2
-	costOfOther = 3 // a value that is not in use is a worse example
+	costOfOther = 3 // a value that no constraint names is a worse example
 )
 
-// cheapest returns the value of a node's key that leads to an example with the fewest keys: -1 for absent, the
-// number of values for one that is not in use.
+// cheapest returns the value of a node's key that leads to the example with the least cost, and the Set that the
+// value leads to. The value is an index; -1 means an absent key, and the number of values a value that no
+// constraint names.
 func (s *Space) cheapest(n node, costs map[Set]int) (value int, to Set) {
 	least := noExample
 	try := func(v int, t Set, weight int) {
@@ -291,8 +296,7 @@ func (s *Space) cheapest(n node, costs map[Set]int) (value int, to Set) {
 	return value, to
 }
 
-// firstOther returns the first value that leads where unnamed values lead, or the number of values if none
-// does.
+// firstOther returns the first value that leads to n.other, or the number of values if none does.
 func (s *Space) firstOther(n node) int {
 	for i, b := range n.values {
 		if int(b.value) != i {
@@ -302,6 +306,7 @@ func (s *Space) firstOther(n node) int {
 	return len(n.values)
 }
 
+// cost returns the cost of the cheapest example of a set. It caches costs in costs.
 func (s *Space) cost(a Set, costs map[Set]int) int {
 	if a == None {
 		return noExample
@@ -325,7 +330,7 @@ func (s *Space) cost(a Set, costs map[Set]int) int {
 	return least
 }
 
-// unused returns a value that is not one of a sorted list.
+// unused returns a value that a sorted list lacks.
 func unused(values []string) string {
 	name := "other"
 	for i := 2; ; i++ {
@@ -358,8 +363,8 @@ func (s *Space) next(n node, p Parameters) Set {
 	return n.other
 }
 
-// Counts returns the part of p, an element of the set, that makes p an element: the keys with their values,
-// and, sorted, the keys whose absence matters.
+// Counts returns the part of p that decides whether a contains p: the present keys with their values, and, sorted,
+// the absent keys.
 func (s *Space) Counts(a Set, p Parameters) (sent Parameters, absent []string) {
 	sent = make(Parameters)
 	for a > All {

@@ -11,7 +11,7 @@ type Quorum struct {
 	n int // 0 is all
 }
 
-// Parse takes "all", "any", or a number of Envoys.
+// Parse returns the Quorum of "all", "any" or a number from 1.
 func Parse(text string) (Quorum, error) {
 	switch text {
 	case "all":
@@ -26,7 +26,7 @@ func Parse(text string) (Quorum, error) {
 	return Quorum{n: n}, nil
 }
 
-// String returns the text that Parse takes.
+// String returns the text of q for Parse. The text of 1 is "any".
 func (q Quorum) String() string {
 	switch q.n {
 	case 0:
@@ -37,10 +37,10 @@ func (q Quorum) String() string {
 	return strconv.Itoa(q.n)
 }
 
-// Within reports whether that many can meet the quorum.
+// Within reports whether most Envoys can meet the quorum.
 func (q Quorum) Within(most int) bool { return q.n <= most }
 
-// Of returns the number for a number of answers.
+// Of returns how many of the answering Envoys must acknowledge.
 func (q Quorum) Of(answering int) int {
 	if q.n == 0 {
 		return answering

@@ -7,14 +7,14 @@ import (
 	"xdspub/xds/params"
 )
 
-// Cover knows which clients get which variants of a Tree, and finds clients of sets that a caller
-// names. Not for concurrent use.
+// Cover knows which clients get which variants of a Tree, and finds clients of the sets that Want names. Not for
+// concurrent use.
 type Cover struct {
 	*params.Space
 
 	tree *Tree
-	gets map[*xds.Resource]params.Set // of the variants
-	open []params.Set                 // in which no client was found yet
+	gets map[*xds.Resource]params.Set // the clients of each variant
+	open []params.Set                 // the wanted sets for which Next found no client yet
 }
 
 // NewCover returns a Cover of a Tree.
@@ -34,7 +34,7 @@ func NewCover(t *Tree) *Cover {
 	return c
 }
 
-// Gets returns the clients that get at least one resource of a list.
+// Gets returns the clients that get at least one resource of a list. All clients get a resource without variants.
 func (c *Cover) Gets(list ...*xds.Resource) params.Set {
 	sets := make([]params.Set, len(list))
 	for i, r := range list {
@@ -46,7 +46,7 @@ func (c *Cover) Gets(list ...*xds.Resource) params.Set {
 	return c.Or(sets...)
 }
 
-// Alike returns the clients that are in the same sets of a list as p.
+// Alike returns the clients that belong to the same sets as p. Only the sets of the list count.
 func (c *Cover) Alike(p params.Parameters, sets []params.Set) params.Set {
 	alike := params.All
 	for _, set := range sets {
@@ -59,7 +59,7 @@ func (c *Cover) Alike(p params.Parameters, sets []params.Set) params.Set {
 	return alike
 }
 
-// KnownIn returns the clients of a set that are known to exist: a client that gets a variant of each resource.
+// KnownIn returns the clients of a set that get a variant of each resource. Such clients are taken to exist.
 func (c *Cover) KnownIn(set params.Set) params.Set {
 	for _, k := range c.tree.keys {
 		if set == params.None {
@@ -70,18 +70,19 @@ func (c *Cover) KnownIn(set params.Set) params.Set {
 	return set
 }
 
-// Want asks for a client of a set.
+// Want asks Next for a client of a set. Want ignores the empty set.
 func (c *Cover) Want(set params.Set) {
 	if set != params.None {
 		c.open = append(c.open, set)
 	}
 }
 
-// fitted bounds how many sets are tried to fit into one client.
+// fitted bounds the sets that Next tries to fit into one client.
 const fitted = 500
 
-// Next returns a client of as many wanted sets as possible, and these sets. The sets are not wanted any more. ok is
-// false if no set is wanted, or if the Space is too complex.
+// Next returns a client of at least one wanted set, and the wanted sets of the client. Next tries the sets one
+// after another, and skips a set without a common client with the earlier sets. The sets of the client are no
+// longer wanted. ok is false if no set is wanted, or if the Space is too complex.
 func (c *Cover) Next() (p params.Parameters, met []params.Set, ok bool) {
 	if len(c.open) == 0 || c.Err() != nil {
 		return nil, nil, false

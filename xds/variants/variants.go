@@ -26,7 +26,7 @@ type Tree struct {
 	all  *xds.Snapshot
 	keys []xds.Key // those with variants, in the order of xds.Types, then by name
 	has  map[xds.Key]bool
-	hash func() string // of the variants, and their constraints
+	hash func() string // returns the hash of the variants and their constraints
 }
 
 // Of returns a Snapshot as a Tree.
@@ -40,7 +40,7 @@ func Of(s *xds.Snapshot) *Tree {
 			}
 		}
 	}
-	var all []*xds.Resource // and no more of the Snapshot than that: trees after this one have the function, too
+	var all []*xds.Resource // t.hash refers to this list, not to the Snapshot: later Trees share t.hash, and must not keep the Snapshot
 	for _, k := range t.keys {
 		all = append(all, t.Variants(k)...)
 	}
@@ -90,7 +90,7 @@ func (t *Tree) Keys() []xds.Key { return t.keys }
 // Variants returns the variants of a resource, in the order of the source.
 func (t *Tree) Variants(k xds.Key) []*xds.Resource { return t.all.Named(k) }
 
-// Tells returns a key that is equal for clients with the same variants.
+// Tells returns a text that is equal for two Parameters that match the same constraints of all variants.
 func (t *Tree) Tells(p params.Parameters) string {
 	h := sha256.New()
 	for _, k := range t.keys {
@@ -104,8 +104,8 @@ func (t *Tree) Tells(p params.Parameters) string {
 	return string(h.Sum(nil))
 }
 
-// TellsAs reports whether Tells of both Trees is equal for every client, because their variants have the same
-// constraints. If the change is known, TellsAs visits only the change.
+// TellsAs reports whether the variants of both Trees have equal names and constraints. Tells then returns the same
+// text for both. If the change from old is known, TellsAs visits only the change.
 func (t *Tree) TellsAs(old *Tree) bool {
 	if t == old {
 		return true
@@ -125,7 +125,7 @@ func sameConstraints(a, b []*xds.Resource) bool {
 	return slices.EqualFunc(a, b, func(a, b *xds.Resource) bool { return a.Key == b.Key && a.For.Equal(b.For) })
 }
 
-// Transition is the change from one Snapshot to the next for clients with Parameters.
+// Transition is the change from one Snapshot to the next for clients with some Parameters.
 type Transition struct {
 	Parameters params.Parameters
 	From, To   *xds.Snapshot

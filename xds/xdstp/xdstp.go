@@ -2,11 +2,11 @@
 //
 //	xdstp://AUTHORITY/TYPE/PATH?KEY=VALUE&KEY=VALUE
 //
-// Two spellings mean the same resource where their parameters stand in another order, or where
-// one of them encodes characters that need no encoding. The canonical spelling is the one by which
-// Envoy 1.40 asks (docs/evidence/envoy-behaviour.md); gRPC clients encode more.
+// Two spellings mean the same resource if only the order of their parameters differs, or if one of them encodes
+// characters that need no encoding. The canonical spelling is the spelling by which Envoy 1.40 asks
+// (docs/evidence/envoy-behaviour.md); gRPC clients encode more.
 //
-// A name that does not begin with xdstp: is a plain one, and is left alone.
+// A name that does not begin with xdstp: is a plain name, and stays as it is.
 //
 //	xdstp.Canonical("xdstp://a/envoy.config.listener.v3.Listener/web?b=2&a=%31") // …/web?a=1&b=2
 //	xdstp.Canonical("web")                                                        // web
@@ -29,17 +29,17 @@ type Name struct {
 	Authority string
 	// Type is the full name of the resource's message.
 	Type string
-	// Path is the rest of the path, or "".
+	// Path is the rest of the path, without the slash before it; may be empty.
 	Path string
-	// Params are the context parameters.
+	// Params are the context parameters, by key.
 	Params map[string]string
 }
 
-// Is reports whether a name is an xdstp URL, or is meant to be one.
+// Is reports whether a name begins with Scheme. Parse may still refuse the name.
 func Is(name string) bool { return strings.HasPrefix(name, Scheme) }
 
-// Split returns the authority, the type and the rest of a name as written. ok is false if the authority is
-// absent or empty, or if the type is absent.
+// Split returns the authority, the type and the rest of a name as written. The authority may be empty. ok is false
+// if the name does not begin with xdstp://, or has no type.
 func Split(name string) (authority, typ, rest string, ok bool) {
 	after, ok := strings.CutPrefix(name, Scheme+"//")
 	if !ok {
@@ -53,7 +53,7 @@ func Split(name string) (authority, typ, rest string, ok bool) {
 	return authority, after[:end], after[end:], end > 0 && !strings.ContainsAny(authority, "?#")
 }
 
-// Parse returns the parts of a name. The error names the fault.
+// Parse returns the parts of a name. The error names the fault, as in "it has no type".
 func Parse(name string) (n Name, err error) {
 	authority, typ, rest, ok := Split(name)
 	switch {
@@ -101,7 +101,8 @@ func params(query string) (map[string]string, error) {
 	return all, nil
 }
 
-// Characters to encode in each part, beside ~ and unprintable characters.
+// The characters that String encodes in each part. In all parts, String also encodes ~ and bytes outside of
+// printable ASCII.
 const (
 	inAuthority = "%/?#"
 	inPath      = "%?#[]"
@@ -126,7 +127,7 @@ func (n Name) String() string {
 	return b.String()
 }
 
-// sorted returns the parameters as they are spelled, in that order.
+// sorted returns the spelled parameters in the order of their spelling.
 func (n Name) sorted() []string {
 	if len(n.Params) == 0 {
 		return nil
@@ -208,7 +209,7 @@ func unescape(text string) (string, error) {
 	}
 }
 
-// digit returns the value of a hexadecimal digit, -1 where c is none.
+// digit returns the value of a hexadecimal digit, or -1 if c is no such digit.
 func digit(c byte) int {
 	if 'a' <= c && c <= 'f' {
 		c -= 'a' - 'A'
