@@ -28,9 +28,10 @@ const (
 	noVariant = "the server has this resource, but no variant for the dynamic parameters of this client"
 )
 
-// absence returns the details of a response's errors, by name. A collection without resources is not an
-// error. Virtual hosts have no errors: the server answers a missing virtual host with a resource without a
-// body, which would clear the error.
+// absence returns the details of a response's errors, by name. While Publish changes the resources, absence
+// returns nil and queues the errors. A collection without resources is not an error. Virtual hosts have no
+// errors: the server answers a missing virtual host with a resource without a body, which would clear the
+// error.
 func (s *subscription) absence(r *response) map[string]string {
 	if s.of == xds.VirtualHost {
 		return nil
@@ -79,8 +80,8 @@ func (s *subscription) detail(name string) string {
 	return notThere
 }
 
-// recordErrors records after an ACK or NACK which errors the client knows. A client that refuses a response
-// may still use some of its resources and errors.
+// recordErrors records which errors the client knows after its ACK or NACK of a response. A client that
+// refuses a response may still use some of its resources and errors, so their errors are sent again.
 func (s *subscription) recordErrors(r *response, refused bool) {
 	for name, detail := range r.absent {
 		if refused {
@@ -103,14 +104,15 @@ func (s *subscription) recordErrors(r *response, refused bool) {
 	}
 }
 
-// keeps reports whether the removal of a resource is delayed.
+// keeps reports whether a response delays the change or the removal of a resource.
 func (r *response) keeps(name string) bool {
 	_, late := r.late[name]
 	_, held := r.held[name]
 	return late || held
 }
 
-// requeueError sends the error of a name again, if the client knows an error of the name.
+// requeueError queues the error of a name again, if the client knows an error of the name. An error in flight
+// doesn't count as known.
 func (s *subscription) requeueError(name string) {
 	if _, known := s.absent[name]; known {
 		s.absent[name] = ""
@@ -120,7 +122,7 @@ func (s *subscription) requeueError(name string) {
 	}
 }
 
-// queueError sends the error of a name, unless the client knows an error of the name.
+// queueError queues the error of a name for the next response, unless the client knows an error of the name.
 func (s *subscription) queueError(name string) {
 	if _, known := s.absent[name]; !known {
 		s.absent[name] = ""
@@ -137,7 +139,7 @@ func (s *subscription) asksByName(name string) (ok bool) {
 	return ok
 }
 
-// errors returns the errors of a response, sorted by name.
+// errors returns the errors of a response in the client's spelling, sorted by name.
 func (s *Stream) errors(sub *subscription, r *response) (list []*discoveryv3.ResourceError) {
 	for _, name := range slices.Sorted(maps.Keys(r.absent)) {
 		list = append(list, &discoveryv3.ResourceError{

@@ -8,9 +8,10 @@
 //	defer stream.Close()
 //	err := sotw.NewServer(ctx, stream, stream, sotw.WithOrderedADS()).StreamHandler(grpcStream, "")
 //
-// A Cache sends each client only its changes. A version that a client refused is not sent again before the
-// Snapshot changes. The work of a Publish is proportional to the change and the number of streams, not to the
-// number of resources.
+// A Cache sends each client only its changes. A Cache sends a refused resource again when the Snapshot
+// changes, at a Retry, or after a pause if the reason for the refusal may pass. The work of a Publish is
+// proportional to the change and to the number of streams, not to the number of resources, unless a client
+// has several parameter sets.
 package cache
 
 import (
@@ -35,8 +36,8 @@ type Options struct {
 	// Parameters returns the dynamic parameters of a client that sends none. The client's node may be nil. A
 	// nil Parameters means no parameters.
 	Parameters func(*corev3.Node) params.Parameters
-	// TrimDelay is how long a reconnecting client keeps a resource that the server doesn't know. Listeners
-	// are removed at once.
+	// TrimDelay is how long a reconnecting client keeps a resource that no longer exists. Listeners are
+	// removed at once.
 	TrimDelay time.Duration
 	// Log receives the log lines; nil discards them.
 	Log *event.Log
@@ -76,14 +77,15 @@ func New(o Options) *Cache {
 // Publish serves a Snapshot and sends each client the changes. Of each resource with variants, a client gets
 // the variant for its parameters. Resources that the Snapshot drops stay until Trim, because clusters and
 // their dependents may be removed only when no client uses them (make before break); listeners are removed at
-// once. If ctx ends first, Publish returns its error and changes nothing.
+// once. If ctx ends before all resources are bound, Publish returns its error and sends nothing. The next
+// request of a client may then get resources of the Snapshot.
 func (c *Cache) Publish(ctx context.Context, s *xds.Snapshot) error {
 	_, err := c.publish(ctx, s, nil)
 	return err
 }
 
-// publish does the work of Publish, and returns the Snapshot before. If w is not nil, the clients concerned
-// by the change report to w.
+// publish does the work of Publish, and returns the Snapshot before; nil for none. If w is not nil, the
+// clients concerned by the change report to w.
 func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *xds.Snapshot, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +98,7 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	}
 	same := c.tellsAs(tree)
 	c.changes.Add(1)
-	c.all.Store(tree.All()) // first, so that a client with a gap loses no resource in between
+	c.all.Store(tree.All()) // before the states, so that a client with a gap keeps its resources
 	if err := c.serve(ctx, c.turns(tree, same), w); err != nil {
 		c.all.Store(before)
 		c.settle()
@@ -109,15 +111,17 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	return before, nil
 }
 
-// settle ends the change that Publish began: all and the states of the views belong together again.
+// settle makes changes even: all and the states of the views belong together again. settle does nothing if no
+// Publish is under way.
 func (c *Cache) settle() {
 	if c.changes.Load()%2 == 1 {
 		c.changes.Add(1)
 	}
 }
 
-// serve executes the turns of classes. All classes are bound before any client gets a response. Clients join
-// their new class before its new state is bound: the class still has the resources that the clients have.
+// serve executes the turns of classes. serve binds all classes before it pushes any response. A client joins
+// its new class before bind, because until then both classes have the same resources. If ctx ends before all
+// classes are bound, serve returns its error.
 func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
 	c.classes = nil
 	for _, t := range next {
@@ -140,7 +144,8 @@ func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
 	return nil
 }
 
-// Retry sends clients again the resources that they refused. If ctx ends first, Retry returns its error.
+// Retry sends clients again the resources that they refused. Retry does nothing before the first Publish. If
+// ctx ends first, Retry returns its error.
 func (c *Cache) Retry(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,8 +173,9 @@ func (c *Cache) wake() {
 	}
 }
 
-// Trim removes the resources that were retired before a time, from the clients too. Trim returns their
-// number, and since when the oldest remaining resource is retired; zero if none remains.
+// Trim removes the resources that were retired before a time, from the clients too. removed is the number of
+// these resources: a resource counts once for each class of clients that had it. oldest is the time at which
+// the oldest remaining resource was retired; zero if none remains. If ctx ends first, Trim returns its error.
 func (c *Cache) Trim(ctx context.Context, before time.Time) (removed int, oldest time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +210,8 @@ func (c *Cache) Served() *xds.Snapshot {
 }
 
 // Transitions returns the changes that a Snapshot would make, for one client of each class whose resources
-// change. Transitions returns nil before the first Publish.
+// change. The class of clients with several parameter sets is left out. Transitions returns nil before the
+// first Publish.
 func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +228,8 @@ func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 	return list
 }
 
-// Resources returns the number of served resources, counting each variant.
+// Resources returns the number of resources in the published Snapshot, counting each variant, without the
+// retired resources.
 func (c *Cache) Resources() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,7 +245,7 @@ func (c *Cache) Open(kind Kind, only *xds.Type) *Stream {
 	return &Stream{cache: c, kind: kind, only: only, subscriptions: make(map[*xds.Type]*subscription), spelled: make(map[*xds.Type]*spelled)}
 }
 
-// edits returns the differences between two Snapshots.
+// edits returns the resources that differ between two Snapshots, in content or in constraints.
 func edits(old, s *xds.Snapshot) []xds.Edited {
 	if list, ok := s.ChangesSince(old); ok {
 		return list
@@ -253,7 +261,7 @@ func edits(old, s *xds.Snapshot) []xds.Edited {
 	for _, r := range d.Added {
 		list = append(list, xds.Edited{Is: r})
 	}
-	for _, r := range s.All() { // resources with the same content and other constraints
+	for _, r := range s.All() { // the Diff lacks resources with other constraints and the same content
 		if was := old.Lookup(r.Type, r.Name); was != nil && !was.ForSame(r) && was.Same(r) {
 			list = append(list, xds.Edited{Was: was, Is: r})
 		}

@@ -70,7 +70,7 @@ type turn struct {
 	selection *variants.Selection
 	served    *xds.Snapshot
 	retired   map[xds.Key]retired
-	joins     clientsOf // clients from the class before a split
+	joins     clientsOf // clients that move from the class that was split
 	still     bool      // the clients' resources don't change
 }
 
@@ -118,8 +118,9 @@ func (c *class) without(gone []xds.Key) *turn {
 	return t
 }
 
-// withRetired adds to a Snapshot the resources that it no longer has and that clients may still use.
-// withRetired applies only the changes to the served Snapshot if they are known.
+// withRetired returns a Snapshot with the retired resources of the class, and the retired resources: those
+// that were retired before, and those that the Snapshot drops now. A resource of a type AtOnce
+// is never retired.
 func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
 	if c.several {
 		return c.allWithRetired(s)
@@ -142,8 +143,8 @@ func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired
 	return c.served.Apply(xds.ChangeOf(change)), all
 }
 
-// allWithRetired is withRetired for the class with all variants. If a resource keeps another variant, a
-// dropped variant is removed at once.
+// allWithRetired is withRetired for the class of clients with several parameter sets. If a resource keeps
+// another variant, a dropped variant is removed at once.
 func (c *class) allWithRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
 	all, now := maps.Clone(c.retired), time.Now()
 	for _, r := range c.selection.Snapshot.All() {
@@ -205,7 +206,7 @@ func (t *turn) push(w *wait) {
 func (c *Cache) tellsAs(tree *variants.Tree) bool { return c.tree != nil && tree.TellsAs(c.tree) }
 
 // turns returns the turns of all classes to a Tree. same is the result of tellsAs. A class whose clients need
-// different variants is split, and a class without clients is dropped.
+// different variants is split. A class without clients is dropped, except classes[0].
 func (c *Cache) turns(tree *variants.Tree, same bool) (list []*turn) {
 	tells, asking := tellsOf(tree), c.registry.polls.byView()
 	for i, of := range c.classes {
@@ -261,8 +262,8 @@ func (all clientsOf) parts(tells func(params.Parameters) string, ps *polls) map[
 	return parts
 }
 
-// divide returns the turns for the parts of a class. The class continues with the part stay, or with any part
-// if stay doesn't exist. The turn of the class comes first; the other turns are for new classes.
+// divide returns the turns for the parts of a class. The class continues with the part stay, or with another
+// part if stay doesn't exist. The turn of the class comes first; the other turns are for new classes.
 func (c *class) divide(tree *variants.Tree, parts map[string]*part, stay string) []*turn {
 	all := slices.Sorted(maps.Keys(parts))
 	if parts[stay] == nil {
@@ -306,8 +307,8 @@ func (c *class) isFor(p params.Parameters) bool {
 	return true
 }
 
-// classOf returns the class of clients with Parameters, and creates it if necessary. The error is a gRPC
-// status.
+// classOf returns the class of clients with Parameters, and creates the class if necessary. The error is a
+// gRPC status: there are MostClasses classes already.
 func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	if c.tree == nil {
 		return c.classes[0], nil // the first Publish divides them
@@ -320,7 +321,8 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	}
 	if len(c.classes) == MostClasses {
 		return nil, status.Errorf(codes.ResourceExhausted,
-			"the dynamic parameters of clients select %d different sets of resources: no more are allowed", MostClasses)
+			"the dynamic parameters of clients select %d different sets of resources, and no more are allowed: "+
+				"this client gets no resources; distinguish clients by fewer constraints", MostClasses)
 	}
 	of := newClass(p)
 	of.tells = tells
@@ -330,7 +332,7 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	return of, nil
 }
 
-// view returns the view of a class for a form, and creates it if necessary. The caller holds the lock.
+// view returns the view of a class for a form, and creates the view if necessary. The caller holds the lock.
 func (c *Cache) view(of *class, f form) *view {
 	v := of.views[f]
 	if v == nil {

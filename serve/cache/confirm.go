@@ -26,25 +26,27 @@ type Confirmation struct {
 	Timeout time.Duration
 }
 
-// defaultTimeout is the default Timeout. It is also how long a client gets a rejected response again while
-// fetching code, if no confirmation is running.
+// defaultTimeout is the default Timeout. Without a confirmation, defaultTimeout is also how long the server
+// sends a client a rejected response again while the client fetches code.
 const defaultTimeout = 15 * time.Second
 
-// Answers summarizes the answers of the connected clients that a Snapshot concerns.
+// Answers summarizes the answers of the clients that a Snapshot concerns.
 type Answers struct {
-	// Concerned is the number of clients that the Snapshot concerns, without clients that have disconnected.
+	// Concerned is the number of clients that the Snapshot concerns, without clients that have disconnected
+	// before their answer. Acknowledged and Rejected count the answers.
 	Concerned, Acknowledged, Rejected int
-	// Refused means that the quorum can no longer be met, after too many rejections. TakenBack means that the
-	// Snapshot before is served again. The first Snapshot is never taken back.
+	// Refused means that too many clients have rejected the Snapshot for the quorum. TakenBack means that the
+	// Cache serves the Snapshot before again. The first Snapshot is never taken back.
 	Refused, TakenBack bool
-	// Findings are the clients' complaints about resources.
+	// Findings say which resources clients have rejected and why. Clients with the same reason share a
+	// finding. There are at most 100 findings.
 	Findings diag.List
 }
 
-// Confirm publishes a Snapshot like Publish, and waits until the quorum of clients has acknowledged it, the
-// quorum can no longer be met, or the Timeout is over. If the quorum can't be met, Confirm publishes the
-// Snapshot before again. If ctx ends, Confirm returns its error; the Snapshot is then served, unless ctx
-// ended before the first push.
+// Confirm publishes a Snapshot like Publish, and waits until the quorum of clients has acknowledged the
+// Snapshot, the quorum can no longer be met, or the Timeout is over. If the quorum can't be met, Confirm
+// publishes the Snapshot before again. If ctx ends during the wait, Confirm returns its error, and the Cache
+// keeps serving the Snapshot.
 func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (Answers, error) {
 	within := cmp.Or(o.Timeout, defaultTimeout)
 	w := newWait(c.registry.polls, within)
@@ -67,9 +69,10 @@ func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (A
 	return answers, err
 }
 
-// takeBack serves the Snapshot before again. Resources of the rejected Snapshot are first retired, because
-// listeners and routes of clients that accepted it may use them. When these clients have gone back, takeBack
-// removes the rejected resources, because clients that reject them would reject every response with them.
+// takeBack serves the Snapshot before again. takeBack first retires the resources of the rejected Snapshot,
+// because listeners and routes of clients that accepted the Snapshot may use them. When these clients have
+// gone back, or ctx ends, takeBack removes the rejected resources, because clients that reject them would
+// reject every response with them.
 func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wait) error {
 	back := newWait(refused.polls, 0)
 	defer back.end()
@@ -94,7 +97,7 @@ func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wai
 
 var errTimeout = errors.New("the clients have not answered in time")
 
-// mostNames is the number of names in a log line.
+// mostNames is the largest number of silent nodes in a log line.
 const mostNames = 5
 
 func (c *Cache) logAnswers(a Answers, silent []string) {
@@ -112,24 +115,24 @@ func (c *Cache) logAnswers(a Answers, silent []string) {
 // wait collects the answers of clients to a Snapshot.
 type wait struct {
 	changed chan struct{} // buffers one signal
-	until   time.Time     // the end of the wait; later answers are ignored
-	polls   *polls        // REST clients also answer
+	until   time.Time     // end of Confirm's wait; retries must end before
+	polls   *polls        // of the REST clients, which also answer
 
 	mu       sync.Mutex
 	clients  map[*clients.Client]*tally
 	streams  map[*Stream]struct{} // streams without an answer
-	refusals map[string]*blame
-	keys     map[xds.Key]bool // resources that a client rejected
+	refusals map[string]*blame    // by words
+	keys     map[xds.Key]bool     // resources that a client rejected
 }
 
 // tally counts the answers of one client, by its streams or REST requests.
 type tally struct {
-	pending  int
-	answered bool
-	rejected bool
+	pending  int  // expected answers
+	answered bool // at least once
+	rejected bool // at least once
 }
 
-// blame is a finding with the clients that reported it.
+// blame is a finding and the clients with this finding.
 type blame struct {
 	finding diag.Diagnostic
 	clients map[*clients.Client]struct{}
@@ -156,7 +159,7 @@ func (w *wait) expects(c *clients.Client, s *Stream) {
 	}
 }
 
-// answers records an answer of a client: a refusal with its findings, or nil.
+// answers records an answer of a client: a refusal with its findings, or nil for an ACK.
 func (w *wait) answers(c *clients.Client, s *Stream, r *refusal, found diag.List) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,7 +202,7 @@ func (w *wait) ends(c *clients.Client, s *Stream) {
 	}
 }
 
-// left removes an expected answer, and returns the client's tally.
+// left removes an expected answer, wakes await, and returns the client's tally. The caller holds the lock.
 func (w *wait) left(c *clients.Client, s *Stream) *tally {
 	delete(w.streams, s)
 	t := w.clients[c]
@@ -211,7 +214,8 @@ func (w *wait) left(c *clients.Client, s *Stream) *tally {
 	return t
 }
 
-// await waits until the quorum is decided or ctx ends.
+// await waits until the quorum is decided, no client is left to answer, or ctx ends. await returns the
+// answers so far.
 func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
 	for {
 		a := w.count()
@@ -228,7 +232,7 @@ func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
 	}
 }
 
-// count returns the answers so far.
+// count returns the answers so far. count doesn't set Refused or TakenBack.
 func (w *wait) count() Answers {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -290,8 +294,8 @@ func (w *wait) end() {
 	}
 }
 
-// confirm makes a stream report to a wait if the current state concerns its client. confirm runs before push,
-// because the client may already have requested and acknowledged the state.
+// confirm makes a stream report to a wait if the current state concerns its client. A request may already
+// have got the state: then confirm reports the client's rejection at once, and the next push its ACK.
 func (s *Stream) confirm(w *wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +310,7 @@ func (s *Stream) confirm(w *wait) {
 	}
 }
 
-// concerned reports whether the client subscribes to a resource that a state has changed.
+// concerned reports whether the client may subscribe to a resource that a state has changed.
 func (s *Stream) concerned(now *state) bool {
 	for t, sub := range s.subscriptions {
 		changed := now.changed(t)

@@ -8,12 +8,12 @@ import (
 )
 
 // delivered holds the resources of one type that a client has, as far as the server knows, including
-// responses in flight. A response that is handed over creates a new delivered. If the response is dropped
-// before sending, the delivered before is restored.
+// responses in flight. tells makes the next delivered. If the library drops the response before sending, drop
+// restores the delivered before.
 type delivered struct {
 	// at is the state whose subscribed resources the client has; nil before the first response. versions are
-	// the exceptions, by name: "" for a resource that the client lacks, unsure if the client may have any
-	// version or none.
+	// the exceptions, by name: "" if the client lacks the resource, unsure if the client may have any version
+	// or none.
 	at       *state
 	versions map[string]string
 	// variants are the resources of which the client may have other variants than in at. Only clients with
@@ -34,13 +34,13 @@ type delivered struct {
 // unsure is a version that the client may or may not have.
 const unsure = "?"
 
-// pending are the names that the next response must cover, whatever the client has.
+// pending are the names that the next response must cover, even if the client has their resources.
 type pending struct {
 	names map[string]struct{}
 	all   bool // every subscribed name
 }
 
-// add adds a resource, or a collection with its resources.
+// add adds the name of a resource, or of a collection, which stands for all its resources.
 func (p *pending) add(name string) {
 	if p.names == nil {
 		p.names = make(map[string]struct{})
@@ -65,7 +65,8 @@ func (s *subscription) isPending(name string) bool {
 	return !known && s.at == nil
 }
 
-// known returns the client's version of a resource: "" for none, unsure for any version or none.
+// known returns the client's version of a resource: "" if the client lacks the resource, unsure if the client
+// may have any version or none.
 func (s *subscription) known(name string) string { return s.delivered.known(s.of, name) }
 
 func (d *delivered) known(of *xds.Type, name string) string {
@@ -81,10 +82,11 @@ func (d *delivered) known(of *xds.Type, name string) string {
 // mayHave reports whether the client may have any version of a resource.
 func (s *subscription) mayHave(name string) bool { return s.known(name) != "" }
 
-// doubt marks a resource of which the client may have any version or none.
+// doubt records that the client may have any version of a resource, or none.
 func (s *subscription) doubt(name string) { s.versions[name] = unsure }
 
-// ask replaces the names that the client subscribes to. New names become pending.
+// ask replaces the names that the client subscribes to. New names become pending. ask forgets the errors of
+// names that the client no longer subscribes to.
 func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 	if s.names != nil { // otherwise every name is pending, because s.at is nil
 		s.pending.all = s.pending.all || wildcard && !s.wildcard
@@ -115,8 +117,8 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 	}
 }
 
-// begins handles a new name of the subscription. Without a subscription before, the client never had the
-// resource or has dropped it, unless the resource is in flight.
+// begins records that the client lacks the resource of a new name. A client drops the resources that it
+// doesn't subscribe to. A resource in flight may still come.
 func (s *subscription) begins(name string, flying map[string]bool) {
 	if s.at == nil || s.asks(name) || flying[name] {
 		return
@@ -124,13 +126,13 @@ func (s *subscription) begins(name string, flying map[string]bool) {
 	s.versions[name] = ""
 	for _, r := range s.inFlight() {
 		if !r.beat {
-			r.before.versions[name] = "" // after a NACK the client still has nothing
+			r.before.versions[name] = "" // after a NACK the client still lacks the resource
 		}
 	}
 }
 
-// tells records that a response was handed over for sending. The client is assumed to accept it; answered
-// corrects this after a NACK.
+// tells records that the library has got a response to send. tells assumes that the client will accept the
+// response; answered corrects this after a NACK.
 func (s *subscription) tells(r *response) {
 	r.before, r.pending = s.delivered, s.pending
 	next := delivered{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
@@ -223,7 +225,7 @@ func (s *subscription) answered(r *response, refused bool) {
 }
 
 // carryOver handles a change of the view: the client's resources now count as resources of an earlier stream.
-// versions and variants are by the names in the new view.
+// The keys of versions and variants are the names in the new view.
 func (s *subscription) carryOver(versions map[string]string, variants map[string][]params.Constraints) {
 	s.delivered = delivered{versions: versions, variants: variants, resumed: s.resumed, strays: s.strays}
 	s.heartbeats.state = nil

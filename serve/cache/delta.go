@@ -13,7 +13,7 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// increment completes an incremental response; nil if the response would be empty.
+// increment completes an incremental response. increment returns nil if the response would be empty.
 func (s *subscription) increment(r *response) *response {
 	r.absent = s.absence(r)
 	if r.whole {
@@ -47,7 +47,8 @@ func noHost(name string) *encoded {
 	return &encoded{delta: &discoveryv3.Resource{Name: name, Aliases: []string{name}}}
 }
 
-// CreateDeltaWatch handles an incremental request, and answers when the client lacks resources.
+// CreateDeltaWatch handles an incremental request, and answers when the client lacks resources. A request of
+// an unknown type gets no answer.
 func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache.Subscription, answers chan cache.DeltaResponse) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +74,8 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	} else {
 		sub.renew(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe())
 	}
-	asks := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: q.GetTypeUrl()} // a watch would keep q, which no account holds
+	// Don't pass q to the library, which keeps the request: no memory account counts q.
+	asks := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: q.GetTypeUrl()}
 	sub.answer = func(r *response) {
 		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, TypeUrl: asks.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if !s.located {
@@ -95,12 +97,12 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		sub.answer = nil // the server still sends a response in its channel
+		sub.answer = nil // the library still sends a response in its channel
 	}, nil
 }
 
-// renew marks new names pending, even if the client already subscribes to them. With a wildcard, unsubscribed
-// names are pending too.
+// renew marks the names that a request subscribes to pending, even if the client already subscribes to them.
+// With a wildcard, the names that the request unsubscribes from are pending too.
 func (s *subscription) renew(subscribed, unsubscribed []string) {
 	for _, name := range subscribed {
 		if name == "*" {
@@ -117,7 +119,7 @@ func (s *subscription) renew(subscribed, unsubscribed []string) {
 	}
 }
 
-// OnDeltaStreamOpen records the peer.
+// OnDeltaStreamOpen records the peer of the client.
 func (s *Stream) OnDeltaStreamOpen(ctx context.Context, id int64, url string) error {
 	return s.OnStreamOpen(ctx, id, url)
 }
@@ -125,7 +127,9 @@ func (s *Stream) OnDeltaStreamOpen(ctx context.Context, id int64, url string) er
 // OnDeltaStreamClosed does nothing.
 func (s *Stream) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamDeltaRequest removes unused parts of the node, and gives names their canonical spelling.
+// OnStreamDeltaRequest prepares a request for the library: it moves the names of locators to the other names,
+// gives names their canonical spelling, and removes unused parts of the node. The first request also puts the
+// client into its class. The error is a gRPC status, and ends the stream.
 func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequest) error {
 	subscribed := len(q.GetResourceLocatorsSubscribe())
 	names, sets, err := s.introduce(q.GetNode(), slices.Concat(q.GetResourceLocatorsSubscribe(), q.GetResourceLocatorsUnsubscribe()))
@@ -143,7 +147,7 @@ func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequ
 	return nil
 }
 
-// OnStreamDeltaResponse records that a response is being sent.
+// OnStreamDeltaResponse records that the library is sending a response, and sends the next responses.
 func (s *Stream) OnStreamDeltaResponse(_ int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
 	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
 }

@@ -10,9 +10,9 @@ import (
 	"xdspub/xds"
 )
 
-// fetches returns the pause before a rejected response is sent again, because Envoy may accept the response
-// after fetching the code of a filter. fetches returns 0 if Envoy fetches no code, or if the pause would be
-// too long for the quorum.
+// fetches schedules a retry of a rejected response, because Envoy may accept the response after fetching the
+// code of a filter, and returns the pause until then. fetches returns 0 if Envoy fetches no code, or if the
+// pause would end after the wait for the quorum.
 func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
 	if r.foreign || r.state != s.view.current.Load() || !untilFetched(sub.last.nack) {
 		return 0
@@ -28,7 +28,8 @@ func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
 	return pause
 }
 
-// untilFetched reports whether Envoy may later accept each resource that its NACK means.
+// untilFetched reports whether Envoy may accept all resources that its NACK means, after Envoy has fetched
+// the code.
 func untilFetched(r *refusal) bool {
 	meant := r.meant()
 	some := false

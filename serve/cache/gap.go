@@ -26,7 +26,8 @@ import (
 var gapTypes = []*xds.Type{xds.Listener, xds.Cluster}
 
 // hasGap reports whether a client that subscribes to all resources of a type has a gap. all has the variants
-// for all clients. A client without references to clusters of the snapshot needs no cluster.
+// for all clients; nil before the first Publish. A client whose resources refer to no cluster of the snapshot
+// needs no cluster.
 func (s *state) hasGap(t *xds.Type, all *xds.Snapshot) bool {
 	if all == nil || s.several || len(s.Of(t)) > 0 || len(all.Of(t)) == 0 {
 		return false
@@ -62,7 +63,8 @@ func (s *Stream) gap(sub *subscription, now *state) bool {
 	return gapOf(sub.of, maps.Keys(sub.names), now, all)
 }
 
-// gapOf reports whether a client that subscribes to names has a gap.
+// gapOf reports whether a client that subscribes to names has a gap: the client gets no resource of these
+// names, and other clients get some.
 func gapOf(t *xds.Type, names iter.Seq[string], now *state, all *xds.Snapshot) bool {
 	exists := false
 	for name := range names {
@@ -81,9 +83,9 @@ func (s *Stream) keeps(of *xds.Type, now *state) bool {
 	return s.lacksAll(xds.Listener, now) || of != xds.Listener && s.lacksAll(xds.Cluster, now)
 }
 
-// lacksAll reports whether the client has a gap of a type. Without a subscription of the type on this stream,
-// lacksAll assumes a subscription to all resources: another stream may have one, or the client may be about
-// to subscribe.
+// lacksAll reports whether the client has a gap of a type. On a singleton stream, and for grace after the
+// client has come back, lacksAll assumes a missing subscription to be one to all resources: another stream
+// may have the subscription, or the client may be about to subscribe.
 func (s *Stream) lacksAll(t *xds.Type, now *state) bool {
 	if sub := s.subscriptions[t]; sub != nil {
 		return s.gap(sub, now)
@@ -139,13 +141,13 @@ func missingOf(all *xds.Snapshot, t *xds.Type, asks func(string) bool) (names []
 	return names
 }
 
-// gaps counts the clients of a node with a gap of a type.
+// gaps counts the connected clients of a node with a gap of a type.
 type gaps struct {
 	count int
 	last  time.Time // time of the last new gap
 }
 
-// gapOpens counts a gap, and reports whether it is the node's first gap, which must be logged.
+// gapOpens counts a gap, and reports whether to log the gap: it is the first known gap of the node and type.
 func (r *registry) gapOpens(node string, t *xds.Type) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +173,7 @@ func (r *registry) logGap(c *clients.Client, t *xds.Type, now *state, missing []
 	})
 }
 
-// gapCloses counts the end of a gap. If the gap was mended, the node's next gap is logged again. If the
+// gapCloses counts the end of a gap. If the node's last gap was mended, the next gap is logged again. If the
 // client has disconnected, the next gap is not logged, because the client may reconnect with the same gap.
 func (r *registry) gapCloses(node string, t *xds.Type, mended bool) {
 	key := rejecting{node, t.API}
@@ -199,7 +201,7 @@ func (r *registry) makeRoomForGap() bool {
 	return ok
 }
 
-// Gaps returns the number of clients with a gap, by API.
+// Gaps returns the number of clients with a gap for each API of gapTypes.
 func (c *Cache) Gaps() map[string]int {
 	r := c.registry
 	r.mu.Lock()

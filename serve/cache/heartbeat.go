@@ -42,8 +42,8 @@ func features(node *corev3.Node) (known []string) {
 	return known
 }
 
-// countsTTLs reports whether a client removes resources after their TTL, and accepts wrappers in a state of
-// the world. Other clients may take a heartbeat for a broken resource.
+// countsTTLs reports whether a client removes resources after their TTL, and accepts the wrappers that have
+// TTLs. Other clients may take a heartbeat for a broken resource.
 func countsTTLs(node *corev3.Node, delta bool) bool {
 	has := features(node)
 	return node.GetUserAgentName() == envoy || slices.Contains(has, countsTTL) && (delta || slices.Contains(has, unwraps))
@@ -54,7 +54,8 @@ func (s *Stream) countsTTLs(sub *subscription) bool {
 	return s.ttls && (s.kind.delta() || sub.of.TTLs)
 }
 
-// wrapped returns a wrapper as a resource of a state-of-the-world response.
+// wrapped returns a wrapper as a resource of a state-of-the-world response, or the bare resource if the
+// wrapper can't be encoded.
 func wrapped(r *discoveryv3.Resource) *anypb.Any {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
 	if err != nil {
@@ -66,9 +67,9 @@ func wrapped(r *discoveryv3.Resource) *anypb.Any {
 // ttl returns the TTL of the resource; 0 for none.
 func (e *encoded) ttl() time.Duration { return e.delta.GetTtl().AsDuration() }
 
-// beat returns the heartbeat of a resource. If the client subscribes only to a collection of the resource,
-// the heartbeat includes the resource: Envoy rejects a wrapper without a resource for a name that it didn't
-// subscribe to.
+// beat returns the heartbeat of a resource: its wrapper, without the resource in an incremental response. If
+// the client subscribes only to a collection of the resource, the heartbeat includes the resource: Envoy
+// rejects a wrapper without a resource for a name that Envoy didn't subscribe to.
 func (s *subscription) beat(e *encoded) *encoded {
 	if _, named := s.names[e.Name]; !named && !s.wildcard {
 		return e
@@ -81,7 +82,8 @@ func (s *subscription) beat(e *encoded) *encoded {
 	}
 }
 
-// keepsAlive starts the view's heartbeats for a TTL. They end when no client has such a resource.
+// keepsAlive starts the view's heartbeats for a TTL. The heartbeats end when no client has a resource with
+// this TTL.
 func (v *view) keepsAlive(ttl time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -123,7 +125,7 @@ func (s *Stream) beat(ttl time.Duration) (counted bool) {
 	return counted
 }
 
-// counts records that the client has a resource, and starts its heartbeats.
+// counts records that the client has a resource, and starts the heartbeats if the resource has a TTL.
 func (s *Stream) counts(sub *subscription, e *encoded) {
 	delete(sub.heartbeats.due, e.Name)
 	if e.ttl() == 0 {
@@ -134,7 +136,7 @@ func (s *Stream) counts(sub *subscription, e *encoded) {
 	s.view.keepsAlive(e.ttl())
 }
 
-// took records the resources with a TTL after an ACK.
+// took records the resources with a TTL of an acknowledged response.
 func (s *Stream) took(sub *subscription, r *response) {
 	if !s.countsTTLs(sub) || len(sub.heartbeats.alive) == 0 && r.state.mortal[sub.of] == 0 {
 		sub.heartbeats.state = nil
@@ -167,14 +169,14 @@ func (s *Stream) resumes(sub *subscription, now *state) {
 	}
 }
 
-// holdsAll reports whether the client removes resources that are missing from a response.
+// holdsAll reports whether a response must hold all resources, because the client removes the others.
 func (s *Stream) holdsAll(sub *subscription) bool {
 	return HoldsAll(sub.of) && !s.kind.delta()
 }
 
-// heartbeat returns the due heartbeats; nil for none. Heartbeats also cover resources that the client kept
-// instead of refused ones, as long as the state has the resource. whole means that a response must hold all
-// resources.
+// heartbeat returns a response with the due heartbeats; nil for none. Heartbeats also cover the old version
+// of a resource whose new version the client has refused, as long as the state has the resource. whole means
+// that a response must hold all resources.
 func (s *subscription) heartbeat(now *state, whole bool) *response {
 	r := &response{state: now, version: s.last.acknowledged, beat: true}
 	for _, name := range slices.Sorted(maps.Keys(s.heartbeats.due)) {

@@ -18,11 +18,11 @@ import (
 // in any order.
 const grace = time.Second
 
-// pauses are the pauses before refused resources are retried.
+// pauses are the pauses before the retries of hopes.
 var pauses = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}
 
-// warming are the types that listeners warm with. leading are the types that refer to later types: listeners
-// and types with routes, in make-before-break order.
+// warming are the types that listeners need for warming. leading are the types whose resources lead requests
+// to other resources: listeners and types with routes, in make-before-break order.
 var (
 	warming = xds.TypesThat(func(t *xds.Type) bool { return t.Warms })
 	leading = slices.DeleteFunc(slices.Clone(xds.InTurn), func(t *xds.Type) bool { return t != xds.Listener && !t.Routes })
@@ -40,11 +40,11 @@ func (s *Stream) comesBack(sub *subscription) {
 // yet.
 func (s *subscription) warms(r *response) bool { return r.asked && !s.resumed }
 
-// mostWarmed is the largest number of responses in warmup.sent. A reconnecting client is expected to repeat
-// its subscriptions within this many responses, and within patience.
+// mostWarmed is the largest number of responses in warmup.sent. A client should subscribe to what they need
+// within patience.
 const mostWarmed = 8
 
-// startsWarming records the first resources that the client warms.
+// startsWarming records the clusters or listeners of a response, if it is among the first.
 func (s *Stream) startsWarming(r *response) {
 	if s.warmup.started.IsZero() {
 		s.warmup.started = time.Now()
@@ -54,7 +54,7 @@ func (s *Stream) startsWarming(r *response) {
 	}
 }
 
-// endsWarming forgets the resources of startsWarming after the client had time to subscribe to their
+// endsWarming forgets the resources of startsWarming when the client has had patience to subscribe to their
 // dependencies.
 func (s *Stream) endsWarming() {
 	if len(s.warmup.sent) > 0 && !s.pushesAt(s.warmup.started.Add(patience)) {
@@ -92,7 +92,7 @@ func (s *Stream) distrusts(sub *subscription) {
 	}
 }
 
-// hold removes the delayed parts from a response. push runs again when their delay is over.
+// hold removes the delayed parts from a response, and schedules push for the end of their delay.
 func (s *Stream) hold(sub *subscription, r *response) {
 	sub.misses(r.state)
 	if sub.several != nil { // not an Envoy
@@ -115,7 +115,7 @@ func (s *Stream) hold(sub *subscription, r *response) {
 	s.removeLater(sub, r, late)
 }
 
-// removeLater takes removals out of a response.
+// removeLater takes removals out of a response, and records that the client keeps these resources.
 func (s *Stream) removeLater(sub *subscription, r *response, late []string) {
 	if len(late) == 0 {
 		return
@@ -139,8 +139,9 @@ func (s *Stream) removeLater(sub *subscription, r *response, late []string) {
 // partly is the version suffix of a response with only a part of a state.
 const partly = "-part"
 
-// removals returns the client's resources that a response removes. In a state of the world, delayed ones must
-// be sent with the rest.
+// removals returns the names of the client's resources that a response removes. A response that holds all
+// resources must repeat a resource to delay its removal, so removals then returns only resources whose
+// content is known.
 func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	for _, name := range r.removed {
 		if s.holdsAll(sub) && sub.runs(name) != nil || !s.holdsAll(sub) && sub.mayHave(name) {
@@ -150,7 +151,8 @@ func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	return names
 }
 
-// removesLater reports whether the client may still have listeners and routes that use the removed resources.
+// removesLater reports whether the client may still have listeners and routes that use the removed resources,
+// and then schedules push. The wait ends after patience.
 func (s *Stream) removesLater(sub *subscription) bool {
 	if s.pushesAt(s.warmup.resumed.Add(grace)) {
 		return true
@@ -190,7 +192,7 @@ func (s *subscription) misses(now *state) {
 	}
 }
 
-// lacks reports whether the client lacks, or has not acknowledged, resources of one of the types.
+// lacks reports whether the client lacks, or has not yet acknowledged, resources of any of the types.
 func (s *Stream) lacks(types []*xds.Type) bool {
 	now := s.view.current.Load()
 	return slices.ContainsFunc(types, func(t *xds.Type) bool {
@@ -200,7 +202,8 @@ func (s *Stream) lacks(types []*xds.Type) bool {
 }
 
 // holdTakers delays listeners that take over an address from another listener in the same change. Envoy
-// refuses them until the other listener has left the address.
+// refuses them until the other listener has left the address. If listeners exchange their addresses,
+// holdTakers removes one of them first.
 func (s *Stream) holdTakers(sub *subscription, r *response) {
 	if len(sub.held) == 0 && sub.yields == "" && !slices.ContainsFunc(r.changed, sub.movesFrom) {
 		return
@@ -226,15 +229,15 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 	}
 	r.version += partly
 	if len(swaps) > 0 && !warm && len(r.changed) == 0 && !slices.ContainsFunc(r.removed, sub.mayHave) {
-		// The client was away during both changes. One of the two listeners must be removed first.
+		// The client was away while the listeners exchanged their addresses.
 		r.removed = append(r.removed, swaps[0][0])
 		r.held[swaps[0][0]] = nil
 	}
 }
 
 // exchanged returns the listener to remove first after a client has refused listeners twice for their
-// addresses; "" for none. The client has the listeners from an earlier server, at addresses that it hasn't
-// reported. If the listeners exchange addresses, the client accepts them in no order.
+// addresses; "" for none. The client has the listeners from an earlier server, at addresses that this server
+// doesn't know. If the listeners exchange addresses, the client accepts them in no order.
 func (s *subscription) exchanged() string {
 	if s.of != xds.Listener || s.nack.again.IsZero() || s.nack.tries < 2 || !strings.Contains(s.last.nack.message, duplicateAddress) {
 		return ""
@@ -248,7 +251,8 @@ func (s *subscription) exchanged() string {
 // duplicateAddress is a part of Envoy's message if another listener has the address.
 const duplicateAddress = "has duplicate address"
 
-// warmsUp reports whether the client may still warm the listeners that leave an address.
+// warmsUp reports whether the client may still warm the listeners that leave an address, and then schedules
+// push.
 func (s *Stream) warmsUp(sub *subscription) bool {
 	if s.only != nil {
 		return s.pushesAt(sub.last.since.Add(grace)) // dependencies come over other streams
@@ -311,7 +315,8 @@ func (r *response) instead(all []*encoded) []*encoded {
 	return all
 }
 
-// unpark sends refused resources again, in another state or when their pause is over.
+// unpark lets the next response have the refused resources again, if the state is another or their pause is
+// over.
 func (s *Stream) unpark(sub *subscription, now *state) {
 	if sub.nack.state == nil || sub.nack.state == now && (sub.nack.again.IsZero() || s.pushesAt(sub.nack.again)) {
 		return
@@ -324,7 +329,7 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 	}
 }
 
-// park withholds the resources and errors of a refused response until the next state.
+// park withholds the resources and errors of a refused response until unpark.
 func (s *subscription) park(r *response) {
 	s.nack.state = r.state
 	for _, name := range r.names() {
@@ -347,9 +352,10 @@ func (s *subscription) unpark() {
 	s.nack.state, s.nack.again = nil, time.Time{}
 }
 
-// hopes reports whether the reason for a refusal may pass, and then schedules a retry. Another listener that
-// still warms or drains may have the address of a new listener. The order of the streams of singleton
-// services is unknown. The first such refusal doesn't count for a quorum. An empty response is not retried.
+// hopes schedules a retry if the reason for a refusal may pass, and reports whether this retry is the first:
+// the first such refusal doesn't count for a quorum. Another listener that still warms or drains may have the
+// address of a new listener. The order of the streams of singleton services is unknown. An empty response is
+// not retried.
 func (s *Stream) hopes(sub *subscription, r *response) (first bool) {
 	addresses := sub.of == xds.Listener && (r.doubtful || sub.nack.tries > 0)
 	if len(r.names()) == 0 || r.state != s.view.current.Load() || s.only == nil && !addresses || sub.nack.tries == len(pauses) {

@@ -23,7 +23,8 @@ import (
 // https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md
 
 // introduce records the client at its first request, and the dynamic parameters of the locators at each
-// request. introduce returns the names of the locators; sets has the number of each name's parameter set.
+// request. introduce returns the names of the locators; sets has the number of each name's parameter set. The
+// error is a gRPC status.
 func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLocator) (names []string, sets []int, err error) {
 	located := len(locators) > 0
 	if s.sets == nil { // only this goroutine sets it
@@ -96,7 +97,8 @@ func (s *Stream) stands(v *view) {
 	}
 }
 
-// locates changes a stream when its client first sends resource locators, or several parameter sets.
+// locates moves a stream to the view for clients with resource locators, or with several parameter sets. The
+// client has sent its first locator, or its second parameter set.
 func (c *Cache) locates(s *Stream, several bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +127,8 @@ func (c *Cache) locates(s *Stream, several bool) error {
 	return nil
 }
 
-// locatedUntilNow returns the versions and variants of the client's resources when the client begins to send
-// locators. So far the client has resources without constraints.
+// locatedUntilNow returns the versions and variants of the client's resources. The client begins to send
+// locators, and has got its resources without constraints until now.
 func (s *subscription) locatedUntilNow() (versions map[string]string, of map[string][]params.Constraints) {
 	versions, of = make(map[string]string), make(map[string][]params.Constraints)
 	for name := range s.hadNames() {
@@ -145,7 +147,7 @@ func (s *subscription) locatedUntilNow() (versions map[string]string, of map[str
 	return versions, of
 }
 
-// locate adds the constraints to a resource and to its version.
+// locate adds the constraints to the encodings of a resource and to its version.
 func (e *encoded) locate() {
 	d := proto.CloneOf(e.delta)
 	if d.Name = plain(d.Name); !e.For.None() {

@@ -11,7 +11,7 @@ import (
 	"xdspub/xds/bind"
 )
 
-// Kind is a variant of the transport protocol. Clients of one Kind get the same encodings.
+// Kind is a variant of the transport protocol.
 type Kind string
 
 // The Kinds: state of the world and incremental, each aggregated or with singleton services, and REST.
@@ -34,12 +34,12 @@ type medium struct {
 	kind Kind
 	// cluster is the cluster in the client's bootstrap that leads to a singleton service.
 	cluster string
-	// verbatim keeps config sources with ads or self as written, on an aggregated stream.
+	// verbatim keeps config sources with ads or self as written. Only aggregated Kinds use verbatim.
 	verbatim bool
 }
 
-// Source returns the config source that leads a client back to this server. Other settings of the author's
-// config source stay.
+// Source returns the config source that leads a client back to this server; nil keeps the config source as
+// written. Other settings of the author's config source stay.
 func (m medium) Source(sub xds.Subscription) *corev3.ConfigSource {
 	verbatim := m.verbatim && m.kind.aggregated()
 	if verbatim && sub.Source.GetConfigSourceSpecifier() != nil {
@@ -75,5 +75,6 @@ func (m medium) Source(sub xds.Subscription) *corev3.ConfigSource {
 	return source
 }
 
-// Inline inlines the types that Envoy requests in groups, which works only over incremental xDS.
+// Inline inlines the types that Envoy requests in groups, except over incremental xDS: Envoy requests groups
+// only there.
 func (m medium) Inline() bind.Inline { return bind.Inline{Groups: !m.kind.delta()} }

@@ -15,7 +15,7 @@ import (
 // The Cache uses the canonical spelling of xdstp names, and passes it to the library. Errors and incremental
 // responses use the client's spelling. Resources in a state of the world use their own names.
 
-// spelled are the xdstp names in a client's subscription to a type.
+// spelled holds the client's spelling of the xdstp names in a subscription.
 type spelled struct {
 	// aliases maps a canonical name to the client's spelling of it, if different.
 	aliases map[string]string
@@ -23,8 +23,8 @@ type spelled struct {
 	collections bool
 }
 
-// hasURLs returns the type of a request, and whether the request has xdstp names. Names of virtual hosts are
-// never xdstp names: they consist of two names.
+// hasURLs returns the type of a request, and whether the request has xdstp names; the type is nil if not.
+// Names of virtual hosts are never xdstp names: they consist of two names.
 func hasURLs(typeURL string, names []string) (*xds.Type, bool) {
 	if !slices.ContainsFunc(names, xdstp.Is) {
 		return nil, false
@@ -84,7 +84,7 @@ func spellVersions(typeURL string, versions map[string]string) {
 	}
 }
 
-// collect records the collections that the client subscribes to.
+// collect records the collections that a client with one parameter set subscribes to.
 func (s *Stream) collect(sub *subscription) {
 	is := s.spelled[sub.of]
 	if is == nil || !is.collections {

@@ -36,7 +36,7 @@ type Question struct {
 	Node    *corev3.Node
 	Address string
 	Envoy   bool
-	// The request is for Names, or for All resources of the Type.
+	// The request is for Names, sorted and without duplicates, or for All resources of the Type.
 	Type  *xds.Type
 	Names []string
 	All   bool
@@ -64,11 +64,11 @@ func (c *Cache) Reader() Reader { return Reader{c} }
 
 // Verdict says how to answer a request.
 type Verdict struct {
-	// Send means to send the version. Otherwise Pause is the time until the next Judge; zero means to wait
-	// for a change.
+	// Send means that the caller must send the version. Otherwise the caller waits for a change, and calls
+	// Judge again after Pause at the latest; a zero Pause has no end.
 	Send  bool
 	Pause time.Duration
-	// Rejected means that Judge found a NACK that was not known before.
+	// Rejected means that Judge counts the request as the first NACK of the version.
 	Rejected bool
 }
 
@@ -76,7 +76,7 @@ type Verdict struct {
 type polled struct {
 	of    *xds.Type
 	names []string // the first names
-	asked int
+	asked int      // number of names
 	all   bool
 
 	has string // version_info of the last request
@@ -118,8 +118,8 @@ type answer struct {
 	wait    *wait // for the client's answer to this response
 }
 
-// Poll records a request. rejected means that the request is a NACK of the response before. The error is a
-// gRPC status.
+// Poll records a request. rejected means that the request is the first NACK of the response before. The error
+// is a gRPC status.
 func (r Reader) Poll(q Question) (p *Poll, rejected bool, err error) {
 	p = &Poll{Question: q, cache: r.cache, params: r.cache.options.Parameters(q.Node)}
 	if p.view, err = p.cache.restView(p.params); err != nil {
@@ -146,7 +146,8 @@ func (p *Poll) Parameters() params.Parameters { return p.params }
 func (p *Poll) polls() *polls { return p.cache.registry.polls }
 
 // Watch returns the client's resources, nil before the first Publish, and a channel that is closed when
-// resources of the type change. class identifies the client's class.
+// resources of the type change, and at a Retry. class is a comparable value that identifies the client's
+// class.
 func (p *Poll) Watch() (now *xds.Snapshot, class any, changed <-chan struct{}) {
 	for {
 		v, err := p.cache.restView(p.params)
@@ -172,7 +173,7 @@ type restViews struct {
 	count atomic.Int64
 }
 
-// restView returns the view of a REST client.
+// restView returns the view of the REST clients with Parameters. The error is a gRPC status.
 func (c *Cache) restView(of params.Parameters) (*view, error) {
 	key := of.String()
 	if v, ok := c.rest.Load().Load(key); ok {
@@ -191,8 +192,8 @@ func (c *Cache) restView(of params.Parameters) (*view, error) {
 	return v, nil
 }
 
-// Judge decides whether to answer with a version of the requested resources in the Snapshot of the last
-// Watch; "" for no resources.
+// Judge decides whether to answer with a version of the requested resources; "" for no resources. now is the
+// Snapshot of the last Watch, and not nil.
 func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 	gap, keeps := p.hasGap(p.Type), p.keeps()
 	var missing []string
@@ -248,7 +249,7 @@ func (is *polled) pause(q Question) (pause time.Duration, refused bool) {
 	return max(0, pauseOfSame-since), refused
 }
 
-// refuses records that a client refuses a version. It returns true.
+// refuses records that a client refuses a version, and returns true.
 func (is *polled) refuses(q Question, version string) bool {
 	is.sent.refused, is.sent.sure, is.since = true, q.Refused, time.Now()
 	reason := "over REST Envoy gives no reason: it repeats its request with its old version; see the reason in its log"
@@ -291,8 +292,7 @@ func (is *polled) status() clients.Subscription {
 	return s
 }
 
-// sync reports whether the client runs its resources. A client without a request since the last change may be
-// stale.
+// sync returns the status of the request. A client without a request since the last change counts as stale.
 func (is *polled) sync(now *state) clients.Sync {
 	switch {
 	case is.refusal != nil:
@@ -307,8 +307,8 @@ func (is *polled) sync(now *state) clients.Sync {
 	return clients.Synced
 }
 
-// inState returns the resources that the refusal may be about: the only requested resource, or the resources
-// in the message.
+// inState returns the resources that the refusal may be about: the only requested resource, or the first
+// mostBlamed resources in the message. inState adds the names from the message to r.names.
 func (r *refusal) inState(now *state) (list []*xds.Resource) {
 	if len(r.names) == 1 {
 		return slices.DeleteFunc([]*xds.Resource{now.Lookup(r.of, r.names[0])}, func(is *xds.Resource) bool { return is == nil })

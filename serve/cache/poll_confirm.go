@@ -34,14 +34,14 @@ func (ps *polls) confirm(w *wait, v *view) {
 			}
 			w.expects(&c.Client, nil)
 			is.wait, is.before = w, is.refusal != nil
-			if is.sent != nil && is.serves() { // the client was faster
+			if is.sent != nil && is.serves() { // the client has got the answer already
 				is.sent.wait = w
 			}
 		}
 	}
 }
 
-// setOf returns names as a set.
+// setOf returns the set of names.
 func setOf(names []string) map[string]bool {
 	set := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -50,7 +50,7 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// serves reports whether the client's last verdict is about the currently served resources.
+// serves reports whether the last Judge of the request saw the currently served resources of the type.
 func (is *polled) serves() bool {
 	now := is.view.current.Load()
 	return now != nil && now.Version(is.of) == is.ofType
@@ -72,7 +72,7 @@ func (ps *polls) forgetWait(w *wait) {
 	}
 }
 
-// concerned reports whether changed resources may change the answer to the client.
+// concerned reports whether changed resources, by name, may change the answer to the client.
 func (is *polled) concerned(changed map[string]bool) bool {
 	if is.all || is.asked > len(is.names) {
 		return len(changed) > 0
@@ -86,7 +86,7 @@ func (is *polled) answers(r *refusal, found diag.List) {
 	is.wait = nil
 }
 
-// rejects reports whether the client has rejected the response for the wait.
+// rejects reports whether the client has rejected the response for the wait, with a reason or twice.
 func (is *polled) rejects() bool {
 	return is.wait != nil && is.sent != nil && is.sent.wait == is.wait && is.sent.sure
 }

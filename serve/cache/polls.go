@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// mostPolled is the largest number of REST requests that are remembered, mostPolledOfClient the largest
-	// number per client. The oldest requests are forgotten first.
+	// mostPolled is the largest number of REST requests in polls, mostPolledOfClient the largest number of
+	// one client. polls forgets the oldest requests first.
 	mostPolled         = 10_000
 	mostPolledOfClient = 1000
 	// silentFor is the time without a request after which a REST client counts as gone. Envoy repeats
@@ -31,8 +31,8 @@ type polls struct {
 	mu      sync.Mutex
 	clients map[string]*list.Element // of a *poller
 	recent  list.List                // of *poller, by last request
-	count   int                      // of questions
-	bytes   int                      // of questions
+	count   int                      // number of questions
+	bytes   int                      // memory of the questions
 }
 
 // poller is a REST client.
@@ -46,7 +46,8 @@ type poller struct {
 // nameless reports whether the client has no node id, like curl. Such a client is not shown or counted.
 func (c *poller) nameless() bool { return c.Node == "" }
 
-// with calls f with the state of a request, and logs a refusal that f finds.
+// with calls f with the state of a request, and logs a refusal that f finds. with returns the result of f. f
+// runs with the lock held.
 func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	ps.mu.Lock()
 	c := ps.client(p)
@@ -99,7 +100,7 @@ func (ps *polls) parametersOf(q *polled) params.Parameters {
 	return q.params
 }
 
-// move sets the view of requests.
+// move sets the view of requests. to may be nil if the list is empty.
 func (ps *polls) move(list []*polled, to *view) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -108,7 +109,8 @@ func (ps *polls) move(list []*polled, to *view) {
 	}
 }
 
-// client returns the client of a request, and moves it to the end of recent.
+// client returns the client of a request, and moves the client to the end of recent. The caller holds the
+// lock.
 func (ps *polls) client(q *Poll) *poller {
 	now := time.Now()
 	if e := ps.clients[q.Client]; e != nil {
@@ -129,7 +131,8 @@ func (ps *polls) client(q *Poll) *poller {
 	return c
 }
 
-// question returns the state of a client's request.
+// question returns the state of a client's request, and creates the state if necessary. The caller holds the
+// lock.
 func (ps *polls) question(c *poller, q Question) *polled {
 	is := c.questions[q.Key]
 	if is == nil {
@@ -147,7 +150,7 @@ func (ps *polls) question(c *poller, q Question) *polled {
 	return is
 }
 
-// forgetOldest forgets the oldest request of a client.
+// forgetOldest forgets the oldest request of a client. The caller holds the lock.
 func (ps *polls) forgetOldest(c *poller) {
 	var oldest string
 	var at time.Time
@@ -215,7 +218,7 @@ func (ps *polls) leave(e *list.Element) {
 	ps.registry.went(c.Client, c.last, had)
 }
 
-// list returns the current clients.
+// list returns the clients with a node id that have sent a request within silentFor.
 func (ps *polls) list() []clients.Client {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -16,15 +16,16 @@ import (
 // refusal is a NACK.
 type refusal struct {
 	of *xds.Type
-	// state is the number of the response's state, version the version of the response. names are the
-	// resources in the response, changed the resources among them that were new to the client.
+	// state is the number of the response's state; -1 for a state of another view, 0 over REST. version is
+	// the version of the response. names are the resources that the response has or removes, changed the
+	// resources among them that were new to the client.
 	state   int
 	version string
 	names   []string
 	changed []*xds.Resource
-	message string // the client's
+	message string // of the client; may be empty
 	time    time.Time
-	// found caches the findings of a REST client.
+	// found caches the findings about a NACK of a REST client.
 	found diag.List
 }
 
@@ -63,14 +64,15 @@ func (p *places) at(r *xds.Resource) diag.Diagnostic {
 	return d
 }
 
-// forget forgets all places.
+// forget removes all cached positions.
 func (p *places) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.of = nil
 }
 
-// findings returns findings for the first mostBlamed resources that the client means.
+// findings returns findings for the first mostBlamed changed resources that the client means, or else a
+// finding for their type. client names the client in the messages.
 func (r *refusal) findings(client string, places *places) diag.List {
 	list, meant := diag.List{}, r.meant()
 	for _, blamed := range r.changed {
@@ -85,7 +87,7 @@ func (r *refusal) findings(client string, places *places) diag.List {
 		d.Message = fmt.Sprintf("%s rejected %s %q: %s", client, r.of.API, d.Resource.Name, r.words())
 		list = append(list, d)
 	}
-	if len(list) == 0 { // an incremental response with removals only
+	if len(list) == 0 { // such as a response with removals only
 		list = append(list, diag.Diagnostic{Code: clients.RefusedByClient.Name, Severity: clients.RefusedByClient.Severity,
 			Resource: diag.Resource{Type: r.of.URL()}, Message: fmt.Sprintf("%s rejected %s: %s", client, r.of.API, r.words())})
 	}

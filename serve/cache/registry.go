@@ -21,11 +21,12 @@ import (
 )
 
 const (
-	// mostGone is the largest number of disconnected clients that are remembered, goneFor the longest time.
+	// mostGone is the largest number of disconnected clients in registry.gone, goneFor their longest time
+	// there.
 	mostGone = 1000
 	goneFor  = time.Hour
-	// mostRejecting is the largest number of nodes and types with counted NACKs. The oldest are forgotten
-	// first.
+	// mostRejecting is the largest number of entries in registry.rejecting, and in registry.gaps. registry
+	// forgets the oldest entries first.
 	mostRejecting = 1000
 )
 
@@ -80,12 +81,12 @@ type rejecting struct{ node, api string }
 // rejections counts the NACKs of a node for a type.
 type rejections struct {
 	count   uint64
-	version string // version of the last NACK; "" after an ACK of another version
+	version string // version of the last NACK; "" after the next ACK
 	retried bool   // the last NACK was retried
 	last    time.Time
 }
 
-// join adds a stream to the client that its first request describes.
+// join adds a stream to the client that its first request describes. node may be nil.
 func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 	id := identity{s.kind, diag.Clip(node.GetId(), diag.MaxWord), s}
 	if p := s.peer; s.only != nil && p != nil && p.Addr != nil {
@@ -106,7 +107,7 @@ func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 	return c
 }
 
-// back removes a client from gone if it has reconnected.
+// back removes a client that has reconnected from gone. The caller holds the lock.
 func (r *registry) back(c clients.Client) {
 	i := slices.IndexFunc(r.gone, func(g clients.Client) bool { return g.Node == c.Node && g.Kind == c.Kind })
 	if i >= 0 {
@@ -115,7 +116,7 @@ func (r *registry) back(c clients.Client) {
 	}
 }
 
-// went adds a client to gone. The caller holds the lock.
+// went adds a client to gone. had are the client's subscriptions. The caller holds the lock.
 func (r *registry) went(c clients.Client, at time.Time, had []clients.Subscription) {
 	c.Gone, c.Subscriptions = at, had
 	r.gone = append(r.gone, c)
@@ -139,7 +140,7 @@ func (r *registry) leave(s *Stream, c *connected, had []clients.Subscription) {
 	r.went(c.Client, time.Now(), c.ended)
 }
 
-// forget removes clients from gone that are too old or too many.
+// forget removes clients from gone that are too old or too many. The caller holds the lock.
 func (r *registry) forget(now time.Time) {
 	old := 0
 	for old < len(r.gone) && (len(r.gone)-old > mostGone || r.goneBytes > mostGoneBytes || now.Sub(r.gone[old].Gone) > goneFor) {
@@ -149,9 +150,9 @@ func (r *registry) forget(now time.Time) {
 	r.gone = slices.Delete(r.gone, 0, old)
 }
 
-// rejected counts a NACK, and logs it if it is new. A NACK is not new if a client of the node has rejected
-// the version before without accepting another version since, because hundreds of replicas may share a node
-// id. A retried NACK is also logged once.
+// rejected counts a NACK, and logs e if the NACK is new. Hundreds of replicas may share a node id. So a NACK
+// is not new if the last NACK of the node and type was of the same version, and if takes has recorded no ACK
+// since. The first retried NACK is new, and the first NACK without a retry after it.
 func (r *registry) rejected(key rejecting, version string, e event.Event) {
 	_, retried := e.(event.ResponseRetried)
 	r.mu.Lock()
@@ -170,8 +171,8 @@ func (r *registry) rejected(key rejecting, version string, e event.Event) {
 	}
 }
 
-// takes records that a client accepts another version after a refusal, which may be nil. The next NACK of the
-// refused version by a client of the node is logged again.
+// takes records the first ACK of a client after a refusal, which may be nil. The next NACK of the refused
+// version by a client of the node is logged again.
 func (r *registry) takes(node string, refused *refusal) {
 	if refused == nil {
 		return
@@ -183,7 +184,7 @@ func (r *registry) takes(node string, refused *refusal) {
 	}
 }
 
-// makeRoom forgets the entry with the oldest NACK if the registry is full.
+// makeRoom forgets the entry with the oldest NACK if rejecting is full. The caller holds the lock.
 func (r *registry) makeRoom() {
 	if len(r.rejecting) < mostRejecting {
 		return
@@ -221,8 +222,8 @@ func (c *Cache) Rejections() []clients.Rejections {
 }
 
 // Clients returns the connected clients, followed by up to 1,000 clients that have disconnected within an
-// hour. Both parts are sorted by node. If the details of the first clients exceed 16 MiB, the other clients
-// have no details.
+// hour. Both parts are sorted by node. If the details of the first clients exceed 16 MiB, the other connected
+// clients have no details. REST clients without a node id are left out.
 func (c *Cache) Clients() []clients.Client {
 	r := c.registry
 	polling := r.polls.list()
@@ -265,7 +266,7 @@ func (c *Cache) Clients() []clients.Client {
 	return list
 }
 
-// countRejections adds the counts of NACKs.
+// countRejections sets the counts of NACKs in a list of clients.
 func (c *Cache) countRejections(list []clients.Client) {
 	counts := make(map[rejecting]uint64)
 	for _, r := range c.Rejections() {
@@ -310,12 +311,12 @@ func merged(list, more []clients.Subscription) []clients.Subscription {
 	return list
 }
 
-// badness orders subscriptions, worst first.
+// badness returns the rank of a subscription; 0 is the worst.
 func badness(s clients.Subscription) int {
 	return slices.Index([]clients.Sync{clients.Rejected, clients.Retrying, clients.NoVariant, clients.Stale, clients.Synced, clients.NotSent}, s.Sync)
 }
 
-// orderOf returns the position of a type in the make-before-break order.
+// orderOf returns the position of a type in the make-before-break order. An unknown type comes last.
 func orderOf(api string) int {
 	if t := xds.TypeOfAPI(api); t != nil {
 		return t.Turn
@@ -332,7 +333,7 @@ func connectionOf(a net.Addr) any {
 	return a.Network() + " " + a.String()
 }
 
-// addressOf returns the address of a client, or the Unix socket that it uses.
+// addressOf returns the address of a client, or the Unix socket that the client uses; "" if unknown.
 func addressOf(p *peer.Peer) string {
 	switch {
 	case p == nil || p.Addr == nil:
@@ -343,7 +344,7 @@ func addressOf(p *peer.Peer) string {
 	return p.Addr.String()
 }
 
-// userAgent returns the name and version of a node's user agent.
+// userAgent returns the name and version of a node's user agent, clipped to diag.MaxWord bytes.
 func userAgent(n *corev3.Node) string {
 	version := n.GetUserAgentVersion()
 	if v := n.GetUserAgentBuildVersion().GetVersion(); v != nil {

@@ -28,7 +28,7 @@ const (
 // mostSets is the largest number of parameter sets of a stream.
 const mostSets = 100
 
-// constrained maps the text in the name of a variant to the constraints. It only grows.
+// constrained maps the text in the name of a variant to the constraints. A text is never removed.
 type constrained struct{ sync.Map }
 
 // name returns the name of a variant.
@@ -57,14 +57,16 @@ func plain(name string) string {
 	return name
 }
 
-// set returns the number of a parameter set, in the client's order.
+// set returns the number of a parameter set, in the client's order, and records a new set. With the second
+// set the stream moves to the class of clients with several sets. The error is a gRPC status. Only the
+// goroutine of the stream may call set.
 func (s *Stream) set(of params.Parameters) (int, error) {
 	same := func(p params.Parameters) bool { return maps.Equal(p, of) }
 	if i := slices.IndexFunc(s.sets, same); i >= 0 {
 		return i, nil
 	}
 	if len(s.sets) == mostSets {
-		return 0, status.Errorf(codes.ResourceExhausted, "more than %d sets of dynamic parameters on one stream", mostSets)
+		return 0, status.Errorf(codes.ResourceExhausted, "more than %d sets of dynamic parameters on one stream: open another stream", mostSets)
 	}
 	s.mu.Lock()
 	s.sets = append(s.sets, of)
@@ -87,10 +89,10 @@ func (s *Stream) ParameterBytes() (bytes int) {
 	return bytes
 }
 
-// heldByParameter is the memory of a parameter in a map, in bytes, beside its text.
+// heldByParameter is the memory of a parameter in a map, in bytes, without its text.
 const heldByParameter = 100
 
-// inSets adds parameter sets to names.
+// inSets adds to each name the number of its parameter set.
 func inSets(names []string, sets []int) {
 	for i, set := range sets {
 		if set > 0 {
@@ -99,7 +101,8 @@ func inSets(names []string, sets []int) {
 	}
 }
 
-// classOfSeveral returns the class of clients with several parameter sets.
+// classOfSeveral returns the class of clients with several parameter sets, and creates the class if
+// necessary.
 func (c *Cache) classOfSeveral() *class {
 	if i := slices.IndexFunc(c.classes, func(of *class) bool { return of.several }); i >= 0 {
 		return c.classes[i]
@@ -128,7 +131,7 @@ func withoutMembers(s *xds.Snapshot) *xds.Snapshot {
 	return s.Apply(change)
 }
 
-// name gives each variant its own name.
+// name returns a Snapshot in which each variant has its own name.
 func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 	named := make(map[*xds.Resource]*xds.Resource)
 	var all []*xds.Resource
@@ -144,8 +147,8 @@ func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 	return xds.NewSnapshot(all)
 }
 
-// several holds the subscriptions of a client with several parameter sets. subscription.names are then all
-// collections.
+// several holds the subscriptions of a client with several parameter sets. Each name is then a collection of
+// variants.
 type several struct {
 	sets        []params.Parameters
 	constraints *constrained
@@ -153,7 +156,7 @@ type several struct {
 	asked map[string][]params.Parameters
 }
 
-// newSeveral returns the subscriptions to names.
+// newSeveral returns the subscriptions to names that have the numbers of their parameter sets.
 func newSeveral(names map[string]struct{}, sets []params.Parameters, c *constrained) *several {
 	v := &several{sets: sets, constraints: c, asked: make(map[string][]params.Parameters)}
 	for name := range names {
@@ -222,7 +225,7 @@ func (v *several) gets(name string) bool {
 	})
 }
 
-// variantsNamed returns the variants of a resource from all resources, which are sorted by name.
+// variantsNamed returns the variants of a resource from all resources of its type, sorted by name.
 func variantsNamed(all []*xds.Resource, name string) []*xds.Resource {
 	from := sort.Search(len(all), func(i int) bool { return all[i].Name >= name })
 	to := from
@@ -232,8 +235,8 @@ func variantsNamed(all []*xds.Resource, name string) []*xds.Resource {
 	return all[from:to]
 }
 
-// namedUntilNow returns the versions of the client's resources by names of variants, when the client sends
-// its second parameter set.
+// namedUntilNow returns the versions of the client's resources by the names of their variants. The client
+// sends its second parameter set, and knew its resources by their plain names until now.
 func (s *subscription) namedUntilNow(c *constrained) map[string]string {
 	versions := make(map[string]string)
 	for name := range s.hadNames() {

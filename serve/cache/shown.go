@@ -10,10 +10,11 @@ import (
 	"xdspub/xds/params"
 )
 
-// The status shows texts that clients have sent. No account of a client holds these bytes, so they are
-// bounded here.
+// The status shows texts that clients have sent. These constants bound the bytes, which no account of package
+// memory counts.
 const (
-	// mostDetails bounds the details of all connected clients in a list. Further clients have no details.
+	// mostDetails bounds the details of all connected clients in a list, in bytes. Further clients have no
+	// details.
 	mostDetails = 16 << 20
 	// mostGoneBytes bounds the memory of disconnected clients.
 	mostGoneBytes = 8 << 20
@@ -35,7 +36,7 @@ func firstNames(names []string) (list []string) {
 	return list
 }
 
-// shownParameters returns the parameters of a client, up to 4 KiB in the order of keys.
+// shownParameters returns the first parameters of a client in the order of keys, up to diag.MaxText bytes.
 func shownParameters(p params.Parameters) params.Parameters {
 	n, first := 0, make(params.Parameters)
 	for _, key := range slices.Sorted(maps.Keys(p)) {
@@ -47,7 +48,7 @@ func shownParameters(p params.Parameters) params.Parameters {
 	return p
 }
 
-// bytesOf returns the memory of a client in a list, in bytes.
+// bytesOf returns the memory of a listed client, in bytes.
 func bytesOf(c clients.Client) (n int) {
 	n = heldByShown + len(c.Node) + len(c.Cluster) + len(c.UserAgent) + len(c.Address)
 	for key, value := range c.Parameters {
@@ -76,7 +77,7 @@ func bytesOfFindings(list diag.List) (n int) {
 	return n
 }
 
-// heldByShown is the memory of a client, subscription or finding, in bytes, beside its texts.
+// heldByShown is the memory of a client, subscription or finding, in bytes, without its texts.
 const heldByShown = 300
 
 // withoutDetails returns a client without parameters, names and reasons of rejections.

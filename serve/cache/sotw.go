@@ -16,12 +16,12 @@ import (
 
 // HoldsAll reports whether a state-of-the-world response must hold all subscribed resources of a type,
 // because clients remove missing resources. Clients keep missing resources of other types. An empty list of
-// names subscribes to all resources of such a type, and to no resources of other types.
+// names in a request over REST subscribes to all resources if HoldsAll, and to no resources otherwise.
 func HoldsAll(t *xds.Type) bool {
 	return t.Asked == xds.AsWhole
 }
 
-// completeSotW completes a state-of-the-world response; nil if the client lacks nothing.
+// completeSotW completes a state-of-the-world response. completeSotW returns nil if the client lacks nothing.
 func (s *subscription) completeSotW(r *response) *response {
 	r.absent = s.absence(r)
 	switch {
@@ -56,7 +56,7 @@ func (r *response) sotwResources(wraps bool) []*anypb.Any {
 	return list
 }
 
-// asked returns the subscribed resources of a state, by name.
+// asked returns the subscribed resources of a state, sorted by name. The caller must not change the list.
 func (s *subscription) asked(now *state) []*encoded {
 	all := now.all(s.of)
 	if s.wildcard {
@@ -71,7 +71,8 @@ func (s *subscription) asked(now *state) []*encoded {
 	return list
 }
 
-// CreateWatch handles a state-of-the-world request, and answers when the client lacks resources.
+// CreateWatch handles a state-of-the-world request, and answers when the client lacks resources. A request of
+// an unknown type gets no answer.
 func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscription, answers chan cache.Response) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +99,8 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 		s.resumes(sub, now)
 	}
 	wraps := s.countsTTLs(sub)
-	asks := &discoveryv3.DiscoveryRequest{TypeUrl: q.GetTypeUrl()} // a watch would keep q, which no account holds
+	// Don't pass q to the library, which keeps the request: no memory account counts q.
+	asks := &discoveryv3.DiscoveryRequest{TypeUrl: q.GetTypeUrl()}
 	sub.answer = func(r *response) {
 		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: asks.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if r.message = m; r.whole && (!wraps || r.state.mortal[sub.of] == 0) {
@@ -113,11 +115,11 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		sub.answer = nil
-		sub.drop() // the server drops the response too
+		sub.drop() // the library drops the response too
 	}, nil
 }
 
-// OnStreamOpen records the peer.
+// OnStreamOpen records the peer of the client.
 func (s *Stream) OnStreamOpen(ctx context.Context, _ int64, _ string) error {
 	s.peer, _ = peer.FromContext(ctx)
 	return nil
@@ -126,7 +128,9 @@ func (s *Stream) OnStreamOpen(ctx context.Context, _ int64, _ string) error {
 // OnStreamClosed does nothing.
 func (s *Stream) OnStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamRequest removes unused parts of the node, and gives names their canonical spelling.
+// OnStreamRequest prepares a request for the library: it moves the names of locators to the other names,
+// gives names their canonical spelling, and removes unused parts of the node. The first request also puts the
+// client into its class. The error is a gRPC status, and ends the stream.
 func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error {
 	names, sets, err := s.introduce(q.GetNode(), q.GetResourceLocators())
 	if err != nil {
@@ -142,9 +146,9 @@ func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error
 	return nil
 }
 
-// overtaken handles a request that the library ignores because of a stale nonce. The client drops the
-// resources that the request no longer names. The next request may name them again, and would then look like
-// an unchanged subscription, so overtaken marks these names pending.
+// overtaken handles a request with a stale nonce, which the library ignores. The client drops the resources
+// that the request no longer names. The next request may name them again, and would then look like an
+// unchanged subscription, so overtaken marks these names pending.
 func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +173,8 @@ func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
 	}
 }
 
-// shorten removes most of a node, which is kept as long as the stream: an Envoy lists a thousand extensions.
+// shorten removes most of a node. The library keeps the node as long as the stream, and an Envoy lists a
+// thousand extensions.
 func shorten(n *corev3.Node) {
 	if n != nil {
 		n.Extensions, n.Metadata, n.DynamicParameters, n.ClientFeatures = nil, nil, nil, features(n)
@@ -177,7 +182,7 @@ func shorten(n *corev3.Node) {
 	}
 }
 
-// OnStreamResponse records that a response is being sent.
+// OnStreamResponse records that the library is sending a response, and sends the next responses.
 func (s *Stream) OnStreamResponse(_ context.Context, _ int64, q *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
 	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
 }

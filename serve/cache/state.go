@@ -36,7 +36,8 @@ type state struct {
 	constraints map[*xds.Type]func() string
 }
 
-// mostChanges is the length of state.changes. For older states, all resources are compared.
+// mostChanges is the largest length of state.changes. changedSince compares all resources with those of an
+// older state.
 const mostChanges = 64
 
 // next returns the state after s; s may be nil.
@@ -94,7 +95,7 @@ func (s *state) changedSince(old *state, t *xds.Type) (names []string) {
 	return names
 }
 
-// find returns a resource by its name or alias; nil for none.
+// find returns a resource by its name, or a virtual host also by its alias; nil for none.
 func (s *state) find(t *xds.Type, name string) *xds.Resource {
 	if r := s.Lookup(t, name); r != nil || t != xds.VirtualHost {
 		return r
@@ -182,7 +183,8 @@ type whole struct {
 	sotw, delta func() []byte
 }
 
-// wholeOf returns a whole. A whole must not refer to a state, because later states share it.
+// wholeOf returns the whole of resources. A whole must not refer to a state, because later states share the
+// whole.
 func wholeOf(resources []*xds.Resource, located bool) whole {
 	list := sync.OnceValue(func() []*encoded {
 		list := make([]*encoded, 0, len(resources))

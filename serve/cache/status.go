@@ -58,7 +58,7 @@ func (s *Stream) findings(r *refusal) diag.List {
 	return r.findings(fmt.Sprintf("client %q", s.client.Node), &s.view.clients.places)
 }
 
-// syncOf reports whether the client runs its resources.
+// syncOf returns the status of a subscription. The caller holds the lock.
 func (s *Stream) syncOf(sub *subscription) clients.Sync {
 	now := s.load()
 	switch {
@@ -82,7 +82,8 @@ func (s *subscription) waits() bool {
 	return !s.nack.again.IsZero() || s.made != nil && !s.made.beat || s.sent != nil && !s.sent.beat
 }
 
-// deliveredAny reports whether the client has got resources, on this stream or an earlier one.
+// deliveredAny reports whether the client has got a response on this stream, or may have resources from an
+// earlier stream.
 func (s *subscription) deliveredAny() bool {
 	if s.at != nil {
 		return true

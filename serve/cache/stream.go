@@ -28,7 +28,8 @@ func behindFirst(t *xds.Type) bool {
 	return !slices.ContainsFunc(first, func(of *xds.Type) bool { return t.Turn <= of.Turn })
 }
 
-// patience is how long changes of later types wait.
+// patience is the longest time that a response, a removal or a listener waits for the client to acknowledge
+// other types.
 const patience = 30 * time.Second
 
 // Stream is one stream of a client. A Stream implements the cache.ConfigWatcher and the callbacks of
@@ -55,9 +56,9 @@ type Stream struct {
 	warmup        warmup
 	alarm         alarm
 	gone          bool
-	wait          *wait // for the client's answer; nil without a wait
-	// authorize reports whether the client may get a resource with a secret, by the client's parameter sets,
-	// and otherwise ends the stream. A nil authorize permits all secrets.
+	wait          *wait // expects an answer of the client; nil if none does
+	// authorize reports whether the client with these parameter sets may get a resource with a secret, and
+	// otherwise ends the stream. A nil authorize permits all secrets.
 	authorize func(*xds.Resource, []params.Parameters) bool
 }
 
@@ -68,11 +69,12 @@ type reading struct {
 	ttls     bool // the client counts TTLs
 }
 
-// warmup tracks the warming of clusters and listeners, which determines the order of types.
+// warmup tracks which clusters and listeners the client warms. Responses of later types wait for them.
 type warmup struct {
 	lastFirst time.Time // time of the last response with a first type
-	resumed   time.Time // when the client claimed resources from an earlier stream
-	// sent are the clusters and listeners of the first responses after started. The client is warming them.
+	resumed   time.Time // time of the first claim of resources from an earlier stream; zero for none
+	// sent are the clusters and listeners of the first mostWarmed responses after started. The client is
+	// warming them.
 	sent    [][]*xds.Resource
 	started time.Time
 }
@@ -84,7 +86,8 @@ type alarm struct {
 }
 
 // AuthorizeSecrets sets the check that runs before a resource with a secret is sent. The check gets the
-// client's parameter sets. If the check returns false, it must end the stream, and nothing more is sent.
+// client's parameter sets. If the check returns false, the check must end the stream, and the Stream sends
+// nothing more. The check must not call the Stream, which is locked.
 func (s *Stream) AuthorizeSecrets(check func(*xds.Resource, []params.Parameters) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +139,7 @@ func (s *Stream) published() {
 	s.push()
 }
 
-// push sends the client its next responses.
+// push sends the client its next responses. The caller holds the lock.
 func (s *Stream) push() {
 	now := s.load()
 	if s.gone || now == nil {
@@ -179,7 +182,7 @@ func (s *Stream) push() {
 	s.settles(now)
 }
 
-// load returns the client's current state.
+// load returns the client's current state; nil before the first Publish.
 func (s *Stream) load() *state {
 	s.changes = s.cache.changes.Load()
 	return s.view.current.Load()
@@ -192,9 +195,9 @@ func (s *Stream) between() bool {
 	return changes%2 == 1 || changes != s.changes
 }
 
-// waits reports whether changes of later types must wait for the first types: until the client has
-// acknowledged them, or a reconnecting client has subscribed to them. push runs again afterwards, or after
-// patience.
+// waits reports whether changes of later types must wait: until the client has acknowledged the first types,
+// but at most for patience, and until a reconnecting client has subscribed to clusters, but at most for
+// grace. push runs again afterwards.
 func (s *Stream) waits() bool {
 	if slices.ContainsFunc(first, func(t *xds.Type) bool { sub := s.subscriptions[t]; return sub != nil && sub.busy() }) {
 		return s.pushesAt(s.warmup.lastFirst.Add(patience))
@@ -202,7 +205,7 @@ func (s *Stream) waits() bool {
 	return s.only == nil && s.subscriptions[xds.Cluster] == nil && s.pushesAt(s.warmup.resumed.Add(grace))
 }
 
-// pushesAt schedules push at a time, and reports whether the time is in the future.
+// pushesAt reports whether a time is in the future, and then schedules push for that time.
 func (s *Stream) pushesAt(at time.Time) bool {
 	left := time.Until(at)
 	if left <= 0 {
@@ -217,7 +220,7 @@ func (s *Stream) pushesAt(at time.Time) bool {
 	return true
 }
 
-// timeout is called by the timer.
+// timeout calls push when the timer of alarm fires.
 func (s *Stream) timeout() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,8 +231,8 @@ func (s *Stream) timeout() {
 	s.push()
 }
 
-// response returns the resources that the client lacks in a subscription, without removals that wait until
-// the client no longer uses the resources; nil for none.
+// response returns a response with all that the client lacks in a state, in whatever order it will be sent;
+// nil if the client lacks nothing. Resources that the client may still use (drains) don't count as removed.
 func (s *Stream) response(sub *subscription, now *state) *response {
 	r := sub.lacks(now)
 	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { _, still := s.drains(sub, name); return still })
@@ -257,7 +260,7 @@ func (s *Stream) unrefused(sub *subscription, now *state) *response {
 	return s.form(sub, r)
 }
 
-// form completes a response for the Stream's Kind; nil for an empty response.
+// form completes a response for the Stream's Kind. form returns nil for an empty response.
 func (s *Stream) form(sub *subscription, r *response) *response {
 	if s.kind.delta() {
 		return sub.increment(r)
@@ -265,7 +268,7 @@ func (s *Stream) form(sub *subscription, r *response) *response {
 	return sub.completeSotW(r)
 }
 
-// leaves records that a response is being sent with a nonce.
+// leaves records that the library is sending a response with a nonce, and sends the next responses.
 func (s *Stream) leaves(message any, typeURL, nonce string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +326,7 @@ func (s *Stream) followUp(r *xds.Resource, now *state) {
 	}
 }
 
-// allScopes is the subscription of a listener with scoped routes.
+// allScopes is the Key of a subscription to all scopes, as a listener with scoped routes has.
 var allScopes = xds.Key{Type: xds.ScopedRoutes}
 
 // request is a request of either variant of the protocol.
@@ -336,11 +339,11 @@ type request interface {
 
 // takes handles a request, including its ACK or NACK of the last response. takes returns the subscription of
 // the type, and whether this is its first request. The subscription is nil for an unknown type, which has no
-// resources. A singleton service has one type.
+// resources. The error is a gRPC status: the stream of a singleton service has another type.
 func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 	t := xds.TypeOfURL(q.GetTypeUrl())
 	if s.only != nil && s.only != t {
-		return nil, false, status.Errorf(codes.InvalidArgument, "this service has no resources of type %q", q.GetTypeUrl())
+		return nil, false, status.Errorf(codes.InvalidArgument, "this service has no resources of type %q: request them through their own service or the aggregated one", q.GetTypeUrl())
 	}
 	if t == nil {
 		return nil, false, nil
@@ -357,7 +360,8 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 	return sub, first, nil
 }
 
-// handleAck handles the ACK or NACK of the response with a nonce. refused is nil for an ACK.
+// handleAck handles the ACK or NACK of the response with a nonce. refused is nil for an ACK. handleAck
+// ignores a stale nonce.
 func (s *Stream) handleAck(sub *subscription, nonce string, refused *rpcstatus.Status) {
 	r := sub.sent
 	if r == nil || nonce != r.nonce {

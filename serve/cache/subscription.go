@@ -40,20 +40,21 @@ func newSubscription(of *xds.Type, s *Stream) *subscription {
 	}
 }
 
-// resourceNames are the names in the client's last request.
+// resourceNames are the names that the client subscribes to.
 type resourceNames struct {
-	// wildcard means a subscription to all resources, with or without names.
+	// wildcard means that the client subscribes to all resources, besides names.
 	names    map[string]struct{}
 	wildcard bool
-	// legacy means a wildcard by an empty list of names. Only a state of the world needs it.
+	// legacy means that the wildcard is an empty list of names. Only state-of-the-world streams set legacy.
 	legacy bool
-	// collections are the collections in names; usually nil.
+	// collections are the collections in names; usually nil. If the client has several parameter sets,
+	// collections are all names.
 	collections map[string]struct{}
 }
 
 // exchange is the open request, and the responses without an ACK or NACK.
 type exchange struct {
-	// answer sends a response; nil until the client's next request.
+	// answer sends a response; nil if the client has no open request.
 	answer func(*response)
 	// nonce is the nonce of the last response.
 	nonce string
@@ -62,8 +63,8 @@ type exchange struct {
 	made, sent *response
 }
 
-// nack holds the refused resources after a NACK. They are sent again in the next state, or in the same state
-// if the reason for the NACK may pass.
+// nack holds the refused resources after a NACK. The server sends them again in the next state, or in the
+// same state if the reason for the NACK may pass.
 type nack struct {
 	// names are the refused resources, errors the details of the refused errors, by name.
 	names  map[string]struct{}
@@ -72,8 +73,8 @@ type nack struct {
 	// again is the time of the next retry in the same state; zero for none. tries counts the retries.
 	again time.Time
 	tries int
-	// offers schedules the retries while the client is fetching code. retries means that another retry
-	// follows.
+	// offers schedules the retries while the client is fetching code. retries means that another of these
+	// retries follows.
 	offers  transition.Offers
 	retries bool
 }
@@ -82,25 +83,25 @@ type nack struct {
 type removals struct {
 	// since is when the first delayed removal was due; zero for none.
 	since time.Time
-	// unknown are resources that the client has from an earlier stream and that don't exist, by name, with
-	// the time of the discovery; zero before the first state.
+	// unknown are the resources that the client has from an earlier stream, by name, with the time at which
+	// the server first found that the resource doesn't exist; zero before.
 	unknown map[string]time.Time
 }
 
 // heartbeats tracks the client's resources with a TTL.
 type heartbeats struct {
-	// alive are the acknowledged resources from a response of state.
+	// alive are the acknowledged resources with a TTL, by name, and state is the state of their response.
 	alive map[string]*encoded
-	due   map[string]struct{} // names in alive with a heartbeat to send
 	state *state
+	due   map[string]struct{} // names in alive with a heartbeat to send
 }
 
 // last is the last response and the last ACK or NACK.
 type last struct {
-	acknowledged string // version of the last ACK
-	sent         string // version of the last response
-	since        time.Time
-	nack         *refusal // nil after an ACK
+	acknowledged string    // version of the last ACK
+	sent         string    // version of the last response
+	since        time.Time // time of the last response, ACK or NACK
+	nack         *refusal  // nil after an ACK
 }
 
 // response is the content of one response.
@@ -111,7 +112,8 @@ type response struct {
 	removed   []string
 	// absent are the details of the response's errors, by plain name.
 	absent map[string]string
-	// changed are the resources whose version is new to the client. asked means that one of the names was pending.
+	// changed are the resources that the response must have: their version is new to the client, or they are
+	// pending. asked means that some of the names are pending.
 	changed []*xds.Resource
 	asked   bool
 	// gone are the variants that an incremental response with constraints removes, by name.
@@ -130,12 +132,12 @@ type response struct {
 	whole   bool
 	version string
 	nonce   string
-	// message is the encoded response.
+	// message is the response as the library gets it.
 	message any
 }
 
-// lacks returns the resources that the client lacks in a state, and the removed resources that the client
-// has.
+// lacks returns a response with the resources that the client lacks in a state, and with the names whose
+// resources the state lacks. Stream.form completes the response.
 func (s *subscription) lacks(now *state) *response {
 	r := &response{state: now, version: now.Version(s.of), doubtful: s.at == nil}
 	if s.at == nil && s.wildcard && len(s.versions)+len(s.names)+len(s.pending.names) == 0 {
@@ -218,8 +220,8 @@ func (s *subscription) candidates(now *state) (names []string) {
 	return names
 }
 
-// isFirst reports whether the client must get a response even if it is empty: the client subscribes to all
-// resources, and has got no response.
+// isFirst reports whether the client must get a response even if the response is empty: the client subscribes
+// to all resources, and has got no response since.
 func (s *subscription) isFirst() bool {
 	all := s.wildcard
 	for name := range s.collections {

@@ -17,8 +17,8 @@ type view struct {
 	medium  medium
 	located bool
 	several bool // each variant has its own name (several.go)
-	// named are the renamed variants by original. constraints are the constraints by their text in the new
-	// names.
+	// named maps each variant to its copy with the new name. constraints are the constraints by their text in
+	// the new names. Only a view with several uses both.
 	named       map[*xds.Resource]*xds.Resource
 	constraints constrained
 	clients     *registry
@@ -32,7 +32,7 @@ type view struct {
 	mu      sync.Mutex
 	streams map[*Stream]struct{}
 	beats   map[time.Duration]*time.Timer // by TTL
-	pushed  *state                        // nil before the first push
+	pushed  *state                        // of the last wake; nil before
 	// waiting holds, by type, a channel that is closed when resources of the type change.
 	waiting map[*xds.Type]chan struct{}
 }
@@ -44,8 +44,8 @@ func newView(m medium, located bool, clients *registry) *view {
 	}
 }
 
-// bind makes a Snapshot the view's current state, without sending. If ctx has ended, bind returns false and
-// changes nothing.
+// bind makes a Snapshot the view's current state, and sends nothing. If ctx ends first, bind returns false
+// and changes nothing.
 func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 	was := v.current.Load()
 	var changes []xds.Edited
@@ -90,7 +90,7 @@ func (v *view) split() *view {
 // w.
 func (v *view) push(w *wait) {
 	streams := v.all()
-	if w != nil { // before a client can answer
+	if w != nil { // before the pushes, whose answers w must get
 		for _, s := range streams {
 			s.confirm(w)
 		}
@@ -108,7 +108,7 @@ func (v *view) all() []*Stream {
 	return slices.Collect(maps.Keys(v.streams))
 }
 
-// wake wakes the requests that wait for a change in a state.
+// wake wakes the requests for types that have changed since the last wake.
 func (v *view) wake(now *state) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
