@@ -179,10 +179,17 @@ func TestEveryDocumentIsLinked(t *testing.T) {
 	}
 }
 
-// TestRunbook: the runbook says what to do for each event that is a warning or an error.
+// TestRunbook: the runbook says what to do for each event that is a warning or an error, or has a link to the
+// event in docs/logs.md, which says what to do.
 func TestRunbook(t *testing.T) {
-	runbook := read(t, "docs/runbook.md")
-	events := regexp.MustCompile("(?m)^\\| \\[(`[a-z-]+`)\\]\\(#[a-z-]+\\) \\| [^|]*(?:WARN|ERROR) ").FindAllStringSubmatch(read(t, "docs/logs.md"), -1)
+	runbook, logs := read(t, "docs/runbook.md"), read(t, "docs/logs.md")
+	for _, m := range regexp.MustCompile(`\(logs\.md#([a-z-]+)\)`).FindAllStringSubmatch(runbook, -1) {
+		_, event, _ := strings.Cut(logs, "\n### "+m[1]+"\n")
+		if event, _, _ = strings.Cut(event, "\n### "); !strings.Contains(event, "**What to do:**") {
+			t.Errorf("docs/runbook.md has a link to the event %s, and docs/logs.md does not say what to do", m[1])
+		}
+	}
+	events := regexp.MustCompile("(?m)^\\| \\[(`[a-z-]+`)\\]\\(#[a-z-]+\\) \\| [^|]*(?:WARN|ERROR) ").FindAllStringSubmatch(logs, -1)
 	if len(events) < 10 {
 		t.Errorf("only %d events were found in docs/logs.md", len(events))
 	}
