@@ -15,7 +15,8 @@ import (
 // codec encodes messages as the library does, except for a response whose resources the cache has encoded.
 // The library would copy these bytes for each stream, and keep the copy until the client has read it. codec
 // shares the bytes instead, between a thousand clients that subscribe to all clusters at once. The account of
-// the stream holds the other bytes of a message.
+// the connection holds the other bytes of a response, if they are more than smallest. The account of the
+// stream holds a received message.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
@@ -37,7 +38,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{buffer, mem.SliceBuffer(out.shared)}, nil
 }
 
-// own returns a message without the bytes that streams share, and these bytes.
+// own returns a message without its unknown fields, and the unknown fields, which streams share.
 func own(m pb.Message) (own pb.Message, shared []byte) {
 	is := m.ProtoReflect()
 	if shared = is.GetUnknown(); len(shared) == 0 {
@@ -51,7 +52,8 @@ func own(m pb.Message) (own pb.Message, shared []byte) {
 	return known.Interface(), shared
 }
 
-// Unmarshal decodes a message.
+// Unmarshal decodes a message. Unmarshal refuses a message of a unary call that would hold more than
+// largestCall bytes.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
@@ -60,7 +62,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	m := v.(pb.Message)
 	if held := memory.Decoded(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor()); held > largestCall {
-		return status.Errorf(codes.ResourceExhausted, "a request that holds %d bytes once it is decoded: %d are allowed", held, largestCall)
+		return status.Errorf(codes.ResourceExhausted, "the request would hold %d bytes of memory after decoding, and %d are allowed: send a smaller request", held, largestCall)
 	}
 	return pb.Unmarshal(buffer.ReadOnlyData(), m)
 }

@@ -16,11 +16,11 @@ import (
 // door admits the connections of gRPC clients. door implements credentials.TransportCredentials, because the
 // library passes each new connection to its credentials.
 type door struct {
-	tls   credentials.TransportCredentials // nil for none
+	tls   credentials.TransportCredentials // nil for plain TCP
 	judge *admit.Judge
 }
 
-// newDoor returns a door with the certificates of TLS; nil for none.
+// newDoor returns a door that speaks TLS with keys, or plain TCP if keys is nil.
 func newDoor(keys *listen.Keys, judge *admit.Judge) *door {
 	d := &door{judge: judge}
 	if keys != nil {
@@ -34,14 +34,15 @@ type arrival struct {
 	credentials.CommonAuthInfo
 	client admit.Client
 	conn   net.Conn
-	// transit is the library's end of the connection; nil if the connection bypassed the door.
+	// transit is the connection as the library reads it; nil if no door has admitted the connection.
 	transit *transit
 }
 
 // AuthType implements credentials.AuthInfo.
 func (arrival) AuthType() string { return "xdspub" }
 
-// ServerHandshake is called for each connection. Connections to Unix sockets have no TLS.
+// ServerHandshake does the TLS handshake of a new connection, and admits the connection. Connections to Unix
+// sockets have no TLS.
 func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	a := arrival{conn: conn, client: admit.Client{Address: conn.RemoteAddr().String(), Loopback: admit.IsLoopback(conn.LocalAddr())}}
 	if conn.LocalAddr().Network() == "unix" {
@@ -54,7 +55,7 @@ func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	secured, info, err := d.tls.ServerHandshake(conn)
 	if err != nil {
 		conn.Close()                                                   // gives back the connection's turn
-		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // a probe of the port
+		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // not just a probe of the port
 			d.judge.Refused(a.client.Address, "handshake", err)
 		}
 		return nil, nil, err
@@ -76,7 +77,8 @@ func (d *door) admit(conn net.Conn, a arrival) (net.Conn, credentials.AuthInfo, 
 	return a.transit, a, nil
 }
 
-// identify charges a connection's memory to its client. The error means that the client has no memory left.
+// identify charges a connection's memory to its client. The error is a gRPC status: no memory is left for the
+// client, or the connection is closed.
 func identify(conn net.Conn, c admit.Client) error {
 	kind, name := c.Peer()
 	return listen.Identify(conn, kind, name)
@@ -84,7 +86,7 @@ func identify(conn net.Conn, c admit.Client) error {
 
 // ClientHandshake always fails: door has no client side.
 func (d *door) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.New("a server's credentials")
+	return nil, nil, errors.New("these credentials are for servers only")
 }
 
 // Info returns the security protocol of the connections.

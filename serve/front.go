@@ -45,13 +45,14 @@ type Security struct {
 	// Nodes lists the node ids that a client may use, by the client's certificate. Empty permits any node id.
 	Nodes []admit.NodeRule
 	// Params lists the dynamic parameters that a client may send, by the client's certificate. A parameter
-	// without a rule may have any value, but doesn't select secrets with constraints.
+	// without a rule may have any value, but usually selects no secret with constraints
+	// (admit.Stream.SecretOf).
 	Params []admit.ParamRule
 	// Status lists names in certificates; a client with such a name may request the status of all clients.
 	Status []admit.NamePattern
 }
 
-// front is the network side of a Server: front admits clients and enforces limits.
+// front is the network side of a Server. front admits clients and enforces limits.
 type front struct {
 	grpc     *grpc.Server
 	http     *http.Server
@@ -65,8 +66,8 @@ type front struct {
 	metrics  *metrics
 	sessions *sessions
 	log      *event.Log
-	// watch is the state of the source tree. succeeded is the time at which the source tree was last found
-	// published; nil before.
+	// watch is the state of the source tree. succeeded is the end of the last reconcile that published the
+	// source tree; nil before the first.
 	watch     atomic.Pointer[control.Watch]
 	succeeded atomic.Pointer[time.Time]
 	// drain ends streams and waiting requests.
@@ -130,7 +131,7 @@ func (f *front) tell(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
 	}
 }
 
-// published marks the server ready, and records how long the push to the streams took.
+// published marks the server ready, and records how long Publish took, including the wait for clients.
 func (f *front) published(took time.Duration) {
 	f.tell(grpc_health_v1.HealthCheckResponse_SERVING)
 	f.metrics.pushes.Observe(took.Seconds())
@@ -169,8 +170,9 @@ func (f *front) listen(ctx context.Context, address string) (net.Listener, error
 	return listen.Listen(ctx, a, listen.Options{Keys: f.keys, Insecure: f.security.Insecure, Group: f.security.Group, Gate: f.gate, Log: f.log})
 }
 
-// serveHTTP serves HTTP on a listener. Listeners speak TLS if the server has a certificate, except Unix
-// sockets. A client without a certificate gets only health and metrics, which reveal no resources.
+// serveHTTP serves HTTP on a listener until close. Listeners speak TLS if the server has a certificate,
+// except Unix sockets. The certificate of a client is optional, because health and metrics reveal no
+// resources. The Judge decides which requests for resources need a certificate.
 func (f *front) serveHTTP(l net.Listener) error {
 	if f.keys != nil && l.Addr().Network() != "unix" {
 		l = tls.NewListener(l, f.keys.Config(true, "h2", "http/1.1"))
@@ -181,7 +183,8 @@ func (f *front) serveHTTP(l net.Listener) error {
 	return nil
 }
 
-// close sends GOAWAY to clients, ends their streams within the drain time, and then closes their connections.
+// close sends GOAWAY to clients, ends their streams within the drain time, and closes the remaining
+// connections a second later.
 func (f *front) close() {
 	f.health.Shutdown()
 	f.drain()
@@ -199,10 +202,11 @@ func (f *front) close() {
 const (
 	// lookAgain is the interval at which giveBack checks the budget.
 	lookAgain = 5 * time.Second
-	// worthwhile is the smallest amount of free memory, in bytes, that giveBack returns to the system.
+	// worthwhile is how many bytes clients must have freed since a peak before giveBack returns memory to the
+	// system.
 	worthwhile = 8 << 20
-	// looksAfter is the number of checks after a peak that return memory. Several are needed: a connection
-	// gives its bytes back to the budget before the connection ends and its memory is free.
+	// looksAfter is the number of checks after a peak that return memory. One check is too few: a connection
+	// gives its bytes back to the budget before its memory is free.
 	looksAfter = 4
 )
 
@@ -258,8 +262,8 @@ func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 	}
 }
 
-// answer answers a probe with one line per fault. A server can be ready with faults: the server keeps serving
-// the last valid snapshot while the source tree is invalid.
+// answer answers a probe with a line for ok and a line for each fault. A server can be ready with faults: the
+// server keeps serving the last valid snapshot while the source tree is invalid.
 func answer(w http.ResponseWriter, ok bool, faults []string) {
 	if !ok {
 		http.Error(w, strings.Join(append([]string{"not ready"}, faults...), "\n"), http.StatusServiceUnavailable)
@@ -271,9 +275,9 @@ func answer(w http.ResponseWriter, ok bool, faults []string) {
 // connKey is the context key for the connection of a request.
 type connKey struct{}
 
-// known charges a request's memory to its client. The connection stays open if the client may request
-// resources. If clients need a certificate, a client without a certificate gets only health and metrics, and
-// its connection may be closed in favor of others.
+// known charges a request's memory to its client. known marks the connection Known if the client may request
+// resources. Otherwise, clients need a certificate and the client has none: the client gets only health and
+// metrics, and the Gate may close its connection for another one.
 func (f *front) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := admit.OfHTTP(r)

@@ -11,7 +11,7 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// The memory in bytes that the parts of a stream hold, beside the bytes that a client sends. e2e.TestAttack
+// The memory in bytes that the parts of a stream hold, without the bytes that a client sends. e2e.TestAttack
 // shows that these figures suffice.
 const (
 	// heldByStream covers the goroutines of a stream and the library's state.
@@ -20,7 +20,7 @@ const (
 	heldByName = 192
 	// largestCall is the largest decoded request of a unary call, in bytes.
 	largestCall = 1 << 20
-	// smallest is the size in bytes of the largest response that no account holds.
+	// smallest is the largest size in bytes of a response that no account holds.
 	smallest = 1 << 10
 )
 
@@ -43,11 +43,12 @@ type incoming struct {
 	transit *transit
 	turns   *turns.Client
 	ctx     context.Context // of the stream
-	held    int
-	refused error
+	held    int             // bytes that the account holds for the message
+	refused error           // of the account
 }
 
-// decode takes the memory of a message from the account before it decodes the message.
+// decode decodes a message. decode first waits for a turn, and takes the memory of the message from the
+// account.
 func (in *incoming) decode(data []byte) error {
 	defer in.transit.taken(len(data))
 	turn, err := in.turns.Take(in.ctx)
@@ -69,9 +70,9 @@ func (in *incoming) decode(data []byte) error {
 type outgoing struct {
 	own     proto.Message // the message without shared
 	shared  []byte
-	size    int // of own, in bytes
-	account *memory.Account
-	held    int
+	size    int             // of own, in bytes
+	account *memory.Account // of the connection
+	held    int             // bytes that the account holds, at most Account.Half
 }
 
 // newOutgoing returns a message for a connection with an account. The account holds no bytes of the message
@@ -96,7 +97,7 @@ func (s sentBuffers) Put(buffer *[]byte) {
 	s.BufferPool.Put(buffer)
 }
 
-// encode writes the message, without shared, to a buffer that the account holds.
+// encode encodes the message without shared. The account holds the buffer until the buffer is freed.
 func (out *outgoing) encode() (mem.Buffer, error) {
 	if out.size <= smallest {
 		data, err := proto.Marshal(out.own)

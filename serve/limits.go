@@ -15,7 +15,7 @@ import (
 // Limits bound the cost of clients. A zero field means the value in DefaultLimits.
 type Limits struct {
 	// Connections is the largest number of open connections on all addresses, ConnectionRate the largest
-	// number of new connections per second.
+	// number of connections that the server begins to serve per second.
 	Connections, ConnectionRate int
 	// Streams is the largest number of open streams, ConnectionStreams the largest number on one connection.
 	// A client with more streams opens another connection.
@@ -90,7 +90,7 @@ func LimitNames() (names []string) {
 	return names
 }
 
-// Set sets a limit from NAME=VALUE. A duration is written as 30s.
+// Set sets a limit from NAME=VALUE. The value is a number from 1 on, or a duration above 0 such as 30s.
 func (l *Limits) Set(text string) error {
 	name, value, _ := strings.Cut(text, "=")
 	for _, limit := range l.list() {

@@ -11,13 +11,13 @@ import (
 	"xdspub/xds"
 )
 
-// metrics are the Prometheus metrics of a Server. Their labels are types, codes and outcomes, never node ids,
-// so that clients can't multiply the series.
+// metrics are the Prometheus metrics of a Server. No label is a text from a client, such as a node id, so
+// that clients can't multiply the series.
 type metrics struct {
 	registry                      *prometheus.Registry
-	requests, rejected, responses *prometheus.CounterVec // by type
+	requests, rejected, responses *prometheus.CounterVec // by API, such as CDS
 	ended                         *prometheus.CounterVec // streams, by code
-	refused                       *prometheus.CounterVec // memory, by level
+	refused                       *prometheus.CounterVec // refusals of memory, by level
 	published                     prometheus.Gauge
 	pushes                        prometheus.Histogram
 }
@@ -148,7 +148,7 @@ func (m restMetrics) Answered(t *xds.Type) { m.responses.WithLabelValues(t.API).
 // Rejected counts a response that a client rejects.
 func (m restMetrics) Rejected(t *xds.Type) { m.rejected.WithLabelValues(t.API).Inc() }
 
-// label returns the API of a type, such as CDS, as a label.
+// label returns the API of a type, such as CDS, as a label; "unknown" for an unknown type.
 func label(typeURL string) string {
 	if t := xds.TypeOfURL(typeURL); t != nil {
 		return t.API

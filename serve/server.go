@@ -25,17 +25,17 @@ type Options struct {
 	// Cluster is the static cluster in the clients' bootstraps through which they reach a singleton service
 	// of the server.
 	Cluster string
-	// Parameters are the dynamic parameters of clients without any of their own. NodeParameters derive
-	// parameters from a client's node.
+	// Parameters are the dynamic parameters of clients that send none. NodeParameters derive parameters from
+	// the node of such a client.
 	Parameters     params.Parameters
 	NodeParameters []admit.NodeParameter
 	// Confirm says how clients confirm a Snapshot; nil if Publish doesn't wait for clients.
 	Confirm *cache.Confirmation
-	// TrimDelay is how long the server keeps a resource that the Snapshot has dropped.
+	// TrimDelay is how long a resource stays that the Snapshot has dropped, before Trim removes it.
 	TrimDelay time.Duration
 	// DrainTime is how long clients may take to leave after the Server ends.
 	DrainTime time.Duration
-	// Security configures who may connect, Limits what clients may cost.
+	// Security configures who may connect and what a client may request. Limits bound the cost of clients.
 	Security Security
 	Limits   Limits
 	// ClientMemory is the memory in bytes that clients may make the server hold; 0 means memory.Default.
@@ -59,7 +59,7 @@ type listener struct {
 	serve func(net.Listener) error
 }
 
-// Listen opens the addresses. Call Run to serve and to close them.
+// Listen opens the addresses. Run serves and closes them, and must be called.
 func Listen(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o, cache: cache.New(cache.Options{
 		Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters,
@@ -93,8 +93,8 @@ func (s *Server) close() {
 	}
 }
 
-// Run answers clients until ctx ends, and then drains them for at most DrainTime. Run also ends, with an
-// error, if an address fails.
+// Run answers clients until ctx ends, drains them for at most DrainTime, and returns nil. Run also drains the
+// clients if an address fails, and then returns an error.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -134,9 +134,10 @@ func (s *Server) RunWhile(ctx context.Context, publish func(context.Context) err
 }
 
 // Publish serves a Snapshot and sends each client the changes. Publish of the served Snapshot changes
-// nothing. If ctx ends first, Publish returns its error and serves what it served before. With
-// Options.Confirm, Publish waits for the clients, and returns a *clients.RefusedError if they rejected the
-// Snapshot.
+// nothing. With Options.Confirm, Publish waits for the clients, and returns a *clients.RefusedError if they
+// rejected the Snapshot. If ctx ends before all resources are bound, Publish returns its error and sends
+// nothing. If ctx ends during the wait for clients, Publish returns its error, and the Server keeps serving
+// the Snapshot.
 func (s *Server) Publish(ctx context.Context, snapshot *xds.Snapshot) error {
 	return s.publish(ctx, snapshot, s.confirmed)
 }
@@ -171,23 +172,25 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 // until Trim. Served returns nil before the first Publish.
 func (s *Server) Served() *xds.Snapshot { return s.cache.Served() }
 
-// Transitions returns the change that a Snapshot means for clients, once for each set of parameters that the
-// variants of resources distinguish. The old side includes the retired resources that stay until Trim.
-// Transitions returns nil before the first Publish.
+// Transitions returns the changes that a Snapshot would make, for one client of each class whose resources
+// change. A class is the connected clients with the same variants; clients with several parameter sets are
+// left out. From includes the retired resources that stay until Trim. Transitions returns nil before the
+// first Publish.
 func (s *Server) Transitions(to *xds.Snapshot) []variants.Transition { return s.cache.Transitions(to) }
 
-// Retry sends clients again the resources that they rejected.
+// Retry sends clients again the resources that they rejected. If ctx ends first, Retry returns its error.
 func (s *Server) Retry(ctx context.Context) error { return s.cache.Retry(ctx) }
 
-// Clients returns the clients of the server.
+// Clients returns the connected clients, followed by clients that have disconnected within an hour.
 func (s *Server) Clients() []clients.Client { return s.cache.Clients() }
 
 // Tell sets the state of the source tree that status answers, probes and metrics show. The caller must not
-// change w afterwards.
+// change what w refers to afterwards.
 func (s *Server) Tell(w control.Watch) { s.front.showWatch(w) }
 
-// Trim removes the retired resources whose TrimDelay is over, and returns their number. next is the time for
-// the next call; zero if no resource waits.
+// Trim removes the retired resources whose TrimDelay is over at now. removed is the number of these
+// resources: a resource counts once for each class of clients that had it. next is the time for the next
+// call; zero if no retired resource remains. If ctx ends first, Trim returns its error.
 func (s *Server) Trim(ctx context.Context, now time.Time) (removed int, next time.Time, err error) {
 	removed, oldest, err := s.cache.Trim(ctx, now.Add(-s.options.TrimDelay))
 	if !oldest.IsZero() {

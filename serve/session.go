@@ -29,14 +29,14 @@ import (
 	"xdspub/xds/params"
 )
 
-// sessions limits the number of streams, and ends them.
+// sessions limits the number of streams, and ends all streams when the server drains.
 type sessions struct {
 	limits  Limits
 	judge   *admit.Judge
 	metrics *metrics
 	turns   *turns.Turns
 	open    atomic.Int64
-	// draining ends when streams must end. Each stream ends at a random time within drain.
+	// draining ends when the server begins to drain. Each stream then ends at a random time within drain.
 	draining context.Context
 	drain    time.Duration
 }
@@ -80,7 +80,7 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	stop := context.AfterFunc(s.draining, func() {
-		// Spread the ends in time, because the clients connect to another server.
+		// Spread the ends, because the clients then connect to another server.
 		time.AfterFunc(rand.N(s.drain+1), func() { end(status.Error(codes.Unavailable, "the server ends")) })
 	})
 	defer stop()
@@ -114,10 +114,11 @@ func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServer
 	return out, s.holds(ctx, a.client, out)
 }
 
-// enter counts a stream, and fails if too many streams are open. Call leave in both cases.
+// enter counts a stream, and marks its connection Known. enter returns a gRPC status if too many streams are
+// open. Call leave in both cases.
 func (s *sessions) enter(a arrival) error {
 	if s.open.Add(1) > int64(s.limits.Streams) {
-		err := status.Errorf(codes.ResourceExhausted, "%d streams are open: no more are allowed", s.limits.Streams)
+		err := status.Errorf(codes.ResourceExhausted, "%d streams are open, and no more are allowed: try again later", s.limits.Streams)
 		s.judge.Refused(a.client.Address, "streams", err)
 		return err
 	}
@@ -125,6 +126,7 @@ func (s *sessions) enter(a arrival) error {
 	return nil
 }
 
+// leave ends the count of a stream. err is the error that the client gets.
 func (s *sessions) leave(err error) {
 	s.open.Add(-1)
 	s.metrics.ended.WithLabelValues(status.Code(err).String()).Inc()
@@ -136,15 +138,15 @@ type bounded struct {
 	*session
 	arrival arrival
 	stuck   *time.Timer // runs since the last response; nil before the first
-	decoded int         // memory of the last request
+	decoded int         // memory of the last request, in bytes
 	asked   bool        // the stream has received a request
 }
 
 // Context returns the context of the session.
 func (b *bounded) Context() context.Context { return b.session.ctx }
 
-// RecvMsg receives a message. The library would report any error as the end of the stream. RecvMsg ends the
-// session with the error instead, so that the client learns that its message was too large or malformed.
+// RecvMsg receives a message. The library would hide an error from the client, and just end the stream. So
+// RecvMsg ends the session with the error, and the client learns that its message was too large or malformed.
 func (b *bounded) RecvMsg(m any) error {
 	b.account.Give(b.decoded) // the library is done with the last request
 	in := incoming{message: m, account: b.account, transit: b.arrival.transit, turns: b.turns, ctx: b.ServerStream.Context()}
@@ -175,7 +177,7 @@ func dropNode(m any) {
 	}
 }
 
-// SendMsg sends a message. If the client does not read the message within Limits.Send, SendMsg closes the
+// SendMsg sends a message. If the client doesn't read the message within Limits.Send, a timer closes the
 // connection, even if the client answers pings. The library buffers the whole first message, and waits for
 // the client only at the next message.
 func (b *bounded) SendMsg(m any) error {
@@ -200,9 +202,9 @@ func (b *bounded) SendMsg(m any) error {
 	return err
 }
 
-// holds takes the memory of a response. A publish sends to all clients at once, so discovery responses wait
-// for memory, at most as long as a client may take to read a response. Other responses are refused at once,
-// because a waiting response would stay in memory.
+// holds takes the memory of a response from the account of the connection. A publish sends to all clients at
+// once, so a discovery response waits for memory, at most for Limits.Send. holds refuses any other response
+// at once, because that response would stay in memory while it waits. The error is a gRPC status.
 func (s *sessions) holds(ctx context.Context, client admit.Client, out *outgoing) (err error) {
 	if out.size <= smallest {
 		return nil
@@ -229,17 +231,18 @@ func (b *bounded) done() {
 	}
 }
 
-// guard sits between the library's server and the cache's Stream, and judges the requests of the client.
+// guard sits between the library's server and the cache's Stream. guard judges the requests of the client,
+// and charges their memory to the account of the stream.
 type guard struct {
 	*cache.Stream
 	session *session
 	asks    *admit.Stream
-	silent  *time.Timer // ends the session; stopped by the first request
+	silent  *time.Timer // ends the session; the first permitted request stops it
 	// pending counts the names of incremental requests that the cache keeps until the next response, by type:
 	// unsubscribed names and initial resource versions.
 	pending map[string]int
-	// held are the bytes of the names of a type. heldPending is the part of pending names. heldSets are the
-	// bytes of the parameter sets.
+	// held are the bytes that the account holds for names, by type. heldPending is the part of held for
+	// pending names. heldSets are the bytes of the parameter sets.
 	held        map[string]int
 	heldPending map[string]int
 	heldSets    int
@@ -276,6 +279,7 @@ func (g *guard) Close() {
 	g.Stream.Close()
 }
 
+// ask judges a request. The error is a gRPC status.
 func (g *guard) ask(r admit.Request) error {
 	if err := g.asks.Ask(r); err != nil {
 		return err
@@ -323,8 +327,8 @@ func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequ
 	return g.remember(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
 }
 
-// remember charges the parts of a request that the library and the cache keep beside names: the node of the
-// client and the reason of a NACK.
+// remember charges for the parts of a request, besides names, that the library and the cache keep: the node
+// of the client and the reason of a NACK.
 func (g *guard) remember(typeURL string, node *corev3.Node, refused string) error {
 	size := max(g.heldNode, proto.Size(node))
 	reason := max(g.heldReason[typeURL], min(len(refused), diag.MaxText))
@@ -335,7 +339,7 @@ func (g *guard) remember(typeURL string, node *corev3.Node, refused string) erro
 	return nil
 }
 
-// forgetPending gives back the bytes of pending names, after the client has accepted the response.
+// forgetPending gives back the bytes of pending names, after the client has acknowledged a later response.
 func (g *guard) forgetPending(typeURL string) {
 	pending := g.heldPending[typeURL]
 	g.session.account.Give(pending)
@@ -353,7 +357,7 @@ func (g *guard) take(was, now int) error {
 	return err
 }
 
-// hold sets the charge for the names of a type to bytes, and updates the charge for the parameter sets.
+// hold sets the charge for the names of a type, and updates the charge for the parameter sets.
 func (g *guard) hold(typeURL string, bytes int) error {
 	sets := g.Stream.ParameterBytes()
 	if err := g.take(g.held[typeURL]+g.heldSets, bytes+sets); err != nil {
@@ -363,7 +367,7 @@ func (g *guard) hold(typeURL string, bytes int) error {
 	return nil
 }
 
-// CreateWatch bounds the names of a subscription.
+// CreateWatch bounds the names of a subscription, and forwards the request to the Stream.
 func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscription, answers chan cachev3.Response) (func(), error) {
 	turn, err := g.session.turns.Take(g.session.ctx)
 	if err != nil {
@@ -379,7 +383,7 @@ func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscrip
 	return g.Stream.CreateWatch(q, of, answers)
 }
 
-// CreateDeltaWatch bounds the names of an incremental subscription.
+// CreateDeltaWatch bounds the names of an incremental subscription, and forwards the request to the Stream.
 func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev3.Subscription, answers chan cachev3.DeltaResponse) (func(), error) {
 	turn, err := g.session.turns.Take(g.session.ctx)
 	if err != nil {
@@ -404,7 +408,7 @@ func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev
 	return g.Stream.CreateDeltaWatch(q, of, answers)
 }
 
-// OnStreamDeltaResponse records an incremental response.
+// OnStreamDeltaResponse counts an incremental response, and forwards it to the Stream.
 func (g *guard) OnStreamDeltaResponse(id int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
 	delete(g.pending, q.GetTypeUrl())
 	g.pendingNonce[q.GetTypeUrl()] = r.GetNonce()
@@ -412,7 +416,7 @@ func (g *guard) OnStreamDeltaResponse(id int64, q *discoveryv3.DeltaDiscoveryReq
 	g.Stream.OnStreamDeltaResponse(id, q, r)
 }
 
-// OnStreamResponse records a response.
+// OnStreamResponse counts a response, and forwards it to the Stream.
 func (g *guard) OnStreamResponse(ctx context.Context, id int64, q *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
 	g.session.of.metrics.responses.WithLabelValues(label(q.GetTypeUrl())).Inc()
 	g.Stream.OnStreamResponse(ctx, id, q, r)

@@ -63,9 +63,9 @@ func (s localityEndpoints) DeltaLocalityEndpoints(client endpointservice.Localit
 	return s.DeltaStreamHandler(client, xds.LocalityEndpoints.URL())
 }
 
-// named are the types for which an empty list of names subscribes to nothing. For the other types an empty
-// list subscribes to all resources: Envoy subscribes in this way to clusters, listeners, scoped routes and,
-// at first, virtual hosts.
+// named is the option of go-control-plane's servers by which an empty list of names subscribes to nothing.
+// For the types that the option doesn't list, an empty list subscribes to all resources: Envoy subscribes in
+// this way to clusters, listeners, scoped routes and, at first, virtual hosts.
 var named = config.DeactivateLegacyWildcardForTypes(namedURLs())
 
 func namedURLs() (urls []string) {
@@ -77,21 +77,23 @@ func namedURLs() (urls []string) {
 	return urls
 }
 
-// StreamHandler serves a state-of-the-world stream. An empty typeURL means the aggregated service.
+// StreamHandler serves a state-of-the-world stream until the stream ends. An empty typeURL means the
+// aggregated service.
 func (s StreamServer) StreamHandler(client stream.Stream, typeURL string) error {
 	c := s.open(client.Context(), typeURL, cache.Aggregated, cache.Singleton)
 	defer c.Close()
 	return sotw.NewServer(client.Context(), c, c, sotw.WithOrderedADS(), named).StreamHandler(client, typeURL)
 }
 
-// DeltaStreamHandler serves an incremental stream.
+// DeltaStreamHandler serves an incremental stream until the stream ends. An empty typeURL means the
+// aggregated service.
 func (s StreamServer) DeltaStreamHandler(client stream.DeltaStream, typeURL string) error {
 	c := s.open(client.Context(), typeURL, cache.DeltaAggregated, cache.DeltaSingleton)
 	defer c.Close()
 	return delta.NewServer(client.Context(), c, c, named).DeltaStreamHandler(client, typeURL)
 }
 
-// answers is the interface that go-control-plane's servers need.
+// answers is what go-control-plane's servers need of a stream: a *cache.Stream, or a *guard around one.
 type answers interface {
 	cachev3.ConfigWatcher
 	sotw.Callbacks

@@ -9,9 +9,9 @@ import (
 	"xdspub/serve/memory"
 )
 
-// transit is the connection of a gRPC client, above TLS. The account holds the request bytes that have
-// arrived and that no stream has received yet: the library buffers up to a whole request per stream before
-// decoding.
+// transit is the connection of a gRPC client, after decryption. The account of the connection holds the
+// request bytes that have arrived and that no stream has received yet: the library buffers up to a whole
+// request per stream before decoding.
 type transit struct {
 	net.Conn
 	client  admit.Client
@@ -21,14 +21,14 @@ type transit struct {
 	// Used only by the goroutine that reads.
 	preface int     // bytes of the client's preface still to come
 	head    [9]byte // of the current frame
-	known   int     // bytes of head
+	known   int     // number of bytes in head
 	left    int     // bytes of the payload still to come
 	data    bool    // the payload is part of a request
 
 	mu            sync.Mutex
 	streams       int // open streams
 	bytes, frames int // arrived and not yet received by a stream
-	held          int // by the account
+	held          int // bytes that the account holds
 }
 
 const (
@@ -44,7 +44,8 @@ func newTransit(conn net.Conn, account *memory.Account, client admit.Client, jud
 	return &transit{Conn: conn, account: account, client: client, judge: judge, preface: prefaceLength}
 }
 
-// Read reads from the connection, and charges the request bytes that arrive.
+// Read reads from the connection, and charges the request bytes that arrive. Read fails if the account
+// refuses the bytes.
 func (c *transit) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if bytes, frames := c.scan(p[:n]); bytes+frames > 0 {
@@ -111,8 +112,8 @@ func (c *transit) taken(bytes int) {
 	_ = c.hold() // can't fail: the charge shrinks
 }
 
-// opens adds n to the number of open streams. When no stream is open, the library has dropped all received
-// bytes.
+// opens adds n to the number of open streams. If no stream is open then, opens gives back the whole charge,
+// because the library has dropped all received bytes.
 func (c *transit) opens(n int) {
 	if c == nil {
 		return
@@ -125,7 +126,7 @@ func (c *transit) opens(n int) {
 	}
 }
 
-// hold updates the charge to the bytes in transit. The caller holds mu.
+// hold sets the charge to the bytes in transit beyond unheld. The caller holds mu.
 func (c *transit) hold() error {
 	now := max(0, c.bytes+c.frames*heldByFrame-unheld)
 	err := c.account.Set(c.held, now)

@@ -34,20 +34,20 @@ type Options struct {
 	// Nodes lists the node ids that a client may use, by the client's certificate. Empty permits any node id.
 	// A client of a Unix socket may use any node id: the mode of the socket restricts who may connect.
 	Nodes []NodeRule
-	// Default are the dynamic parameters of clients without any of their own. NodeParameters derive
-	// parameters from a client's node. Params restricts the parameters of clients; a parameter without a rule
-	// may have any value.
+	// Default are the dynamic parameters of clients that send none. NodeParameters derive parameters from the
+	// node of such a client, and override Default. Params restricts the parameters of clients; a parameter
+	// without a rule may have any value.
 	Default        params.Parameters
 	NodeParameters []NodeParameter
 	Params         []ParamRule
 	// Status lists names in certificates; a client with such a name may request the status of all clients.
 	Status []NamePattern
 	// Names is the largest number of names on a stream, in addition to the number of resources; 0 means
-	// 10,000. NameLength is the largest length of a name in bytes; 0 means 4096.
+	// 10,000. NameLength is the largest length of a name or a type URL in bytes; 0 means 4096.
 	Names, NameLength int
 	// Certificates requires a certificate from TLS clients that request resources.
 	Certificates bool
-	// Resources returns the number of served resources; a nil Resources counts as 0.
+	// Resources returns the number of published resources; nil means 0 resources.
 	Resources func() int
 	// Log receives the log lines; nil discards them.
 	Log *event.Log
@@ -85,7 +85,8 @@ type Client struct {
 	Certificate          *x509.Certificate
 }
 
-// Peer returns the name to which the client's memory is charged: its certificate, or else its address.
+// Peer returns the kind and the name of the client in a memory.Budget. The name is the hash of the client's
+// certificate, or else derives from the address. Clients of Unix sockets share a name.
 func (c Client) Peer() (memory.Kind, string) {
 	switch {
 	case c.Local:
@@ -97,7 +98,8 @@ func (c Client) Peer() (memory.Kind, string) {
 	return memory.Stranger(c.Address)
 }
 
-// Private reports whether responses to the client are protected from other readers.
+// Private reports whether nobody else can read the responses to the client: they go over a Unix socket or
+// TLS.
 func (c Client) Private() bool { return c.Local || c.TLS }
 
 const (
@@ -113,10 +115,10 @@ type Stream struct {
 	judge  *Judge
 	client Client
 
-	node    *corev3.Node // of the first request; nil before
-	unknown map[string]struct{}
-	names   map[string]int // by type
-	located atomic.Bool    // the client has sent resource locators
+	node    *corev3.Node        // of the first request; nil before
+	unknown map[string]struct{} // unknown types in requests
+	names   map[string]int      // numbers of names by type
+	located atomic.Bool         // the client has sent resource locators
 }
 
 // Stream returns a Stream of a client.
@@ -132,8 +134,8 @@ type Request struct {
 	Locators []*discoveryv3.ResourceLocator
 }
 
-// Ask judges a request. Only the first request of a stream needs a Node. Ask removes the list of extensions
-// from the Node.
+// Ask judges a request. Ask uses the Node of the first request only, and removes the list of extensions from
+// this Node.
 func (s *Stream) Ask(r Request) error {
 	if len(r.Locators) > 0 {
 		s.located.Store(true)
@@ -224,6 +226,7 @@ func (j *Judge) Status(c Client) error {
 	return err
 }
 
+// judgeType judges the type of a request. A stream may have up to maxTypes unknown types.
 func (s *Stream) judgeType(url string) error {
 	if most := s.judge.options.NameLength; len(url) > most {
 		return s.refuse(codes.InvalidArgument, "a type URL of %d bytes: %d are allowed", len(url), most)
@@ -249,7 +252,7 @@ func (s *Stream) Secret() error {
 	return s.refuse(codes.PermissionDenied, "secrets are sent only over TLS or a Unix socket")
 }
 
-// Count sets the number of names of a type on the stream, and judges the total.
+// Count sets the number of names of a type on the stream, and judges the total of all types.
 func (s *Stream) Count(typeURL string, names int) error {
 	s.names[typeURL] = names
 	all := 0
@@ -266,6 +269,7 @@ func (s *Stream) Count(typeURL string, names int) error {
 	return nil
 }
 
+// refuse returns a gRPC status, and logs the refusal. The format is the kind of refusal.
 func (s *Stream) refuse(code codes.Code, format string, args ...any) error {
 	err := status.Errorf(code, format, args...)
 	s.judge.Refused(s.client.Address, format, err)
@@ -279,11 +283,12 @@ const (
 	// logAgain is the interval after which a repeated refusal is logged again. A refused client often retries
 	// every second.
 	logAgain = 10 * time.Minute
-	// maxLogged is the largest number of refusals in Judge.logged.
+	// maxLogged is the largest number of refusals in Judge.logged. A further refusal clears logged.
 	maxLogged = 1000
 )
 
-// Refused logs that a client was refused, at most once per logAgain for each host and kind.
+// Refused logs that a client was refused, usually once per logAgain for each host and kind of refusal. err is
+// the gRPC status for the client. address is empty for a Unix socket.
 func (j *Judge) Refused(address, kind string, err error) {
 	host, _, splitErr := net.SplitHostPort(address)
 	if splitErr != nil {
@@ -305,13 +310,13 @@ func (j *Judge) Refused(address, kind string, err error) {
 	}
 }
 
-// IsLoopback reports whether an address is a loopback address.
+// IsLoopback reports whether an address is a TCP address of the loopback interface.
 func IsLoopback(local net.Addr) bool {
 	a, ok := local.(*net.TCPAddr)
 	return ok && a.IP.IsLoopback()
 }
 
-// OfHTTP returns the client of an HTTP request.
+// OfHTTP returns the client of an HTTP request. OfHTTP doesn't set Loopback.
 func OfHTTP(r *http.Request) Client {
 	c := Client{Address: r.RemoteAddr}
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {

@@ -7,8 +7,8 @@ import (
 )
 
 // NodeRule permits a node id to clients whose certificate has a name. The node id and the name are patterns
-// with at most one * or ** each. If both patterns have a *, it matches the same text in both, so that one
-// rule for many nodes doesn't let a node pose as another node. ** matches any text.
+// with at most one * or ** each, which match any text except the empty text. If the two patterns have a *,
+// the two * match the same text. So a rule for many nodes lets no node pose as another node.
 type NodeRule struct{ node, san pattern }
 
 // ParseNodeRule parses a NodeRule, written as ID=SAN.
@@ -29,7 +29,7 @@ func ParseNodeRule(text string) (NodeRule, error) {
 	return r, nil
 }
 
-// allows reports whether a client with a name may use a node id.
+// allows reports whether the rule permits a node id to a client whose certificate has a name.
 func (r NodeRule) allows(id, name string) bool {
 	node, ok := r.node.match(id)
 	if !ok {
@@ -39,7 +39,8 @@ func (r NodeRule) allows(id, name string) bool {
 	return ok && (r.node.wildcard != "*" || r.san.wildcard != "*" || node == san)
 }
 
-// NamePattern matches names in certificates. A NamePattern has at most one * or **, which matches any text.
+// NamePattern is a pattern for names in certificates, with at most one * or **. Both match any text except
+// the empty text.
 type NamePattern struct{ pattern }
 
 // ParseNamePattern parses a NamePattern.
@@ -63,8 +64,8 @@ func parsePattern(text string) (pattern, bool) {
 	return pattern{before: text}, true
 }
 
-// match reports whether a text matches, and returns the text in place of the wildcard. A wildcard doesn't
-// match the empty text.
+// match reports whether a text matches, and returns the part of the text that the wildcard matches; ""
+// without a wildcard. A wildcard doesn't match the empty text.
 func (p pattern) match(text string) (string, bool) {
 	if p.wildcard == "" {
 		return "", text == p.before

@@ -47,7 +47,8 @@ func ParseNodeParameter(text string) (NodeParameter, error) {
 	return NodeParameter{key, field}, nil
 }
 
-// value returns the value of the parameter; not ok if the node lacks the field.
+// value returns the value of the parameter; ok is false if the node lacks the field. A nil node lacks every
+// field.
 func (p NodeParameter) value(n *corev3.Node) (is string, ok bool) {
 	if get := nodeFields[p.field]; get != nil {
 		is = get(n)
@@ -56,8 +57,8 @@ func (p NodeParameter) value(n *corev3.Node) (is string, ok bool) {
 	return inMetadata(n.GetMetadata(), strings.TrimPrefix(p.field, ofMetadata))
 }
 
-// inMetadata returns a value in a Struct. Dots join the names of nested Structs; a name itself may contain
-// dots.
+// inMetadata returns a value in a Struct as text. Dots in the path separate the names of nested Structs, and
+// belong to a name that contains dots. inMetadata returns false if the Struct has no scalar at the path.
 func inMetadata(s *structpb.Struct, path string) (string, bool) {
 	if v := s.GetFields()[path]; v != nil {
 		return scalar(v)
@@ -73,7 +74,7 @@ func inMetadata(s *structpb.Struct, path string) (string, bool) {
 	return "", false
 }
 
-// scalar returns a value as text; not ok for null, a list or a Struct.
+// scalar returns a string, a boolean or a number as text, and false for any other value.
 func scalar(v *structpb.Value) (string, bool) {
 	switch v := v.GetKind().(type) {
 	case *structpb.Value_StringValue:
@@ -86,7 +87,8 @@ func scalar(v *structpb.Value) (string, bool) {
 	return "", false
 }
 
-// Parameters returns the dynamic parameters of a client that sends none. The client's node may be nil.
+// Parameters returns the dynamic parameters of a client that sends none: Default, overridden by
+// NodeParameters. The client's node may be nil.
 func (o Options) Parameters(n *corev3.Node) params.Parameters {
 	p := make(params.Parameters)
 	maps.Copy(p, o.Default)
@@ -143,7 +145,8 @@ func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
 	return nil
 }
 
-// judgeParameters judges the parameters of the client by Options.Params.
+// judgeParameters judges the parameters of the client by Options.Params. A client of a Unix socket may have
+// any parameters.
 func (s *Stream) judgeParameters(p params.Parameters) error {
 	for key, value := range p {
 		if s.judge.hasRule(key) && !s.client.Local && !s.judge.allowsParam(s.client, key, value) {
@@ -159,6 +162,7 @@ func (j *Judge) hasRule(key string) bool {
 	return slices.ContainsFunc(j.options.Params, func(r ParamRule) bool { return r.Key == key })
 }
 
+// allowsParam reports whether a rule permits a parameter to a name in the client's certificate.
 func (j *Judge) allowsParam(c Client, key, value string) bool {
 	if c.Certificate == nil {
 		return false
@@ -185,13 +189,14 @@ func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
 		has := func(p params.Parameters) bool { _, ok := p[key]; return ok }
 		if slices.ContainsFunc(sets, has) && !s.judge.hasRule(key) && !s.byID(key) {
 			return s.refuse(codes.PermissionDenied, "a %s with a secret is for some clients only, and no certificate shows "+
-				"that the dynamic parameter %.100q of this one is true: see --allow-param", r.Type.Noun, key)
+				"that the dynamic parameter %.100q of this client is true: see --allow-param", r.Type.Noun, key)
 		}
 	}
 	return nil
 }
 
-// byID reports whether a parameter is the id of the client's node, which its certificate permits.
+// byID reports whether a parameter derives from the id of the client's node, and the client's certificate
+// permits this id.
 func (s *Stream) byID(key string) bool {
 	return !s.located.Load() && len(s.judge.options.Nodes) > 0 && slices.Contains(s.judge.options.NodeParameters, NodeParameter{key, "id"})
 }

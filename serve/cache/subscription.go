@@ -112,8 +112,8 @@ type response struct {
 	removed   []string
 	// absent are the details of the response's errors, by plain name.
 	absent map[string]string
-	// changed are the resources that the response must have: their version is new to the client, or they are
-	// pending. asked means that some of the names are pending.
+	// changed are the resources with a version that is new to the client, and the pending resources. asked
+	// means that a name was pending.
 	changed []*xds.Resource
 	asked   bool
 	// gone are the variants that an incremental response with constraints removes, by name.

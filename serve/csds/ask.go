@@ -50,8 +50,8 @@ func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(buffer.ReadOnlyData(), m)
 }
 
-// Ask asks an xdspub serve for itself and its clients. The address is HOST:PORT or unix:PATH. Ask uses TLS
-// with the files, or plain TCP if files is nil.
+// Ask asks an xdspub serve for its own state and for its clients. The address is HOST:PORT or unix:PATH. Ask
+// uses TLS with the files, or no TLS if files is nil. Without a deadline of ctx, Ask may wait for ever.
 func Ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 	answer, err := ask(ctx, address, files)
 	if err != nil {
@@ -108,28 +108,30 @@ func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 		says.Clients = append(says.Clients, c)
 	}
 	if !own {
-		return nil, errors.New("the answer does not describe the server: it is not xdspub serve, or an older version")
+		return nil, errors.New("the answer does not describe the server: the server is not xdspub serve, or an older version")
 	}
 	return says, nil
 }
 
-// dialer connects to a server. dialer does TLS itself, because the library turns TLS errors into text.
+// dialer connects to a server. dialer does TLS itself, because the library would return TLS errors as text
+// only.
 type dialer struct {
 	address string
 	files   *Files
-	tls     *tls.Config // nil for none
+	tls     *tls.Config // nil for no TLS
 
 	mu  sync.Mutex
 	err error // the first error
 }
 
-// reason returns the first connection error; nil if no attempt failed.
+// reason returns the first error of a connection; nil for none.
 func (d *dialer) reason() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
+// failed records an error for reason, and returns the error.
 func (d *dialer) failed(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,8 +192,8 @@ type plainConn struct {
 	dialer *dialer
 }
 
-// Read reads from the connection. EOF sets an error that mentions TLS, because a server with TLS closes a
-// connection without TLS.
+// Read reads from the connection. At EOF, Read records an error that mentions TLS, because a server with TLS
+// closes a connection without TLS.
 func (c *plainConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, io.EOF) {

@@ -55,10 +55,10 @@ type Answer struct {
 
 // Server describes a server.
 type Server struct {
-	// Watch is the state of the source tree, with at most mostText bytes of findings.
+	// Watch is the state of the source tree. In an answer, each list of findings has at most 256 KiB of JSON.
 	Watch control.Watch `json:"watch"`
-	// Certificate is the validity of the server's certificate. ClientCA is the validity of the longest-lived
-	// certificate of --client-ca. Both are zero if the server has no such certificate.
+	// Certificate is the validity of the server's certificate, ClientCA the validity of the longest-lived
+	// certificate of --client-ca; zero without such a certificate.
 	Certificate expiry.Validity `json:"certificate,omitzero"`
 	ClientCA    expiry.Validity `json:"client_ca,omitzero"`
 }
@@ -83,14 +83,14 @@ func (s *Server) Faults(now time.Time) []string {
 // serverKey is the metadata key that holds the Server as JSON text.
 const serverKey = "xdspub-server"
 
-// mostText is the largest JSON of each list of findings in a Server, in bytes.
+// mostText is the largest size in bytes of the JSON of a list of findings in an answer.
 const mostText = 256 << 10
 
 // mostAnswers is the number of requests answered at the same time; other requests wait. An answer about
 // 10,000 clients has tens of MB.
 const mostAnswers = 4
 
-// Register registers the service.
+// Register registers the service. ask decides who gets an answer.
 func Register(g *grpc.Server, ask Source) {
 	statusv3.RegisterClientStatusDiscoveryServiceServer(g, &server{ask: ask, slots: make(chan struct{}, mostAnswers)})
 }
@@ -112,7 +112,7 @@ func (s *server) FetchClientStatus(ctx context.Context, q *statusv3.ClientStatus
 		return nil, err
 	}
 	answer := &statusv3.ClientStatusResponse{}
-	if len(q.GetNodeMatchers()) == 0 {
+	if len(q.GetNodeMatchers()) == 0 { // the server has no node to match
 		config, err := configOfServer(says.Server)
 		if err != nil {
 			return nil, err
@@ -153,7 +153,7 @@ func (s *server) StreamClientStatus(stream grpc.BidiStreamingServer[statusv3.Cli
 }
 
 // matcherOf returns a function that reports whether any of the matchers matches a node id. An empty list
-// matches every id.
+// matches every id. The error is a gRPC status.
 func matcherOf(list []*matcherv3.NodeMatcher) (func(id string) bool, error) {
 	var any []func(string) bool
 	for _, m := range list {
@@ -176,6 +176,8 @@ func matcherOf(list []*matcherv3.NodeMatcher) (func(id string) bool, error) {
 	}, nil
 }
 
+// stringMatcher returns a function that reports whether a matcher matches a text; a nil matcher matches all.
+// The error is a gRPC status.
 func stringMatcher(m *matcherv3.StringMatcher) (func(string) bool, error) {
 	plain := func(s string) string { return s }
 	if m.GetIgnoreCase() {
@@ -199,11 +201,10 @@ func stringMatcher(m *matcherv3.StringMatcher) (func(string) bool, error) {
 		}
 		return expression.MatchString, nil
 	}
-	return nil, status.Errorf(codes.InvalidArgument, "node_id: a matcher of this kind is not supported")
+	return nil, status.Errorf(codes.InvalidArgument, "node_id: matchers of this kind are not supported; use exact, prefix, suffix, contains or safe_regex")
 }
 
-// configOfServer returns the entry for the server itself, which has no subscriptions. A request with node
-// matchers doesn't get this entry.
+// configOfServer returns the entry for the server itself, which has no subscriptions.
 func configOfServer(s Server) (*statusv3.ClientConfig, error) {
 	if r := s.Watch.Refused; r != nil {
 		bounded := *r
@@ -291,6 +292,7 @@ var (
 	}
 )
 
+// urlOf returns the type URL of an API, such as CDS; "" for an unknown one.
 func urlOf(api string) string {
 	for _, t := range xds.Types {
 		if t.API == api {

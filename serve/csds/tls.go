@@ -26,7 +26,7 @@ type Files struct {
 // maxFile is the largest size of a file in bytes, above any bundle of certificates.
 const maxFile = 4 << 20
 
-// config reads the files.
+// config reads the files, and returns a TLS 1.3 configuration for a server at HOST:PORT.
 func (f *Files) config(address string) (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *Files) config(address string) (*tls.Config, error) {
 	return c, nil
 }
 
-// explain adds the remedy to a TLS error.
+// explain adds the cause or the remedy to the error of a TLS handshake.
 func (f *Files) explain(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("no CA certificate of %s signs the certificate of the server: %w", cmp.Or(f.CA, "the system"), err)

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// arrivals is a listener with a Gate. arrivals accepts connections at once, and serves them at the rate of
-// the Gate. Otherwise the connections of a flood would wait in the kernel's queue before the connections of
-// other clients.
+// arrivals is a listener with a Gate. arrivals accepts connections at once, and returns them from Accept at
+// the rate of the Gate. Otherwise the connections of a flood would wait in the kernel's queue before the
+// connections of other clients.
 type arrivals struct {
 	net.Listener
 	gate  *Gate
 	start sync.Once
-	some  chan struct{} // has an element if connections may wait
+	some  chan struct{} // has an element if a connection may wait for Accept
 	fails chan error    // errors of the listener, for Accept
 	close func()        // closes ended
 	ended chan struct{}
@@ -42,7 +42,8 @@ func (l *arrivals) Close() error {
 	return err
 }
 
-// Accept returns the next connection to serve.
+// Accept returns the next connection to serve. Addresses take turns, and the newest connection of an address
+// comes first.
 func (l *arrivals) Accept() (net.Conn, error) {
 	l.start.Do(func() { go l.accept() })
 	for {
@@ -82,7 +83,7 @@ func (l *arrivals) accept() {
 	}
 }
 
-// wait queues a connection until Accept returns it.
+// wait queues a connection for Accept. After Close, wait closes the connection.
 func (l *arrivals) wait(c *gatedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

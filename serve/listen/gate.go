@@ -22,7 +22,7 @@ type Gate struct {
 	mu   sync.Mutex
 	most int
 	open int
-	// strangers are the connections that Known has not been called for, oldest first.
+	// strangers are the connections without a call of Known, oldest first.
 	strangers list.List
 	full      bool // ConnectionsFull was logged
 }
@@ -31,19 +31,20 @@ type Gate struct {
 type GateOptions struct {
 	// Connections is the largest number of open connections. A further connection replaces the oldest
 	// connection that is not Known, so that a flood keeps no client out. If all connections are Known, the
-	// further connection is closed.
+	// Gate closes the further connection.
 	Connections int
-	// Rate is the number of new connections served per second. Further connections wait. Addresses take
-	// turns, and the newest connection of an address is served first.
+	// Rate is the largest number of new connections served per second. Further connections wait. Addresses
+	// take turns, and the newest connection of an address is served first.
 	Rate int
 	// Budget limits the memory of connections; nil sets no limit.
 	Budget *memory.Budget
 	// Turns limits the processor time of handshakes; nil sets no limit.
 	Turns *turns.Turns
-	// Refused is called with the reason when the Gate closes a connection of the client that holds the most
-	// memory.
+	// Refused is called with the reason when the Budget closes a connection of the client that holds the most
+	// memory. Refused must not be nil if Budget is not nil.
 	Refused func(address string, err error)
-	Log     *event.Log
+	// Log receives the log lines; nil discards them.
+	Log *event.Log
 }
 
 // NewGate returns a Gate.
@@ -91,8 +92,8 @@ func Account(conn net.Conn) *memory.Account {
 	return nil
 }
 
-// Identify ends the handshake of a connection, and charges its memory to the named peer. The error is a gRPC
-// status; the caller must then close the connection.
+// Identify ends the handshake of a connection, and charges its memory to the named peer. Only the first call
+// for a connection has an effect. The error is a gRPC status; the caller must then close the connection.
 func Identify(conn net.Conn, kind memory.Kind, name string) error {
 	c := gatedOf(conn)
 	if c == nil || !c.shaken.CompareAndSwap(false, true) {
@@ -105,8 +106,8 @@ func Identify(conn net.Conn, kind memory.Kind, name string) error {
 	return c.account.Set(newConnection+int(c.read.Load()), servedConnection)
 }
 
-// Written returns the number of bytes written to a connection, including TLS; 0 if the connection has no
-// Gate.
+// Written returns the number of bytes written to an accepted connection, including those of TLS. Written
+// returns 0 for a connection without a Gate, and for one that TLS wraps.
 func Written(conn net.Conn) int64 {
 	if c, ok := conn.(*gatedConn); ok {
 		return c.written.Load()
@@ -121,7 +122,8 @@ func (g *Gate) Open() int {
 	return g.open
 }
 
-// enter admits a connection of a listener to the Gate; nil if the Gate is full.
+// enter admits a connection of a listener to the Gate. enter returns nil if the Gate is full or the budget
+// has no memory; the caller must then close the connection.
 func (g *Gate) enter(conn net.Conn, of *arrivals) *gatedConn {
 	c := &gatedConn{Conn: conn, gate: g, arrivals: of}
 	c.leave = sync.OnceFunc(c.left)
@@ -165,9 +167,9 @@ func peerOf(conn net.Conn) (kind memory.Kind, name string) {
 	return memory.Stranger(conn.RemoteAddr().String())
 }
 
-// oldest removes a connection from the strangers and returns it for the caller to close: the oldest
-// connection of the peer, or else the oldest of all peers. With own, oldest returns only connections of the
-// peer. oldest returns nil if no such connection exists.
+// oldest removes a connection from the strangers, and returns the connection for the caller to close: the
+// oldest connection of the peer, or else the oldest of all peers. With own, oldest returns only a connection
+// of the peer. oldest returns nil if no such connection exists.
 func (g *Gate) oldest(peer string, own bool) *gatedConn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,12 +184,12 @@ func (g *Gate) oldest(peer string, own bool) *gatedConn {
 		return nil
 	}
 	c := first.Value.(*gatedConn)
-	g.recognize(c) // so that no other caller closes it
+	g.recognize(c) // so that no other caller closes c
 	return c
 }
 
-// take gives a connection a place, and returns the oldest stranger to close if its place was needed. filled
-// reports whether the Gate has become full since the last call.
+// take counts a connection as a stranger. If the Gate is full, take returns the oldest stranger, which the
+// caller must close; ok is false if there is none. filled reports whether the Gate has just become full.
 func (g *Gate) take(c *gatedConn) (oldest *gatedConn, ok, filled bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,18 +221,18 @@ func (g *Gate) recognize(c *gatedConn) {
 type gatedConn struct {
 	net.Conn
 	gate  *Gate
-	place *list.Element // in strangers; nil once known
+	place *list.Element // in strangers; nil if Known or chosen for closing
 	leave func()
-	// account holds the connection's memory, peer is the client's name before identification.
+	// account holds the connection's memory. peer is the name of the client's peer before Identify.
 	account *memory.Account
 	peer    string
 
-	// at is the connection's place in the queue of arrivals; nil once served.
+	// at is the connection's place in the queue of arrivals; nil if Accept has returned the connection.
 	arrivals *arrivals
 	at       *list.Element // arrivals.mu protects it
 
-	read, written atomic.Int64
-	shaken        atomic.Bool // the handshake is done
+	read, written atomic.Int64 // bytes; read stops counting after the handshake
+	shaken        atomic.Bool  // the handshake is done
 
 	// A handshake holds a turn only between two reads, never while it waits for the client.
 	turns *turns.Client
@@ -268,7 +270,8 @@ func withoutTurn(conn net.Conn, f func()) {
 	c.work()
 }
 
-// Read reads from the connection. The account holds the bytes of a handshake until the handshake is done.
+// Read reads from the connection. Until Identify, Read takes the memory of the bytes from the account, and
+// fails if the account refuses.
 func (c *gatedConn) Read(p []byte) (int, error) {
 	c.rest()
 	n, err := c.Conn.Read(p)
@@ -293,13 +296,14 @@ func (c *gatedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and gives back its place.
+// Close closes the connection, and gives back its place and its memory.
 func (c *gatedConn) Close() error {
 	c.rest()
 	defer c.leave()
 	return c.Conn.Close()
 }
 
+// left gives back the place and the memory of the connection.
 func (c *gatedConn) left() {
 	c.arrivals.gone(c)
 	c.account.Close()
@@ -309,8 +313,8 @@ func (c *gatedConn) left() {
 	c.gate.recognize(c)
 }
 
-// Close closes the connections that are not Known, and refuses new ones, so that they don't delay the
-// shutdown of a server.
+// Close closes the connections that are not Known, so that they don't delay the shutdown of a server. From
+// then on the Gate closes each new connection.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	g.most = 0

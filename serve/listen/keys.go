@@ -33,11 +33,11 @@ type Keys struct {
 
 	current atomic.Pointer[keys]
 
-	// reading is held while a caller reads the files. Other callers don't wait, even if the file system
-	// hangs.
+	// reading is held while a caller reads the files. Other callers don't wait, so that they get the current
+	// keys even if the file system hangs.
 	reading sync.Mutex
-	read    time.Time
-	seen    []byte // last contents of the files, valid or not, or the last error
+	read    time.Time // time of the last read
+	seen    []byte    // last contents of the files, valid or not, or the last error
 }
 
 // keys are the parsed files.
@@ -56,7 +56,7 @@ const (
 	maxFile = 4 << 20
 )
 
-// OpenKeys reads the files.
+// OpenKeys reads the files. The error names the file that is missing or invalid.
 func OpenKeys(files Files, log *event.Log) (*Keys, error) {
 	k := &Keys{files: files, log: log}
 	data, err := k.files.read()
@@ -72,10 +72,10 @@ func OpenKeys(files Files, log *event.Log) (*Keys, error) {
 	return k, nil
 }
 
-// Config returns a TLS 1.3 configuration that reads the files again during handshakes. Config compares
-// contents, not modification times, because Kubernetes replaces a secret by changing a link. If the files
-// don't match each other, as between two writes, the previous files stay in use. With a ClientCA, clients
-// must present a certificate, unless optional is true.
+// Config returns a TLS 1.3 configuration that reads the files again during handshakes, at most once per
+// readAgain. Keys compares contents, not modification times, because Kubernetes replaces a secret by changing
+// a link. If the files don't match each other, as between two writes, the previous files stay in use. With a
+// ClientCA, clients must present a certificate, unless optional is true.
 func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		now := k.nowBy(func(read func()) { withoutTurn(hello.Conn, read) })
@@ -94,7 +94,7 @@ func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
 	}}
 }
 
-// Certificate returns the validity of the server's certificate.
+// Certificate returns the validity of the server's certificate. Certificate may read the files again.
 func (k *Keys) Certificate() expiry.Validity { return validityOf(k.now().certificate.Leaf) }
 
 // ClientCA returns the validity of the longest-lived certificate in the ClientCA; zero if clients need no
@@ -110,7 +110,7 @@ func validityOf(c *x509.Certificate) expiry.Validity {
 	return expiry.Validity{From: c.NotBefore, Until: c.NotAfter}
 }
 
-// watchEvery is the longest interval between two reads of the files by Watch.
+// watchEvery is the longest interval between two checks by Watch.
 const watchEvery = time.Minute
 
 // Watch logs certificates that expire soon or have expired, until ctx ends.
@@ -129,13 +129,14 @@ func (k *Keys) Watch(ctx context.Context) {
 	}
 }
 
-// lifetime remembers the last logged state of a certificate.
+// lifetime is the last logged state of a certificate.
 type lifetime struct {
 	until  time.Time // end of the certificate
 	logged expiry.State
 }
 
-// log logs a change of a certificate's state. log returns the time until the next possible change.
+// log logs that a certificate expires soon or has expired, once each. log returns the time until the next
+// possible change of this state.
 func (l *lifetime) log(to *event.Log, file string, v expiry.Validity) (quiet time.Duration) {
 	if !v.Until.Equal(l.until) {
 		*l = lifetime{until: v.Until}
@@ -159,8 +160,9 @@ func (l *lifetime) log(to *event.Log, file string, v expiry.Validity) (quiet tim
 // now returns the current keys.
 func (k *Keys) now() *keys { return k.nowBy(func(read func()) { read() }) }
 
-// nowBy returns the current keys, and reads the files if they are due. nowBy calls slowly with the function
-// that reads. Only one caller reads at a time; other callers get the previous keys.
+// nowBy returns the current keys. If the last read is older than readAgain, nowBy reads the files again:
+// nowBy calls slowly, which must call read. Only one caller reads at a time; other callers get the previous
+// keys.
 func (k *Keys) nowBy(slowly func(read func())) *keys {
 	if !k.reading.TryLock() {
 		return k.current.Load()
@@ -242,7 +244,7 @@ func (c contents) parse(f Files) (*keys, error) {
 	return k, nil
 }
 
-var errCut = errors.New("a certificate has a beginning and no end, as in a file that is written now")
+var errCut = errors.New("a certificate has a beginning and no end, as in a file that is still being written")
 
 // isCut reports whether the last certificate in a PEM text is truncated. The library ignores a truncated
 // certificate, so the clients of that CA would be refused while the file is being written.

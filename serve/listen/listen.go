@@ -19,8 +19,8 @@ import (
 
 // Options configure Listen.
 type Options struct {
-	// Keys are the certificates for TLS; nil means plain TCP. A Unix socket uses no TLS: its mode restricts
-	// who may connect.
+	// Keys are the certificates for TLS, which the caller adds; nil means plain TCP. A Unix socket uses no
+	// TLS: its mode restricts who may connect.
 	Keys *Keys
 	// Insecure permits plain TCP from other machines.
 	Insecure bool
@@ -55,7 +55,7 @@ func Listen(ctx context.Context, a addr.Address, o Options) (net.Listener, error
 	return l, nil
 }
 
-// reason returns an error without the address, which the caller adds.
+// reason returns the cause in an error of package net, without the address, which the caller adds.
 func reason(err error) error {
 	if op, ok := err.(*net.OpError); ok {
 		return op.Err

@@ -60,7 +60,7 @@ func TestSocket(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o660 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if _, err := Listen(t.Context(), at, Options{}); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
+	if _, err := Listen(t.Context(), at, Options{}); err == nil || !strings.Contains(err.Error(), "another process listens on the socket") {
 		t.Errorf("a live socket: %v", err)
 	}
 	// Close keeps a file that another process has created.

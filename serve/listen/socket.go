@@ -22,18 +22,18 @@ import (
 // socketMode is the mode of a Unix socket. Connecting needs write permission.
 const socketMode = 0o660
 
-// socket is a Unix socket that removes its file when closed, and recreates the file if another process
-// removes it.
+// socket is a listener on a Unix socket. socket recreates its file if another process removes the file, and
+// removes the file on Close.
 type socket struct {
 	at    addr.Address
-	gid   int // -1 for none
+	gid   int // group of the file; -1 for the group of the process
 	log   *event.Log
 	close context.CancelFunc
 
 	mu     sync.Mutex
 	now    *net.UnixListener // nil once closed
 	info   fs.FileInfo       // of the file of now
-	absent bool              // at the last look the file was another process's, or could not be created
+	absent bool              // the last look found no file of now, and could not create one
 }
 
 // listenUnix listens on a Unix socket. listenUnix replaces the stale socket of a killed process, and no other
@@ -94,8 +94,8 @@ func (s *socket) open() (fs.FileInfo, error) {
 // lookAgain is the interval at which keep checks the file.
 const lookAgain = 2 * time.Second
 
-// keep recreates the file after another process has removed it, until ctx ends. keep doesn't replace another
-// process's file, but logs it, and recreates the socket when the file is gone.
+// keep recreates the file after another process has removed the file, until ctx ends. If another process has
+// put its own file there, keep logs this, and recreates the file when the other file is gone.
 func (s *socket) keep(ctx context.Context) {
 	ticks := time.NewTicker(lookAgain)
 	defer ticks.Stop()
@@ -109,6 +109,7 @@ func (s *socket) keep(ctx context.Context) {
 	}
 }
 
+// look checks the file once, for keep.
 func (s *socket) look(ctx context.Context) {
 	if info, err := os.Lstat(s.at.Name); err == nil && os.SameFile(info, s.info) {
 		s.absent = false
@@ -138,7 +139,7 @@ func (s *socket) look(ctx context.Context) {
 	old.Close()
 }
 
-// Accept waits for a connection.
+// Accept waits for a connection. After Close, Accept returns net.ErrClosed.
 func (s *socket) Accept() (net.Conn, error) {
 	for {
 		s.mu.Lock()
@@ -157,7 +158,7 @@ func (s *socket) Accept() (net.Conn, error) {
 	}
 }
 
-// Addr returns the path of the socket.
+// Addr returns the address of the socket, with the path of its file.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: s.at.Name} }
 
 // Close closes the listener, and removes its file unless another process has replaced the file.
@@ -182,7 +183,8 @@ var closedConfig = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn
 	return c.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) })
 }}
 
-// removeStale removes a socket that no process listens on.
+// removeStale removes a socket that no process listens on. removeStale returns an error for any other file,
+// and nil without a file.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -198,12 +200,12 @@ func removeStale(path string) error {
 		conn.Close()
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) { // a listener with a full queue counts as alive
-		return errors.New("another process listens on it")
+		return errors.New("another process listens on the socket: end this process, or listen on another path")
 	}
 	return os.Remove(path)
 }
 
-// lockFolder waits up to 5 seconds for the lock of a folder.
+// lockFolder locks a folder, and waits up to 5 seconds for the lock.
 func lockFolder(path string) (unlock func(), err error) {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -7,8 +7,9 @@
 //	stream.Close()
 //	connection.Close()
 //
-// Accounts form a tree: the Budget, the two kinds of clients, peers, connections, streams. Bytes of an
-// account count in every account above it, and each account has a limit.
+// Accounts form a tree: the Budget, the two kinds of clients, peers, connections, streams. The connections of
+// a client have the same peer. Bytes of an account count in every account above it, and each account has a
+// limit.
 //
 // When no bytes are left for a peer, the largest peer of the same kind loses connections, if it holds many
 // times as much. So a few peers can't take the memory of all others.
@@ -29,17 +30,17 @@ import (
 type Kind int
 
 const (
-	// Anonymous clients have presented no certificate, or not yet.
+	// Anonymous clients have presented no certificate, or have not presented it yet.
 	Anonymous Kind = iota
 	// Known clients have presented a certificate, or have connected through a Unix socket.
 	Known
 )
 
-// Local returns the peer for all connections through Unix sockets.
+// Local returns the peer of all connections through Unix sockets.
 func Local() (kind Kind, name string) { return Known, "unix" }
 
-// Stranger returns the peer for an address HOST:PORT without a certificate. An IPv6 client usually has all
-// addresses of its network, so Stranger keeps only the first 64 bits.
+// Stranger returns the peer of a client without a certificate. The address is HOST:PORT or a host. An IPv6
+// client usually has all addresses of its network, so Stranger keeps only the first 64 bits.
 func Stranger(address string) (kind Kind, name string) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -60,7 +61,8 @@ type Options struct {
 	// Full is called when a client is refused bytes while nine tenths of the Budget are held. Full is called
 	// again only after a tenth of the Budget was free. Full may be nil.
 	Full func()
-	// Refused is called for each refusal, with its Level. Refused may be nil.
+	// Refused is called for each refusal with Refusal.Level, also for those during a Wait. Refused may be
+	// nil.
 	Refused func(level string)
 }
 
@@ -98,25 +100,27 @@ const (
 	per   = 2
 )
 
-// The limits of accounts, as fractions of the Budget.
+// The limits of accounts: a peer has at most 1/partOfPeer of the limit of its kind, another account a part of
+// the limit of the Budget.
 const (
 	partOfPeer       = 2
 	partOfConnection = 4
 	partOfStream     = 8
 	partOfAnonymous  = 8
-	// partLate is reserved for evicted connections until their goroutines have ended.
+	// 1/partLate is reserved for evicted connections until their goroutines have ended.
 	partLate = 16
 )
 
-// outweighs is how many times as much as another peer a peer must hold before it loses connections to that
-// peer.
+// outweighs is how many times as many bytes as another peer a peer must hold before the peer loses
+// connections in favor of the other.
 const outweighs = 16
 
 // Default is the default limit of a Budget, in bytes. With this limit, a server of a few thousand resources
 // fits a container of 512 MiB.
 const Default = 256 << 20
 
-// New returns a Budget with a limit in bytes of resident memory.
+// New returns a Budget with a limit in bytes of resident memory. Accounts count bytes of the heap, of which
+// clients may hold per/costs of the limit.
 func New(limit int64, o Options) *Budget {
 	b := &Budget{options: o, limit: limit, peers: make(map[peer]*Account)}
 	most := limit * per / costs
@@ -153,10 +157,10 @@ func (b *Budget) Peak() int64 {
 // Account accepts and ignores everything.
 type Account struct {
 	budget *Budget
-	above  *Account
-	peer   peer // of a connection
-	level  string
-	most   int64
+	above  *Account // nil for Budget.all and for a closed connection
+	peer   peer     // of a peer or a connection
+	level  string   // as in Refusal.Level
+	most   int64    // the limit in bytes
 
 	evict func(*Refusal) // of a connection
 
@@ -167,9 +171,9 @@ type Account struct {
 	connections map[*Account]struct{} // of a peer
 }
 
-// Connect opens the account of a connection. name identifies its peer within the kind. Connect's Account
-// calls evict, after closing itself, when the peer must lose the connection; evict must close the connection
-// without blocking. Connect on a nil Budget returns nil.
+// Connect opens the account of a connection. name identifies its peer within the kind. If the peer must lose
+// the connection, the Budget closes the account and calls evict, which must close the connection without
+// blocking. Connect on a nil Budget returns nil.
 func (b *Budget) Connect(kind Kind, name string, evict func(*Refusal)) *Account {
 	if b == nil {
 		return nil
@@ -204,7 +208,8 @@ func (c *Account) leave() {
 }
 
 // Identify moves a connection with its bytes to another peer. Call Identify when the client has presented its
-// identity. Identify returns the errors of Take.
+// identity. Identify returns the errors of Take; the account then holds no bytes, and the caller must close
+// the connection.
 func (c *Account) Identify(kind Kind, name string) error {
 	if c == nil {
 		return nil
@@ -224,7 +229,7 @@ func (c *Account) Identify(kind Kind, name string) error {
 	return c.Take(int(held))
 }
 
-// Open opens the account of a stream on a connection.
+// Open opens the account of a stream on a connection. The account of a nil connection is nil.
 func (c *Account) Open() *Account {
 	if c == nil {
 		return nil
@@ -246,8 +251,8 @@ func (r *Refusal) Error() string { return r.text }
 // GRPCStatus returns the status for the client.
 func (r *Refusal) GRPCStatus() *status.Status { return status.New(codes.ResourceExhausted, r.text) }
 
-// Half returns half of the account's limit, in bytes. A single response is charged at most this much, so that
-// a large response can be sent.
+// Half returns half of the account's limit, in bytes; math.MaxInt for a nil Account. Charge at most Half for
+// a response, so that the server can send a response above the limit.
 func (a *Account) Half() int {
 	if a == nil {
 		return math.MaxInt
@@ -255,11 +260,13 @@ func (a *Account) Half() int {
 	return int(a.most / 2)
 }
 
-// Take charges bytes to the account, all or none. The error is a *Refusal, or a status if the connection is
-// closed.
+// Take charges bytes to the account, all or none. If a limit above the connection is reached, Take may first
+// evict connections of the largest peer. The error is a *Refusal, or a gRPC status if the account or its
+// connection is closed.
 func (a *Account) Take(bytes int) error { return a.takeOr(bytes, false) }
 
-// takeOr is Take. With spare it leaves a quarter of the memory to others, unless a peer outweighs this one.
+// takeOr is Take. With spare, takeOr leaves a quarter of the memory to other callers, unless another peer
+// must lose connections.
 func (a *Account) takeOr(bytes int, spare bool) error {
 	if a == nil {
 		return nil
@@ -298,8 +305,8 @@ func (a *Account) takeOr(bytes int, spare bool) error {
 	}
 }
 
-// outweighed returns the peer that must lose connections after a refusal; nil if no peer must. The caller
-// holds the lock.
+// outweighed returns the peer that must lose connections after a refusal; nil for none. The caller holds the
+// lock.
 func (a *Account) outweighed(bytes int64, refusal *Refusal) *Account {
 	if refusal.Level == "stream" || refusal.Level == "connection" {
 		return nil
@@ -332,8 +339,8 @@ func (b *Budget) largestOf(kind Kind) *Account {
 }
 
 // giveWay closes the account of a connection of the peer, and returns the function that closes the
-// connection. giveWay prefers unidentified connections, and among them the connection that holds the most.
-// The caller holds the lock.
+// connection, for a call without the lock. giveWay prefers unidentified connections, and among them the
+// connection that holds the most. The caller holds the lock.
 func (a *Account) giveWay() (evict func()) {
 	var first *Account
 	for c := range a.connections {
@@ -372,7 +379,7 @@ func (a *Account) take(bytes int64, spare bool) error {
 // mib formats held bytes as resident memory.
 func mib(held int64) string { return fmt.Sprintf("%.1f MiB", float64(held)*costs/per/(1<<20)) }
 
-// refusal returns a message with the limit and the remedy.
+// refusal returns a message with the limit of the account, the bytes that were refused, and the remedy.
 func (a *Account) refusal(bytes int64) string {
 	who := map[string]string{
 		"all":        "all clients together have",
@@ -386,7 +393,8 @@ func (a *Account) refusal(bytes int64) string {
 		who, mib(a.held), mib(a.most), mib(bytes), float64(a.budget.limit)/(1<<20))
 }
 
-// add changes the bytes of the account and of the accounts above. The caller holds the lock.
+// add adds bytes, which may be negative, to the account and to the accounts above. A closed account ends the
+// way up. The caller holds the lock.
 func (a *Account) add(bytes int64) {
 	b := a.budget
 	for is := a; is != nil && !is.closed; is = is.above {
@@ -410,7 +418,8 @@ func (a *Account) add(bytes int64) {
 	}
 }
 
-// Wait is Take, but waits for free bytes until done is closed. Wait leaves some memory to callers of Take.
+// Wait is Take, but waits for free bytes. If done is closed first, Wait returns the last *Refusal. Wait
+// leaves a quarter of the memory to callers of Take.
 func (a *Account) Wait(done <-chan struct{}, bytes int) error {
 	if a == nil {
 		return nil
@@ -435,7 +444,7 @@ func (a *Account) Wait(done <-chan struct{}, bytes int) error {
 	}
 }
 
-// Give gives back bytes from Take.
+// Give gives back bytes from Take. Give on a closed account does nothing.
 func (a *Account) Give(bytes int) {
 	if a == nil {
 		return
@@ -445,7 +454,8 @@ func (a *Account) Give(bytes int) {
 	a.add(-min(int64(bytes), a.held))
 }
 
-// Set changes a charge from was to now bytes, by Take or Give of the difference.
+// Set changes a charge from was to now bytes, by Take or Give of the difference. If Take fails, the charge
+// stays.
 func (a *Account) Set(was, now int) error {
 	if now > was {
 		return a.Take(now - was)
@@ -454,7 +464,8 @@ func (a *Account) Set(was, now int) error {
 	return nil
 }
 
-// Close gives back all bytes of the account. Further calls do nothing.
+// Close gives back all bytes of the account. Further calls of Close do nothing. Take of a closed account
+// returns an error.
 func (a *Account) Close() {
 	if a == nil {
 		return

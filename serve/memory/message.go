@@ -9,14 +9,14 @@ import (
 const (
 	heldByField  = 16
 	heldByString = 48
-	heldBySub    = 256
-	// deepest is the depth of nested messages that decoded parses. Below it, decoded counts each byte as a
-	// message.
+	heldBySub    = 256 // for a message
+	// deepest is the depth of nested messages that decoded parses. decoded counts each byte of a deeper
+	// message as a message.
 	deepest = 50
 )
 
-// Decoded returns an upper bound in bytes for the memory of a decoded message of a type, including its wire
-// format. A message of 4 MB can contain two million messages.
+// Decoded returns an upper bound in bytes for the memory of a message of a type after decoding, including
+// data, its wire format. A message of 4 MB can contain two million messages.
 func Decoded(data []byte, of protoreflect.MessageDescriptor) int { return decoded(data, of, 0) }
 
 func decoded(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes int) {

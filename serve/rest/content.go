@@ -15,13 +15,14 @@ import (
 // content is an immutable Snapshot with the responses made from it.
 type content struct {
 	*xds.Snapshot
-	// whole holds the response with all resources of a type.
+	// whole returns, by type, the response with all resources.
 	whole map[*xds.Type]func() ([]byte, error)
-	// secret holds the resources of a type that hold a secret.
+	// secret returns, by type, the resources that hold a secret.
 	secret map[*xds.Type]func() []*xds.Resource
 }
 
-// next returns the content for a Snapshot, and reuses the responses of c. c may be nil.
+// next returns the content for a Snapshot. next reuses the responses of c for types with an equal version. c
+// may be nil.
 func (c *content) next(s *xds.Snapshot) *content {
 	n := &content{Snapshot: s, whole: make(map[*xds.Type]func() ([]byte, error)), secret: make(map[*xds.Type]func() []*xds.Resource)}
 	for _, t := range types {
@@ -81,7 +82,7 @@ func (c *content) selected(q *request) selected {
 	}
 }
 
-// response encodes a DiscoveryResponse as JSON.
+// response encodes a DiscoveryResponse as JSON. The version needs no escapes.
 func response(of *xds.Type, version string, resources []*xds.Resource) ([]byte, error) {
 	list := make([][]byte, 0, len(resources))
 	for _, r := range resources {

@@ -34,11 +34,11 @@ const largest = 4 << 20
 
 // request is a parsed DiscoveryRequest.
 type request struct {
-	cache.Question // Names are sorted and unique
-	account        *memory.Account
+	cache.Question                 // Names are sorted and unique
+	account        *memory.Account // holds the names
 }
 
-// read reads a request. status is the HTTP status if err is not nil.
+// read reads a request for resources of a type. If err is not nil, status is the HTTP status of the answer.
 func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, status int, err error) {
 	if r.Method != http.MethodPost {
 		return nil, http.StatusMethodNotAllowed, errors.New("a discovery request is a POST")
@@ -48,7 +48,7 @@ func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, sta
 			mediaType, r.Header.Get("Content-Type"))
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %q is not supported", coding)
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %q is not supported: send the request without an encoding", coding)
 	}
 	q = newRequest(of)
 	q.account = memory.Of(r.Context())
@@ -77,8 +77,8 @@ func newRequest(of *xds.Type) *request {
 	return &request{Question: cache.Question{Type: of, Node: &corev3.Node{}}}
 }
 
-// held is a request body. Its account holds the bytes read so far. Between two reads the request holds a
-// turn.
+// held is a request body. Its account holds the bytes read so far. The request holds a turn while it works
+// between two reads.
 type held struct {
 	io.Reader
 	account *memory.Account
@@ -114,7 +114,7 @@ func (h *held) done() {
 	h.account.Give(h.bytes)
 }
 
-// heldByName is the memory for a name in a request, in bytes, beside its text.
+// heldByName is the memory for a name in a request, in bytes, without its text.
 const heldByName = 64
 
 // largestMessage is the largest JSON of a message in a request, in bytes. A decoded message takes many times
@@ -218,7 +218,7 @@ func message(d *jsontext.Decoder, m proto.Message) error {
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
 }
 
-// readBuild reads the version of an Envoy. readBuild ignores malformed versions.
+// readBuild reads the build version of an Envoy. readBuild ignores a malformed version.
 func (q *request) readBuild(d *jsontext.Decoder) error {
 	value, err := d.ReadValue()
 	if err != nil {
@@ -234,6 +234,7 @@ func (q *request) readBuild(d *jsontext.Decoder) error {
 	return nil
 }
 
+// readError reads error_detail. Any object is a NACK.
 func (q *request) readError(d *jsontext.Decoder) error {
 	q.Refused = d.PeekKind() != 'n'
 	return members(d, func(name string) (err error) {
@@ -245,7 +246,8 @@ func (q *request) readError(d *jsontext.Decoder) error {
 	})
 }
 
-// members calls f for each member of an object; f must read the value. null has no members.
+// members calls f with the name of each member of an object; f must read the member's value. null has no
+// members.
 func members(d *jsontext.Decoder, f func(name string) error) error {
 	if open, err := enter(d, '{'); !open {
 		return err
@@ -263,7 +265,7 @@ func members(d *jsontext.Decoder, f func(name string) error) error {
 	return err
 }
 
-// enter reads the start of an object or a list. open is false for null.
+// enter reads the start of an object or a list. open is false for null and for an error.
 func enter(d *jsontext.Decoder, kind jsontext.Kind) (open bool, err error) {
 	switch t, err := d.ReadToken(); {
 	case err != nil:
@@ -290,7 +292,8 @@ func text(d *jsontext.Decoder) (string, error) {
 	}
 }
 
-// finish completes a request from a client at a host.
+// finish completes a request from a client at a host: finish makes the names canonical, sorted and unique,
+// and sets All, Client and Key.
 func (q *request) finish(host string) {
 	for i, name := range q.Names {
 		q.Names[i] = xdstp.Canonical(name)

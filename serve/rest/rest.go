@@ -4,7 +4,7 @@
 //	http.Handle("/v3/", rest.New(cache, rest.Options{}))
 //
 // If a client already has the current version, its request waits for a change, and gets 304 Not Modified
-// after a timeout. Envoy sends its own timeout with each request; the answer comes a little earlier.
+// after a timeout. Envoy sends its own timeout with each request, and gets the answer a little earlier.
 package rest
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 	// needs no Client.
 	Judge  *admit.Judge
 	Client func(*http.Request) admit.Client
-	// Counter counts requests and responses; nil counts nothing.
+	// Counter counts requests and responses; may be nil.
 	Counter Counter
 }
 
@@ -59,7 +59,7 @@ type Counter interface {
 	Rejected(*xds.Type)
 }
 
-// none is a Counter that does nothing.
+// none is the Counter of a Handler without Options.Counter.
 type none struct{}
 
 func (none) Asked(*xds.Type)    {}
@@ -69,15 +69,15 @@ func (none) Rejected(*xds.Type) {}
 // slowest is how long a client may take to read a response.
 const slowest = time.Minute
 
-// Handler answers requests.
+// Handler answers REST clients. Handler is safe for concurrent use.
 type Handler struct {
 	options Options
 	reader  func() cache.Reader
-	ended   chan struct{}
+	ended   chan struct{} // EndWaits closes ended
 	end     sync.Once
 
 	mu sync.Mutex
-	// now caches the last content of each class of clients.
+	// now caches the last content of each class of clients. The keys are classes of Poll.Watch.
 	now map[any]*content
 }
 
@@ -135,7 +135,8 @@ func (h *Handler) refused(r *http.Request, err error) {
 	}
 }
 
-// admit judges a request. asks judges later whether the client may receive secrets; nil without a Judge.
+// admit judges a request. The returned Stream judges later whether the client may receive secrets; nil
+// without a Judge.
 func (h *Handler) admit(r *http.Request, q *request) (asks *admit.Stream, err error) {
 	if h.options.Judge == nil {
 		return nil, nil
@@ -148,7 +149,7 @@ func (h *Handler) admit(r *http.Request, q *request) (asks *admit.Stream, err er
 	return asks, err
 }
 
-// Refuse answers a request with the message of a gRPC status.
+// Refuse answers a request with the message of a gRPC status, and with the HTTP status for its code.
 func Refuse(w http.ResponseWriter, err error) {
 	is, code := status.Convert(err), http.StatusBadRequest
 	_, noMemory := errors.AsType[*memory.Refusal](err)
@@ -164,7 +165,8 @@ func Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, is.Message(), code)
 }
 
-// answer answers a request when its resources have changed, or with 304 after the request's patience.
+// answer answers a request when its resources have changed, or with 304 after the request's patience, and
+// with 503 before the first Publish.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, client *admit.Stream) {
 	// The server's own deadlines are too short for requests that wait.
 	deadlines := http.NewResponseController(w)
@@ -183,7 +185,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 		now, changed := h.read(poll)
 		if now == nil {
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "no snapshot is published yet", http.StatusServiceUnavailable)
+			http.Error(w, "no snapshot is published yet: try again later", http.StatusServiceUnavailable)
 			return
 		}
 		s := now.selected(q)
@@ -214,7 +216,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 	w.WriteHeader(http.StatusNotModified)
 }
 
-// mostContents bounds now, which may hold contents for classes without clients.
+// mostContents is the largest number of contents in Handler.now. Some may be of classes without clients.
 const mostContents = 2 * cache.MostClasses
 
 // read returns the content for a client, nil before the first Publish, and a channel that is closed when
@@ -244,7 +246,7 @@ func (h *Handler) count(q *request, rejected bool) {
 	}
 }
 
-// send sends a DiscoveryResponse, and reports whether the client got it.
+// send sends a DiscoveryResponse or an error, and reports whether the whole response was written.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, s selected, poll *cache.Poll, client *admit.Stream) bool {
 	if client != nil {
 		for _, secret := range s.secret() {

@@ -25,12 +25,12 @@ import (
 
 // Turns are the turns of all clients. Turns is safe for concurrent use.
 type Turns struct {
-	most int
+	most int // largest value of taken
 
 	mu      sync.Mutex
-	taken   int
+	taken   int               // open turns
 	clients map[string]*state // by name
-	forget  int               // the number of clients at which next forgets clients
+	forget  int               // with more clients, next removes idle ones
 	waiting queue
 	// now is the virtual time: the time that the client of the last turn had used before the turn.
 	now time.Duration
@@ -38,16 +38,16 @@ type Turns struct {
 	arrivals int
 }
 
-// New returns Turns with a number of simultaneous turns.
+// New returns Turns with at most this number of simultaneous turns.
 func New(most int) *Turns { return &Turns{most: most, clients: make(map[string]*state)} }
 
 // state is the state of a client.
 type state struct {
-	used    time.Duration // the virtual time up to which the client has used the processors
-	taken   int
-	waiting []chan struct{} // a channel is closed when its turn comes
-	arrival int
-	place   int // in the queue
+	used    time.Duration   // the virtual time up to which the client has used the processors
+	taken   int             // open turns
+	waiting []chan struct{} // next closes the first channel when its turn comes
+	arrival int             // Turns.arrivals when the client began to wait
+	place   int             // in the queue
 }
 
 // Client is a client of Turns. A nil Client never waits.
@@ -56,7 +56,7 @@ type Client struct {
 	name string
 }
 
-// Client returns the client of a name.
+// Client returns the client with a name. Clients with the same name share their turns.
 func (t *Turns) Client(name string) *Client { return &Client{t, name} }
 
 type contextKey struct{}
@@ -72,14 +72,14 @@ func Of(ctx context.Context) *Client {
 	return c
 }
 
-// Turn is a turn of a client. A nil Client's Turn is nil.
+// Turn is a turn of a client. The Turn of a nil Client is nil.
 type Turn struct {
 	of    *Turns
 	state *state
 	began time.Time
 }
 
-// Take waits for a turn. If ctx ends first, Take returns its cause.
+// Take waits for a turn. If ctx ends first, Take returns the cause of ctx.
 func (c *Client) Take(ctx context.Context) (*Turn, error) {
 	if c == nil {
 		return nil, nil
@@ -130,7 +130,7 @@ func (t *Turns) leave(s *state, comes chan struct{}) {
 	}
 }
 
-// Give ends the turn. Call Give exactly once.
+// Give ends the turn. Call Give exactly once. Give on a nil Turn does nothing.
 func (turn *Turn) Give() {
 	if turn == nil {
 		return
