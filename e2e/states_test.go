@@ -485,7 +485,7 @@ func TestStatesPage(t *testing.T) {
 For everyone who monitors xdspub. After reading this page you know the output of each view in each state. Tests make
 each state with real processes (e2e/testdata/states.yaml).
 
-A cell has texts that the view prints, and ~…~ stands for a text that the first view prints, too.
+A cell has texts that the view prints. ~…~ stands for the reason, in the words of the first view.
 
 | view | how to read a cell |
 |---|---|
@@ -509,8 +509,7 @@ A ~watch~ opens no port.
 ## A serve
 
 If ~/readyz~ answers, ~/healthz~ answers ~ok~, and gRPC health ~SERVING~, or ~NOT_SERVING~ if ~/readyz~ answers 503. No
-client changes these three. If the source tree becomes invalid, a server serves the last valid
-snapshot.
+client changes these three. If the source tree becomes invalid, the server continues with the last valid snapshot.
 
 `))
 	for i := range table.Serve {
@@ -558,7 +557,7 @@ func writeState(b *strings.Builder, s state, cells, usual []namedCell, first boo
 	for i, c := range cells {
 		switch {
 		case i == 0:
-			fmt.Fprintf(b, " | %s", c.markdown(nil))
+			fmt.Fprintf(b, " | %s", c.headline().markdown(nil))
 		case strings.HasPrefix(c.view, "`status"):
 			fmt.Fprintf(b, " | %s", c.beside(cells[0].cell))
 		case !first && c.isWithin(usual[i].cell):
@@ -568,6 +567,16 @@ func writeState(b *strings.Builder, s state, cells, usual []namedCell, first boo
 		}
 	}
 	b.WriteString(" |\n")
+}
+
+// headline returns what a view of status shows as its first line, as far as the cell tells where that line ends.
+func (c *cell) headline() *cell {
+	for i, text := range c.Shows {
+		if line, _, ended := strings.Cut(text, "\n"); ended {
+			return &cell{Exit: c.Exit, Shows: append(slices.Clone(c.Shows[:i]), line)}
+		}
+	}
+	return c
 }
 
 // isWithin reports whether the page may leave the cell empty, because the cell of the first row shows as much.
