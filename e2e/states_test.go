@@ -608,6 +608,10 @@ func (c *cell) beside(first *cell) string {
 // markdown returns the text of a cell, in which … stands for a text of the first view.
 func (c *cell) markdown(first *cell) string {
 	var parts []string
+	var reason string // in the first line of the first view
+	if first != nil {
+		reason, _, _ = strings.Cut(strings.TrimPrefix(first.Shows[0], "not in sync: "), "\n")
+	}
 	switch {
 	case c.Code != nil && *c.Code == 0:
 		return "no answer"
@@ -622,6 +626,9 @@ func (c *cell) markdown(first *cell) string {
 		if unquoted := strings.Trim(text, `"`); first != nil && strings.Contains(unquoted, " ") && strings.Contains(strings.Join(first.Shows, "\n"), unquoted) {
 			parts = append(parts, "…")
 			continue
+		}
+		if strings.Count(reason, " ") > 1 {
+			text = strings.NewReplacer("not in sync: "+reason, "…", reason, "…").Replace(text)
 		}
 		parts = append(parts, "`"+strings.ReplaceAll(text, "\n", " ")+"`")
 	}
