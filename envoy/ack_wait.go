@@ -8,21 +8,21 @@ import (
 
 // AwaitOptions says what Await waits for.
 type AwaitOptions struct {
-	// Warm makes Await wait, after the ACKs, until the clusters that the files added are
-	// warm: an Envoy that has acknowledged a cluster answers 503 for it until then. Await
-	// does not wait for clusters that were warming before: one that never gets warm
-	// would block every later step.
+	// Warm makes Await wait, after the ACKs, until the clusters of the new files are warm: until then, an Envoy
+	// that has acknowledged a cluster answers 503 for the cluster. Await does not wait for clusters that were
+	// warming before Begin: a cluster that never gets warm would block every later step. For a restarted Envoy,
+	// Await waits for all clusters.
 	Warm bool
 }
 
-// AckWait is the wait for the ACKs of one step of a publish: of the files that are renamed
-// between Begin and Await.
+// AckWait is the wait for the ACKs of one step of a publish: for the ACKs of the files that are renamed between
+// Begin and Await.
 type AckWait struct {
 	fleet        *Fleet
 	subs         []Subscription
 	statPrefixes []string
 	peers        []*peer
-	started      time.Time
+	started      time.Time // of Begin
 }
 
 // Await asks all Envoys until a quorum of the answering Envoys has acknowledged the files, until refusals make
@@ -52,7 +52,7 @@ func (w *AckWait) Await(ctx context.Context, o AwaitOptions) Outcome {
 	return outcome
 }
 
-// answer is the result of one question.
+// answer is the result of one question to an Envoy.
 type answer struct {
 	peer        *peer
 	observation *Observation
@@ -84,8 +84,7 @@ func (w *AckWait) poll(ctx context.Context) Verdict {
 	}
 }
 
-// ask asks one Envoy again and again, and sends its answers, until ctx, which has a
-// deadline, ends.
+// ask asks one Envoy again and again, and sends its answers. It ends with ctx, which must have a deadline.
 func (w *AckWait) ask(ctx context.Context, p *peer, answers chan<- answer) {
 	var observation *Observation
 	if p.recalled {
@@ -99,7 +98,7 @@ func (w *AckWait) ask(ctx context.Context, p *peer, answers chan<- answer) {
 		}
 		took := time.Since(start)
 		if err != nil {
-			took = 0 // it took no time of an Envoy
+			took = 0 // the question did not keep an Envoy busy
 		}
 		if ctx.Err() != nil || err != nil && past(ctx) {
 			return
@@ -117,15 +116,16 @@ func (w *AckWait) ask(ctx context.Context, p *peer, answers chan<- answer) {
 	}
 }
 
-// past reports whether the deadline of ctx is over. A connection may know it before ctx
-// does: the Envoy is then not to blame for a question without an answer.
+// past reports whether the deadline of ctx is over. A connection may end at the deadline before ctx does. The
+// missing answer is then no fault of the Envoy.
 func past(ctx context.Context) bool {
 	deadline, _ := ctx.Deadline()
 	return !time.Now().Before(deadline)
 }
 
-// pause returns how long to wait after an answer that took a time: a question keeps
-// Envoy's main thread busy, so questions get a sixth of its time.
+// pause returns the wait between an answer and the next question. took is the time from the question to the answer,
+// in which Envoy's main thread is busy. Questions get at most a sixth of its time, and one is asked at least every
+// two seconds.
 func pause(took time.Duration) time.Duration {
 	const shortest, share, longest = 50 * time.Millisecond, 5, 2 * time.Second
 	return min(max(shortest, share*took), longest)
@@ -136,8 +136,8 @@ func (w *AckWait) verdict(now time.Time) (v Verdict, over bool) {
 	answering, acked, refused := 0, 0, 0
 	for _, p := range w.peers {
 		if !p.heard && (p.down() || p.timedOut()) {
-			// It may have started since, or was busy, for example with an answer of 50 MB
-			// for somebody who collects statistics: one observation shows it.
+			// The Envoy may have started since Begin. Or it was busy at Begin, such as with 50 MB of statistics for
+			// another client. Wait for its first answer.
 			return Unconfirmed, false
 		}
 		if !p.counts(now) {
@@ -178,8 +178,9 @@ func (w *AckWait) warm(ctx context.Context, outcome *Outcome) {
 	wg.Wait()
 }
 
-// awaitWarm returns the clusters that are cold at the timeout, and none if the Envoy no longer answers.
-func (p *peer) awaitWarm(ctx context.Context, up <-chan struct{}) []string {
+// awaitWarm waits until no cluster is cold, and returns nil. At the timeout, it returns the cold clusters. It
+// returns nil if the Envoy no longer answers.
+func (p *peer) awaitWarm(ctx context.Context, timeout <-chan struct{}) []string {
 	for {
 		start := time.Now()
 		cold, err := p.coldClusters(ctx)
@@ -188,7 +189,7 @@ func (p *peer) awaitWarm(ctx context.Context, up <-chan struct{}) []string {
 		}
 		select {
 		case <-time.After(pause(time.Since(start))):
-		case <-up:
+		case <-timeout:
 			return cold
 		}
 	}

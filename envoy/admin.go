@@ -8,26 +8,26 @@ import (
 	"sync"
 )
 
-// Admin is the admin interface of one Envoy. It may be used by several goroutines.
+// Admin is the admin interface of one Envoy. An Admin is safe for concurrent use.
 type Admin struct {
 	url           string
 	network, addr string
 	host, prefix  string // of the requests
 
 	mu   sync.Mutex
-	last process // that answered last
+	last process // the process that answered last; zero before the first answer
 }
 
-// process holds the facts that do not change while an Envoy runs.
+// process has the facts that do not change while an Envoy runs.
 type process struct {
 	incarnation Incarnation
 	serverInfo
-	matcher bool     // the bootstrap has a stats_matcher
-	paths   []string // that the bootstrap names
+	matcher bool     // Bootstrap.StatsMatcher
+	paths   []string // Bootstrap.Paths
 }
 
-// NewAdmin returns the Admin at http://host:port, which may end in the path that a proxy
-// adds, or at unix:PATH. It sends no request yet.
+// NewAdmin returns the Admin of an address: http://HOST:PORT, also with the path of a proxy, or unix:PATH. NewAdmin
+// sends no request.
 func NewAdmin(address string) (*Admin, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok && path != "" {
 		return &Admin{url: address, network: "unix", addr: path, host: "envoy"}, nil

@@ -18,25 +18,24 @@ import (
 // Bootstrap is the part of an Envoy's bootstrap that this package needs.
 type Bootstrap struct {
 	Incarnation Incarnation
-	// Paths are the files that the bootstrap names, sorted: those of CDS, LDS and RTDS,
-	// and those of static resources.
+	// Paths are the files of the path subscriptions in the bootstrap, sorted: CDS, LDS, RTDS, and those of static
+	// resources.
 	Paths []string
 	// StatsMatcher means that the bootstrap excludes statistics.
 	StatsMatcher bool
 }
 
-// maxPaths is beyond the files that a bootstrap names: what Envoy watches of itself is
-// CDS, LDS, layers of the runtime and what static resources ask for.
+// maxPaths exceeds the number of Paths of any bootstrap.
 const maxPaths = 10_000
 
-// Bootstrap requests the bootstrap of the Envoy.
+// Bootstrap asks the Envoy for its bootstrap.
 func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
 	s := a.session()
 	defer s.close()
 	return s.startedWith(ctx, "bootstrap")
 }
 
-// startedWith returns what some fields of the bootstrap hold.
+// startedWith asks for some fields of the bootstrap. The result lacks the Paths of other fields.
 func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap, error) {
 	incarnation, dump, err := s.bootstrap(ctx, fields...)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap
 	return b, nil
 }
 
-// Below reports whether one of the Paths is below dir, or may be: a relative path may be.
+// Below reports whether one of the Paths may be below dir. A relative path may be below any directory.
 func (b *Bootstrap) Below(dir string) bool {
 	dir = path.Clean(dir)
 	real := resolved(dir)
@@ -63,14 +62,14 @@ func (b *Bootstrap) Below(dir string) bool {
 	})
 }
 
-// bootstrapPaths holds the paths that a bootstrap names, to look files up in.
+// bootstrapPaths has the Paths of a bootstrap in the form that includes needs.
 type bootstrapPaths struct {
-	relative []string // to where Envoy was started
+	relative []string // relative to the working directory of Envoy; each begins with a slash
 	absolute map[string]bool
-	real     map[string]bool // without this machine's links
+	real     map[string]bool // the absolute paths after resolved
 }
 
-// newBootstrapPaths resolves paths until ctx ends.
+// newBootstrapPaths returns the bootstrapPaths of paths. If ctx ends, the result lacks some paths.
 func newBootstrapPaths(ctx context.Context, paths []string) bootstrapPaths {
 	r := bootstrapPaths{absolute: make(map[string]bool, len(paths)), real: make(map[string]bool, len(paths))}
 	for _, p := range paths {
@@ -87,16 +86,16 @@ func newBootstrapPaths(ctx context.Context, paths []string) bootstrapPaths {
 	return r
 }
 
-// includes reports whether one of the paths leads to a file below dir. includes follows the links of this
-// machine. If Envoy has another file system, only equal paths match.
+// includes reports whether one of the paths leads to file, which is relative to dir. includes follows the links of
+// this machine. If Envoy has another file system, only equal paths match.
 func (r bootstrapPaths) includes(dir, file string) bool {
 	want := path.Join(dir, file)
 	return r.absolute[want] || r.real[resolved(want)] ||
 		slices.ContainsFunc(r.relative, func(p string) bool { return strings.HasSuffix(p, "/"+file) })
 }
 
-// resolved returns a path without links if this machine has the path. resolved does not resolve parent
-// folders, because the admin interface may name thousands of deep paths.
+// resolved returns a path without symbolic links. If this machine lacks the path, resolved returns the path as it
+// is, and does not resolve parent folders: a bootstrap may name thousands of deep paths.
 func resolved(p string) string {
 	if real, err := filepath.EvalSymlinks(p); err == nil {
 		return real
@@ -104,8 +103,8 @@ func resolved(p string) string {
 	return path.Clean(p)
 }
 
-// collectPaths walks the bootstrap for config sources that are paths, by the names
-// of the fields that hold one. An access log has a path, too.
+// collectPaths adds the files of all path subscriptions in a part of a bootstrap to paths. It finds config sources
+// by the names of their fields, since other messages have a field path, too, such as access logs.
 func collectPaths(value any, paths *[]string) {
 	switch value := value.(type) {
 	case []any:
@@ -119,7 +118,7 @@ func collectPaths(value any, paths *[]string) {
 				if file, ok := strings.CutPrefix(v, "file://"); ok && strings.HasSuffix(key, "_resources_locator") {
 					*paths = append(*paths, file)
 				}
-			case map[string]any: // in the field that is deprecated, or in path_config_source
+			case map[string]any: // a config source with the deprecated field path, or a path_config_source
 				if file, ok := v["path"].(string); ok && isConfigSource(key) {
 					*paths = append(*paths, file)
 				}
@@ -129,6 +128,7 @@ func collectPaths(value any, paths *[]string) {
 	}
 }
 
+// isConfigSource reports whether a field holds a config source or a path_config_source.
 func isConfigSource(field string) bool {
 	switch field {
 	case "cds_config", "lds_config", "rtds_config", "eds_config", "sds_config":
@@ -139,11 +139,11 @@ func isConfigSource(field string) bool {
 
 const configDump = "/config_dump"
 
-// bootstrap asks for fields of the bootstrap, and when it was loaded.
+// bootstrap returns the Incarnation of the answering process, and some fields of its bootstrap.
 func (s *session) bootstrap(ctx context.Context, fields ...string) (Incarnation, map[string]any, error) {
 	body, err := s.get(ctx, configDump, url.Values{
 		"mask": {strings.Join(append(fields, "last_updated"), ",")},
-		// Envoy makes the dump of all else, too, before it takes the fields out of it.
+		// Without name_regex, Envoy dumps all resources before it applies the mask.
 		"name_regex": {"^$"},
 	}, maxDump)
 	if err != nil {
@@ -161,8 +161,9 @@ func (s *session) bootstrap(ctx context.Context, fields ...string) (Incarnation,
 	return dump.Configs[0].LastUpdated, dump.Configs[0].Bootstrap, nil
 }
 
-// process asks which process answers and, if the process is new, for its bootstrap and its /server_info. A
-// process older than the previous process was there all the time; the error is then an *UnstableError.
+// process returns the answering process. It asks for the bootstrap and the /server_info only if the process did not
+// answer the last question. A process older than the last process means that several processes answer in turn; the
+// error is then an *UnstableError.
 func (s *session) process(ctx context.Context) (process, error) {
 	incarnation, _, err := s.bootstrap(ctx)
 	if err != nil {
@@ -191,13 +192,14 @@ func (s *session) process(ctx context.Context) (process, error) {
 	return p, nil
 }
 
-// serverInfo is what /server_info says of a process.
+// serverInfo is the needed part of /server_info.
 type serverInfo struct {
 	drainTime time.Duration // how long listeners drain
-	epoch     int           // hot restarts before it
-	started   time.Time     // to the second; zero if unknown
+	epoch     int           // the number of hot restarts before the process
+	started   time.Time     // to the second, by the clock of this machine; zero if unknown
 }
 
+// serverInfo asks for /server_info.
 func (s *session) serverInfo(ctx context.Context) (serverInfo, error) {
 	const path = "/server_info"
 	body, err := s.get(ctx, path, nil, maxDump)
@@ -224,8 +226,9 @@ func (s *session) serverInfo(ctx context.Context) (serverInfo, error) {
 	return info, nil
 }
 
-// stillRuns reports whether the answering process is surely a known process. stillRuns costs Envoy less than
-// process: an Envoy never starts two processes within a second.
+// stillRuns reports whether the answering process is surely the last process, and has that incarnation. stillRuns
+// compares the start to the second, because an Envoy never starts two processes within a second. So it costs Envoy
+// less than process.
 func (s *session) stillRuns(ctx context.Context, incarnation Incarnation) bool {
 	s.mu.Lock()
 	last := s.last
@@ -237,8 +240,8 @@ func (s *session) stillRuns(ctx context.Context, incarnation Incarnation) bool {
 	return err == nil && !now.started.IsZero() && now.epoch == last.epoch && now.started.Sub(last.started).Abs() <= time.Second
 }
 
-// readsBelow returns a *NotSubscribedError if the Envoy reads no file below dir. Static resources can be many,
-// so readsBelow asks for them only if nothing else is below dir.
+// readsBelow returns a *NotSubscribedError if no path subscription of the bootstrap reads a file below dir. Static
+// resources can be many, so readsBelow asks for them only if CDS, LDS and RTDS read no file there.
 func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	s := a.session()
 	defer s.close()
@@ -252,8 +255,8 @@ func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	return &NotSubscribedError{URL: a.url, Dir: dir, Reads: b.Paths}
 }
 
-// Warming returns the names of the warming dynamic clusters, sorted. A cluster that is an update has an older
-// version, which serves.
+// Warming returns the names of the warming dynamic clusters, sorted. If a warming cluster is an update, Envoy still
+// uses the older version of the cluster.
 func (a *Admin) Warming(ctx context.Context) ([]string, error) {
 	s := a.session()
 	defer s.close()

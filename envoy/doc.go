@@ -13,10 +13,10 @@
 // when a good file follows a bad file that followed the same good file, and /config_dump shows versions that
 // Envoy refused.
 //
-// An unresponsive Envoy never blocks the publisher. An Envoy that is down or too slow before the rename is
-// asked once more, and does not count. An Envoy that starts while the AckWait lasts counts: it read the files
-// at its start, so all of its counters count. An Envoy that goes down has a few seconds to come back. An Envoy
-// that hangs has until the timeout, because the new file may keep it busy.
+// An unresponsive Envoy never blocks the publisher. An Envoy that is down or too slow before the rename is asked
+// once more after it, and counts only if it answers then. An Envoy that starts while the AckWait lasts counts: it
+// read the files at its start, so all of its counters count. An Envoy that goes down has a few seconds to come
+// back. An Envoy that hangs has until the timeout, because the new file may keep it busy.
 //
 // The names of a subscription's counters begin with a stat prefix, which Envoy derives from names by its own
 // rules. CDS, EDS and the other functions return the prefix. Each rule was tried on Envoy 1.40.0

@@ -17,7 +17,7 @@ func (e *DownError) Error() string { return fmt.Sprintf("envoy %s: is down: %v",
 // Unwrap returns the cause.
 func (e *DownError) Unwrap() error { return e.Err }
 
-// TimeoutError means that something accepts connections and does not answer in time.
+// TimeoutError means that a process at the URL accepts connections, and does not answer in time.
 type TimeoutError struct {
 	URL string
 	Err error
@@ -30,8 +30,8 @@ func (e *TimeoutError) Error() string {
 // Unwrap returns the cause.
 func (e *TimeoutError) Unwrap() error { return e.Err }
 
-// UnexpectedResponseError means that the answer is not one of an Envoy's admin interface, or
-// that access is denied.
+// UnexpectedResponseError means that no admin interface of an Envoy answers like this, or that this process may not
+// open the Unix socket.
 type UnexpectedResponseError struct {
 	URL  string
 	Path string // of the request
@@ -42,7 +42,7 @@ func (e *UnexpectedResponseError) Error() string {
 	return fmt.Sprintf("envoy %s: is not the admin interface of an Envoy: %s returned %s", e.URL, e.Path, e.Saw)
 }
 
-// ForbiddenError means that the admin interface refuses a path, by admin.allow_paths of the bootstrap.
+// ForbiddenError means that admin.allow_paths of the bootstrap does not allow a path.
 type ForbiddenError struct {
 	URL  string
 	Path string // of the request
@@ -69,11 +69,11 @@ func (e *UnstableError) Error() string {
 		"each of them its own --envoy-admin; if it is one Envoy, it keeps restarting, and its log says why", e.URL)
 }
 
-// StatsExcludedError means that the stats_matcher of an Envoy's bootstrap excludes statistics
-// that show whether Envoy accepts a file.
+// StatsExcludedError means that the stats_matcher of an Envoy's bootstrap excludes statistics that show whether
+// Envoy accepts a file.
 type StatsExcludedError struct {
 	URL   string
-	Stats []string
+	Stats []string // names of statistics, or stat prefixes
 }
 
 func (e *StatsExcludedError) Error() string {
@@ -81,11 +81,11 @@ func (e *StatsExcludedError) Error() string {
 		e.URL, diag.Few(e.Stats, mostNames), neededStats)
 }
 
-// NotSubscribedError means that an Envoy is subscribed to no file of the output directory.
+// NotSubscribedError means that the bootstrap of an Envoy subscribes to no file of the output directory.
 type NotSubscribedError struct {
 	URL   string
 	Dir   string   // the output directory as Envoys see it
-	Reads []string // the files of its subscriptions, sorted
+	Reads []string // Bootstrap.Paths
 }
 
 func (e *NotSubscribedError) Error() string {

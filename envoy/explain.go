@@ -7,8 +7,8 @@ import (
 	"xdspub/event"
 )
 
-// explain adds Envoys' reasons for refusals. The admin interface has the reasons for listeners; logs, if any,
-// have all other reasons.
+// explain adds the reasons for refusals to the outcome of each Envoy. The admin interface has the reasons for
+// listeners, and FleetOptions.Logs have the others.
 func (w *AckWait) explain(ctx context.Context, o *Outcome) {
 	var logged []Refusal
 	for _, log := range w.fleet.o.Logs {
@@ -39,7 +39,8 @@ func (w *AckWait) explain(ctx context.Context, o *Outcome) {
 	}
 }
 
-// about returns the refusals that may concern a subscription.
+// about returns the logged refusals that may concern a subscription. Without any, it returns a Refusal without a
+// Message.
 func about(s Subscription, logged []Refusal) []Refusal {
 	var said []Refusal
 	for _, r := range logged {

@@ -19,14 +19,14 @@ type FleetOptions struct {
 	// Dir is the output directory as the Envoys see it. An Envoy that reads no file in Dir causes a
 	// *NotSubscribedError. "" skips the check.
 	Dir string
-	// Logs are files that Envoys log to: they hold the reasons of refusals.
+	// Logs are files that Envoys log to. They have the reasons for refusals.
 	Logs []*Log
 	// AckTimeout is how long an AckWait waits for ACKs. 0 is 15s.
 	AckTimeout time.Duration
 	// WarmTimeout is how long an AckWait then waits for warm clusters. 0 is 15s.
 	WarmTimeout time.Duration
-	// Log gets a warning when an Envoy stops answering, and a line when it answers
-	// again. nil discards.
+	// Log gets an event when an Envoy stops answering, when it answers again, and when the reasons for a refusal
+	// can't be read. A nil Log discards events.
 	Log *event.Log
 }
 
@@ -35,12 +35,12 @@ type Fleet struct {
 	o FleetOptions
 
 	mu           sync.Mutex
-	unanswered   map[*Admin]bool        // those whose missing answer was logged
-	incarnations map[*Admin]Incarnation // the process that was found to read Dir
-	known        map[*Admin]*memory
+	unanswered   map[*Admin]bool        // whether EnvoyUnreachable is the last event of the Envoy
+	incarnations map[*Admin]Incarnation // the last process that readsBelow has accepted
+	known        map[*Admin]*memory     // see remember
 }
 
-// NewFleet returns a Fleet. It asks no Envoy yet.
+// NewFleet returns a Fleet. NewFleet does not ask the Envoys.
 func NewFleet(o FleetOptions) *Fleet {
 	o.AckTimeout = cmp.Or(o.AckTimeout, 15*time.Second)
 	o.WarmTimeout = cmp.Or(o.WarmTimeout, 15*time.Second)
@@ -61,11 +61,10 @@ func (f *Fleet) AckTimeout() time.Duration { return f.o.AckTimeout }
 
 // Begin observes all Envoys concurrently before the files of the subscriptions are renamed.
 //
-// An Envoy that is down or too slow does not count, and is only logged. An Envoy whose answers allow no
-// verdict causes an error: *UnexpectedResponseError, *UnstableError, *StatsExcludedError or
-// *NotSubscribedError. No file has moved then. running, unless nil, returns the subscriptions to all files as
-// published now; an Envoy that excludes statistics of such a subscription causes an error, too. Begin calls
-// running only for an unknown Envoy.
+// Begin only logs an Envoy that is down or too slow. An Envoy whose answers allow no verdict causes an error:
+// *UnexpectedResponseError, *ForbiddenError, *UnstableError, *StatsExcludedError or *NotSubscribedError. running,
+// unless nil, returns the subscriptions to all files as published now; an Envoy that excludes statistics of such a
+// subscription causes an error, too. Begin calls running at most once, and only for Envoys that it can't recall.
 func (f *Fleet) Begin(ctx context.Context, subs []Subscription, running func() []Subscription) (*AckWait, error) {
 	w := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), started: time.Now()}
 	for _, log := range f.o.Logs {
@@ -103,7 +102,7 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription, running func() [
 	return w, nil
 }
 
-// begin observes one Envoy.
+// begin observes one Envoy, and stores the observation or the error in p.
 func (f *Fleet) begin(ctx context.Context, p *peer, w *AckWait, running func() []Subscription) {
 	defer f.unlearn(p.admin, w.subs)
 	if p.base = f.recall(ctx, p.admin, w.subs); p.base != nil {
@@ -130,8 +129,8 @@ func (f *Fleet) begin(ctx context.Context, p *peer, w *AckWait, running func() [
 	p.updateStatuses(w.subs, f.o.Dir)
 }
 
-// claim returns a *NotSubscribedError where a process reads no file of the directory. It asks
-// each process once.
+// claim returns a *NotSubscribedError if a process reads no file of FleetOptions.Dir. It asks a process no more
+// after the process was found to read one.
 func (f *Fleet) claim(ctx context.Context, admin *Admin, incarnation Incarnation) error {
 	f.mu.Lock()
 	known := f.o.Dir == "" || f.incarnations[admin] == incarnation
@@ -148,7 +147,8 @@ func (f *Fleet) claim(ctx context.Context, admin *Admin, incarnation Incarnation
 	return nil
 }
 
-// note logs when an Envoy stops answering, and when it answers again.
+// note logs whether an Envoy answers, if the last event of the Envoy says otherwise. err is the error of its last
+// answer.
 func (f *Fleet) note(admin *Admin, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,7 +161,7 @@ func (f *Fleet) note(admin *Admin, err error) {
 	f.unanswered[admin] = err != nil
 }
 
-// statPrefixesOf returns the stat prefixes of all subscriptions, each once.
+// statPrefixesOf returns the stat prefixes of all subscriptions, sorted, each once.
 func statPrefixesOf(subs []Subscription) []string {
 	var prefixes []string
 	for _, s := range subs {

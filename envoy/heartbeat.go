@@ -2,11 +2,11 @@ package envoy
 
 import "context"
 
-// Heartbeat is an Envoy's answer to a cheap question: which process answers. The uptime would be cheaper, but
-// does not tell two processes apart that start within a second.
+// Heartbeat is an Envoy's answer to a cheap question: which process answers. The uptime would be cheaper, but does
+// not distinguish two processes that start within a second.
 type Heartbeat struct {
 	URL string
-	// Err is why the Envoy gives no answer.
+	// Err is the reason for a missing answer.
 	Err         error
 	incarnation Incarnation
 }
@@ -16,8 +16,7 @@ func (h Heartbeat) Same(other Heartbeat) bool {
 	return h.Err == nil && other.Err == nil && h.incarnation == other.incarnation
 }
 
-// Heartbeats asks each Envoy once, side by side, and logs which does not answer any more, or
-// does again.
+// Heartbeats asks each Envoy once, concurrently. It logs each Envoy that stops answering, or answers again.
 func (f *Fleet) Heartbeats(ctx context.Context) []Heartbeat {
 	beats := sideBySide(f.o.Admins, func(a *Admin) Heartbeat {
 		s := a.session()

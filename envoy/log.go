@@ -10,20 +10,20 @@ import (
 	"xdspub/internal/safefile"
 )
 
-// maxLog is the largest part of a log that Refusals reads: the end of a longer log.
+// maxLog bounds the part of a log that Refusals reads. Of a longer log, Refusals reads the end.
 const maxLog = 4 << 20
 
 // Log is the file that an Envoy logs to: the target of its stderr, or the file of --log-path, to which Envoy
 // writes every 10 s unless --file-flush-interval-msec differs. Not for concurrent use.
 type Log struct {
 	path string
-	info fs.FileInfo // of the file at the mark; nil without a file
+	info fs.FileInfo // of the file at Mark; nil if there was no file
 }
 
-// NewLog returns the Log of a file, which may be missing. It does not open the file yet.
+// NewLog returns the Log of a file, which may be missing. NewLog does not open the file.
 func NewLog(path string) *Log { return &Log{path: path} }
 
-// Mark remembers where the file ends, before files are renamed.
+// Mark remembers the end of the file. Refusals begins there. A missing file is no error.
 func (l *Log) Mark() error {
 	info, err := os.Stat(l.path)
 	switch {
@@ -36,8 +36,8 @@ func (l *Log) Mark() error {
 	return nil
 }
 
-// Refusals returns the refusals logged since the mark. Refusals reads a rotated or truncated file from its
-// beginning.
+// Refusals returns the refusals logged since Mark, or none if the file is missing. Refusals reads a rotated or
+// truncated file from its beginning.
 func (l *Log) Refusals() ([]Refusal, error) {
 	f, info, err := safefile.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {

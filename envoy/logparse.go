@@ -10,9 +10,8 @@ import (
 	"xdspub/diag"
 )
 
-// What Envoy 1.40.0 writes to its log when it refuses a file. The line of a
-// resource comes first, then that of the file, which has its path only where it
-// could not be read.
+// The lines that Envoy 1.40.0 logs when it refuses a file: first the line of each resource, then the line of the
+// file, which has the path only if Envoy could not read the file.
 //
 //	cds: cluster 'b' config rejected: cannot create an EDS cluster without an EDS config
 //	Filesystem config update rejected: Error adding/updating cluster(s) b: cannot create …
@@ -26,7 +25,7 @@ var (
 	entryStart    = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d `)
 )
 
-// apiNamed returns the API that a word of a message stands for.
+// apiNamed returns the API that a word of a message stands for; empty for none.
 func apiNamed(word string) string {
 	switch word {
 	case "cluster(s)", "Cluster":
@@ -49,8 +48,8 @@ func apiNamed(word string) string {
 	return ""
 }
 
-// ParseLog returns the refusals in a log, in their order. In a format of the user's own, which may
-// leave no sign of where an entry begins, the lines are taken for what they are.
+// ParseLog returns the refusals in a log, in their order. If a custom format does not mark the first line of an
+// entry, ParseLog begins an entry at each line with a refusal.
 func ParseLog(log string) []Refusal {
 	var list []Refusal
 	for _, entry := range entries(log) {
@@ -78,7 +77,7 @@ func ParseLog(log string) []Refusal {
 	return slices.CompactFunc(list, func(a, b Refusal) bool { return a == b })
 }
 
-// entries returns the messages of a log, each with all of its lines.
+// entries returns the entries of a log, each with all its lines. For JSON, it returns only the message.
 func entries(log string) []string {
 	var list []string
 	var entry strings.Builder
@@ -99,8 +98,8 @@ func entries(log string) []string {
 	return list
 }
 
-// unwrap takes the message out of a line that a json_format made, which is then a
-// whole entry, and undoes what --log-format-escaped did.
+// unwrap returns the message of a line in a json_format; whole is true, because such a line is a whole entry. For a
+// line without a refusal, text is empty. From other lines, unwrap removes the escapes of --log-format-escaped.
 func unwrap(line string) (text string, whole bool) {
 	var fields map[string]any
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &fields) != nil {
@@ -129,10 +128,10 @@ func reason(message string) string {
 			message = before + strings.TrimRight(quotes, ": {")
 		}
 	}
-	return diag.ClipLine(message, diag.MaxText) // protobuf varies its blanks
+	return diag.ClipLine(message, diag.MaxText) // also makes equal the blanks that protobuf varies
 }
 
-// apiOf recognizes the API in a message that names no file.
+// apiOf returns the API that a message about a file mentions; empty if it mentions none.
 func apiOf(message string) string {
 	for _, m := range apiMention.FindAllStringSubmatch(message, -1) {
 		for _, word := range m[1:] {

@@ -16,13 +16,13 @@ import (
 // version, Envoy has accepted a file since. Texts are few, so the texts alone are asked for. If the texts show
 // no ACK, and for CDS, whose clusters have to be warm, the AckWait asks for all statistics.
 
-// memory is the last observation of an Envoy.
+// memory is the last observation of an Envoy, with the Counters of earlier observations of the same process.
 type memory struct {
 	Observation
-	seen map[string]time.Time // by stat prefix: when the question was sent
+	seen map[string]time.Time // by stat prefix: Observation.asked of its Counters
 }
 
-// remember keeps what an Envoy was seen to run.
+// remember adds an observation to the memory of an Envoy.
 func (f *Fleet) remember(a *Admin, o *Observation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,10 +40,12 @@ func (f *Fleet) remember(a *Admin, o *Observation) {
 	f.known[a] = &memory{next, known.seen}
 }
 
-// maxRemembered bounds the remembered stat prefixes of removed clusters.
+// maxRemembered bounds the stat prefixes in a memory that the last observation lacks, such as those of removed
+// clusters.
 const maxRemembered = 10_000
 
-// unlearn drops the memory of files that are about to move. The memory is valid again after an Envoy's ACK.
+// unlearn removes the files of subs, which are about to move, from the memory of an Envoy. Await remembers them
+// again after the ACK.
 func (f *Fleet) unlearn(a *Admin, subs []Subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +64,7 @@ func (f *Fleet) unlearn(a *Admin, subs []Subscription) {
 	}
 }
 
-// forget drops what is remembered of an Envoy.
+// forget drops the memory of an Envoy.
 func (f *Fleet) forget(a *Admin) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +76,7 @@ func (f *Fleet) forget(a *Admin) {
 // may exclude a statistic that nobody has asked for yet.
 func (f *Fleet) recall(ctx context.Context, a *Admin, subs []Subscription) *Observation {
 	base := f.remembered(a, subs)
-	if base == nil || base.Epoch > 0 || base.Matcher || !base.turnsBy(base.subscribed(subs, f.o.Dir)) {
+	if base == nil || base.Epoch > 0 || base.Matcher || !base.textsShowACK(base.subscribed(subs, f.o.Dir)) {
 		return nil
 	}
 	s := a.session()
@@ -85,8 +87,8 @@ func (f *Fleet) recall(ctx context.Context, a *Admin, subs []Subscription) *Obse
 	return base
 }
 
-// remembered returns an Envoy's remembered state of the files of subs, or nil if the memory may be stale:
-// somebody else has changed a file, and Envoy's reaction is unknown.
+// remembered returns an Envoy's remembered state of the files of subs. It returns nil without a memory, or if
+// somebody has changed one of the files since, because Envoy's reaction is then unknown.
 func (f *Fleet) remembered(a *Admin, subs []Subscription) *Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +114,9 @@ func (f *Fleet) remembered(a *Admin, subs []Subscription) *Observation {
 	return &o
 }
 
-// turnsBy reports whether an ACK of the files changes each version_text.
-func (o *Observation) turnsBy(subs []Subscription) bool {
+// textsShowACK reports whether an ACK of the files changes each version_text, so that the texts alone show the ACK.
+// It reports false for CDS, whose clusters also have to be warm.
+func (o *Observation) textsShowACK(subs []Subscription) bool {
 	versions := o.versionsByPrefix(subs)
 	for _, s := range subs {
 		prefixes := o.statPrefixes(s)
@@ -129,8 +132,8 @@ func (o *Observation) turnsBy(subs []Subscription) bool {
 	return true
 }
 
-// readTexts asks for the texts alone. readTexts returns nil if the texts do not show that the Envoy has
-// accepted all files of subs since base, or after an error. Read then has the details.
+// readTexts asks for the texts alone, and returns an observation in which the Envoy has acknowledged all files of
+// subs. It returns nil if the texts do not show these ACKs, or after an error. Call Read then.
 func (a *Admin) readTexts(ctx context.Context, base *Observation, subs []Subscription) *Observation {
 	s := a.session()
 	defer s.close()
@@ -143,7 +146,7 @@ func (a *Admin) readTexts(ctx context.Context, base *Observation, subs []Subscri
 	now.Counters = maps.Clone(base.Counters)
 	for prefix, c := range now.Counters {
 		if text := stats.texts[prefix+versionText]; text != c.Version {
-			now.Counters[prefix] = Counters{c.Attempts + 1, c.Successes + 1, c.Rejections, c.Failures, text} // at least
+			now.Counters[prefix] = Counters{c.Attempts + 1, c.Successes + 1, c.Rejections, c.Failures, text} // the least that a new text implies
 		}
 	}
 	if stateOf(statuses(base, &now, subs)) != Acked {
@@ -152,10 +155,10 @@ func (a *Admin) readTexts(ctx context.Context, base *Observation, subs []Subscri
 	return &now
 }
 
-// maxTexts is how many texts are asked for by their names.
+// maxTexts bounds the stat prefixes that a filter names.
 const maxTexts = 16
 
-// texts asks for the version_text of stat prefixes, and perhaps for others.
+// texts asks for the version_text of stat prefixes. For more than maxTexts prefixes, it asks for all version_text.
 func (s *session) texts(ctx context.Context, prefixes []string) (statistics, error) {
 	filter := `\.version_text$`
 	if len(prefixes) <= maxTexts {

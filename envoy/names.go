@@ -2,11 +2,11 @@ package envoy
 
 import "strings"
 
-// A stat prefix is what the names of a subscription's statistics begin with: update_attempt,
-// update_success, update_rejected, update_failure and version_text follow.
+// A stat prefix is the beginning of the names of a subscription's statistics. A dot follows, and update_attempt,
+// update_success, update_rejected, update_failure or version_text.
 
-// Any stands for any text in a stat prefix: for the stat_prefix of a connection manager, or
-// a kind of filter, that is not known. No name contains it, since names are UTF-8.
+// Any stands for any text in a stat prefix: for the unknown stat_prefix of a connection manager, or an unknown kind
+// of filter. No name contains Any, since names are UTF-8.
 const Any = "\xff"
 
 // CDS returns the stat prefix of the clusters.
@@ -18,16 +18,15 @@ func LDS() string { return "listener_manager.lds" }
 // RTDS returns the stat prefix that all runtime layers share.
 func RTDS() string { return "runtime" }
 
-// EDS returns the stat prefix of a cluster's endpoints. statName is the alt_stat_name of
-// the cluster, or its name where that is empty.
+// EDS returns the stat prefix of a cluster's endpoints. statName is the alt_stat_name of the cluster, or its name
+// if alt_stat_name is empty.
 func EDS(statName string) string { return clean("cluster." + statName) }
 
 // RDS returns the stat prefix of a route configuration; statPrefix is the stat_prefix of the
 // connection manager.
 func RDS(statPrefix, name string) string { return clean("http." + statPrefix + ".rds." + name) }
 
-// SRDS returns the stat prefix of the scopes of a connection manager; name is that of its
-// scoped_routes.
+// SRDS returns the stat prefix of the scopes of a connection manager. name is the name in its scoped_routes.
 func SRDS(statPrefix, name string) string {
 	return clean("http." + statPrefix + ".scoped_rds." + name)
 }

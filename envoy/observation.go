@@ -18,9 +18,9 @@ func (i Incarnation) time() time.Time {
 	return t
 }
 
-// Observation is what the admin interface of an Envoy says at one time.
+// Observation is the state of one Envoy at one time, according to its admin interface.
 type Observation struct {
-	asked       time.Time // when
+	asked       time.Time // before the questions about statistics
 	Incarnation Incarnation
 	State       string // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 	// DrainTime is how long listeners and filter chains drain.
@@ -33,28 +33,29 @@ type Observation struct {
 	DrainingListeners, DrainingFilterChains int
 	// Paths are the files that the bootstrap names, sorted.
 	Paths          []string
-	bootstrapPaths bootstrapPaths // the same
+	bootstrapPaths bootstrapPaths // of Paths
 	// Counters has the counters of each requested stat prefix that Envoy has.
 	Counters map[string]Counters
 	// expanded maps a stat prefix with Any to Envoy's stat prefixes.
 	expanded map[string][]string
-	// Matcher means that the bootstrap has a stats_matcher: it may exclude a prefix that
-	// is not in Counters.
+	// Matcher means that the bootstrap has a stats_matcher. It may exclude the statistics of a stat prefix that
+	// Counters lacks.
 	Matcher bool
 }
 
-// Counters are the statistics of one subscription.
+// Counters are the statistics of one stat prefix. Version is its version_text.
 type Counters struct {
 	Attempts, Successes, Rejections, Failures uint64
 	Version                                   string
 }
 
-// observationTries is how often Read tries to get all answers from one process: within one
-// try Envoy may restart, or hand its admin interface over.
+// observationTries bounds the tries of Read to get all answers from one process. During a try, Envoy may restart,
+// or hand its admin interface over.
 const observationTries = 3
 
-// Read observes one process of the Envoy. If a stats_matcher excludes statistics that Read needs, the error is
-// a *StatsExcludedError. If each try meets another process, the error is an *UnstableError.
+// Read observes one process of the Envoy: its state, and the Counters of prefixes. If a stats_matcher excludes
+// statistics that Read needs, the error is a *StatsExcludedError. If the answers of each try come from several
+// processes, the error is an *UnstableError.
 func (a *Admin) Read(ctx context.Context, prefixes []string) (*Observation, error) {
 	for range observationTries {
 		o, whole, err := a.readOnce(ctx, prefixes)
@@ -68,7 +69,7 @@ func (a *Admin) Read(ctx context.Context, prefixes []string) (*Observation, erro
 	return nil, &UnstableError{URL: a.url}
 }
 
-// readOnce observes the Envoy. whole reports whether all answers came from one process.
+// readOnce is one try of Read. whole reports whether all answers came from one process.
 func (a *Admin) readOnce(ctx context.Context, prefixes []string) (o *Observation, whole bool, err error) {
 	s := a.session()
 	defer s.close()
@@ -83,7 +84,7 @@ func (a *Admin) readOnce(ctx context.Context, prefixes []string) (o *Observation
 	if err := s.observe(ctx, o, prefixes); err != nil {
 		return nil, false, err
 	}
-	// After one question a round-robin balancer may be back at the first process.
+	// Ask twice: the first of the questions may come back to the first process by a round-robin balancer.
 	for range 2 {
 		if is, _, err := s.bootstrap(ctx); err != nil || is != o.Incarnation {
 			return nil, false, err
@@ -92,7 +93,7 @@ func (a *Admin) readOnce(ctx context.Context, prefixes []string) (o *Observation
 	return o, true, nil
 }
 
-// observe asks for all that changes while the process runs.
+// observe asks for the facts that change while the process runs, and stores them in o.
 func (s *session) observe(ctx context.Context, o *Observation, prefixes []string) (err error) {
 	if o.State, err = s.state(ctx); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (s *session) observe(ctx context.Context, o *Observation, prefixes []string
 	return o.take(s.url, stats, prefixes)
 }
 
-// state asks /ready, which answers with one word.
+// state returns the word that /ready answers.
 func (s *session) state(ctx context.Context) (string, error) {
 	const path = "/ready"
 	_, body, err := s.exchange(ctx, path, nil, maxDump) // 503 until it is LIVE
@@ -118,7 +119,7 @@ func (s *session) state(ctx context.Context) (string, error) {
 	return state, nil
 }
 
-// take fills o from the statistics.
+// take stores statistics in o. If o.Matcher is set and a statistic is missing, the error is a *StatsExcludedError.
 func (o *Observation) take(adminURL string, stats statistics, prefixes []string) error {
 	var missing []string
 	number := func(name string) uint64 {
@@ -158,8 +159,8 @@ func (o *Observation) take(adminURL string, stats statistics, prefixes []string)
 	return nil
 }
 
-// expand returns Envoy's stat prefixes for each pattern. expand splits names only where the suffix of a
-// pattern may begin, not at each of possibly a million dots.
+// expand returns Envoy's stat prefixes for each asked prefix, which may contain Any. expand looks up the end of
+// each name in a map of the texts after Any, so that it compares no name with all prefixes.
 func expand(asked []string, stats statistics) map[string][]string {
 	patterns := make(map[string][]string) // the prefixes with Any, by the text after Any
 	lengths := make(map[int]bool)
@@ -192,7 +193,7 @@ func expand(asked []string, stats statistics) map[string][]string {
 	return has
 }
 
-// statPrefixes returns the stat prefixes of a subscription that the Envoy has.
+// statPrefixes returns those stat prefixes of a subscription that the Envoy has, without Any.
 func (o *Observation) statPrefixes(s Subscription) []string {
 	var list []string
 	for _, prefix := range s.StatPrefixes {
@@ -204,7 +205,8 @@ func (o *Observation) statPrefixes(s Subscription) []string {
 	return list
 }
 
-// subscribed returns the subscriptions that an Envoy with this bootstrap can have.
+// subscribed returns the subscriptions that an Envoy with this bootstrap can have. dir is the output directory as
+// Envoys see it.
 func (o *Observation) subscribed(subs []Subscription, dir string) []Subscription {
 	reads := make(map[string]bool)
 	var list []Subscription

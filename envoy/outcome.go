@@ -12,15 +12,15 @@ import (
 type Verdict int
 
 const (
-	// Unconfirmed: neither of the others before the timeout.
+	// Unconfirmed: there was no other verdict before the timeout, or no Envoy counts.
 	Unconfirmed Verdict = iota
-	// Confirmed: the quorum of the Envoys that answer has acknowledged all files.
+	// Confirmed: the quorum of the Envoys that count has acknowledged all files.
 	Confirmed
 	// RefusedByQuorum: so many Envoys refused the files that the quorum can't be met.
 	RefusedByQuorum
 )
 
-// String returns the verdict in small letters.
+// String returns unconfirmed, confirmed or refused.
 func (v Verdict) String() string {
 	return [...]string{"unconfirmed", "confirmed", "refused"}[v]
 }
@@ -28,8 +28,9 @@ func (v Verdict) String() string {
 // Outcome is the answer of all Envoys to the files of an AckWait.
 type Outcome struct {
 	Verdict Verdict
-	// Answering is the number of Envoys that count; an Envoy that is down does not count. If Answering is 0,
-	// the verdict is Unconfirmed, and Await waited for no Envoy.
+	// Answering is the number of Envoys that count. An Envoy that was down before the rename does not count; an
+	// Envoy that goes down after it counts for a few seconds. If Answering is 0, the verdict is Unconfirmed, and
+	// Await did not wait for the timeout.
 	Answering int
 	// Err is the context's error if the context ended the wait.
 	Err error
@@ -40,21 +41,23 @@ type Outcome struct {
 // EnvoyOutcome is the answer of one Envoy.
 type EnvoyOutcome struct {
 	URL string
-	// Err is why the Envoy gives no answer, and does not count.
+	// Err is the reason if the Envoy did not answer the last question. The Envoy may count all the same.
 	Err error
-	// Restarted means that the Envoy was started, or restarted, since Begin.
+	// Restarted means that the Envoy was started or restarted since Begin, or did not answer Begin.
 	Restarted bool
 	// States has the last status of each subscription that the Envoy can have, in order.
 	States []Status
-	// Refusals are the reasons that the Envoy gives.
+	// Refusals are the reasons for Refused states, if the verdict is RefusedByQuorum.
 	Refusals []Refusal
 	// NotWarm are the clusters that were not warm before the timeout (AwaitOptions.Warm).
 	NotWarm []string
 }
 
-// State returns Acked if all subscriptions are Acked, Refused if one is Refused, and otherwise Pending.
+// State returns Refused if one subscription is Refused, Acked if all subscriptions are Acked, and otherwise
+// Pending. An Envoy that gave no answer is Pending; an Envoy that can have none of the subscriptions is Acked.
 func (e EnvoyOutcome) State() State { return stateOf(e.States) }
 
+// stateOf is EnvoyOutcome.State. A nil list means that the Envoy gave no answer.
 func stateOf(list []Status) State {
 	state := Acked
 	for _, s := range list {

@@ -11,7 +11,7 @@ import (
 // Probe is the state of one Envoy while no file moves.
 type Probe struct {
 	URL string
-	// Err is the reason for a missing answer; the other fields are zero then.
+	// Err is the reason for a missing answer. All fields except URL and Err are zero then.
 	Err error
 	Observation
 	// States has the status of each subscription that the Envoy can have, in order. Status.Refusals counts
@@ -19,14 +19,13 @@ type Probe struct {
 	States []Status
 }
 
-// Runs reports whether the Envoy runs the version of every file that it is subscribed to.
+// Runs reports whether the Envoy runs the version of every file that it subscribes to.
 func (l Probe) Runs() bool {
 	return l.Err == nil && !slices.ContainsFunc(l.States, func(s Status) bool { return s.State != Acked && s.StatPrefix != "" })
 }
 
-// ExcludedStats returns a *StatsExcludedError where the Envoy must have a subscription, since
-// its bootstrap names the file or it runs a file that asks for it, and yet has no
-// statistics of it.
+// ExcludedStats returns a *StatsExcludedError if a stats_matcher hides the statistics of a subscription that the
+// Envoy must have: its bootstrap names the file, or the Envoy runs the entrypoint of the file.
 func (l Probe) ExcludedStats() error {
 	runs := make(map[string]bool)
 	for _, s := range l.States {
@@ -55,24 +54,25 @@ type DetailedProbe struct {
 	Warming []string
 }
 
-// Probe asks each Envoy once, side by side, for the status of files that do not move.
+// Probe observes each Envoy once, concurrently, and returns the status of files that do not move.
 //
-// An Envoy that answers has read all files that were renamed before the question: one
-// thread gets the event of a rename and accepts the first connection, and the request
-// for statistics comes on a later connection.
+// An Envoy that answers has read all files that were renamed before Probe. One thread of Envoy gets the events of
+// renames, accepts connections and answers requests, and the request for statistics is never the first request of a
+// connection.
 func (f *Fleet) Probe(ctx context.Context, subs []Subscription) []Probe {
 	ctx, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
 	defer cancel()
 	return sideBySide(f.o.Admins, func(a *Admin) Probe { return f.probe(ctx, a, subs) })
 }
 
-// ProbeInDetail is Probe with further questions, which cost Envoy more.
+// ProbeInDetail is Probe with questions about refused listeners and warming clusters.
 func (f *Fleet) ProbeInDetail(ctx context.Context, subs []Subscription) []DetailedProbe {
 	ctx, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
 	defer cancel()
 	return sideBySide(f.o.Admins, func(a *Admin) DetailedProbe { return f.probeInDetail(ctx, a, subs) })
 }
 
+// sideBySide calls probe for each Envoy concurrently, and returns the results in order.
 func sideBySide[T any](admins []*Admin, probe func(*Admin) T) []T {
 	probes := make([]T, len(admins))
 	var wg sync.WaitGroup
@@ -95,7 +95,7 @@ func (f *Fleet) probe(ctx context.Context, a *Admin, subs []Subscription) Probe 
 	return f.probeOf(a, observation, subs)
 }
 
-// probeOf returns the Probe that an observation gives.
+// probeOf returns the Probe of an observation.
 func (f *Fleet) probeOf(a *Admin, observation *Observation, subs []Subscription) Probe {
 	l := Probe{URL: a.url, Observation: *observation}
 	subscribed := observation.subscribed(subs, f.o.Dir)
@@ -120,8 +120,8 @@ func (f *Fleet) probeInDetail(ctx context.Context, a *Admin, subs []Subscription
 	return l
 }
 
-// probeStatus returns the status of a file that does not move: Refused if the Envoy runs another version and
-// has ever refused a version.
+// probeStatus returns the status of a file that does not move. The status is Refused if the Envoy runs another
+// version, and has refused any version since its start.
 func (s Subscription) probeStatus(o *Observation, versions map[string][]string) Status {
 	status := Status{Subscription: s}
 	acked := false

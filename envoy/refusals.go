@@ -14,15 +14,15 @@ import (
 
 // Refusal is the refusal of a resource or file, as an Envoy reports it.
 type Refusal struct {
-	API      string // as in Subscription; "" where Envoy does not say
-	Resource string // "" where Envoy does not say
-	File     string // the path in Envoy; "" if unknown
+	API      string // as in Subscription; "" if unknown
+	Resource string // the name; "" if unknown
+	File     string // the path as Envoy has it; "" if unknown
 	// Message is Envoy's message without quotes of files, which may hold keys; "" if Envoy gives no reason.
 	Message string
 }
 
-// Refusals returns the listeners that the Envoy has refused since a time, by name. Envoy keeps no such record
-// of other resources; its log has more.
+// Refusals returns the listeners that the Envoy has refused since a time by Envoy's clock, sorted by name. Envoy
+// keeps no record of other refused resources; its log has their refusals.
 func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error) {
 	s := a.session()
 	defer s.close()
@@ -48,7 +48,7 @@ func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error
 	}
 	var list []Refusal
 	for _, l := range dump.Configs {
-		// Envoy has each a second time, without name and time.
+		// The dump has each refused listener twice, the second time without name and time.
 		if l.Name != "" && l.Error.Details != "" && !l.Error.At.Before(since.Truncate(time.Millisecond)) {
 			list = append(list, Refusal{API: "LDS", Resource: diag.Clip(l.Name, diag.MaxWord), Message: reason(l.Error.Details)})
 		}

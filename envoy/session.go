@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// requestTimeout is for one question. Envoy's main thread answers it, and an
-	// Envoy of 10,000 clusters is busy for 3 s when all of them are new.
+	// requestTimeout bounds one question. Envoy's main thread answers, and may be busy: for 3 s if 10,000 clusters
+	// are new.
 	requestTimeout = 2 * time.Second
 	// maxHeader exceeds the headers that Envoy and a proxy in front of Envoy send.
 	maxHeader = 64 << 10
 	// maxStats exceeds the statistics of any Envoy: 10,000 clusters that all report updates have 1.7 MB of
 	// statistics.
 	maxStats = 32 << 20
-	// maxDump is beyond a bootstrap of 10,000 static clusters. It is lower than
-	// maxStats, since a dump is read as a tree, which takes 30 times its space.
+	// maxDump exceeds a bootstrap of 10,000 static clusters. It is lower than maxStats, since a dump is decoded as
+	// a tree, which takes 30 times the space of the text.
 	maxDump = 8 << 20
 )
 
-// session is one connection for the requests of one observation: a balancer of connections
-// then sends all of them to one process. It does not outlive the observation: it would stay
-// with the Envoy that a hot restart has replaced.
+// session is one connection for the requests of one observation, so that a balancer of connections sends all
+// requests to one process. Each observation has its own session: an old connection would stay with the Envoy that a
+// hot restart has replaced.
 //
-// It uses no http.Transport, which reads before it sends a request: it writes up to 4 KiB of
-// an answer without a request to the standard log, and sometimes hides whether the peer
-// closed the connection or speaks another protocol.
+// A session does not use http.Transport, which reads before it sends a request. It would write up to 4 KiB of an
+// answer without a request to the standard log, and would sometimes hide whether the peer closed the connection or
+// speaks another protocol.
 type session struct {
 	*Admin
 	timeout time.Duration // of one question
-	conn    net.Conn      // nil before the first question
+	conn    net.Conn      // nil if the next question has to connect
 	answer  io.LimitedReader
-	reader  *bufio.Reader
+	reader  *bufio.Reader // reads answer
 }
 
 func (a *Admin) session() *session { return &session{Admin: a, timeout: requestTimeout} }
@@ -54,8 +54,8 @@ func (s *session) close() {
 	}
 }
 
-// get asks for a path with its query, and reads at most limit bytes of the body. Any
-// status but 200 is an error.
+// get returns the body of the answer to a path with a query. A body of more than limit bytes is an error, and so is
+// any status but 200.
 func (s *session) get(ctx context.Context, path string, query url.Values, limit int64) ([]byte, error) {
 	status, body, err := s.exchange(ctx, path, query, limit)
 	if err == nil && status != http.StatusOK {
@@ -64,8 +64,8 @@ func (s *session) get(ctx context.Context, path string, query url.Values, limit 
 	return body, err
 }
 
-// exchange sends a request, and reads the whole body of the answer. exchange follows no redirections. exchange
-// decompresses nothing, because the request asks for no compression.
+// exchange sends a request, and reads the body of the answer, which may have up to limit bytes. exchange connects
+// if necessary, and closes the connection after an error. It follows no redirections, and asks for no compression.
 func (s *session) exchange(ctx context.Context, path string, query url.Values, limit int64) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -90,14 +90,14 @@ func (s *session) exchange(ctx context.Context, path string, query url.Values, l
 		return 0, nil, s.unexpected(path, fmt.Sprintf("more than %d MiB", limit>>20))
 	case err != nil:
 		return 0, nil, s.failed(ctx, path, err)
-	case status == http.StatusForbidden && bytes.HasPrefix(body, []byte("request to path ")): // Envoy's words
+	case status == http.StatusForbidden && bytes.HasPrefix(body, []byte("request to path ")): // Envoy's message about allow_paths
 		return 0, nil, &ForbiddenError{URL: s.url, Path: path, Query: len(query) > 0}
 	}
 	return status, body, nil
 }
 
-// roundTrip sends a request and reads the answer, as far as answer lets it. body is nil
-// where it did not come to that; again reports whether the connection stays open.
+// roundTrip sends a request and reads the answer up to the limits. If the headers can't be read, body is nil. again
+// reports whether the connection stays open.
 func (s *session) roundTrip(path string, query url.Values, limit int64) (status int, body []byte, again bool, err error) {
 	request := &http.Request{
 		Method: http.MethodGet,
@@ -117,8 +117,8 @@ func (s *session) roundTrip(path string, query url.Values, limit int64) (status 
 	return response.StatusCode, body, !response.Close, err
 }
 
-// failed classifies the errors of an exchange. An error from outside the network means that the answer was no
-// HTTP.
+// failed returns the error type for an error of an exchange. An error that is not of the network means that the
+// answer was no HTTP.
 func (a *Admin) failed(ctx context.Context, path string, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("envoy %s: %w", a.url, ctx.Err())
@@ -137,11 +137,12 @@ func (a *Admin) failed(ctx context.Context, path string, err error) error {
 	return a.unexpected(path, diag.Clip(err.Error(), diag.MaxWord))
 }
 
+// unexpected returns an *UnexpectedResponseError.
 func (a *Admin) unexpected(path, saw string) error {
 	return &UnexpectedResponseError{URL: a.url, Path: path, Saw: saw}
 }
 
-// sample returns the beginning of a body, for an error.
+// sample returns the first bytes of a body in quotes, for an error.
 func sample(body []byte) string {
 	const most = 80
 	body = bytes.TrimSpace(body)

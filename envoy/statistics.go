@@ -19,7 +19,7 @@ import (
 const statsFilter = `\.(update_attempt|update_success|update_rejected|update_failure|version_text)$` +
 	`|^cluster_manager\.warming_clusters$|^listener_manager\.total_(listeners_warming|listeners_draining|filter_chains_draining)$`
 
-// neededStats says the same in words.
+// neededStats says statsFilter in words, for errors.
 const neededStats = "the suffixes update_attempt, update_success, update_rejected, update_failure and version_text, " +
 	warmingClusters + ", " + warmingListeners + ", " + drainingListeners + " and " + drainingFilterChains
 
@@ -36,24 +36,24 @@ const (
 	drainingFilterChains = "listener_manager.total_filter_chains_draining"
 )
 
-// suffixes are those of a subscription.
+// suffixes are the suffixes of a subscription's statistics.
 var suffixes = []string{attempts, successes, rejections, failures, versionText}
 
 const (
-	// mostStats is how many statistics are read: 200,000 subscriptions have as many.
+	// mostStats bounds the statistics of an answer. 200,000 subscriptions have as many.
 	mostStats = 1_000_000
-	// maxStatName is beyond the name of any cluster.
+	// maxStatName exceeds the name of any statistic.
 	maxStatName = 64 << 10
 )
 
-// statistics are those of an Envoy, by name.
+// statistics are statistics of an Envoy, by name.
 type statistics struct {
 	numbers map[string]uint64
 	texts   map[string]string
 }
 
-// stats asks for the statistics. With usedOnly, Envoy leaves out untouched statistics, which are zero, and
-// takes a quarter of the time.
+// stats asks for the statistics of statsFilter. With usedOnly, Envoy leaves out unused statistics, which are zero,
+// and takes a quarter of the time.
 func (s *session) stats(ctx context.Context, usedOnly bool) (statistics, error) {
 	query := url.Values{"filter": {statsFilter}}
 	if usedOnly {
@@ -83,12 +83,13 @@ func (s *session) askStats(ctx context.Context, query url.Values) (statistics, e
 	return stats, err
 }
 
-// excessError names the limit that an answer exceeds.
+// excessError says which limit an answer exceeds.
 type excessError struct{ of string }
 
 func (e *excessError) Error() string { return e.of }
 
-// parseStats reads {"stats": [{"name": …, "value": …}, …]}, one statistic after the other.
+// parseStats reads {"stats": [{"name": …, "value": …}, …]}. It decodes one statistic at a time, which takes less
+// memory than the whole.
 func parseStats(ctx context.Context, body []byte) (statistics, error) {
 	stats := statistics{numbers: make(map[string]uint64), texts: make(map[string]string)}
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -134,7 +135,7 @@ func (s statistics) add(name string, value []byte) {
 	}
 }
 
-// prefixes returns the names without what tells one statistic of a subscription from the others.
+// prefixes returns the stat prefixes of all subscriptions: the names with one of suffixes, without the suffix.
 func (s statistics) prefixes() map[string]bool {
 	prefixes := make(map[string]bool)
 	add := func(name string) {

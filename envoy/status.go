@@ -2,15 +2,15 @@ package envoy
 
 import "slices"
 
-// State is an Envoy's answer to a file.
+// State is an Envoy's reaction to a file.
 type State int
 
 const (
 	// Pending: neither ACK nor refusal so far.
 	Pending State = iota
-	// Acked: it runs the file's version.
+	// Acked: the Envoy runs the file's version.
 	Acked
-	// Refused: it counted a rejection (a NACK) or a failure since Begin.
+	// Refused: the Envoy counted a rejection (a NACK) or a failure since Begin.
 	Refused
 	// StatsExcluded: the Envoy lacks the statistics, and has a stats_matcher that may exclude them.
 	StatsExcluded
@@ -21,19 +21,19 @@ func (s State) String() string {
 	return [...]string{"STALE", "SYNCED", "REJECTED", "STATS_EXCLUDED"}[s]
 }
 
-// Status is an Envoy's answer to the file of one subscription.
+// Status is an Envoy's reaction to the file of one subscription.
 type Status struct {
 	Subscription
 	State State
 	// StatPrefix is the prefix of the subscription's statistics, "" as long as Envoy has none.
 	StatPrefix string
-	// Runs is the version_text: the version that the Envoy runs.
+	// Runs is the version_text of StatPrefix: the version that the Envoy runs.
 	Runs string
-	// Refusals counts the rejections and failures since Begin.
+	// Refusals counts the rejections and failures since Begin, or in a Probe since the start of the Envoy.
 	Refusals uint64
 }
 
-// comparison is an observation beside the one from before the rename.
+// comparison compares an observation with the observation before the rename.
 type comparison struct {
 	now *Observation
 	// fresh means that no process answered before, or another process.
@@ -43,8 +43,7 @@ type comparison struct {
 	versions map[string][]string
 }
 
-// compare compares the observation of now with base, which is nil where the Envoy did not
-// answer before the rename.
+// compare compares now with base, the observation before the rename. base is nil if the Envoy did not answer.
 func compare(base, now *Observation, subs []Subscription) comparison {
 	c := comparison{now: now, deltas: make(map[string]delta, len(now.Counters)), versions: now.versionsByPrefix(subs)}
 	if c.fresh = base == nil || base.Incarnation != now.Incarnation; c.fresh {
@@ -82,13 +81,14 @@ func (o *Observation) versionsByPrefix(subs []Subscription) map[string][]string 
 	return versions
 }
 
+// contains reports whether sorted versions contain a version.
 func contains(versions []string, version string) bool {
 	_, found := slices.BinarySearch(versions, version)
 	return found
 }
 
-// since returns c minus base. A counter that is lower than before was removed with its
-// owner, and began again from zero.
+// since returns c minus base. If a counter is lower than in base, Envoy has removed the statistics with their
+// owner, and they began again from zero; since then returns c.
 func (c Counters) since(base Counters) Counters {
 	if c.Attempts < base.Attempts || c.Successes < base.Successes || c.Rejections < base.Rejections || c.Failures < base.Failures {
 		return c
@@ -103,7 +103,7 @@ func (c Counters) since(base Counters) Counters {
 // delta is the change of the statistics of one stat prefix.
 type delta struct {
 	Counters
-	// turned: the version is another one.
+	// turned means that the version differs from the version before.
 	turned bool
 }
 

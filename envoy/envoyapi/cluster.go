@@ -7,9 +7,9 @@ import (
 	"xdspub/xds"
 )
 
-// ClusterKind describes a cluster factory of Envoy: what makes the clusters of one type.
+// ClusterKind describes a cluster factory of Envoy, which makes the clusters of one type.
 type ClusterKind struct {
-	// Factory is the name of the factory; empty if Envoy has no factory.
+	// Factory is the name of the factory; empty in the zero value, which means that Envoy has no factory.
 	Factory string
 	// Config is the type of the factory's typed_config; empty if the factory has none.
 	Config protoreflect.FullName
@@ -23,7 +23,7 @@ type ClusterKind struct {
 	Resolves bool
 }
 
-// clusterKinds reads a file of factories. A row without an extension of the release is left out.
+// clusterKinds returns the factories in a file. It leaves out a factory that is not in extensions.
 func (r *reader) clusterKinds(file string, extensions extensionTable) (kinds []ClusterKind) {
 	for _, words := range r.rows(file, 1) {
 		e, ok := extensions.byName[extensionKey{"envoy.clusters", words[0]}]
@@ -40,7 +40,7 @@ func (r *reader) clusterKinds(file string, extensions extensionTable) (kinds []C
 // ClusterKinds returns the cluster factories.
 func (v *Version) ClusterKinds() []ClusterKind { return v.tables().clusters }
 
-// kindOfType is the API's own: what type means.
+// kindOfType maps Cluster.type to the name of the factory.
 var kindOfType = map[clusterv3.Cluster_DiscoveryType]string{
 	clusterv3.Cluster_STATIC:       "envoy.cluster.static",
 	clusterv3.Cluster_STRICT_DNS:   "envoy.cluster.strict_dns",
@@ -49,9 +49,9 @@ var kindOfType = map[clusterv3.Cluster_DiscoveryType]string{
 	clusterv3.Cluster_ORIGINAL_DST: "envoy.cluster.original_dst",
 }
 
-// ClusterKindOf returns the factory that makes a cluster. Envoy finds the factory of a
-// cluster_type by the type of its typed_config, whatever its name, and by the name only where
-// there is no typed_config.
+// ClusterKindOf returns the factory that makes a cluster; the zero ClusterKind if Envoy has none. Envoy finds the
+// factory of a cluster_type by the type of its typed_config, whatever the name. Without a typed_config, or if it is
+// a google.protobuf.Struct, Envoy finds the factory by the name.
 func (v *Version) ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
 	custom := c.GetClusterType()
 	factory := kindOfType[c.GetType()]
@@ -76,13 +76,14 @@ func CustomClusterConfig(custom *clusterv3.Cluster_CustomClusterType) protorefle
 	return ""
 }
 
-// ResolvesInDNS reports whether the cluster's endpoints may be host names.
+// ResolvesInDNS reports whether Envoy resolves the cluster's endpoints by DNS, so that endpoints may be host names.
 func (v *Version) ResolvesInDNS(c *clusterv3.Cluster) bool {
 	k := v.ClusterKindOf(c)
 	return k.Resolves || k.Factory == "envoy.cluster.dns"
 }
 
-// ClusterTypeText returns the type of a cluster as its author wrote it.
+// ClusterTypeText returns the type of a cluster for a message: the factory of a cluster_type, or else the type, as
+// in STRICT_DNS.
 func (v *Version) ClusterTypeText(c *clusterv3.Cluster) string {
 	if c.GetClusterType() != nil {
 		return v.ClusterKindOf(c).Factory

@@ -11,7 +11,7 @@ import (
 
 // Extension is an extension of a binary.
 type Extension struct {
-	// Category is the kind of place for the extension, such as envoy.filters.http.
+	// Category is the kind of extension, such as envoy.filters.http.
 	Category string
 	Name     string
 	// Config is the type of the configuration; empty if Envoy finds the extension by name only.
@@ -27,7 +27,7 @@ type extensionTable struct {
 	byName     map[extensionKey]Extension
 }
 
-// extensionKey is a category and, in it, a type or a name.
+// extensionKey is a category, and a type or a name in the category.
 type extensionKey struct{ category, value string }
 
 func (r *reader) extensions(file string) extensionTable {
@@ -58,12 +58,12 @@ func (r *reader) extensions(file string) extensionTable {
 	return t
 }
 
-// Extensions returns the extensions of a category, sorted by name.
+// Extensions returns the extensions of a category, in the order of extensions.txt.
 func (v *Version) Extensions(category string) []Extension {
 	return v.tables().extensions.byCategory[category]
 }
 
-// ExtensionOf returns the extension of a category that a configuration is for.
+// ExtensionOf returns the extension of a category whose Config or Route is the type config.
 func (v *Version) ExtensionOf(category string, config protoreflect.FullName) (Extension, bool) {
 	e, ok := v.tables().extensions.byConfig[extensionKey{category, string(config)}]
 	return e, ok
@@ -75,7 +75,7 @@ func (v *Version) ExtensionNamed(category, name string) (Extension, bool) {
 	return e, ok
 }
 
-// Categories returns the kinds of extensions that take a configuration, sorted.
+// Categories returns the categories in which ExtensionOf finds a type, sorted.
 func (v *Version) Categories(config protoreflect.FullName) []string {
 	var list []string
 	for category := range v.tables().extensions.byCategory {
@@ -87,8 +87,8 @@ func (v *Version) Categories(config protoreflect.FullName) []string {
 	return list
 }
 
-// ProtocolOptionsKeys returns the keys that Envoy takes in the protocol options of a cluster,
-// sorted: names of its extensions.
+// ProtocolOptionsKeys returns the keys that Envoy accepts in the protocol options of a cluster, sorted. The keys
+// are names of extensions.
 func (v *Version) ProtocolOptionsKeys() []string { return v.tables().optionsKeys }
 
 func (t extensionTable) protocolOptionsKeys() (keys []string) {

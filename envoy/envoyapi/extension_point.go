@@ -15,25 +15,22 @@ import (
 // name, a TypedExtensionConfig or a TransportSocket.
 type ExtensionPoint struct {
 	Field protoreflect.FullName
-	// Category is the category of the accepted extensions. If the category depends on the message around,
-	// Category is one of several: see CategoryAt. Some categories have no extension.
+	// Category is the category of the accepted extensions; empty for none. CategoryAt returns the category if it
+	// depends on the message around the field. Some categories have no extension.
 	Category string
-	// Also are further categories that fit: Envoy looks there for an extension that is not
-	// in Category.
+	// Also are further categories. Envoy searches them for an extension that Category lacks.
 	Also []string
-	// ByName: the name selects the extension, and Envoy reads the configuration as that
-	// extension's. Elsewhere the type of the configuration selects it, and the name is
-	// free.
+	// ByName means that the name selects the extension, and Envoy reads the configuration as the type of this
+	// extension. Otherwise, the type of the configuration selects the extension, whatever its name.
 	ByName bool
-	// Bare: the configuration may be missing.
+	// Bare means that the configuration may be missing.
 	Bare bool
 }
 
-// CategoryAt returns the category that fits an extension point of that Category in the node's
-// message.
-// Transport sockets, certificate selectors and HTTP filters have one category for downstream
-// and one for upstream; listener filters have others for UDP and QUIC; the name of a
-// resource monitor decides whether it is proactive.
+// CategoryAt returns the category of the extensions that an extension point of a Category accepts in the node's
+// message. Transport sockets, certificate selectors and mappers, and HTTP filters have one category for downstream
+// and one for upstream. Listener filters of UDP and of QUIC have their own categories. The name of a resource
+// monitor decides whether the monitor is proactive. Other categories stay as they are.
 func (v *Version) CategoryAt(n *xds.Node, category string) string {
 	switch category {
 	case "envoy.transport_sockets":
@@ -71,8 +68,7 @@ func (v *Version) isProactive(monitor string) bool {
 	return ok
 }
 
-// within reports whether the node is, or stands in, a message of that name or what
-// a field of that name holds.
+// within reports whether the node, or a message around the node, has a name, or stands in a field of the name.
 func within(n *xds.Node, name protoreflect.FullName) bool {
 	for ; n != nil; n = n.Parent {
 		if n.Name() == name || n.Field() == name {

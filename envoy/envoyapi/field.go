@@ -2,8 +2,7 @@ package envoyapi
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// IsUnchecked reports whether Envoy does not hold messages of that name against the
-// constraints of its API.
+// IsUnchecked reports whether Envoy does not check a type of messages against the constraints of its API.
 func (v *Version) IsUnchecked(message protoreflect.FullName) bool {
 	return v.tables().uncheckedMessages[message]
 }
@@ -14,16 +13,15 @@ func (v *Version) IsCheckedPolicy(message protoreflect.FullName) bool {
 	return v.tables().checkedPolicies[message]
 }
 
-// RefusesNaN reports whether Envoy takes no NaN in the message of that field, or could not
-// work with one.
+// RefusesNaN reports whether Envoy refuses NaN as the number in the message of a field, or does not work with NaN.
 func (v *Version) RefusesNaN(field protoreflect.FullName) bool { return v.tables().nanRefused[field] }
 
-// OptionalReferences returns the messages and fields with optional references: if Envoy does not find the
-// target, the owner of the reference goes on.
+// OptionalReferences returns the messages and fields with optional references: if Envoy does not find the target,
+// the owner of the reference works without the target.
 func (v *Version) OptionalReferences() []protoreflect.FullName {
 	return v.tables().optionalReferences
 }
 
-// PartialReferences returns the messages and fields that name something without which only a part
-// of the traffic fails.
+// PartialReferences returns the messages and fields with references of a part of the traffic: if Envoy does not
+// find the target, only this part fails.
 func (v *Version) PartialReferences() []protoreflect.FullName { return v.tables().partialReferences }

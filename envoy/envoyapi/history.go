@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// The API before v3. The descriptors name the v2 message of each message, but only the names of removed
-// fields.
+// The API before v3. The descriptors have the v2 name of each message, and the names of removed fields, but no
+// replacements of these fields. removed-fields.txt has the replacements.
 
 //go:embed removed-fields.txt
 var removedFields string
@@ -28,7 +28,8 @@ var removed = sync.OnceValue(func() map[string]string {
 	return fields
 })
 
-// Removed returns the replacement of a field that a message no longer has; empty for any other name.
+// Removed returns the replacement of a field that a message no longer has; empty if the message never had such a
+// field.
 func Removed(message protoreflect.FullName, field string) string {
 	return removed()[string(message)+"."+field]
 }
@@ -47,8 +48,8 @@ var successors = sync.OnceValue(func() map[protoreflect.FullName]protoreflect.Fu
 	return of
 })
 
-// Successor returns the message of v3 that took the place of one of v2, if it has one.
-func Successor(old protoreflect.FullName) (protoreflect.FullName, bool) {
-	name, ok := successors()[old]
+// Successor returns the v3 message of a v2 message. ok is false if there is none.
+func Successor(old protoreflect.FullName) (name protoreflect.FullName, ok bool) {
+	name, ok = successors()[old]
 	return name, ok
 }

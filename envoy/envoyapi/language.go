@@ -14,7 +14,7 @@ import (
 // RetryReasons returns the words that Envoy knows in retry_on.
 func (v *Version) RetryReasons() []string { return v.tables().retryReasons }
 
-// LuaModules returns the modules that its LuaJIT brings.
+// LuaModules returns the modules that Envoy's LuaJIT has built in.
 func (v *Version) LuaModules() []string { return v.tables().luaModules }
 
 // FormatFields returns the text fields of a message that Envoy reads as format strings.
@@ -22,14 +22,13 @@ func (v *Version) FormatFields(message protoreflect.FullName) []protoreflect.Nam
 	return v.tables().formatFields[message]
 }
 
-// IsFormattedHeader reports whether Envoy reads the values of the headers in that field as
-// format strings.
+// IsFormattedHeader reports whether Envoy reads the values of the headers in a field as format strings.
 func (v *Version) IsFormattedHeader(field protoreflect.FullName) bool {
 	return v.tables().formatHeaders[field]
 }
 
-// EagerGRPCServices returns the messages with a gRPC service whose client Envoy makes while it
-// loads the message. Of some it makes the client later, and crashes when it can't.
+// EagerGRPCServices returns the messages with a gRPC service whose client Envoy makes when it loads the message, or
+// later, and then crashes if it can't.
 func (v *Version) EagerGRPCServices() []protoreflect.FullName { return v.tables().eagerServices }
 
 // FormatCommands are the commands of format strings.
@@ -38,9 +37,9 @@ type FormatCommands struct {
 	BuiltIn map[string][]string
 	// Names are the names in BuiltIn.
 	Names *diag.Candidates
-	// Newer maps a command of a later release to the release.
+	// Newer maps a command that later releases have to the first of these releases.
 	Newer map[string]string
-	// Generic are the commands that generic_proxy adds to its access logs.
+	// Generic are the commands that generic_proxy adds for its access logs.
 	Generic map[string]bool
 }
 
@@ -59,18 +58,18 @@ func (r *reader) formatCommands(builtIn, generic string) FormatCommands {
 	return c
 }
 
-// CELFunctions are the functions of CEL by name, with how many arguments each can be called, and
-// its syntax.
+// CELFunctions are the functions of CEL and its syntax. A function may have several numbers of arguments.
 type CELFunctions struct {
-	// Global are called as f(x), Receiver as x.f(y), x not counted.
+	// Global has the functions that are called as f(x). Receiver has the functions that are called as x.f(y); x
+	// does not count as an argument.
 	Global, Receiver map[string][]int
-	// StringGlobal and StringReceiver are the functions that enable_string_functions adds.
+	// StringGlobal and StringReceiver have the functions that enable_string_functions adds.
 	StringGlobal, StringReceiver map[string][]int
-	// QuotedFields reports whether a field may stand in backquotes.
+	// QuotedFields means that an expression may have field names in backquotes.
 	QuotedFields bool
 }
 
-// CELFunctions returns the functions that Envoy's CEL has.
+// CELFunctions returns the functions and the syntax of Envoy's CEL.
 func (v *Version) CELFunctions() CELFunctions { return v.tables().celFunctions }
 
 func (r *reader) celFunctions(file string) CELFunctions {

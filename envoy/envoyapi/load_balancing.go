@@ -20,8 +20,8 @@ const (
 
 const loadBalancingPolicies = "envoy.load_balancing_policies"
 
-// PickPolicy returns the policy that Envoy picks, the first known one, and its type; nil if Envoy knows none.
-// Envoy ignores the other policies.
+// PickPolicy returns the policy that Envoy picks, which is the first policy that it knows, and the type of the
+// policy; nil if Envoy knows none. Envoy ignores the other policies.
 func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolicy_Policy, protoreflect.FullName) {
 	for _, policy := range l.GetPolicies() {
 		name := xds.PayloadType(policy.GetTypedExtensionConfig().GetTypedConfig())
@@ -32,8 +32,8 @@ func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadB
 	return nil, ""
 }
 
-// HasNoPolicy reports whether Envoy knows none of the policies. HasNoPolicy reports false if a policy's type
-// is unknown to Envoy, because another rule reports the type.
+// HasNoPolicy reports whether Envoy knows none of the policies, but holds the types of all their configurations. If
+// Envoy does not hold a type, another rule reports this type.
 func (v *Version) HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	for _, policy := range l.GetPolicies() {
 		config := policy.GetTypedExtensionConfig()

@@ -7,37 +7,37 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// MatcherPlace says what Envoy takes in the matcher of one field.
+// MatcherPlace has the types that Envoy accepts in the matcher of one field.
 type MatcherPlace struct {
-	// Inputs are what it can match on, beside the extensions of envoy.matching.common_inputs.
+	// Inputs are the inputs, without the extensions of envoy.matching.common_inputs, which Envoy accepts in each
+	// matcher.
 	Inputs []protoreflect.FullName
-	// Actions are what it can decide.
+	// Actions are the actions.
 	Actions []protoreflect.FullName
-	// Trees are the custom matchers that can stand in its matcher_tree.
+	// Trees are the custom matchers of a matcher_tree.
 	Trees []protoreflect.FullName
-	// Keeps reports whether keep_matching is taken.
+	// Keeps means that Envoy accepts keep_matching.
 	Keeps bool
 }
 
-// matcherTable is the places by their fields, and the custom matcher that alone goes with an
-// input that is no string.
+// matcherTable is the content of matchers.txt.
 type matcherTable struct {
-	places map[protoreflect.FullName]*MatcherPlace
-	pairs  map[protoreflect.FullName]protoreflect.FullName
+	places map[protoreflect.FullName]*MatcherPlace // by field
+	// pairs maps each input that is no string to its only custom matcher.
+	pairs map[protoreflect.FullName]protoreflect.FullName
 }
 
-// MatcherPlaceOf returns what Envoy takes in the matcher of a field; nil where the field holds
-// none.
+// MatcherPlaceOf returns the MatcherPlace of a field; nil if the field holds no matcher.
 func (v *Version) MatcherPlaceOf(field protoreflect.FullName) *MatcherPlace {
 	return v.tables().matchers.places[field]
 }
 
-// PairedMatcher returns the only custom matcher for an input; empty for a string input.
+// PairedMatcher returns the only custom matcher that goes with an input; empty for a string input.
 func (v *Version) PairedMatcher(input protoreflect.FullName) protoreflect.FullName {
 	return v.tables().matchers.pairs[input]
 }
 
-// PairedInput returns the only input for a custom matcher; empty for a matcher of strings.
+// PairedInput returns the only input that goes with a custom matcher; empty for a matcher of strings.
 func (v *Version) PairedInput(matcher protoreflect.FullName) protoreflect.FullName {
 	for input, with := range v.tables().matchers.pairs {
 		if with == matcher {
@@ -53,7 +53,7 @@ func (r *reader) matchers(file string) matcherTable {
 	for _, words := range r.rows(file, 2) {
 		subject, verb, types := words[0], words[1], typesOf(words[2:], lists)
 		if len(types) == 0 && verb != "keeps" {
-			r.fail(fmt.Errorf("%s: %s %s nothing that lines above know", file, subject, verb))
+			r.fail(fmt.Errorf("%s: %s %s: want a type, or a list that a line above defines", file, subject, verb))
 			continue
 		}
 		switch verb {
@@ -85,7 +85,7 @@ func (r *reader) matchers(file string) matcherTable {
 	return t
 }
 
-// typesOf returns the types that words stand for: themselves, or those of a list.
+// typesOf returns the types in words. A word @NAME stands for the types of a list.
 func typesOf(words row, lists map[string][]protoreflect.FullName) (types []protoreflect.FullName) {
 	for _, word := range words {
 		if strings.HasPrefix(word, "@") {

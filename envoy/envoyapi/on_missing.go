@@ -21,23 +21,23 @@ const (
 	Conditional
 	// Warned: Envoy logs a warning and takes a default.
 	Warned
-	// BreaksTraffic: Envoy accepts it, and requests fail.
+	// BreaksTraffic: Envoy accepts the resource, and requests fail.
 	BreaksTraffic
-	// Static: the target must stand in the bootstrap; a CDS cluster is refused.
+	// Static: the target must stand in the bootstrap. Envoy rejects the resource if the target is a cluster of CDS.
 	Static
-	// Dynamic: the name is chosen at run time.
+	// Dynamic: Envoy takes the name from each request.
 	Dynamic
 	// BootstrapOnly: the field stands only in a bootstrap.
 	BootstrapOnly
-	// Ignored: nothing happens, the setting just never takes effect.
+	// Ignored: Envoy accepts the resource, and the setting has no effect.
 	Ignored
 )
 
-// onMissing are the words of on-missing.txt, in the order of the constants.
+// onMissing has the words of on-missing.txt, in the order of the constants.
 var onMissing = []string{"refused", "conditional", "warned", "breaks-traffic", "static", "dynamic", "bootstrap-only", "ignored"}
 
-// OnMissing returns what Envoy does when the target of a reference of the catalogue
-// (xds.References) is missing, by the field that names it.
+// OnMissing returns Envoy's reaction if the target of a reference is missing. field is the field of a row of
+// xds.References.
 func (v *Version) OnMissing(field protoreflect.FullName) OnMissing {
 	return v.tables().onMissing[field]
 }

@@ -6,9 +6,9 @@ import (
 	"xdspub/xds"
 )
 
-// PerRouteType returns the type as which Envoy reads the configuration of an HTTP filter in a
-// route. It is empty for a filter that routes can't configure; ok is false for a name that
-// configures no HTTP filter.
+// PerRouteType returns the type as which Envoy reads a configuration of an HTTP filter in a route. name is the type
+// of the configuration in the source. The result is empty if routes can't configure the filter. ok is false if name
+// is no configuration of an HTTP filter.
 func (v *Version) PerRouteType(name protoreflect.FullName) (route protoreflect.FullName, ok bool) {
 	route, ok = v.tables().perRoute[name]
 	return route, ok
@@ -33,8 +33,8 @@ func (r *reader) perRouteTypes(file string) map[protoreflect.FullName]protorefle
 	return types
 }
 
-// IsReadAsAnother reports whether the node is a per-route configuration that Envoy unpacks as another type.
-// Such a configuration is a fault of its own.
+// IsReadAsAnother reports whether the node is a configuration of a filter in a route that Envoy unpacks as another
+// type, or that routes can't have. A rule reports such a configuration.
 func (v *Version) IsReadAsAnother(n *xds.Node) bool {
 	switch n.Field() {
 	case "envoy.config.route.v3.FilterConfig.config",

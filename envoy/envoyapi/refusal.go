@@ -8,12 +8,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// What an Envoy does with a configuration differs by its release.
-
 //go:embed refused-since.txt
 var refusedSinceText string
 
-// refusedSince has the releases by the codes of rules, or their sub-codes.
+// refusedSince maps the code of a rule, or a sub-code, to the first release that refuses what the rule finds.
 var refusedSince = sync.OnceValue(func() map[string]release {
 	since := make(map[string]release)
 	for line := range strings.Lines(refusedSinceText) {
@@ -24,8 +22,8 @@ var refusedSince = sync.OnceValue(func() map[string]release {
 	return since
 })
 
-// StillTakes reports whether each Envoy of the version takes what a rule finds under a sub-code, and the
-// first release that refuses it.
+// StillTakes reports whether each Envoy of the version accepts what a rule finds under a code or sub-code, and
+// returns the first release that refuses it.
 func (v *Version) StillTakes(subCode string) (before string, takes bool) {
 	since, ok := refusedSince()[subCode]
 	if !ok || v.newest() >= since {
@@ -34,15 +32,15 @@ func (v *Version) StillTakes(subCode string) (before string, takes bool) {
 	return since.String(), true
 }
 
-// ConstrainedLater reports whether each Envoy of the version takes any value of a field that has a
-// constraint now, and the release that brought the constraint.
+// ConstrainedLater reports whether no Envoy of the version has the present constraint of a field, and returns the
+// release that brought the constraint.
 func (v *Version) ConstrainedLater(field protoreflect.FullName) (since string, later bool) {
 	by := newIn().constraints[field]
 	return by.String(), by > v.newest()
 }
 
-// Requires reports whether some Envoy of the version refuses a message in which a field is empty, and
-// the release that takes it first.
+// Requires reports whether some Envoy of the version refuses a message in which a field is empty, and returns the
+// first release that accepts it.
 func (v *Version) Requires(field protoreflect.FullName) (since string, requires bool) {
 	if _, lacks := v.Lacks(field.Parent()); lacks {
 		return "", false
@@ -60,30 +58,31 @@ func (v *Version) RequiresIn(message protoreflect.FullName) bool {
 	return false
 }
 
-// Releases since which Envoy reads a configuration otherwise.
+// The first releases that read a configuration in another way.
 const (
 	regexesAreBytes      = release(1039)
 	templatesMixSegments = release(1039)
-	anyAddressIsMore     = release(1038)
+	anyAdditionalAddress = release(1038)
 )
 
-// OnlyIPAddressesAreMore reports whether some Envoy of the version refuses an endpoint with additional
-// addresses, of which one or the first is no IP address, and the release that takes it first.
-func (v *Version) OnlyIPAddressesAreMore() (since string, only bool) {
-	return v.lacks(anyAddressIsMore)
+// AdditionalAddressesNeedIP reports whether some Envoy of the version refuses an endpoint with additional addresses
+// unless they and the endpoint's address are IP addresses. It returns the first release that accepts other
+// addresses.
+func (v *Version) AdditionalAddressesNeedIP() (since string, needIP bool) {
+	return v.lacks(anyAdditionalAddress)
 }
 
 // RegexesAreBytes reports whether some Envoy of the version compiles regular expressions in Latin-1.
 func (v *Version) RegexesAreBytes() bool { return v.newest() >= regexesAreBytes }
 
-// RegexesAreUTF8 reports whether some Envoy of the version compiles them in UTF-8.
+// RegexesAreUTF8 reports whether some Envoy of the version compiles regular expressions in UTF-8.
 func (v *Version) RegexesAreUTF8() bool { return v.release < regexesAreBytes }
 
-// TemplatesMixSegments reports whether a name in a path template may stand between other characters of
-// its segment, as in /v{version}.
+// TemplatesMixSegments reports whether each Envoy of the version accepts a name in a path template beside other
+// characters of its segment, as in /v{version}.
 func (v *Version) TemplatesMixSegments() bool { return v.release >= templatesMixSegments }
 
-// newest is the newest release of a fleet.
+// newest returns the newest release of a Fleet, or the release of another version.
 func (v *Version) newest() release {
 	if len(v.fleet) > 0 {
 		return v.fleet[len(v.fleet)-1].release

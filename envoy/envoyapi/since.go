@@ -37,16 +37,16 @@ func releaseOf(version string) release {
 
 func (r release) String() string { return fmt.Sprintf("%d.%d", r/1000, r%1000) }
 
-// sinceTable has the releases that brought something.
+// sinceTable has additions and changes, with the release that brought each.
 type sinceTable struct {
-	// api has fields, types, and the values of enums below the enum's own name.
+	// api has fields, types, and values of enums. The name of a value begins with the name of its enum.
 	api        map[protoreflect.FullName]release
-	extensions map[extensionKey]release
+	extensions map[extensionKey]release // by category and name
 	// routes has the types that a filter reads for routes, but did not before.
 	routes map[protoreflect.FullName]release
-	// optional has fields that Envoy once refused when empty.
+	// optional has fields that had to be set before the release.
 	optional map[protoreflect.FullName]release
-	// constraints has fields that once lacked their present constraint.
+	// constraints has fields that lacked their present constraint before the release.
 	constraints map[protoreflect.FullName]release
 	// rows has the changed rows of each file of a release's folder.
 	rows map[string]rowChanges
@@ -108,8 +108,8 @@ func (t *sinceTable) addRow(by release, kind, file string, words row) {
 	t.rows[file] = changes
 }
 
-// Lacks reports whether a field or a type of the API is newer than the version, and the release
-// that brought it.
+// Lacks reports whether a field or a type of the API is newer than the version, and returns the release that
+// brought it.
 func (v *Version) Lacks(name protoreflect.FullName) (since string, lacks bool) {
 	return v.lacks(newIn().api[name])
 }
@@ -119,7 +119,8 @@ func (v *Version) LacksValue(ev protoreflect.EnumValueDescriptor) (since string,
 	return v.Lacks(ev.Parent().FullName().Append(ev.Name()))
 }
 
-// LacksExtension is Lacks for the extension that a configuration configures, and names the extension.
+// LacksExtension is Lacks for the extension of a category that a configuration is for. It also returns the name of
+// the extension.
 func (v *Version) LacksExtension(category string, config protoreflect.FullName) (name, since string, lacks bool) {
 	e, _ := Latest.ExtensionOf(category, config)
 	since, lacks = v.lacks(newIn().extensions[extensionKey{category, e.Name}])
@@ -133,21 +134,20 @@ func (v *Version) lacks(by release) (since string, lacks bool) {
 	return by.String(), true
 }
 
-// HasNewer reports whether messages of a type can hold what is newer than the version: a field, or
-// a value of an enum.
+// HasNewer reports whether a type of messages has a field that is newer than the version, or a field of an enum
+// with a newer value.
 func (v *Version) HasNewer(message protoreflect.FullName) bool { return v.newer()[message] }
 
-// LacksFields reports whether the API has fields newer than the release.
+// LacksFields reports whether HasNewer is true for any type.
 func (v *Version) LacksFields() bool { return len(v.newer()) > 0 }
 
-// messagesWithNewer returns the types of messages that can hold fields, or values of enums, newer than a
-// release.
+// messagesWithNewer returns the types of messages for which HasNewer is true in a release.
 func messagesWithNewer(than release) map[protoreflect.FullName]bool {
 	found := make(map[protoreflect.FullName]bool)
 	enums := make(map[protoreflect.FullName]bool)
 	for name, by := range newIn().api {
 		if by > than {
-			enums[name.Parent()] = true // a field's parent is a message, which does no harm
+			enums[name.Parent()] = true // or a message, if name is a field; no enum has the name of a message
 		}
 	}
 	if len(enums) == 0 {
@@ -181,12 +181,13 @@ func Fleet(of []*Version) *Version {
 	return &all
 }
 
-// Before returns the releases of the version that are older than one, as text.
+// Before returns a text such as "1.38 and 1.39": the releases of a Fleet that are older than since, or the release
+// of another version.
 func (v *Version) Before(since string) string {
 	var list []string
-	for _, one := range v.fleet {
-		if one.release < releaseOf(since) {
-			list = append(list, one.release.String())
+	for _, member := range v.fleet {
+		if member.release < releaseOf(since) {
+			list = append(list, member.release.String())
 		}
 	}
 	return cmp.Or(strings.Join(list, " and "), v.release.String())
@@ -194,8 +195,8 @@ func (v *Version) Before(since string) string {
 
 var versionText = regexp.MustCompile(`^(\d+\.\d+)(\.\d+)?$`)
 
-// Named returns the version of a release, given as 1.40 or with a patch, as 1.40.0; nil for an unknown
-// release. 1.4 is 1.40, because YAML reads both as the same number.
+// Named returns the version of a release: 1.40, or with any patch number, such as 1.40.2. Named returns nil for an
+// unknown release. 1.4 means 1.40, because YAML reads both as the same number.
 func Named(name string) *Version {
 	m := versionText.FindStringSubmatch(name)
 	if m == nil {
@@ -209,7 +210,7 @@ func Named(name string) *Version {
 	return nil
 }
 
-// Releases returns the names that Named takes, without patches, the oldest first.
+// Releases returns the releases that Named takes, such as 1.40, the oldest first.
 func Releases() (names []string) {
 	for _, v := range slices.Backward(Versions) {
 		names = append(names, v.release.String())

@@ -17,8 +17,8 @@ import (
 
 var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 
-// SuggestType returns help for a type URL that Envoy does not know, and the URL that was likely meant, or ""
-// if no type is similar.
+// SuggestType returns help for a type URL that Envoy does not know, and the URL that the user probably means; meant
+// is "" if no type is similar.
 func (v *Version) SuggestType(url string) (help, meant string) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 	successor, isOld := Successor(name)
@@ -47,7 +47,7 @@ func (v *Version) SuggestType(url string) (help, meant string) {
 //go:embed contrib.txt
 var contribText string
 
-// contribPackages are those of contrib extensions.
+// contribPackages has the prefixes of the types of contrib extensions.
 var contribPackages = sync.OnceValue(func() (packages []string) {
 	for line := range strings.Lines(contribText) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -57,15 +57,16 @@ var contribPackages = sync.OnceValue(func() (packages []string) {
 	return packages
 })
 
-// isContrib reports whether a type is of a contrib extension.
+// isContrib reports whether a type belongs to a contrib extension.
 func isContrib(name protoreflect.FullName) bool {
 	return slices.ContainsFunc(contribPackages(), func(p string) bool { return strings.HasPrefix(string(name), p) })
 }
 
-// typeNames are the types that Envoy holds, and the user's own.
+// typeNames has the names of the types that Envoy holds, and of the user's own types. It has no messages nested in
+// messages of the API.
 type typeNames struct {
 	words *diag.Candidates
-	// short has the types that share the last part of their name, such as Router.
+	// short maps the last part of a name, such as Router, to the full names.
 	short map[string][]string
 }
 
@@ -88,8 +89,8 @@ func namesOf(holds func(protoreflect.FullName) bool, own []protoreflect.FullName
 	return typeNames{diag.NewCandidates(list), short}
 }
 
-// nearest returns the type whose name is a typing error away, or the only one with
-// that last part: packages are long, and easily taken for each other.
+// nearest returns the type whose name differs by a typing error, or else the only type with the same last part of
+// its name, since packages are easily mistaken; "" for none.
 func (t typeNames) nearest(name string) string {
 	if near := t.words.Nearest(name); near != "" {
 		return near

@@ -14,10 +14,10 @@ type tables struct {
 	absent     map[protoreflect.FullName]bool
 	extensions extensionTable
 	points     []ExtensionPoint
-	// pointsOf has the points by the message that the field belongs to.
+	// pointsOf has the points by the message of their field.
 	pointsOf map[protoreflect.FullName][]ExtensionPoint
 	clusters []ClusterKind
-	// optionsKeys are those of protocol options.
+	// optionsKeys are the keys of a cluster's protocol options, sorted.
 	optionsKeys []string
 	terminal    map[extensionKey]bool
 	perRoute    map[protoreflect.FullName]protoreflect.FullName
@@ -41,7 +41,8 @@ type tables struct {
 	tls       TLSNames
 }
 
-// read reads a folder for the Envoys of an oldest release to a newest.
+// read reads a folder for Envoys of the releases from oldest to newest. The tables leave out rows that one of these
+// releases lacks.
 func read(folder fs.FS, oldest, newest release) (*tables, error) {
 	r := reader{folder: folder, release: oldest, newest: newest}
 	t := &tables{
@@ -90,7 +91,7 @@ func must(t *tables, err error) *tables {
 // reader reads the files of a folder, and keeps the first error.
 type reader struct {
 	folder fs.FS
-	// Rows newer than release, and rows that newest lacks, are left out.
+	// release is the oldest release of the Envoys, newest the newest.
 	release, newest release
 	err             error
 }
@@ -100,7 +101,8 @@ type row []string
 
 func (r row) String() string { return strings.Join(r, " ") }
 
-// rows returns the lines of a file except comments. Each line must have at least a number of words.
+// rows returns the rows of a file that all releases of the reader have (read). Each row must have at least a number
+// of words.
 func (r *reader) rows(file string, least int) (rows []row) {
 	text, err := fs.ReadFile(r.folder, file)
 	if err != nil {
@@ -123,8 +125,8 @@ func (r *reader) rows(file string, least int) (rows []row) {
 	return append(rows, changes.older(r.release, r.newest)...)
 }
 
-// older returns the rows that the Envoys of an oldest release to a newest have beside those of the
-// latest.
+// older returns the rows that the folder lacks, and that all releases from oldest to newest have. If a release
+// replaced a row, only oldest has to have the row.
 func (c rowChanges) older(oldest, newest release) (rows []row) {
 	for _, left := range c.left {
 		last := newest
@@ -138,8 +140,8 @@ func (c rowChanges) older(oldest, newest release) (rows []row) {
 	return rows
 }
 
-// newer returns the first words of rows that a later release added, with the release. newer leaves out a name
-// that had another row before.
+// newer returns the names, which are the first words, of the rows that a release after r.release added, with this
+// release. newer leaves out a name that had another row before.
 func (r *reader) newer(file string) map[string]string {
 	changes, newer := newIn().rows[file], make(map[string]string)
 	for text, by := range changes.came {
@@ -152,7 +154,7 @@ func (r *reader) newer(file string) map[string]string {
 	return newer
 }
 
-// set is list as a set.
+// set returns list as a set.
 func (r *reader) set(file string) map[protoreflect.FullName]bool {
 	set := make(map[protoreflect.FullName]bool)
 	for _, name := range list[protoreflect.FullName](r, file) {
@@ -161,7 +163,7 @@ func (r *reader) set(file string) map[protoreflect.FullName]bool {
 	return set
 }
 
-// list reads a file with a name in each line.
+// list returns the first words of the rows of a file.
 func list[Name ~string](r *reader, file string) (names []Name) {
 	for _, words := range r.rows(file, 1) {
 		names = append(names, Name(words[0]))
@@ -175,7 +177,7 @@ type flag struct {
 	set  *bool
 }
 
-// flags sets what the words of a line say.
+// flags sets the variables of the flags in words. Any other word is an error.
 func (r *reader) flags(file string, words row, flags ...flag) {
 	for _, word := range words {
 		known := false
@@ -190,6 +192,7 @@ func (r *reader) flags(file string, words row, flags ...flag) {
 	}
 }
 
+// fail keeps err if it is the first error.
 func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err

@@ -2,7 +2,7 @@ package envoyapi
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// IsTerminal reports whether a filter of that category and configuration ends its chain.
+// IsTerminal reports whether a filter ends its chain. config is the type of its configuration.
 func (v *Version) IsTerminal(category string, config protoreflect.FullName) bool {
 	return v.tables().terminal[extensionKey{category, string(config)}]
 }

@@ -9,19 +9,20 @@ import (
 type TLSNames struct {
 	// Ciphers are the cipher suites that users can choose: suites of TLS 1.2 and older.
 	Ciphers []CipherSuite
-	// Groups maps a name to its key exchange group, Signatures a name to its signature algorithm.
+	// Groups maps each name of a key exchange group to its first name in tls-groups.txt. Signatures does so for
+	// signature algorithms.
 	Groups, Signatures map[string]string
-	// Newer maps a name of a later release to the release.
+	// Newer maps a name that later releases have to the first of these releases.
 	Newer map[string]string
 }
 
 // CipherSuite is a cipher suite of TLS 1.2 or older.
 type CipherSuite struct {
-	// Name is OpenSSL's, Standard the one of the RFCs.
+	// Name is the name in OpenSSL, Standard the name in the RFCs.
 	Name, Standard string
-	// Aliases are group names that select the suite among several.
+	// Aliases are names of several suites, among them this suite.
 	Aliases []string
-	// Deprecated suites are selected only by their own name or by 3DES.
+	// Deprecated means that no alias except 3DES adds the suite to a list.
 	Deprecated bool
 }
 
@@ -40,7 +41,7 @@ func (r *reader) tlsNames(ciphers, groups, signatures string) TLSNames {
 	return names
 }
 
-// aliases reads lines of a name and its other names.
+// aliases maps each word of a row to the first word of the row.
 func (r *reader) aliases(file string) map[string]string {
 	all := make(map[string]string)
 	for _, words := range r.rows(file, 1) {

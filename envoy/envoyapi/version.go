@@ -1,10 +1,9 @@
-// Package envoyapi describes the binaries of Envoy, a Version each: types of messages, extensions and their
-// fields, cluster types, filters that end a chain, the words and functions of Envoy's languages. Every fact
-// comes from Envoy itself, and tests ask Envoy again. Code that judges by a Version takes the Version as an
-// argument.
+// Package envoyapi describes each binary of Envoy by a Version: types of messages, extensions and their fields,
+// cluster types, filters that end a chain, the words and functions of Envoy's languages. Every fact comes from
+// Envoy itself, and tests ask Envoy again. Code that judges by a Version takes the Version as an argument.
 //
-// The latest version is a folder of texts. An older version is a line of older-versions.txt; since.txt tells
-// which parts of the texts it has. New makes a version of any folder.
+// The latest version is a folder of texts. An older version is a line of older-versions.txt; since.txt says which
+// rows of the texts it has. New makes a version of any folder.
 package envoyapi
 
 import (
@@ -25,31 +24,31 @@ type Version struct {
 	// Name is the version, as in 1.40.0.
 	Name string
 
-	// release is that of the name.
+	// release is the release of Name.
 	release release
 	// folder has the texts.
 	folder fs.FS
-	// fleet has the versions that a Fleet is made of, the oldest first.
+	// fleet has the versions of a Fleet, the oldest first; nil for other versions.
 	fleet []*Version
 
 	// registry has the user's own types; nil without such types.
 	registry *xds.Registry
 
 	tables func() *tables
-	held   func() typeNames
-	newer  func() map[protoreflect.FullName]bool
+	held   func() typeNames                      // the types that the binary holds
+	newer  func() map[protoreflect.FullName]bool // the result of messagesWithNewer
 }
 
 // Versions lists all known versions, the newest first.
 var Versions = append([]*Version{linked("1.40.0", "1.40.0")}, older()...)
 
-// Latest is the version that the Go packages of the API belong to.
+// Latest is the newest version. The Go packages of the API are of this version.
 var Latest = Versions[0]
 
 //go:embed v*/*.txt
 var folders embed.FS
 
-// olderVersions have a part of the texts of the latest version, by since.txt.
+// olderVersions are the names of the older versions, the newest first.
 //
 //go:embed older-versions.txt
 var olderVersions string
@@ -61,18 +60,19 @@ func older() (list []*Version) {
 	return list
 }
 
-// linked is a version by the texts of another.
+// linked returns the version of a name, made of the folder of another version.
 func linked(name, texts string) *Version {
 	folder, err := fs.Sub(folders, "v"+texts)
 	if err != nil {
-		panic(err) // the name is one of ours
+		panic(err) // impossible: the binary embeds the folder
 	}
 	return New(name, folder)
 }
 
-// New returns the version that a folder describes, with the files of v1.40.0's folder. since.txt removes newer
-// rows, and adds rows that left since. New reads the files on the first use. A missing or malformed file is a
-// panic then, because folders are part of a program.
+// New returns the version that a folder describes. The folder has the same files as the folder of v1.40.0. For an
+// older name, since.txt removes the rows that came later, and adds the rows that newer releases lack. The first use
+// of the version reads the files, and panics if a file is missing or malformed, because folders are part of a
+// program.
 func New(name string, folder fs.FS) *Version {
 	v := &Version{Name: name, release: releaseOf(name), folder: folder}
 	v.tables = sync.OnceValue(func() *tables { return must(read(folder, v.release, v.release)) })
@@ -81,9 +81,9 @@ func New(name string, folder fs.FS) *Version {
 	return v
 }
 
-// With returns a version that also accepts the user's own types. A nil version means the latest, nil types
-// mean none. The places for own types are unknown, so own types cause no finding at any extension point and in
-// any Any.
+// With returns a version that also accepts the user's own types. If own is nil, With returns v. Otherwise, a nil v
+// means Latest. Envoy may accept an own type anywhere, so that own types cause no finding at an extension point or
+// in another Any.
 func (v *Version) With(own *xds.Registry) *Version {
 	if own == nil {
 		return v
@@ -95,17 +95,16 @@ func (v *Version) With(own *xds.Registry) *Version {
 	return &with
 }
 
-// Registry returns the types that an Any may hold for this Envoy.
+// Registry returns the types of With, and the API's types; nil if With gave none.
 func (v *Version) Registry() *xds.Registry { return v.registry }
 
-// Takes reports whether a type is known at a place for any type: the binary holds the type, or the user owns
-// it.
+// Takes reports whether Envoy knows a type: the binary holds the type, or the type is one of the user's own.
 func (v *Version) Takes(name protoreflect.FullName) bool {
 	return v.Holds(name) || v.registry.Owns(name)
 }
 
-// Holds reports whether the binary holds a message type of the API that is linked. Where it does not, "could not find
-// @type" loses the whole file, however deep the type stands.
+// Holds reports whether the binary holds a message type of the API. If a file names another type, Envoy refuses the
+// whole file with "could not find @type", however deep the type stands. xdspub itself must hold the type, too.
 func (v *Version) Holds(name protoreflect.FullName) bool {
 	if _, lacks := v.Lacks(name); lacks || v.tables().absent[name] {
 		return false

@@ -11,16 +11,15 @@ type Answer struct {
 	Refusal string
 	// Crash is the cause of Envoy's death.
 	Crash string
-	// Hang is how long Envoy ran without an end.
+	// Hang says that Envoy did not end within its time limit.
 	Hang string
 }
 
-// Taken reports whether Envoy takes the bootstrap.
+// Taken reports whether Envoy accepts the bootstrap.
 func (a Answer) Taken() bool { return a == Answer{} }
 
-// Ask asks Envoy about a bootstrap in JSON, which reaches it through a pipe: no file holds it, and
-// none stays behind. An error means that Envoy could not be asked, or that ctx has ended, with
-// which Envoy ends too.
+// Ask asks Envoy about a bootstrap in JSON by envoy --mode validate. Envoy reads the bootstrap from a pipe, so that
+// no file has it. The error is not nil if Envoy gave no answer, or if ctx has ended. Envoy ends with ctx.
 func (e Envoy) Ask(ctx context.Context, bootstrap []byte) (Answer, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -29,12 +28,12 @@ func (e Envoy) Ask(ctx context.Context, bootstrap []byte) (Answer, error) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		_, _ = w.Write(bootstrap) // an Envoy that ends early prints the reason
-		w.Close()                 // the end of the bootstrap
+		_, _ = w.Write(bootstrap) // fails if Envoy ends early; the output of Envoy has the reason
+		w.Close()                 // Envoy reads to the end of the file
 	}()
 	// Envoy reads no other file below /dev, and takes a name without a suffix for JSON.
 	ended := e.validate(ctx, "/dev/fd/3", r)
-	w.Close() // somebody may still hold the other end, and not read
+	w.Close() // ends Write, if a child of Envoy still has the other end open, and does not read
 	<-written
 	return ended.answer(ctx)
 }

@@ -16,15 +16,16 @@ const longestSocket = 100
 
 // Throwaway is an Envoy that starts only to load a configuration.
 type Throwaway struct {
-	// Prepare fills a directory that nobody else may look into, and returns the path of the bootstrap in
-	// it. The directory goes with the Envoy.
+	// Prepare writes files into an empty directory that only this user can read, and returns the path of the
+	// bootstrap there. Load removes the directory after the Envoy ended.
 	Prepare func(dir string) (bootstrap string, err error)
-	// Ask asks the Envoy as it runs. The Envoy ends when Ask has, or ctx ends when the Envoy has.
+	// Ask asks the running Envoy. When Ask returns, the Envoy ends. When the Envoy ends first, ctx ends.
 	Ask func(ctx context.Context) error
 }
 
-// Load has an Envoy load a bootstrap as at work, and returns Envoy's reaction and its log. The bootstrap must
-// keep Envoy from opening ports. The error is not nil if Envoy could not be asked, or if ctx has ended.
+// Load starts an Envoy with the bootstrap of t, and returns Envoy's reaction and its log. Unlike Ask, Envoy also
+// loads the files that the bootstrap subscribes to, and opens the ports of the listeners: the bootstrap must have
+// none. The error is not nil if Envoy gave no answer, or if ctx has ended.
 func (e Envoy) Load(ctx context.Context, t Throwaway) (answer Answer, log string, err error) {
 	dir, err := privateDir()
 	if err != nil {
@@ -51,7 +52,7 @@ func (e Envoy) Load(ctx context.Context, t Throwaway) (answer Answer, log string
 	return answer, r.output.String(), err
 }
 
-// loaded returns what the run says, whose Envoy was asked with an error or none.
+// loaded returns the Answer of a run. asked is the error of Throwaway.Ask.
 func (r *run) loaded(ctx context.Context, asked error) (Answer, error) {
 	exit, _ := errors.AsType[*exec.ExitError](r.err)
 	switch {
@@ -65,13 +66,13 @@ func (r *run) loaded(ctx context.Context, asked error) (Answer, error) {
 	return r.answer(ctx)
 }
 
-// died reports whether a process has died of a signal that nobody sends to end it.
+// died reports whether a process died by a signal other than SIGTERM and SIGKILL, which end a process on purpose.
 func died(exit *exec.ExitError) bool {
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() != syscall.SIGTERM && status.Signal() != syscall.SIGKILL
 }
 
-// privateDir makes a directory whose sockets have short paths.
+// privateDir makes a directory that only this user can read, with a path short enough for Unix sockets.
 func privateDir() (string, error) {
 	const pattern = "xdspub-envoy-"
 	dir, err := os.MkdirTemp("", pattern)
@@ -85,11 +86,12 @@ func privateDir() (string, error) {
 	return dir, nil
 }
 
-// sweep returns a function that removes a directory. Where this process is killed before, a shell
-// does it, that waits for a line and gets the end of the file. Without a shell nobody does.
+// sweep returns a function that removes a directory. If this process is killed first, a shell removes the
+// directory: the shell waits for a line, and meets the end of the file instead. Without a shell, the directory then
+// stays.
 func sweep(dir string) (remove func()) {
 	shell := exec.Command("/bin/sh", "-c", `read -r _ || { rm -rf -- "$0"; sleep 1; rm -rf -- "$0"; }`, dir)
-	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal does not reach it
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal does not reach the shell
 	line, err := shell.StdinPipe()
 	if err == nil {
 		err = shell.Start()

@@ -19,19 +19,20 @@ import (
 type run struct {
 	command, path string
 	output        bounded.Buffer
-	// err is nil if the run ended well; late means that its time was over.
+	// err is the error of exec.Cmd, or the reason for late; nil if Envoy exited with status 0.
 	err  error
-	late bool
+	late bool // Envoy did not end within its time limit
 }
 
-// validate asks an Envoy about the bootstrap at a path.
+// validate runs envoy --mode validate with the bootstrap at a path.
 func (e Envoy) validate(ctx context.Context, path string, files ...*os.File) *run {
 	r := e.run(ctx, []string{"--config-path", path, "--mode", "validate"}, files...)
 	r.command, r.path = r.command+" --mode validate", path
 	return r
 }
 
-// run runs an Envoy with arguments, which gets files as its descriptors from 3 on. They are closed.
+// run runs an Envoy with arguments until it ends, ctx ends, or the time limit is over. The Envoy inherits files as
+// its descriptors from 3 on. run closes files.
 func (e Envoy) run(ctx context.Context, arguments []string, files ...*os.File) *run {
 	limit := cmp.Or(e.Patience, patience)
 	asked, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %v", limit))
@@ -54,7 +55,7 @@ func (e Envoy) run(ctx context.Context, arguments []string, files ...*os.File) *
 		return r
 	}
 	r.err = cmd.Wait()
-	if asked.Err() != nil { // a child, as of a script, may ignore SIGTERM
+	if asked.Err() != nil { // a child of the program, which may be a script, may ignore SIGTERM
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	if ctx.Err() == nil && asked.Err() != nil {
@@ -63,7 +64,7 @@ func (e Envoy) run(ctx context.Context, arguments []string, files ...*os.File) *
 	return r
 }
 
-// failed returns the error of an Envoy that does not say what it makes of the bootstrap.
+// failed returns the error of a run without a verdict, with the output of the program.
 func (r *run) failed(err error) error {
 	words := diag.ClipLine(r.output.String(), diag.MaxText)
 	if words != "" {
@@ -96,11 +97,11 @@ func (r *run) answer(ctx context.Context) (Answer, error) {
 	return Answer{}, r.failed(r.err)
 }
 
-// killed reports whether a signal killed an Envoy. A shell that started the Envoy reports the signal by its
-// exit status.
+// killed reports whether a signal killed an Envoy. If a shell started the Envoy, the shell exits with a status
+// above 128.
 func killed(exit *exec.ExitError) bool { return !exit.Exited() || exit.ExitCode() > 128 }
 
-// lastWords returns a log's message about a failed assertion.
+// lastWords returns a log's message about a failed assertion, after "; "; empty without one.
 func lastWords(log string) string {
 	_, words, ok := strings.Cut(log, "assert failure: ")
 	if !ok {

@@ -1,9 +1,8 @@
-// Package trial has a program of Envoy judge a bootstrap, by its --mode validate: that reads what
-// the bootstrap itself says, and no file that it subscribes to, and opens no listener. It does run
-// the Lua code of the bootstrap. The program is the user's own, and still bounded, in its time and
-// in what it prints, and nothing of it outlives the question.
+// Package trial asks the user's Envoy about a bootstrap by envoy --mode validate. In this mode, Envoy reads the
+// bootstrap, but no file that the bootstrap subscribes to, and opens no listener. It runs the Lua code of the
+// bootstrap. The time and the output of Envoy are bounded, and no process of Envoy outlives the call.
 //
-// Load has an Envoy load a bootstrap instead, with the files that it subscribes to, and ends it.
+// Envoy.Load starts an Envoy that loads also the files that the bootstrap subscribes to, and ends the Envoy.
 //
 //	findings, err := trial.Envoy{Program: "envoy"}.Validate(ctx, "envoy.yaml", "envoy.yaml")
 package trial
@@ -29,9 +28,9 @@ admin, runs the Lua code in the bootstrap, and opens no address.`}
 
 // The bounds of one question.
 const (
-	patience  = 3 * time.Minute // for what takes a second: the machine may be busy
+	patience  = 3 * time.Minute // Envoy needs a second, unless the machine is busy
 	goodbye   = 5 * time.Second // from SIGTERM to SIGKILL
-	maxOutput = 1 << 20
+	maxOutput = 1 << 20         // bytes
 )
 
 // Envoy is a program of Envoy.
@@ -42,7 +41,7 @@ type Envoy struct {
 	Patience time.Duration
 }
 
-// Find returns the Envoy at a path, or of a name in PATH. The error is not nil if no such program exists.
+// Find returns the Envoy with a path, or with a name that PATH finds. The error is not nil if no such program exists.
 func Find(name string) (Envoy, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -51,9 +50,9 @@ func Find(name string) (Envoy, error) {
 	return Envoy{Program: path}, nil
 }
 
-// Validate asks Envoy about the bootstrap at a path. If Envoy refuses the bootstrap, the findings have the
-// refusal, with the file's name. The error is not nil if Envoy could not be asked, or if ctx has ended, which
-// ends Envoy too.
+// Validate asks Envoy about the bootstrap at path by envoy --mode validate. If Envoy refuses the bootstrap, the
+// findings have one finding with the refusal, in the file called name. The error is not nil if Envoy crashes, hangs
+// or gives no answer, or if ctx has ended. Envoy ends with ctx.
 func (e Envoy) Validate(ctx context.Context, path, name string) (diag.List, error) {
 	r := e.validate(ctx, path)
 	switch answer, err := r.answer(ctx); {

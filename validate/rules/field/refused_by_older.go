@@ -29,7 +29,7 @@ A field or type unknown to that Envoy is newer-than-envoy.`,
 		{Name: "empty-field", Summary: "A field is empty although older releases require a value."},
 	},
 	MessagesOf: func(v *envoyapi.Version, message protoreflect.FullName) bool {
-		_, onlyIP := v.OnlyIPAddressesAreMore()
+		_, onlyIP := v.AdditionalAddressesNeedIP()
 		return v.RequiresIn(message) || onlyIP && message == "envoy.config.endpoint.v3.Endpoint"
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
@@ -42,7 +42,7 @@ A field or type unknown to that Envoy is newer-than-envoy.`,
 }
 
 func checkAdditionalAddresses(p *validate.Pass, n *xds.Node, e *endpointv3.Endpoint) {
-	since, _ := p.Envoy.OnlyIPAddressesAreMore()
+	since, _ := p.Envoy.AdditionalAddressesNeedIP()
 	if len(e.GetAdditionalAddresses()) == 0 || facts.UseOfEndpoints(p.Envoy, n) != facts.EndpointsLiteral {
 		return
 	}
