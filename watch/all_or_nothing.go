@@ -12,9 +12,9 @@ import (
 	"xdspub/render/planner"
 )
 
-// Objection returns the finding for the other targets if this target can't be published, with
-// Options.AllOrNothing. A target objects if its source tree is invalid (plan is nil), or if its Envoys have
-// rejected the snapshot before. Objection returns nil if the target can be published.
+// Objection returns the finding that keeps the other targets from being published, if Options.AllOrNothing is
+// set and this target can't be published. A target objects if its source tree is invalid (plan is nil), or if
+// its snapshot is held. Objection returns nil if the target can be published.
 func (c *Controller) Objection(checked *check.Result, plan *planner.Plan) *diag.Diagnostic {
 	var d diag.Diagnostic
 	switch {
@@ -35,7 +35,7 @@ type agreement struct {
 	decided chan struct{}
 
 	mu       sync.Mutex
-	silent   map[publisherKey]bool // targets without an answer yet
+	silent   map[publisherKey]bool // targets that have not answered
 	refused  *diag.Diagnostic      // the first objection; nil if no target objects
 	outdated bool
 }
@@ -100,8 +100,8 @@ func (a *agreement) wait(ctx context.Context) (*diag.Diagnostic, error) {
 	return a.refused, nil
 }
 
-// agree returns the plan when all targets agree to a look. If another target objects, agree adds its
-// objection to the findings and returns nil.
+// agree waits until all targets agree to a look, and returns plan. If another target objects, agree adds that
+// objection to checked and returns a nil plan. If w itself objects, agree returns plan without waiting.
 func (w *watching) agree(ctx context.Context, found *look, checked *check.Result, plan *planner.Plan) (*planner.Plan, error) {
 	if found.agreement == nil {
 		return plan, nil

@@ -13,11 +13,11 @@ import (
 // changeLog logs the progress of a Watch. changeLog logs a state once, and again only after a change.
 type changeLog struct {
 	log  *event.Log
-	most int // findings at a time; 0 for all
+	most int // largest number of findings to log at a time; 0 for no limit
 	// alone means that the watch has no targets: an error at the start ends the watch.
 	alone bool
 
-	findings  diag.List     // of the source tree
+	findings  diag.List     // of the source tree, as last logged
 	failed    string        // the error of the last reconcile that could not run
 	published string        // the id of the published snapshot
 	served    string        // the id of the snapshot that the Server serves
@@ -28,7 +28,8 @@ type changeLog struct {
 // forget makes changeLog log findings and errors once more.
 func (l *changeLog) forget() { l.findings, l.failed = nil, "" }
 
-// checked logs the findings of a source tree.
+// checked logs the findings of a source tree, and whether the tree has become valid or is invalid. checked logs
+// nothing if the findings are the last logged ones.
 func (l *changeLog) checked(c *check.Result, invalid bool) {
 	if reflect.DeepEqual(l.findings, c.Diagnostics) {
 		return
@@ -61,8 +62,8 @@ func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
 	}
 }
 
-// publishedNow logs that a snapshot is published. If the snapshot was published before, publishedNow logs it
-// only on SIGHUP or retry-held.
+// publishedNow logs that a snapshot is published. If the snapshot was published before and no file has moved,
+// publishedNow logs it only on SIGHUP or retry-held.
 func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 	written, removed := Files(o.Moved)
 	switch {
@@ -114,7 +115,7 @@ func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 	}
 }
 
-// say logs findings.
+// say logs the first most findings, and the number of further ones.
 func (l *changeLog) say(list diag.List) {
 	most, left := list.Most(l.most)
 	for _, d := range most {

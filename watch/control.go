@@ -12,7 +12,8 @@ import (
 	"xdspub/watch/control"
 )
 
-// announce sets the first state for the control socket.
+// announce sets the first state for the control socket. An error means that the absolute path of the source
+// tree is unknown.
 func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
 	w.shown = control.Watch{
@@ -45,7 +46,7 @@ func (w *watching) publishing(snapshot string) {
 	w.show()
 }
 
-// retries shows that Envoys refuse a step and get it again; nil ends that state.
+// retries shows why Envoys refuse a step, which they get again. nil means that they no longer refuse the step.
 func (w *watching) retries(refused *publish.RefusedError) {
 	words := ""
 	if refused != nil {

@@ -1,7 +1,7 @@
-// Package watch publishes a source tree, once or after each change. Package watch decides what happens to
-// each snapshot: an invalid snapshot is not published, a snapshot that Envoy refused before is held, and any
-// other snapshot is published. Package watch also retries held snapshots on request, completes the change of
-// a killed process, and trims unused files. Package watch knows no flags and prints nothing.
+// Package watch publishes a source tree, once or after each change. Package watch decides what happens to each
+// snapshot: an invalid snapshot is not published, a snapshot that Envoy refused before is held, and any other
+// snapshot is published. Package watch also retries held snapshots on request, completes the change of a killed
+// process, and trims unused files. Package watch knows no flags and prints nothing.
 //
 //	o := watch.Options{Options: pipeline.Options{Source: check.Options{Path: "config"}, Out: "out"}}
 //	checked, err := watch.Tree([]watch.Options{o}).Check(ctx)
@@ -87,13 +87,13 @@ type Controller struct {
 	given string
 	dir   *publish.Dir // nil while closed
 	retry bool         // the next Prepare releases held snapshots
-	// accepted is the last published snapshot, possibly of an earlier process. served is the last snapshot
-	// for the Server. refused is why clients of the Server rejected a snapshot, which is held. Each is nil if
-	// absent.
+	// accepted is the last published snapshot, possibly of an earlier process. served is the last snapshot that
+	// the Server got. refused is the refusal of the snapshot that clients of the Server rejected, and that is
+	// held. Each is nil if absent.
 	accepted, served *xds.Snapshot
 	refused          *publish.Refusal
-	// apart means that the last planned tree has variants for clients of the Server, that the output
-	// directory has secrets with constraints, or that neither is known.
+	// apart means that clients of the Server may need other variants than the output directory has: the last
+	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
 	apart  bool
 	judged judged
 }
@@ -116,9 +116,10 @@ func (c *Controller) Configure(o Options) {
 // directory. The Controller then skips reading known files again.
 func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 
-// Plan plans the publish of a checked source tree, and adds findings to it. Plan changes nothing on disk, and
-// works without an open output directory. The plan is nil if the findings make the source tree invalid. A
-// *published.UsageError means that the options don't suit the output directory.
+// Plan plans the publish of a checked source tree, and adds its findings to checked. Plan changes nothing on
+// disk, and works without an open output directory. The plan is nil if the findings make the source tree
+// invalid. If the snapshot is held, Plan.Held is its refusal. A *published.UsageError means that the options
+// don't suit the output directory.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
 	c.apart = c.tellsApart(checked)
 	switch {
@@ -135,8 +136,8 @@ func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.
 	return plan, nil
 }
 
-// toServe returns the snapshot for the Server: all variants of the resources, or the plain snapshot if
-// Source.Client is set.
+// toServe returns the snapshot for the Server: all variants of the resources, or only the variants for
+// Source.Client if that is set.
 func (c *Controller) toServe(checked *check.Result) *xds.Snapshot {
 	if c.options.Source.Client != nil {
 		return checked.Snapshot
@@ -174,9 +175,9 @@ func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *
 	return plan, append(findings, more...), err
 }
 
-// Open locks the output directory, and creates it if missing. The Controller then uses the directory at the
-// end of the path's links, even if a link changes. A *publish.LockedError means that another process
-// publishes there.
+// Open locks the output directory, and creates it if missing. Without an output directory, Open does nothing.
+// The Controller then uses the directory that the path leads to now, even if a symbolic link in the path
+// changes. A *publish.LockedError means that another process publishes there.
 func (c *Controller) Open() error {
 	if !c.writes() {
 		return nil
@@ -196,7 +197,8 @@ func (c *Controller) Open() error {
 // writes reports whether the Controller has an output directory.
 func (c *Controller) writes() bool { return c.given != "" }
 
-// IsOpen reports whether the output directory is open, even if lost.
+// IsOpen reports whether the output directory is open. A lost directory is open until Close. Without an output
+// directory, IsOpen returns true.
 func (c *Controller) IsOpen() bool { return c.dir != nil || !c.writes() }
 
 // Lost reports whether the open output directory was removed or replaced.
@@ -213,8 +215,9 @@ func (c *Controller) Close() {
 // RetryHeld makes the next Prepare release the held snapshots.
 func (c *Controller) RetryHeld() { c.retry = true }
 
-// Prepare makes the open output directory ready for Plan: Prepare completes the rollback of an earlier
-// process, corrects the recorded times, and releases the held snapshots after RetryHeld.
+// Prepare makes the open output directory ready for Plan. Prepare completes the rollback that a killed process
+// began, and shifts the recorded times if the clock was set forward. After RetryHeld, Prepare also releases the
+// held snapshots, and makes the Server send again what clients rejected.
 func (c *Controller) Prepare(ctx context.Context) error {
 	if c.writes() {
 		if err := c.pipeline.Recover(ctx, c.dir); err != nil {
@@ -283,9 +286,9 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	return o, nil
 }
 
-// takenBack holds a snapshot that clients of the Server rejected, and restores the output directory. id
-// identifies the snapshot for the Server. A rejected first snapshot stays published, as with an Envoy that
-// reads files.
+// takenBack holds a snapshot that clients of the Server rejected, and publishes the snapshot before into the
+// output directory again. id is the id of the snapshot for the Server. If the Server has served no snapshot
+// before, the rejected snapshot stays published, as with an Envoy that reads files.
 func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedError, id string, o Outcome) (Outcome, error) {
 	o.Refusal = &publish.Refusal{Snapshot: o.Snapshot, Time: now(), Step: "clients", Findings: refused.Findings}
 	o.Findings, o.TakenBack, o.Restored = refused.Findings, refused.TakenBack, true
@@ -326,13 +329,14 @@ func (c *Controller) keepRevision(ctx context.Context, snapshot string) error {
 }
 
 // Settled reports whether the open output directory is unchanged since the last Plan and Publish, and no trim
-// is due. The plan for the same snapshot would then move no file.
+// is due. The plan for the same snapshot would then move no file. Without an output directory, Settled returns
+// true.
 func (c *Controller) Settled() bool {
 	return !c.writes() || c.pipeline.Settled(c.dir, time.Now())
 }
 
-// Trim removes unused files from the output directory and unused resources from the Server. next is the time
-// for the next call; zero if nothing waits.
+// Trim removes the retired files and resources whose delay is over, from the output directory and from the
+// Server. next is the time for the next call; zero if nothing waits.
 func (c *Controller) Trim(ctx context.Context) (trimmed Trimmed, next time.Time, err error) {
 	now := time.Now()
 	if c.writes() {
@@ -359,7 +363,8 @@ type Trimmed struct {
 	Resources int
 }
 
-// moves returns the number of moves in the output directory.
+// moves returns how many files and records the Controller has moved or removed since it opened the output
+// directory; 0 while the directory is closed.
 func (c *Controller) moves() int {
 	if c.dir == nil {
 		return 0
@@ -367,7 +372,8 @@ func (c *Controller) moves() int {
 	return c.dir.Moves()
 }
 
-// SnapshotID returns the id of the recorded snapshot in the output directory; empty without a record.
+// SnapshotID returns the id of the recorded snapshot in the output directory; empty if the directory is not
+// open, or has no record or a damaged one.
 func (c *Controller) SnapshotID() string {
 	if c.dir == nil {
 		return ""

@@ -12,22 +12,23 @@ import (
 )
 
 // envoyLog logs when an Envoy stops running the published files, and when it runs them again. Asking an Envoy
-// for its versions takes time in proportion to its clusters. So envoyLog asks only after a file has moved or
-// the Envoy has restarted; in between envoyLog asks only for the process.
+// for its versions takes time in proportion to its clusters. So envoyLog asks for them only after a file has
+// moved or the Envoy has restarted. At other times envoyLog asks only for a Heartbeat, which tells whether the
+// Envoy has restarted.
 type envoyLog struct {
 	log    *event.Log
-	answer chan []envoy.Heartbeat // of the question under way
-	timer  *time.Timer            // to the next question
+	answer chan []envoy.Heartbeat // the answers to ask
+	timer  *time.Timer            // fires when to ask again
 	every  time.Duration
 	known  map[string]*envoyState // by URL
 }
 
 // envoyState is the last known state of an Envoy.
 type envoyState struct {
-	process envoy.Heartbeat // process at the last full question; zero before
-	moves   int             // moves of the Dir at the last full question
+	process envoy.Heartbeat // when its versions were last known; zero before
+	moves   int             // Dir.Moves when the versions were last known
 	said    string          // the logged state; "" for none
-	pending string          // files not applied and not refused at the last look
+	pending string          // the files not applied at the last question, which get a second one
 }
 
 // inSync is the value of said for an Envoy that runs all files.
@@ -43,8 +44,7 @@ func newEnvoyLog(log *event.Log, every time.Duration) envoyLog {
 // soon brings the next question forward.
 func (l *envoyLog) soon() { l.timer.Reset(0) }
 
-// forget makes envoyLog log all states once more. The processes stay known, so that restarts are still
-// noticed.
+// forget makes envoyLog log all states once more. envoyLog keeps the processes, and so still notices restarts.
 func (l *envoyLog) forget() {
 	for _, s := range l.known {
 		s.said, s.moves = "", -1
@@ -52,7 +52,7 @@ func (l *envoyLog) forget() {
 	l.soon()
 }
 
-// ask asks the Envoys for their processes in the background, because an Envoy may hang.
+// ask asks the Envoys for Heartbeats in the background, because an Envoy may hang.
 func (w *watching) ask(ctx context.Context) {
 	fleet := w.options.Envoys
 	if fleet == nil {
@@ -67,8 +67,8 @@ func (w *watching) ask(ctx context.Context) {
 	})
 }
 
-// answered handles the answers to ask, and asks the Envoys for their versions if these are unknown. If the
-// published files can't be read, the next reconcile reports the error.
+// answered handles the answers to ask, and asks the Envoys which versions they run if the versions of an Envoy
+// are unknown. If the published files can't be read, the next reconcile reports the error.
 func (w *watching) answered(ctx context.Context, beats []envoy.Heartbeat) {
 	defer w.envoyLog.timer.Reset(w.envoyLog.every)
 	if !w.IsOpen() || w.Lost() {
@@ -93,7 +93,7 @@ func (w *watching) answered(ctx context.Context, beats []envoy.Heartbeat) {
 	}
 }
 
-// heard handles an answer, and reports whether the versions of this Envoy are unknown.
+// heard handles a Heartbeat, and reports whether the versions of this Envoy are unknown.
 func (l *envoyLog) heard(b envoy.Heartbeat, moves int) bool {
 	s := l.known[b.URL]
 	if s == nil {
@@ -113,8 +113,8 @@ func (l *envoyLog) heard(b envoy.Heartbeat, moves int) bool {
 	return s.process.URL == "" || s.moves != moves
 }
 
-// runs handles the versions of an Envoy. A file that is neither refused nor applied gets a second look,
-// because the Envoy may be about to apply it.
+// runs handles the versions that an Envoy runs. If a file is neither refused nor applied, runs logs it only
+// when the next answer is the same, because the Envoy may be about to apply the file.
 func (l *envoyLog) runs(r confirm.Running, process envoy.Heartbeat, moves int) {
 	s := l.known[r.URL]
 	text := fmt.Sprint(r.NotApplied)
@@ -158,8 +158,8 @@ func (l *envoyLog) say(s *envoyState, text string, events ...event.Event) {
 	}
 }
 
-// moved handles moved files. before and now are the counts of moves. An Envoy that was in sync and has
-// acknowledged each step stays in sync; moved asks the other Envoys.
+// moved handles moved files. before and now are Controller.moves before and after. An Envoy that was in sync
+// and has acknowledged each step stays in sync. For other Envoys moved brings the next question forward.
 func (l *envoyLog) moved(answers []envoy.Outcome, before, now int) {
 	if before == now {
 		return

@@ -20,8 +20,7 @@ const (
 	Published Verdict = "published"
 	// Invalid: errors in the source tree prevent a publish. The snapshot before stays published.
 	Invalid Verdict = "invalid"
-	// Held: Envoy refused this snapshot before; watch does not publish the snapshot again. The snapshot before stays
-	// published.
+	// Held: Envoy, or clients of the Server, refused this snapshot before. The snapshot before it stays published.
 	Held Verdict = "held"
 	// RefusedByEnvoy: Envoy refused the snapshot now.
 	RefusedByEnvoy Verdict = "rejected"

@@ -25,18 +25,18 @@ type pass struct {
 	idle    idlePass // kept at the end if no file has moved
 }
 
-// idlePass describes a pass that planned all files and moved none.
+// idlePass describes a pass that planned all files and moved none: what the pass saw.
 type idlePass struct {
 	snapshot *xds.Snapshot
-	findings diag.List // from Check
-	moves    int       // of the Dir
+	findings diag.List // of the source tree
+	moves    int       // Controller.moves
 }
 
-// attempts is the number of times that a reconcile starts if the output directory is removed or replaced
-// meanwhile.
+// attempts is the largest number of passes of a reconcile while somebody removes or replaces the output
+// directory.
 const attempts = 3
 
-// reconcile reads the tree and publishes it. The Outcome is the zero value if reconcile ends before Publish.
+// reconcile reads the tree and publishes it. The Outcome is zero if reconcile ends before Publish.
 func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error) {
 	for range attempts {
 		o, err = w.reconcileOnce(ctx, n)
@@ -48,12 +48,12 @@ func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error)
 		}
 		n.wanted = w.source.want(n.reason)
 	}
-	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w",
+	return Outcome{}, fmt.Errorf("somebody removed or replaced the output directory %s during each of %d attempts to publish; the next reconcile tries again: %w",
 		w.given, attempts, err)
 }
 
-// reconcileOnce runs one pass. ErrLost means that the output directory was removed or replaced, so that the
-// plan no longer fits.
+// reconcileOnce runs one pass. publish.ErrLost means that the output directory was removed or replaced during
+// the pass. errOutdated means that a newer look replaced the look of the pass.
 func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err error) {
 	before := w.seen
 	w.seen = 0
@@ -80,7 +80,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 
 func (w *watching) key() publisherKey { return publisherKey{w.target, w.given} }
 
-// take applies the options of a look, and returns the target's result; nil if the target is gone.
+// take applies the options of a look, and returns a copy of the target's result; nil if the target is gone.
 func (w *watching) take(found *look) *check.Result {
 	o, ok := found.options(w.key())
 	if !ok {
@@ -95,8 +95,8 @@ func (w *watching) take(found *look) *check.Result {
 	return found.result.For(w.target).Copy()
 }
 
-// pass executes a pass. After a look at the whole tree, the pass also reads the whole output directory, even
-// if the reason is a change: a rescan may be part of a burst of events.
+// pass executes a pass. After a look at the whole tree, the pass also reads the whole output directory. The
+// reason may still be a change, because a rescan may be part of a burst of events.
 func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	w.Trust(!p.whole && w.state.trusted())
 	if err := w.ready(ctx); err != nil {
@@ -174,7 +174,8 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	return o, err
 }
 
-// giveBack returns unused memory to the system after passes that made plans.
+// giveBack compresses the source tree in memory and returns free memory to the system, if a pass has made a
+// plan since the last giveBack.
 func (w *watching) giveBack() {
 	if w.garbage && w.source.compress() {
 		w.garbage = false

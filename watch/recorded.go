@@ -12,10 +12,11 @@ import (
 	"xdspub/xds/bind"
 )
 
-// recorded returns the snapshot in the output directory if the Server serves nothing yet, because clients may
-// have it from an earlier process. recorded omits resources with errors, unless next replaces them. Values
-// that the files have inlined are as in next. If the directory has secrets with constraints, recorded sets
-// apart, as a tree with variants does. recorded returns nil if the Server needs no restored snapshot.
+// recorded returns the snapshot in the output directory, which clients may have from an earlier process.
+// recorded omits resources with errors, unless next replaces them. Values that the files have inlined are as in
+// next. If the directory has secrets with constraints, recorded sets c.apart. recorded returns nil if there is
+// nothing to restore: the Server serves a snapshot already, the directory is not open or empty, or it has
+// exactly the snapshot next.
 func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snapshot {
 	if c.options.Server == nil || c.options.Server.Served() != nil || c.dir == nil {
 		return nil
@@ -40,7 +41,7 @@ func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snap
 	return bind.Restore(ctx, s, next)
 }
 
-// mostLeftOut is the number of resources in a log line.
+// mostLeftOut is the largest number of resources that a log line names.
 const mostLeftOut = 5
 
 // resourcesOf returns the resources of findings, sorted and unique.
@@ -54,15 +55,15 @@ func resourcesOf(list diag.List) []string {
 }
 
 // tellsApart reports whether clients of the Server may get other variants than the output directory has.
-// tellsApart also returns true if the variants are unknown.
+// tellsApart returns true if the clients of the tree's variants are unknown.
 func (c *Controller) tellsApart(checked *check.Result) bool {
 	return c.options.Server != nil && c.options.Source.Client == nil && (checked.ClientsUnknown || checked.Variants.Varies())
 }
 
-// withRetired returns a Snapshot of s with the recorded resources that s no longer has. For other resources the
-// variants of s apply, because the output directory doesn't record which variants clients had. withRetired omits
-// listeners, which retire at once and which some clients may never have had. withRetired also omits secrets,
-// because their constraints are unknown.
+// withRetired returns a Snapshot of the resources of s, and of the recorded resources whose names s lacks. For
+// a name in both, the result has the variants of s, because the output directory doesn't record which variants
+// clients had. withRetired omits listeners, which retire at once and which some clients may never have had.
+// withRetired also omits secrets, because their constraints are unknown.
 func withRetired(s, recorded *xds.Snapshot) *xds.Snapshot {
 	all := s.All()
 	for _, r := range recorded.All() {
@@ -84,7 +85,8 @@ func (c *Controller) restore(ctx context.Context, recorded, s *xds.Snapshot) err
 	return nil
 }
 
-// serveAfter makes the Server serve a snapshot, after restoring the recorded one.
+// serveAfter makes the Server serve s. If before, the recorded snapshot, is not nil, serveAfter restores it
+// first.
 func (c *Controller) serveAfter(ctx context.Context, before, s *xds.Snapshot) error {
 	if before != nil {
 		first := before

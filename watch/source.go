@@ -21,8 +21,9 @@ import (
 
 // Watch publishes the source tree after each change, until ctx ends; then Watch returns nil. all holds the
 // Options of each target, or a single Options without targets. Each target is published on its own goroutine,
-// and waits for no other target; all targets share each look at the tree. Watch logs findings and the errors
-// of reconciles, and the last valid output stays published. An error means that no target could start.
+// and waits for other targets only with Options.AllOrNothing. All targets share each look at the tree. Watch
+// logs findings and the errors of reconciles, and the last valid output stays published. An error means that
+// Watch can't watch the tree, or that no target could start.
 func Watch(ctx context.Context, all []Options, o WatchOptions) error {
 	return newSource(all, o).run(ctx)
 }
@@ -33,12 +34,12 @@ type source struct {
 	watcher *notify.Watcher
 	outs    atomic.Pointer[[]string] // absolute output directories, for the watcher
 
-	looking chan struct{} // full while a goroutine looks; it protects the following fields
+	looking chan struct{} // full while a goroutine looks; protects the fields down to looks
 	all     []Options     // of the targets, by the current settings
 	tree    *check.Tree
 	unread  notify.Changes // changes of the source tree since the last read
-	inlined []string       // files that resources inline
-	said    diag.List      // the last logged findings that all targets share
+	inlined []string       // files outside the tree whose contents resources have inlined
+	said    diag.List      // the findings that all targets share, as last logged
 	looks   uint64
 
 	last atomic.Pointer[look]
@@ -46,7 +47,7 @@ type source struct {
 	running sync.WaitGroup // the publishers
 	end     context.CancelFunc
 	mu      sync.Mutex
-	wanted  uint64 // counts the requests for a look
+	wanted  uint64 // number of the last request for a look
 	whole   bool   // the next look is at the whole tree
 	again   bool   // the next look logs all findings
 	// publishers holds the publishers of the current targets.
@@ -65,7 +66,7 @@ func (o Options) key() publisherKey { return publisherKey{o.Target, o.Out} }
 // look is the immutable result of one look at the source tree.
 type look struct {
 	n      uint64 // numbers looks, from 1
-	wanted uint64 // source.wanted at the start of this look
+	wanted uint64 // the last request that this look answers: source.wanted at its start
 	whole  uint64 // number of the last look at the whole tree
 	read   uint64 // number of the last look that read new settings
 	all    []Options
@@ -77,7 +78,7 @@ type look struct {
 	agreement *agreement
 }
 
-// options returns the options of a publisher; not ok if the settings no longer have its target.
+// options returns the options of a publisher, and whether the settings still have its target with its output.
 func (l *look) options(k publisherKey) (Options, bool) {
 	i := slices.IndexFunc(l.all, func(o Options) bool { return o.key() == k })
 	if i < 0 {
@@ -86,16 +87,16 @@ func (l *look) options(k publisherKey) (Options, bool) {
 	return l.all[i], true
 }
 
-// idleLook counts the publishers that a look left idle.
+// idleLook counts the publishers that the look with the number n left idle.
 type idleLook struct {
 	n     uint64
 	count int
 }
 
-// news makes a publisher look again.
+// news tells a publisher to look again, or that its target is removed.
 type news struct {
 	reason string
-	wanted uint64 // the smallest sufficient look.wanted
+	wanted uint64 // a look is new enough if its wanted is at least this
 }
 
 func newSource(all []Options, o WatchOptions) *source {
@@ -116,8 +117,8 @@ func (s *source) configure(all []Options) {
 	s.ignoreOuts()
 }
 
-// revision returns the git commit of the source tree at the last look. Each look asks git once, for all
-// targets.
+// revision returns the git commit of the source tree at the last look; empty if unknown. Each look asks git
+// once, for all targets, and revision waits for the answer.
 func (s *source) revision(context.Context) string {
 	if last := s.last.Load(); last != nil && last.revision != nil {
 		return last.revision()
@@ -150,8 +151,8 @@ func (s *source) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// adopt starts a publisher for each new target, and ends the publishers of removed targets. first marks the
-// first publishers of the watch.
+// adopt starts a publisher for each new target, and ends the publishers of removed targets. first says that the
+// watch begins.
 func (s *source) adopt(ctx context.Context, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,8 +221,8 @@ func (s *source) tell(reason string) {
 	}
 }
 
-// want requests a look that starts from now on. Except for a change, the look is at the whole tree. A
-// starting publisher accepts a look that another publisher has already requested.
+// want requests a look that begins after this call, and returns the number of the request. Except for a change,
+// the look is at the whole tree. For a starting publisher, want returns the last request if there is one.
 func (s *source) want(reason string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +234,7 @@ func (s *source) want(reason string) uint64 {
 	return s.wanted
 }
 
-// begin takes the requests for a look.
+// begin returns the requests that a look answers from now on, and clears them.
 func (s *source) begin() (wanted uint64, whole, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +243,9 @@ func (s *source) begin() (wanted uint64, whole, again bool) {
 	return wanted, whole, again
 }
 
-// look returns the last look at the source tree if it is as new as wanted. Otherwise look looks again, on
-// behalf of w and all other publishers. The error is the error of the look or of ctx.
+// look returns the last look at the source tree if it answers the request wanted. Otherwise look looks again
+// for w, and tells the other publishers that the new look concerns. The error is the error of the look or of
+// ctx.
 func (s *source) look(ctx context.Context, w *watching, wanted uint64) (*look, error) {
 	select {
 	case s.looking <- struct{}{}:
@@ -295,8 +297,8 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 	return next, again
 }
 
-// tellOthers makes the publishers look for which the look differs from the last one. With AllOrNothing,
-// tellOthers makes all publishers look.
+// tellOthers tells the publishers, except by, whose targets differ between the looks last and next. With
+// AllOrNothing, tellOthers tells all publishers except by.
 func (s *source) tellOthers(by *watching, last, next *look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +309,8 @@ func (s *source) tellOthers(by *watching, last, next *look) {
 	}
 }
 
-// sameFor reports whether two looks found the same for a target. last may be nil.
+// sameFor reports whether two looks found the same snapshot and findings for a target, with the same settings.
+// sameFor returns false if last is nil or either look failed.
 func (l *look) sameFor(target string, last *look) bool {
 	if last == nil || l.read != last.read || l.result == nil || last.result == nil {
 		return false
@@ -316,7 +319,8 @@ func (l *look) sameFor(target string, last *look) bool {
 	return was.Snapshot == is.Snapshot && reflect.DeepEqual(was.Diagnostics, is.Diagnostics)
 }
 
-// sayShared logs the findings that all targets share. Each target logs its own findings.
+// sayShared logs the findings that all targets share, if they have changed or again is true. Each target logs
+// its own findings.
 func (s *source) sayShared(r *check.Result, again bool) {
 	if again || !reflect.DeepEqual(r.Shared, s.said) {
 		s.said = r.Shared
@@ -324,8 +328,8 @@ func (s *source) sayShared(r *check.Result, again bool) {
 	}
 }
 
-// check reads the settings and the source tree. Invalid settings stop only the publish, like an invalid
-// resource.
+// check reads the settings and the source tree. Invalid settings are an error: the watch continues, and
+// publishes nothing until the settings are valid.
 func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 	if err := s.reload(ctx, of); err != nil {
 		return nil, err
@@ -350,7 +354,7 @@ func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 	return checked, s.watcher.Also(s.extraFiles()...)
 }
 
-// reload reads the settings again. The publishers apply them with the look.
+// reload reads the settings again. Each publisher applies the new settings when it takes the look.
 func (s *source) reload(ctx context.Context, of *look) error {
 	if s.options.Reload == nil {
 		return nil
@@ -398,15 +402,15 @@ func (s *source) outputs() (outs []string) {
 	return outs
 }
 
-// isOpen records the real path of an output directory.
-func (s *source) isOpen(given, out string) {
+// recordOpen records the real path of an output directory that a publisher has opened.
+func (s *source) recordOpen(given, out string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened[given] = out
 }
 
-// ignored reports whether a path is inside an output directory. Output directories change with each
-// reconcile. A link in the tree may lead to one, and a single-file source may be in the same folder.
+// ignored reports whether a path is inside an output directory, whose files change with each publish. A link in
+// the tree may lead to an output directory, or a single-file source may lie beside an output directory.
 func (s *source) ignored(path string) bool {
 	return slices.ContainsFunc(*s.outs.Load(), func(out string) bool { return fspath.Within(path, out) })
 }
@@ -426,7 +430,7 @@ func (s *source) ignoreOuts() {
 	s.outs.Store(&outs)
 }
 
-// foundNothing records that a look after a rescan left a publisher idle. If the look left all publishers
+// foundNothing records that a look after a rescan left a publisher idle. When the look has left all publishers
 // idle, the next rescan may come later.
 func (s *source) foundNothing(l *look) {
 	s.mu.Lock()

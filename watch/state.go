@@ -1,6 +1,6 @@
 package watch
 
-// state describes the output directory, as far as a watch knows.
+// state is what a watch knows about its output directory.
 type state int
 
 const (
@@ -8,7 +8,7 @@ const (
 	unknown state = iota
 	// settled: the output directory holds only files that this watch has published.
 	settled
-	// idle: the directory is settled, and the last pass planned all files anew and moved none.
+	// idle: the directory is settled, and the last pass planned all files and moved none.
 	idle
 	// doubtful: something failed in the state idle. The next pass reads all files, and ends early
 	// if nothing has changed since the idlePass.
@@ -18,14 +18,14 @@ const (
 	states
 )
 
-// input is what changes the state.
+// input is an event that changes the state.
 type input int
 
 const (
 	retryAsked    input = iota // a request to retry held snapshots: the next pass must plan
 	reconfigured               // the options have changed
-	planAll                    // a pass plans all files anew
-	planEdit                   // a pass plans an edit
+	planAll                    // a pass plans, and the whole tree was read since the pass before
+	planEdit                   // a pass plans, and only changed paths were read since the pass before
 	planObjected               // another target objects to a plan
 	planPublished              // a plan is published
 	planRefused                // Envoy refuses a plan, or the snapshot is held

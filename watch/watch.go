@@ -21,19 +21,22 @@ type WatchOptions struct {
 	Watch notify.Options
 	// Log receives the log lines that concern all targets.
 	Log *event.Log
-	// Settings is the path of a settings file that belongs to the source; the file may be missing.
+	// Settings is the path of the settings file; empty without one. Watch reads the source tree again when the
+	// file changes. The file may be missing.
 	Settings string
-	// Reload reads the Settings again, before each read of the source tree; nil without settings. changed
-	// reports whether the Options have changed. Calls don't overlap.
+	// Reload reads the Settings again, before each read of the source tree; nil without settings. If changed is
+	// false, Watch keeps its Options. After an error Watch logs the error, and publishes nothing until Reload
+	// succeeds. Calls don't overlap.
 	Reload func() (all []Options, changed bool, err error)
-	// Hangup delivers SIGHUP: Watch then logs its state again, and retries held snapshots.
+	// Hangup delivers SIGHUP; nil for none. After a SIGHUP, Watch reads the whole source tree, logs its
+	// findings again, and retries held snapshots.
 	Hangup <-chan os.Signal
 	// Conflict returns text about how this watch differs from the watch that a request describes; empty if
 	// they match. A nil Conflict accepts every request. Conflict must be safe for concurrent use.
 	Conflict func(source string, r control.RetryHeld) string
 	// RetryHeld makes the first reconcile retry held snapshots.
 	RetryHeld bool
-	// MaxFindings is the number of findings logged at a time; 0 means all.
+	// MaxFindings is the largest number of findings that Watch logs at a time; 0 means no limit.
 	MaxFindings int
 }
 
@@ -43,16 +46,16 @@ type watching struct {
 	source    *source
 	target    string
 	first     bool      // started together with the watch
-	news      chan news // only tell sends
+	news      chan news // only tell sends; it merges unread news
 	changeLog changeLog
 	envoyLog  envoyLog
 	asking    sync.WaitGroup // background questions to Envoys
 
 	state      state
-	idlePass   idlePass // in the states idle and doubtful
+	idlePass   idlePass // valid in the states idle and doubtful
 	seen       uint64   // number of the look of the last pass; 0 if that pass failed
 	configured uint64   // look.read of the current Options
-	garbage    bool     // passes have made plans since giveBack
+	garbage    bool     // a pass has made a plan since giveBack
 	nextTrim   time.Time
 
 	control *control.Server
@@ -60,13 +63,13 @@ type watching struct {
 	unheard string        // the last logged error of the control socket
 }
 
-// The reasons for reconciles, besides the reasons of a watcher.
+// The reasons in news, besides the reasons of the Watcher.
 const (
 	starting = "start"
 	hangup   = "SIGHUP"
 	retrying = "retry-held"
-	trimming = "trim"    // not a reconcile
-	removed  = "removed" // not a reconcile: the target is gone
+	trimming = "trim"    // a turn without a reconcile
+	removed  = "removed" // the target is gone
 )
 
 func newWatching(s *source, o Options) *watching {
@@ -79,7 +82,7 @@ func newWatching(s *source, o Options) *watching {
 	return w
 }
 
-// tell makes w look again. Only the source calls tell, and holds its lock.
+// tell sends news to w. Only the source calls tell, and holds source.mu.
 func (w *watching) tell(n news) {
 	select {
 	case was := <-w.news:
@@ -89,8 +92,8 @@ func (w *watching) tell(n news) {
 	w.news <- n
 }
 
-// and merges later news into news that w has not handled. The later news may want an older look, because
-// tellOthers reports a look that is already done.
+// and merges n, which w has not handled, with later news: the result has the more urgent reason and wants the
+// newer look. The later news may want the older look, because tellOthers reports a look that is already done.
 func (n news) and(later news) news {
 	if n.urgency() >= later.urgency() {
 		later.reason = n.reason
@@ -99,7 +102,7 @@ func (n news) and(later news) news {
 	return later
 }
 
-// urgency ranks reasons; and keeps the more urgent reason.
+// urgency ranks the reason of n. A higher number is more urgent.
 func (n news) urgency() int {
 	switch n.reason {
 	case removed:
@@ -117,7 +120,7 @@ func (w *watching) run(ctx context.Context) {
 	defer w.Close()
 	defer w.control.Close()
 	defer w.asking.Wait()
-	if err := w.begin(ctx); err != nil && w.first { // a later publisher retries with the next look
+	if err := w.begin(ctx); err != nil && w.first { // a publisher that starts later tries again after the next look
 		w.source.cannotBegin(w.target, err)
 	}
 	w.giveBack() // the first pass leaves more garbage than later ones
@@ -133,8 +136,8 @@ func (w *watching) run(ctx context.Context) {
 	}
 }
 
-// begin publishes for the first time. An error means that publishing can't succeed without a change by the
-// user.
+// begin opens the output directory and publishes for the first time. An error means that w can't publish until
+// somebody acts: the output directory can't be opened, or does not allow the options.
 func (w *watching) begin(ctx context.Context) error {
 	opened := w.open()
 	if !w.changeLog.alone {
@@ -166,13 +169,13 @@ func (w *watching) open() error {
 	if err := w.Open(); err != nil {
 		return err
 	}
-	w.source.isOpen(w.given, w.options.Out)
+	w.source.recordOpen(w.given, w.options.Out)
 	return nil
 }
 
-// serveRecorded makes the Server serve the snapshot in the output directory, if the first publish has failed.
-// If clients get different variants, serveRecorded does nothing and clients keep their resources, because the
-// output directory has only some of the variants.
+// serveRecorded makes the Server serve the snapshot in the output directory, if the Server serves nothing after
+// the first reconcile. If clients may get different variants, serveRecorded does nothing, because the output
+// directory has only some of the variants. Clients then keep the resources that they have.
 func (w *watching) serveRecorded(ctx context.Context) error {
 	if w.apart || w.options.ByNode {
 		return nil
@@ -230,7 +233,8 @@ func (w *watching) heed(ctx context.Context, n news) {
 	w.turnSince(ctx, n)
 }
 
-// trimTimer fires when the next trim is due.
+// trimTimer returns a channel that receives when the next trim is due, and a function that stops the timer.
+// Without a next trim the channel is nil.
 func (w *watching) trimTimer() (<-chan time.Time, func()) {
 	if w.nextTrim.IsZero() {
 		return nil, func() {}
@@ -262,7 +266,7 @@ func (w *watching) ready(ctx context.Context) error {
 	return w.Prepare(ctx)
 }
 
-// trim trims the output directory, and sets the time of the next trim.
+// trim trims the output directory and the Server, logs what it removed, and sets the time of the next trim.
 func (w *watching) trim(ctx context.Context) error {
 	w.nextTrim = time.Time{}
 	if !w.IsOpen() || w.Lost() {
@@ -282,8 +286,8 @@ func (w *watching) trim(ctx context.Context) error {
 	return err
 }
 
-// readAside calls read in the background and returns when ctx ends, even if read hangs in a network file
-// system. The watch and the process end afterwards.
+// readAside returns the results of read, or the error of ctx if ctx ends first. read may hang in a network file
+// system: its goroutine then runs until the process ends.
 func readAside[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -339,10 +343,11 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 	return result, err
 }
 
-// now returns the current time as records store it.
+// now returns the current time as records store it: in UTC, without the monotonic clock.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// resultOf converts an Outcome for the control socket.
+// resultOf returns the Result that the control socket reports for an Outcome; the zero Result for the zero
+// Outcome.
 func resultOf(o Outcome) control.Result {
 	if o.Verdict == "" {
 		return control.Result{}

@@ -23,7 +23,8 @@ type file struct {
 	ofTree    bool   // the file belongs to the tree: its author may be another person than the program's user
 }
 
-// fileOf returns the settings file for a source tree: that of --config, or else the tree's own.
+// fileOf returns the settings file for a source tree: the file of --config if given, otherwise xdspub.yaml in
+// the tree.
 func (s *Settings) fileOf(source string) file {
 	f := file{name: s.Config.Value, source: source}
 	if f.name == "" {
@@ -33,8 +34,11 @@ func (s *Settings) fileOf(source string) file {
 	return f
 }
 
-// WithFile returns the settings with the settings file of a source tree, if the tree has one, in place of any
-// other file.
+// WithFile returns a copy of s with the values of the settings file for a source tree: the file of --config if
+// given, otherwise xdspub.yaml in the tree, which may be missing. Options and variables win over the file. The
+// copy has no values of a file that an earlier WithFile read. WithFile also reads the types of
+// --descriptor-set. After an error in the contents of a file, which is a *UsageError, the copy has the other
+// values.
 func (s *Settings) WithFile(source string) (*Settings, error) {
 	if s.given != nil {
 		s = s.given
@@ -48,7 +52,7 @@ func (s *Settings) WithFile(source string) (*Settings, error) {
 	return &of, err
 }
 
-// read sets what a settings file has.
+// read sets the settings that a settings file has, except given ones.
 func (s *Settings) read(f file) error {
 	if other := misnamed(f.source); f.ofTree && other != "" {
 		return usagef("%s: rename it to %s, the only name of the settings file", other, filepath.Base(f.name))
@@ -92,8 +96,7 @@ func (f file) isOfTree() bool {
 	return fspath.Resolve(f.name) == fspath.Resolve(own) && load.Contains(f.source, nil, f.name)
 }
 
-// misnamed returns the file at the root of a tree that has the settings file's name but for the
-// suffix, or "".
+// misnamed returns the path of xdspub.yml at the root of a source tree; empty if there is no such file.
 func misnamed(source string) string {
 	other := strings.TrimSuffix(settingsfile.PathIn(source), ".yaml") + ".yml"
 	if _, err := os.Lstat(other); err != nil {
@@ -102,15 +105,15 @@ func misnamed(source string) string {
 	return other
 }
 
-// findings collects what is wrong in a settings file.
+// findings collects the faults of a settings file.
 type findings struct{ wrong diag.List }
 
 func (r *findings) fail(at diag.Position, format string, args ...any) {
 	r.wrong = append(r.wrong, diag.Diagnostic{Position: at, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileReader reads a settings file. Several commands share the file: settings without a row of this command
-// must be valid, too.
+// fileReader reads a settings file. Several commands share the file, so fileReader also checks the settings
+// that this command does not use.
 type fileReader struct {
 	findings
 	settings *Settings
@@ -118,7 +121,7 @@ type fileReader struct {
 	rows     []Row
 }
 
-// section is a setting that only a file has: no text of a command line can say it.
+// section is a setting that only a settings file can have. No option sets it, because its value is not a text.
 type section struct {
 	name   string
 	read   func(*fileReader, settingsfile.Setting)
@@ -141,7 +144,7 @@ func sections() []section {
 			targetsSection, (*fileReader).readTargets,
 			func(a, b *Settings) bool { return slices.EqualFunc(a.Targets.Value, b.Targets.Value, Target.same) }, targetsSchema,
 		},
-		{settingsfile.When, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // a loader reads it
+		{settingsfile.When, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // package load reads it
 	}
 }
 
@@ -182,14 +185,15 @@ func (r *fileReader) unknown(in settingsfile.Setting) {
 	r.fail(in.Position, "unknown setting %q: a setting has the name of an option of validate, render, watch or serve, without the dashes", in.Key)
 }
 
-// readWhen reads nothing: a loader does.
+// readWhen reads nothing, because package load reads when. readWhen rejects a when that is not in the settings
+// file of the tree.
 func (r *fileReader) readWhen(in settingsfile.Setting) {
 	if !r.file.ofTree && !r.file.isOfTree() {
 		r.fail(in.Position, "when is about the files around it: move it from the file of --config to the xdspub.yaml of the source tree")
 	}
 }
 
-// placeOf returns where the part of a setting stands that is wrong.
+// placeOf returns the position of the part of a setting that the error is about.
 func placeOf(s settingsfile.Setting, wrong error) diag.Position {
 	form := errors.Is(wrong, settingsfile.ErrForm)
 	notText := func(item settingsfile.Value) bool { return item.Kind != settingsfile.Text }

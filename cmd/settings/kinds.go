@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// kind is how the values of a type are written.
+// kind says how values of a type are parsed, printed and compared.
 type kind[T any] struct {
 	name string
 	// repeats means that an option may be repeated, and that parse gets all texts. Otherwise, the last text
 	// counts.
 	repeats bool
-	// parse returns an error that has the remedy.
+	// parse returns the value of the texts. Its error says what to write instead.
 	parse func(texts []string) (T, error)
 	text  func(T) string
-	// compared returns the value in a form that does not depend on the working directory, for comparison with
+	// compared returns the value as texts that do not depend on the working directory, for comparison with
 	// another process.
 	compared func(T) []string
-	// ofList returns the elements of a list in a settings file; nil if the value is no list.
+	// ofList returns the value of a list in a settings file in the folder dir; nil if the value is not a list.
 	ofList func(dir string, texts []string) T
-	// below returns a path as the folder of a settings file has it; nil if the value is no path.
+	// below returns the path v of a settings file in the folder dir; nil if the value is not a path.
 	below func(dir string, v T) T
-	// form is the schema of a value, or of an element of a list.
+	// form returns the schema of a value, or of an element of a list.
 	form func(*setting[T]) Schema
 	// def returns the default in a schema; nil for none.
 	def func(*setting[T]) any
@@ -34,7 +34,7 @@ type kind[T any] struct {
 
 func last(texts []string) string { return texts[len(texts)-1] }
 
-// advised returns the value, or what to write instead.
+// advised returns v, and if err is not nil, an error with the text wants, which says what to write instead.
 func advised[T any](v T, err error, wants string) (T, error) {
 	if err != nil {
 		return v, errors.New(wants)
@@ -125,7 +125,7 @@ func parseTime(texts []string) (time.Duration, error) {
 	return advised(d, err, "write a time such as 500ms, 90s or 10m")
 }
 
-// parseList returns the elements of lists that have commas between them.
+// parseList splits texts at commas, and returns all elements.
 func parseList(texts []string) (all []string, err error) {
 	for _, text := range texts {
 		for element := range strings.SplitSeq(text, ",") {
@@ -139,7 +139,7 @@ func commas(list []string) string { return strings.Join(list, ", ") }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// absolute returns a path as it is from the root of the file system.
+// absolute returns the absolute path; empty for an empty path.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {
 		return abs
@@ -147,7 +147,8 @@ func absolute(path string) string {
 	return path
 }
 
-// from returns a path as seen from a folder.
+// from returns a path that is relative to the folder dir as a path that is relative to the working directory.
+// from does not change an absolute or an empty path.
 func from(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

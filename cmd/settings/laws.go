@@ -11,7 +11,7 @@ import (
 	"xdspub/xds/quorum"
 )
 
-// oneOfWords returns the law that allows some words only.
+// oneOfWords returns a law (setting.law) that accepts only the words.
 func oneOfWords(words ...string) func(string) string {
 	return func(text string) string {
 		if slices.Contains(words, text) {
@@ -50,7 +50,7 @@ func notNegative(d time.Duration) string {
 	return ""
 }
 
-// pollable is the law of the times after which Envoy reads a file again.
+// pollable is the law of --poll-interval.
 func pollable(d time.Duration) string {
 	if d != 0 && d < time.Millisecond {
 		return "write 1ms or more, as Envoy wants it, or 0s to wait for events"
@@ -65,7 +65,7 @@ func twoOrMore(n int) string {
 	return ""
 }
 
-// NoQuorum is the quorum of clients whose answers nobody waits for.
+// NoQuorum is the --ack-quorum with which serve does not wait for clients.
 const NoQuorum = "none"
 
 func quorumOrNone(text string) string {
@@ -75,7 +75,7 @@ func quorumOrNone(text string) string {
 	return ""
 }
 
-// QuorumForm says how a quorum is written.
+// QuorumForm returns what to write instead of a text that is not a quorum.
 func QuorumForm(given string) string {
 	if meant := Nearest([]string{"all", "any"}, given); meant != "" {
 		return fmt.Sprintf("did you mean %s?", meant)
@@ -83,7 +83,7 @@ func QuorumForm(given string) string {
 	return "use all, any, or a number from 1"
 }
 
-// severity is the law of the name of a severity.
+// severity is the law of --min-severity.
 func severity(word string) string {
 	var s diag.Severity
 	if s.UnmarshalText([]byte(word)) != nil {

@@ -20,12 +20,12 @@ type Row interface {
 	Names() []string
 	// Group returns the title above the option in the help.
 	Group() string
-	// Usage describes the setting. A word in backquotes stands for the value.
+	// Usage describes the setting. The word in backquotes is the placeholder of the value.
 	Usage() string
 	// Variable returns the name of the environment variable; empty if there is none.
 	Variable() string
-	// Outside reports whether the setting says what is read, asked or written outside of the source tree, so that the
-	// settings file of the tree can't have it.
+	// Outside reports whether the setting makes xdspub read, ask or write something outside of the source tree.
+	// The settings file of the tree must not have such a setting.
 	Outside() bool
 	// Codes returns the rules that the value can name; nil if the value is something else.
 	Codes() []diag.Code
@@ -43,13 +43,13 @@ type Row interface {
 	Default() string
 	// SchemaDefault returns the default in the schema of settings files; nil for none.
 	SchemaDefault() any
-	// Parse returns an error that says what to write instead of a text.
+	// Parse returns an error if text is not a value of the setting. The error says what to write instead.
 	Parse(text string) error
 	// Origin returns where the value comes from.
 	Origin(*Settings) Origin
-	// Texts returns the value in a form that can be compared with that of another process.
+	// Texts returns the value as texts, for comparison with the value in another process.
 	Texts(*Settings) []string
-	// Same reports whether two settings have the same value, from a settings file or not.
+	// Same reports whether a and b have the same value, and have it both or neither from a settings file.
 	Same(a, b *Settings) bool
 
 	fill(s *Settings, given []string) error
@@ -62,19 +62,18 @@ type Row interface {
 	isForClients() bool
 }
 
-// about is what a row says to a reader.
+// about is the part of a row that does not depend on the type of the value.
 type about struct {
 	name, short string
 	group       string
 	usage       string
-	defaultText string // instead of the default
+	defaultText string // text of the default in the help; empty for the value itself
 	noVariable  bool
 	outside     bool
 	codes       func() []diag.Code
-	// forClients says that the setting is for the clients of serve, too, not for files alone.
+	// forClients means that the setting is about clients of serve too, not only about published files.
 	forClients bool
-	// servedUsage is what the setting means for serve, and servedDefault the text of its default there. Empty if they
-	// are the same.
+	// servedUsage and servedDefault are usage and defaultText in the help of serve; empty if they are the same.
 	servedUsage, servedDefault string
 }
 
@@ -113,11 +112,11 @@ type setting[T any] struct {
 	byDefault T
 	// law returns the remedy for a bad value, or "" for a good one. A nil law accepts every value.
 	law func(T) string
-	// now means that law checks a given value before the command begins. complain makes the error; nil stands
-	// for Origin.Invalid.
+	// now means that New checks a given value by law. Otherwise the command checks the value, by Check.
+	// complain makes the error of New; nil means Origin.Invalid.
 	now      bool
 	complain func(v T, wants string) error
-	// form is the schema of the value, or of an element of a list; nil for that of the kind.
+	// form returns the schema of the value, or of an element of a list; nil means kind.form.
 	form func() Schema
 	into func(*Settings) *Value[T]
 }
@@ -149,7 +148,8 @@ func (r *setting[T]) Same(a, b *Settings) bool {
 	return x.InFile() == y.InFile() && reflect.DeepEqual(x.Value, y.Value)
 }
 
-// fill sets the value: to what the command line has, or else to that of the variable, or to the default.
+// fill sets the value from the texts that the command line gives, otherwise from the variable, otherwise to the
+// default. A variable with an invalid text is an error even if the command line gives the option.
 func (r *setting[T]) fill(s *Settings, given []string) error {
 	v := Value[T]{r.byDefault, Origin{name: r.name, line: len(given) > 0}, r}
 	texts := given
@@ -172,7 +172,8 @@ func (r *setting[T]) fill(s *Settings, given []string) error {
 	return nil
 }
 
-// readFile sets the value to that of a settings file, unless it is given.
+// readFile sets the value from a settings file, unless the command line or the environment gives the setting.
+// readFile checks the value in any case.
 func (r *setting[T]) readFile(s *Settings, in settingsfile.Setting, from file) error {
 	v, err := r.inFile(in, from.dir)
 	if err != nil {
@@ -194,7 +195,7 @@ func (r *setting[T]) readFile(s *Settings, in settingsfile.Setting, from file) e
 	return nil
 }
 
-// inFile returns the value that a settings file in a folder has.
+// inFile returns the value of a setting in a settings file in the folder dir.
 func (r *setting[T]) inFile(in settingsfile.Setting, dir string) (v T, err error) {
 	texts, ok := in.Texts()
 	switch {
@@ -214,7 +215,8 @@ func (r *setting[T]) inFile(in settingsfile.Setting, dir string) (v T, err error
 	return v, nil
 }
 
-// take takes the value of other settings, unless it is given.
+// take copies the value of from to to, if the value of from comes from a settings file, and the command line
+// and the environment of to do not give the setting.
 func (r *setting[T]) take(to, from *Settings) {
 	if is := r.into(from); is.InFile() && !r.into(to).Given() {
 		*r.into(to) = *is
@@ -252,14 +254,15 @@ func (r *setting[T]) served() Row {
 	return &of
 }
 
-// Placeholder returns the usage's word for the value of a setting, such as FILE or a|b|c; empty for a switch.
+// Placeholder returns the word in backquotes of a usage, such as FILE or a|b|c; empty for a switch.
 func Placeholder(usage string) string {
 	_, rest, _ := strings.Cut(usage, "`")
 	name, _, _ := strings.Cut(rest, "`")
 	return name
 }
 
-// Choices returns the words of a placeholder such as any|all|N, without words in capitals such as N.
+// Choices returns the words of a placeholder such as any|all|N, without words in capitals such as N. Choices
+// returns nil for a single word.
 func Choices(placeholder string) []string {
 	words := strings.Split(placeholder, "|")
 	if len(words) == 1 {
@@ -276,7 +279,7 @@ func Names(rows []Row) (names []string) {
 	return names
 }
 
-// FirstGiven returns the name of the first given row; empty for none.
+// FirstGiven returns the name of the first row that the command line or the environment gives; empty for none.
 func FirstGiven(s *Settings, rows []Row) string {
 	for _, r := range rows {
 		if r.Origin(s).Given() {

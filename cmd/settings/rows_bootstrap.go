@@ -76,7 +76,7 @@ func bootstrapEnvoy() []Row {
 	}
 }
 
-// contentGRPC returns the rows of what is in a bootstrap of gRPC.
+// contentGRPC returns the rows of the contents of a bootstrap of gRPC.
 func contentGRPC() []Row {
 	return []Row{
 		&setting[[]string]{about: about{name: "server", group: GroupServers, usage: "`ADDR` of the server, one of its --grpc: " +
@@ -128,7 +128,7 @@ func contentGRPC() []Row {
 	}
 }
 
-// WrittenGRPC returns the rows of bootstrap grpc that are about a bootstrap that is written.
+// WrittenGRPC returns the rows of bootstrap grpc that are about the bootstrap that it writes.
 func WrittenGRPC() []Row { return append(contentGRPC(), bootstrapOutput()) }
 
 func resolve() Row {

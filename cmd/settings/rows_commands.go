@@ -71,7 +71,7 @@ func Render() []Row {
 	))
 }
 
-// published returns the rows of what render and watch publish.
+// published returns the rows that render and watch share.
 func published() []Row {
 	return slices.Concat(Source(), rows(target(), allOrNothing()), Publish(), Confirm())
 }

@@ -8,20 +8,19 @@ import (
 	"xdspub/report"
 )
 
-// quiet is about results and logs.
+// quiet returns the row of --quiet.
 func quiet() Row {
 	return &setting[bool]{about: about{name: "quiet", short: "q", group: GroupPrint, usage: "print only errors, and log only warnings and errors"},
 		kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Quiet }}
 }
 
-// logFormat is the form of a line of the log.
+// logFormat returns the row of --log-format.
 func logFormat() Row {
 	return &setting[string]{about: about{name: "log-format", group: GroupPrint, usage: "log as `text|json`, one line an event"},
 		kind: text, byDefault: "text", law: oneOfWords("text", "json"), into: func(s *Settings) *Value[string] { return &s.LogFormat }}
 }
 
-// MostOnTerminal is how many findings a person is shown at once, who asks for no
-// other number.
+// MostOnTerminal is the largest number of findings that a terminal shows without --max-findings.
 const MostOnTerminal = 100
 
 func maxFindings() Row {
@@ -70,7 +69,8 @@ func minSeverity() Row {
 	}
 }
 
-// reportFormat has no variable, because XDSPUB_FORMAT is the format of published files.
+// reportFormat returns the row of --format of validate. The row has no variable, because XDSPUB_FORMAT is the
+// format of published files.
 func reportFormat() Row {
 	return &setting[[]string]{
 		about: about{name: "format", group: GroupPrint, noVariable: true,

@@ -9,7 +9,7 @@ import (
 	"xdspub/xds/quorum"
 )
 
-// Publish returns how and where a Snapshot is published. The first row is the output directory.
+// Publish returns the rows about how and where a Snapshot is published. The first row is --out.
 func Publish() []Row {
 	return []Row{
 		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR`, which Envoy " +
@@ -39,13 +39,13 @@ func Publish() []Row {
 	}
 }
 
-// pollInterval has Envoys read files again.
+// pollInterval returns the row of --poll-interval.
 func pollInterval(group, usage string) Row {
 	return &setting[time.Duration]{about: about{name: "poll-interval", group: group, usage: usage, defaultText: "it waits for events"},
 		kind: times, law: pollable, into: func(s *Settings) *Value[time.Duration] { return &s.PollInterval }}
 }
 
-// allOrNothing joins targets.
+// allOrNothing returns the row of --all-or-nothing.
 func allOrNothing() Row {
 	return &setting[bool]{about: about{name: "all-or-nothing", group: GroupPublish, usage: "publish nothing for any target while " +
 		"the source tree has errors for one"},
@@ -77,19 +77,20 @@ func Confirm() []Row {
 	}
 }
 
-// ForFiles returns the rows of Publish and Confirm that say nothing to clients of serve.
+// ForFiles returns the rows of Publish and Confirm that are only about published files, not about clients of
+// serve.
 func ForFiles() []Row {
 	return slices.DeleteFunc(slices.Concat(Publish(), Confirm()), Row.isForClients)
 }
 
-// envoyAdmin names Envoys.
+// envoyAdmin returns the row of --envoy-admin.
 func envoyAdmin() Row {
 	return &setting[[]string]{about: about{name: "envoy-admin", group: GroupAcks, usage: "admin `URL` of an Envoy that reads the " +
 		"output directory: http://HOST:PORT or unix:PATH", outside: true},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.EnvoyAdmin }}
 }
 
-// Watch returns when a source tree is looked at.
+// Watch returns the rows about when a watch reads the source tree.
 func Watch() []Row {
 	return []Row{
 		&setting[time.Duration]{about: about{name: "quiet-period", group: GroupWatch, usage: "publish once nothing in the tree " +
@@ -104,7 +105,7 @@ func Watch() []Row {
 	}
 }
 
-// retryHeld publishes again.
+// retryHeld returns the row of --retry-held.
 func retryHeld() Row {
 	return &setting[bool]{about: about{name: "retry-held", group: GroupRun, usage: "publish once more a snapshot that is held because Envoy rejected it"},
 		kind: boolean, into: func(s *Settings) *Value[bool] { return &s.RetryHeld }}

@@ -59,7 +59,7 @@ func Serve() []Row {
 	}
 }
 
-// AskedServe returns which server to ask, and how. The first row is its address.
+// AskedServe returns the rows about which server to ask, and how. The first row is --serve.
 func AskedServe() []Row {
 	return []Row{
 		&setting[string]{about: about{name: "serve", group: GroupServe, usage: "show the source tree and the clients of the " +

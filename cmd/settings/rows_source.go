@@ -10,7 +10,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// Source returns how a source tree is read and judged. The first row names the settings file.
+// Source returns the rows about how a source tree is read and judged. The first row is --config.
 func Source() []Row {
 	return []Row{
 		config(), ignore(), allowPath(),
@@ -36,14 +36,14 @@ func Source() []Row {
 	}
 }
 
-// descriptorSet names the types of the user.
+// descriptorSet returns the row of --descriptor-set.
 func descriptorSet() Row {
 	return &setting[[]string]{about: about{name: "descriptor-set", group: GroupSource, usage: "know the message types of your own " +
 		"extensions by `FILE`, which protoc --include_imports --descriptor_set_out or buf build -o makes"},
 		kind: filePaths, into: func(s *Settings) *Value[[]string] { return &s.DescriptorSet }}
 }
 
-// param selects the client of a tree.
+// param returns the row of --param.
 func param() Row {
 	return &setting[[]string]{about: about{name: "param", group: GroupSource,
 		usage: "a dynamic parameter `KEY=VALUE` of the client: it selects the variants that the client gets " +
@@ -51,7 +51,7 @@ func param() Row {
 		kind: list, form: paramSchema, into: func(s *Settings) *Value[[]string] { return &s.Param }}
 }
 
-// target chooses targets of the settings file.
+// target returns the row of --target.
 func target() Row {
 	return &setting[[]string]{about: about{name: "target", group: GroupSource, usage: "only the target `NAME` of the setting targets (default: all of them)"},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.Target }}
@@ -63,8 +63,8 @@ const (
 	ModeShadow   = "shadow"
 )
 
-// oracle names a program to run. The rows have no variables and are no settings of a file: only who starts xdspub
-// says that.
+// oracle returns the rows about the Envoy that judges resources. Because they name a program to run, only the
+// command line can set them: they have no variables, and a settings file can't have them.
 func oracle() []Row {
 	return []Row{
 		&setting[string]{about: about{name: "envoy", group: GroupRules,
@@ -78,7 +78,7 @@ func oracle() []Row {
 	}
 }
 
-// stdinFormat is the format of standard input.
+// stdinFormat returns the row of --stdin-format.
 func stdinFormat() Row {
 	return &setting[string]{about: about{name: "stdin-format", group: GroupSource, usage: "format of standard input, if a " +
 		"path is -: `" + strings.Join(syntax.Formats, "|") + "`", noVariable: true},

@@ -16,8 +16,8 @@ import (
 // Schema is a JSON Schema, or a part of one.
 type Schema map[string]any
 
-// FileSchema returns the schema of a settings file. It takes nothing that is refused, as far as a
-// schema can tell, and asks for the plain form where there are several: true, not "yes".
+// FileSchema returns the schema of a settings file. The schema rejects what xdspub rejects, as far as a schema
+// can. If a value can be written in several ways, the schema accepts only the plainest: true, not "yes".
 func FileSchema() Schema {
 	properties := make(Schema)
 	for _, s := range sections() {
@@ -26,7 +26,7 @@ func FileSchema() Schema {
 	for _, r := range Settable() {
 		properties[r.Name()] = r.schema()
 	}
-	off := []any{"on", "off", true, false} // on and off are true and false to YAML 1.1
+	off := []any{"on", "off", true, false} // YAML 1.1 reads on and off as true and false
 	severities := slices.Clone(off)
 	for _, word := range policy.Levels {
 		if !slices.Contains(off, any(word)) {
@@ -118,7 +118,7 @@ func (r *setting[T]) SchemaDefault() any {
 	return r.kind.def(r)
 }
 
-// textOrList returns the schema of one value, or of a list.
+// textOrList returns the schema of one item, or of a list of at least least items.
 func textOrList(item Schema, least int, about string) Schema {
 	return Schema{"description": about, "anyOf": []Schema{item, {"type": "array", "items": item, "minItems": least}}}
 }
@@ -140,7 +140,7 @@ func timeSchema(r *setting[time.Duration]) Schema {
 	return s
 }
 
-// textSchema returns the schema of a text: of one of the words of the usage, if it has some.
+// textSchema returns the schema of a text. If the usage lists words, the text must be one of the words.
 func textSchema[T any](r *setting[T]) Schema {
 	if words := Choices(Placeholder(r.usage)); words != nil {
 		return Schema{"enum": words}
@@ -158,7 +158,7 @@ func paramSchema() Schema { return Schema{"type": "string", "pattern": "^[^=]+="
 
 func ruleSchema() Schema { return Schema{"$ref": "#/$defs/rule"} }
 
-// releaseSchema returns the schema of a release of Envoy. To YAML 1.40 is a number.
+// releaseSchema returns the schema of a release of Envoy. Without quotes, YAML reads 1.40 as a number.
 func releaseSchema() Schema {
 	var names []any
 	for _, name := range check.EnvoyReleases() {

@@ -44,7 +44,7 @@ type Settings struct {
 	AckQuorum                          Value[string]
 	AckTimeout, WarmTimeout            Value[time.Duration]
 
-	// When a source tree is looked at.
+	// When a watch reads the source tree.
 	QuietPeriod, Rescan, Poll Value[time.Duration]
 	Once                      Value[bool]
 
@@ -82,13 +82,13 @@ type Settings struct {
 	PrintFormat, Output, To       Value[string]
 	ReportFormat, ReportOutput    Value[[]string]
 
-	// Line has the options of the command line in their order.
+	// Line has the options of the command line, in the order of the command line.
 	Line []Given
 	// Types are those of DescriptorSet. WithFile reads them.
 	Types Types
 
-	given *Settings // without those of a file
-	tree  string    // whose own settings file was read; empty for none and for the file of Config
+	given *Settings // the settings before WithFile; nil if WithFile has read no file
+	tree  string    // the source tree whose xdspub.yaml was read; empty for no file, or the file of Config
 }
 
 // Given is an option of the command line with its text.
@@ -97,8 +97,8 @@ type Given struct {
 	Text string
 }
 
-// New returns the settings that the command line and the environment give to a command with some rows. Row.Parse has
-// taken the texts.
+// New returns the settings that the command line and the environment give to a command with the rows. A text
+// that a row does not accept is a *UsageError.
 func New(rows []Row, line []Given) (*Settings, error) {
 	s := &Settings{Line: line}
 	for _, r := range rows {
@@ -120,7 +120,7 @@ func New(rows []Row, line []Given) (*Settings, error) {
 	return s, nil
 }
 
-// Check holds the laws of some rows against the settings.
+// Check returns a *UsageError if the value of one of the rows is not allowed.
 func (s *Settings) Check(rows ...Row) error {
 	for _, r := range rows {
 		if err := r.check(s); err != nil {
@@ -135,13 +135,14 @@ func Settable() []Row {
 	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), []Row{allOrNothing()})
 }
 
-// Fixed returns the rows of the settings that a running watch does not change.
+// Fixed returns the rows of the settings that stay as they were when a watch began, even if the settings file
+// changes.
 func Fixed() []Row {
 	list := slices.Concat(Serve(), Watch())
 	return append(list, Publish()[0], group())
 }
 
-// SameFile reports whether settings files say the same.
+// SameFile reports whether a and b have the same values for all settings that a settings file can have.
 func SameFile(a, b *Settings) bool {
 	for _, r := range Settable() {
 		if !r.Same(a, b) {

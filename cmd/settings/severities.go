@@ -12,7 +12,7 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// The sections about severities of rules: for all files, and for some.
+// The sections about severities of rules: rulesSection for all files, overridesSection for some.
 const (
 	rulesSection     = "rules"
 	overridesSection = "overrides"
@@ -78,7 +78,7 @@ func (r *fileReader) patterns(v settingsfile.Value) []string {
 		if v.Kind == settingsfile.List {
 			at = v.Parts[i].Position
 		}
-		below := strings.Trim(pattern, "/") // as it is matched
+		below := strings.Trim(pattern, "/") // as path.Match gets it
 		switch _, err := path.Match(below, ""); {
 		case err != nil || below == "":
 			r.fail(at, "invalid files %q: write a glob pattern such as old.yaml or old/*", pattern)
@@ -120,7 +120,7 @@ func (r *fileReader) levels(v settingsfile.Value, at diag.Position, everywhere b
 	return all
 }
 
-// WrongRule returns the reason why a name is no rule that can be turned off, or "".
+// WrongRule returns why a name is not the name of a rule that can be turned off; empty if it is.
 func WrongRule(name string) string {
 	rules := diag.Names(codes.Rules())
 	switch meant := NearestRule(rules, name); {
@@ -134,7 +134,7 @@ func WrongRule(name string) string {
 	return "run xdspub rules for a list"
 }
 
-// NearestRule is Nearest for names of rules: only who writes a slash means a sub-code.
+// NearestRule is Nearest for names of rules. NearestRule returns a sub-code only if word has a slash.
 func NearestRule(names []string, word string) string {
 	if !strings.Contains(word, "/") {
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.Contains(name, "/") })

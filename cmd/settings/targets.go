@@ -18,12 +18,12 @@ import (
 // targetsSection is the section of the kinds of clients that a source tree is published for.
 const targetsSection = "targets"
 
-// Target is a kind of clients.
+// Target is a kind of client that the source tree is published for.
 type Target struct {
 	Name   string
 	Client variants.Client
-	Output string // below --out, unless it is absolute
-	// own has the settings of this target alone.
+	Output string // relative to --out, or absolute
+	// own has the settings that the file has for this target only.
 	own Settings
 }
 
@@ -43,7 +43,7 @@ const (
 	targetNameBytes = 100
 )
 
-// targetKeys returns what a target has.
+// targetKeys returns the keys that a target can have.
 func targetKeys() []string {
 	return append([]string{"params", "authorities", "output"}, Names(targetRows())...)
 }
@@ -125,7 +125,7 @@ func (r *fileReader) target(v settingsfile.Value) Target {
 	return t
 }
 
-// params reads what the clients of a target say of themselves.
+// params reads the dynamic parameters of the clients of a target.
 func (r *fileReader) params(v settingsfile.Value) params.Parameters {
 	if v.Kind != settingsfile.Mapping || len(v.Parts) == 0 {
 		r.fail(v.Position, "%s has one parameter a line, such as env: prod", v.Key)
@@ -146,7 +146,8 @@ func (r *fileReader) params(v settingsfile.Value) params.Parameters {
 	return p
 }
 
-// authorities reads what the clients of a target say of themselves where they ask for names of xdstp authorities.
+// authorities reads the dynamic parameters with which the clients of a target ask for names of xdstp
+// authorities.
 func (r *fileReader) authorities(v settingsfile.Value) map[string]params.Parameters {
 	if v.Kind != settingsfile.Mapping || len(v.Parts) == 0 {
 		r.fail(v.Position, "authorities has one authority of xdstp names a line, such as a.example: {region: eu}")
@@ -162,7 +163,7 @@ func (r *fileReader) authorities(v settingsfile.Value) map[string]params.Paramet
 	return all
 }
 
-// output reads where a target is published.
+// output reads the output directory of a target.
 func (r *fileReader) output(v settingsfile.Value) string {
 	switch {
 	case v.Kind != settingsfile.Text || v.Text == "":
@@ -176,7 +177,7 @@ func (r *fileReader) output(v settingsfile.Value) string {
 	return v.Text
 }
 
-// ofTarget reads a setting that is different for a target.
+// ofTarget reads a setting of one target.
 func (r *fileReader) ofTarget(t *Target, row Row, v settingsfile.Value) {
 	in := settingsfile.Setting{Value: v, ValueAt: v.Position}
 	err := row.readFile(&t.own, in, file{dir: r.file.dir})
@@ -189,7 +190,8 @@ func (r *fileReader) ofTarget(t *Target, row Row, v settingsfile.Value) {
 	}
 }
 
-// OfTarget returns the settings as they are for a target.
+// OfTarget returns a copy of s for a target: with the target's own settings, and with Out and EnvoyPath of the
+// target.
 func (s *Settings) OfTarget(t Target) *Settings {
 	of := *s
 	of.Out.Value = s.OutOf(t)
@@ -202,7 +204,8 @@ func (s *Settings) OfTarget(t Target) *Settings {
 	return &of
 }
 
-// OutOf returns the output directory of a target. Without --out no command writes into it.
+// OutOf returns the output directory of a target. Without --out the directory has no meaning, because no
+// command writes there.
 func (s *Settings) OutOf(t Target) string {
 	if filepath.IsAbs(t.Output) {
 		return t.Output

@@ -8,7 +8,7 @@ import (
 	"xdspub/xds"
 )
 
-// Types are the user's own types.
+// Types are the message types of the user's own extensions.
 type Types struct {
 	Files    []string
 	Registry *xds.Registry     // nil for none
@@ -22,8 +22,7 @@ func (s *Settings) WithTypes() (*Settings, error) {
 	return &of, err
 }
 
-// readTypes reads the files of --descriptor-set. The tree's own settings file can name only files
-// of the tree.
+// readTypes reads the files of --descriptor-set. The settings file of a tree can name only files of the tree.
 func (s *Settings) readTypes() error {
 	sets := load.DescriptorSets{Files: s.DescriptorSet.Value}
 	if s.DescriptorSet.InFile() {

@@ -8,14 +8,14 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// Value is the value of a setting, and says where the value comes from.
+// Value is the value of a setting with its Origin.
 type Value[T any] struct {
 	Value T
 	Origin
 	row *setting[T]
 }
 
-// Check holds the law of the setting against its value.
+// Check returns a *UsageError if the value is not allowed. The zero Value is allowed.
 func (v Value[T]) Check() error {
 	if v.row == nil {
 		return nil
@@ -49,7 +49,7 @@ func (o Origin) OnlyOnLine() bool { return o.line && o.variable == "" }
 // InFile reports whether the value is that of a settings file.
 func (o Origin) InFile() bool { return o.file != nil }
 
-// Position returns where the setting stands in the settings file.
+// Position returns where the setting stands in the settings file; zero if the value is not from a file.
 func (o Origin) Position() diag.Position {
 	if o.file == nil {
 		return diag.Position{}
@@ -57,7 +57,7 @@ func (o Origin) Position() diag.Position {
 	return o.file.Position
 }
 
-// Places returns where the elements of a list stand in the settings file.
+// Places returns where the elements of a list stand in the settings file; nil if the value is not from a file.
 func (o Origin) Places() []diag.Position {
 	if o.file == nil {
 		return nil
@@ -65,7 +65,7 @@ func (o Origin) Places() []diag.Position {
 	return o.file.Places()
 }
 
-// Invalid returns the error for a text that the setting does not take. wants says what to write.
+// Invalid returns a *UsageError for a text that the setting does not accept. wants says what to write instead.
 func (o Origin) Invalid(text, wants string) error {
 	switch {
 	case o.file != nil:
@@ -85,7 +85,7 @@ type UsageError struct{ err error }
 
 func (e *UsageError) Error() string { return e.err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error without its type.
 func (e *UsageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }

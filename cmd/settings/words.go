@@ -8,8 +8,9 @@ import (
 	"xdspub/diag"
 )
 
-// Nearest returns the one of names that a word was likely meant for, or "": one that differs by
-// a letter or two, in capitals or in how its parts are joined, or the only one that it begins.
+// Nearest returns the name that the writer of word probably meant; empty if no name is near. Nearest ignores
+// case, and takes _ for -. If word is the beginning of exactly one name, Nearest returns that name. Otherwise
+// Nearest returns a name that differs from word in a few letters (diag.Candidates).
 func Nearest(names []string, word string) string {
 	plain := strings.ReplaceAll(strings.ToLower(word), "_", "-")
 	if slices.Contains(names, plain) {
@@ -22,7 +23,8 @@ func Nearest(names []string, word string) string {
 	return diag.NewCandidates(names).Nearest(plain)
 }
 
-// OneOf lists the values that are allowed instead of a given value, and says which of them the user may have meant.
+// OneOf returns the remedy for a value that is not one of names: all names, and the name that the user may have
+// meant. names has two or more elements.
 func OneOf(names []string, given string) string {
 	last := len(names) - 1
 	all := fmt.Sprintf("use %s or %s", strings.Join(names[:last], ", "), names[last])

@@ -18,23 +18,24 @@ import (
 	"xdspub/xds/clients"
 )
 
-// maxAnswer is the largest answer in bytes, above the list of 10,000 clients.
+// maxAnswer is the largest answer in bytes. The list of 10,000 clients is smaller.
 const maxAnswer = 256 << 20
 
 // listPatience is how long a watch may take to list its clients: 10,000 clients take seconds.
 const listPatience = 30 * time.Second
 
 // Ask returns the state of the watch that publishes into the directory out. The error wraps ErrNoWatch if no
-// watch runs: an *EndedError if the last watch ended by itself, ErrDied if the last watch was killed. The
-// error is ErrSilent if the watch does not answer within 5 s.
+// watch runs: an *EndedError if the last watch ended by itself, ErrDied if the last watch was killed. The error
+// wraps ErrSilent if the watch does not answer within 5 s.
 func Ask(ctx context.Context, out string) (Watch, error) {
 	var w Watch
 	err := exchangeWithin(ctx, patience, out, request{http.MethodGet, watchPath, nil}, &w)
 	return w, err
 }
 
-// Clients returns the clients of the watch that publishes into the directory out; empty if the watch serves
-// no clients. The errors are the errors of Ask. Call Ask first to find out quickly whether the watch answers.
+// Clients returns the clients of the watch that publishes into the directory out; empty if the watch serves no
+// clients. The errors are the errors of Ask, but the watch has 30 s to answer. Call Ask first to find out
+// quickly whether the watch answers.
 func Clients(ctx context.Context, out string) ([]clients.Client, error) {
 	list := []clients.Client{}
 	err := exchangeWithin(ctx, listPatience, out, request{http.MethodGet, clientsPath, nil}, &list)

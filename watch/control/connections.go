@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// grace is how long a client keeps a connection in any case. A client that sends its request at once has been
-// read by then.
+// grace is how long each connection stays open at least. By then the Server has read the request of a client
+// that sends its request at once.
 const grace = 100 * time.Millisecond
 
 // connections limits the number of open connections to its slots. If all slots are taken, connections older

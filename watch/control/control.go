@@ -70,7 +70,7 @@ type ConflictError struct{ Reason string }
 
 func (e *ConflictError) Error() string { return e.Reason }
 
-// Watch is the state of a running watch, without files on disk such as the manifest.
+// Watch is the state of a running watch, without what files on disk say, such as the manifest.
 type Watch struct {
 	PID    int    `json:"pid"`
 	Source string `json:"source"` // absolute path of the source tree
@@ -85,14 +85,14 @@ type Watch struct {
 	// Serves means that the watch also serves clients over the network.
 	Serves bool `json:"serves"`
 	// Snapshot is the id of the published snapshot; empty if no snapshot is published. SnapshotSince is when
-	// this watch found or published the snapshot.
+	// this watch published the snapshot; zero if the snapshot was published before the watch began.
 	Snapshot      string    `json:"snapshot"`
 	SnapshotSince time.Time `json:"snapshot_since,omitzero"`
 	// Refused is why the current source tree is not published; nil if published.
 	Refused *Refusal `json:"refused,omitempty"`
 	// Certificates are findings about certificates in the source tree, from the last check.
 	Certificates Certificates `json:"certificates,omitzero"`
-	// Failed is the error of the last reconcile or trim; empty after success.
+	// Failed is the error of the last reconcile or trim; empty if it succeeded.
 	Failed string `json:"failed,omitempty"`
 	// Last is the last finished reconcile, Running the current one.
 	Last    *Reconcile `json:"last,omitempty"`
@@ -110,7 +110,7 @@ type Reconcile struct {
 	// Snapshot is the id of the snapshot that Running is about to publish; empty if unknown or already
 	// published.
 	Snapshot string `json:"snapshot,omitempty"`
-	// Retrying is why Envoys refuse a step and get it again; empty if they refuse no step.
+	// Retrying is why Envoys refuse a step, which they get again; empty if they refuse no step.
 	Retrying string `json:"retrying,omitempty"`
 	// Outcome is empty until the reconcile ends.
 	Outcome Outcome `json:"outcome,omitempty"`

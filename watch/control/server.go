@@ -63,8 +63,8 @@ func New() *Server {
 	return s
 }
 
-// Bind creates the socket in the directory out, which the caller has locked. Bind does nothing if the last
-// socket still exists.
+// Bind creates the socket in the directory out, which the caller has locked. Bind does nothing if the socket of
+// the last Bind still exists there and accepts connections.
 func (s *Server) Bind(out string) error {
 	if s.bound != nil && s.bound.isCurrent(out) {
 		return nil
@@ -92,8 +92,8 @@ func (s *Server) unbind(keep bool) {
 	}
 }
 
-// Close answers all waiting requests with an error, because the watch has ended. Afterwards Ask returns an
-// *EndedError, until the next Bind or Forget.
+// Close removes the socket and answers all waiting requests with an error, because the watch has ended.
+// Afterwards Ask returns an *EndedError, until the next Bind or Forget.
 func (s *Server) Close() {
 	s.unbind(true)
 	close(s.closed)

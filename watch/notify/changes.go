@@ -19,7 +19,8 @@ type Changes struct {
 // list stays bounded.
 const maxChanged = 1000
 
-// And returns the union of two Changes: all paths, or All if either has All or the paths exceed maxChanged.
+// And returns the union of two Changes. The union has All if either of them has All, or if together they have
+// more than maxChanged paths.
 func (c Changes) And(other Changes) Changes {
 	paths := append(slices.Clip(c.Paths), other.Paths...)
 	slices.Sort(paths)

@@ -8,7 +8,7 @@ import "time"
 type debouncer struct {
 	quiet, maxDelay time.Duration
 	timer           *time.Timer
-	at              time.Time // when the burst fires; zero if the burst may be late
+	at              time.Time // when the burst fires; zero after held has made it fire again
 	deadline        time.Time // when the burst fires at the latest; zero without a burst
 	path            string    // the only path in the burst; empty for several paths
 }
@@ -34,7 +34,8 @@ func (d *debouncer) event(path string) {
 	d.after(d.quiet)
 }
 
-// finish tells the debouncer that the writer of a path has finished.
+// finish tells the debouncer that the change of a path is complete. If the burst is about that path only, it
+// fires after the settling time.
 func (d *debouncer) finish(path string) {
 	if d.running() && d.path == path {
 		d.after(min(d.quiet, settling))
@@ -44,8 +45,8 @@ func (d *debouncer) finish(path string) {
 // again makes the burst fire again at once, unless an event prolongs it.
 func (d *debouncer) again() { d.after(0) }
 
-// held reports whether the burst fires much later than planned, as on a busy machine, where the reader of
-// events may be late as well. held makes the burst fire again, but only once.
+// held reports whether the burst has fired much later than planned. The machine is then busy, and the reader of
+// events may be late too, so held makes the burst fire once more. The second time held returns false.
 func (d *debouncer) held() bool {
 	if d.at.IsZero() || time.Since(d.at) <= settling {
 		return false
@@ -55,14 +56,15 @@ func (d *debouncer) held() bool {
 	return true
 }
 
-// after makes the burst fire after a duration.
+// after makes the burst fire after a duration, or at its deadline if that is earlier.
 func (d *debouncer) after(wait time.Duration) {
 	wait = min(wait, time.Until(d.deadline))
 	d.at = time.Now().Add(wait)
 	d.timer.Reset(wait)
 }
 
-// fire delivers once per burst. The receiver calls end, unless an event has prolonged the burst.
+// fire returns the channel that receives when the burst fires. The receiver then ends the burst by end, or
+// prolongs it.
 func (d *debouncer) fire() <-chan time.Time { return d.timer.C }
 
 func (d *debouncer) end() {
@@ -72,5 +74,5 @@ func (d *debouncer) end() {
 
 func (d *debouncer) running() bool { return !d.deadline.IsZero() }
 
-// overdue reports whether the burst must no longer be prolonged.
+// overdue reports whether the deadline of the burst has come, so that nothing may prolong the burst.
 func (d *debouncer) overdue() bool { return !time.Now().Before(d.deadline) }

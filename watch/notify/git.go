@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// patience is how long to wait for a lock. A checkout takes seconds; an older lock was left behind by a
-	// killed git.
+	// patience is how long to wait for a lock. A checkout takes seconds; a killed git has left an older lock
+	// behind.
 	patience = 30 * time.Second
 
-	// longest is how long to wait for a series of locks without a gap. A rebase of many commits takes one
-	// lock after another, and a hostile process could do the same to prevent reads.
+	// longest is how long to wait while locks follow each other. A rebase of many commits takes one lock after
+	// another, and a hostile process could do the same to prevent reads.
 	longest = 2 * time.Minute
 
 	// lockPoll is the interval at which Read checks a lock.
 	lockPoll = 100 * time.Millisecond
 )
 
-// git watches the work trees that contain the tree or are part of it. A git command holds index.lock from
-// before its first change of a file until after the last, and then renames it to index.
+// git watches the locks of the git work trees that contain the tree or lie in it. A git command creates
+// index.lock before it changes the first file, and renames index.lock to index after it has changed the last
+// file.
 type git struct {
 	log *event.Log
 
@@ -46,7 +47,7 @@ type lock struct {
 	stale bool      // older than patience or longest
 }
 
-// setGitDirs sets the repositories whose locks count, from the paths of their .git.
+// setGitDirs makes g watch the work trees whose .git have the paths gits.
 func (g *git) setGitDirs(gits set) {
 	var dirs []string
 	for path := range gits {
@@ -106,7 +107,8 @@ func (l lock) born(now time.Time, info os.FileInfo) time.Time {
 	return now.Add(-age)
 }
 
-// mark changes with each git command that changes files, even if busy didn't see the command.
+// mark returns a text that differs after each git command that changes files, even if busy didn't see the
+// command.
 func (g *git) mark() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,12 +123,13 @@ func (g *git) mark() string {
 // links. A tree that never rests is read in its current state.
 const reads = 3
 
-// Read calls read, which reads the tree, while no git command is changing the tree. If the tree changes
-// during read, the result may mix old and new files. Read then calls read again when the tree is quiet, or
-// after the longest wait. After a checkout by git or a change of a link, Read waits longer, and passes All,
-// because some events may still be on their way. Read does not call read after ctx has ended.
+// Read calls read, which reads the tree, while no git command is changing the tree. If the tree changes during
+// read, the result may mix old and new files. Read then calls read again when the tree is quiet, or after the
+// longest wait. After a checkout by git or a change of a link, Read waits longer, and passes All, because some
+// events may still be on their way. Read does not call read after ctx has ended. Calls of Read must not
+// overlap.
 //
-// Read passes each change once. If read fails, it must keep its Changes for the next time.
+// Read passes each change once. A read that fails must keep its Changes, and add the next Changes to them.
 func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 	start := time.Now()
 	for n := 1; ; n++ {
@@ -159,7 +162,7 @@ func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 	}
 }
 
-// mark changes when git or a link may have replaced many files at once.
+// mark returns a text that differs when git or a link may have replaced many files at once.
 func (w *Watcher) mark() string {
 	var b strings.Builder
 	b.WriteString(w.git.mark())

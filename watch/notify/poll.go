@@ -20,8 +20,8 @@ type stamp struct {
 	denied bool
 }
 
-// stampOf returns the stamp of a file; zero for a missing file. The stamp of a folder doesn't cover its
-// contents, which have stamps of their own.
+// stampOf returns the stamp of a file. The stamp of a missing file is zero. The stamp of a folder doesn't cover
+// its contents, which have stamps of their own.
 func stampOf(path string) stamp {
 	s := stamp{denied: denied(path)}
 	s.target, _ = os.Readlink(path)
@@ -39,7 +39,7 @@ func stampOf(path string) stamp {
 	return s
 }
 
-// poll looks at the whole tree.
+// poll scans the tree without watches. If a limit of the system is the reason, poll warns of the limit.
 func (t *tree) poll(ctx context.Context) error {
 	if t.limit != nil {
 		t.warn(t.limit)

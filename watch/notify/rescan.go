@@ -6,21 +6,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rescan schedules rescans. A rescan of a large tree takes long and usually finds nothing. Idle rescans are
-// delayed so that they use at most a thousandth of a core, up to maxRescan. A rescan is for the goroutine of
-// Run, except for idle.
+// rescan schedules rescans. A rescan of a large tree takes long and usually finds nothing. After a rescan that
+// found nothing, the next one is so late that rescans use 1/rescanShare of a core, but at most maxRescan later.
+// Only the goroutine of Run uses a rescan, except for idle.
 type rescan struct {
 	every time.Duration // below 0 means never
 	timer *time.Timer
 	used  func() time.Duration // the processor time of this process
 	began time.Duration        // processor time at the start of the last rescan
-	idle  chan struct{}        // receives after an idle rescan
+	idle  chan struct{}        // FoundNothing sends
 }
 
 const (
-	// rescanShare is the inverse of the share of a core for idle rescans.
+	// rescanShare is the ratio of the wait after a rescan that found nothing to the processor time of the
+	// rescan.
 	rescanShare = 2000
-	// maxRescan is the longest interval between rescans that their cost can cause.
+	// maxRescan is the longest interval that foundNothing sets.
 	maxRescan = 15 * time.Minute
 )
 
@@ -38,15 +39,16 @@ func (r *rescan) begin() {
 	}
 }
 
-// foundNothing delays the next rescan in proportion to the cost of the last one.
+// foundNothing delays the next rescan in proportion to the processor time since the last one began.
 func (r *rescan) foundNothing() {
 	if wait := min(rescanShare*(r.used()-r.began), maxRescan); r.every > 0 && wait > r.every {
 		r.timer.Reset(wait)
 	}
 }
 
-// FoundNothing tells the Watcher that the reader found no change after a Rescan signal. The more processor
-// time the rescan took, the later the next one. FoundNothing is safe for concurrent use.
+// FoundNothing tells the Watcher that the reader found no change after a Rescan signal. The Watcher then delays
+// the next rescan in proportion to the processor time of this one, by 15 minutes at most. FoundNothing is safe
+// for concurrent use.
 func (w *Watcher) FoundNothing() {
 	select {
 	case w.rescan.idle <- struct{}{}:

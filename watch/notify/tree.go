@@ -34,7 +34,7 @@ type tree struct {
 	skip   func(name string) bool
 	warn   func(error)
 	names  int // largest number of names in one look
-	met    int // names in the current look
+	met    int // names met so far in the current look
 
 	fsw           *fsnotify.Watcher   // nil while the tree is polled
 	errors        *errorQueue         // of fsw
@@ -124,7 +124,7 @@ func (t *tree) scan(ctx context.Context) error {
 	return fmt.Errorf("watch %s: %w", t.root, syscall.ENOTDIR)
 }
 
-// turned reports whether root is another folder than at the last scan.
+// turned reports whether root leads to another folder than at the last scan, has appeared or has gone.
 func (t *tree) turned() bool {
 	info, err := os.Stat(t.root)
 	if err != nil || t.info == nil {
@@ -196,9 +196,9 @@ func (t *tree) follow(ctx context.Context, path string) error {
 	return nil
 }
 
-// walk watches the folder at path and the folders below, and returns the links that it met. A folder that is
-// already watched is a loop or the target of a second link; if the first link is removed, the rescan finds
-// the second. An error means that continuing is pointless.
+// walk watches the folder at path and the folders below, and returns the links that it met. walk skips a folder
+// that is already watched, because of a loop or a second link to the folder; if the first link is removed, the
+// rescan finds the second. An error ends the scan.
 func (t *tree) walk(ctx context.Context, path, real string) (links []string, err error) {
 	if _, ok := t.byReal[real]; ok || t.ignored(path) {
 		return nil, nil
@@ -240,7 +240,7 @@ const maxNames = 2_000_000
 
 var errTooManyNames = errors.New("the tree has too many files and folders")
 
-// list returns the entries of the folder at path, without ignored ones.
+// list returns the entries of the folder at path, whose resolved path is real, without ignored entries.
 func (t *tree) list(ctx context.Context, path, real string) ([]fs.DirEntry, error) {
 	return safefile.List(ctx, real, func(names int) error {
 		if t.met += names; t.met > t.names {
@@ -304,8 +304,8 @@ func denied(path string) bool {
 	return unix.Access(path, mode) != nil
 }
 
-// judge returns the error if it ends the walk: a limit, or a root that can't be watched. For other errors
-// judge logs a warning and returns nil.
+// judge returns an error that ends the walk: a limit, the end of the context, or a root that can't be watched.
+// judge returns nil for other errors, and warns of them unless path was removed meanwhile.
 func (t *tree) judge(path string, err error) error {
 	switch err = explain(err); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR) && path != t.root: // removed meanwhile
@@ -323,8 +323,8 @@ func (t *tree) judge(path string, err error) error {
 	return nil
 }
 
-// locate returns the paths that an event may concern: its path as reached from root, and the paths that lead
-// through it. locate returns nil for ignored names.
+// locate returns the paths that an event about a name may concern: the path of the name as reached from root,
+// and the paths that lead through the name. locate returns nil if the event concerns no path of the tree.
 func (t *tree) locate(name string) []string {
 	var paths []string
 	if path, ok := t.reached(name); ok {
@@ -335,8 +335,8 @@ func (t *tree) locate(name string) []string {
 	return slices.Compact(paths)
 }
 
-// reached returns the path of a name as reached from root; not ok outside the tree or for an ignored name. In
-// a flat tree only the files count.
+// reached returns the path of a name as reached from root. ok is false if the name is outside the tree or
+// ignored. In a flat tree, only the files have a path.
 func (t *tree) reached(name string) (path string, ok bool) {
 	path, ok = t.byReal[name]
 	if dir, in := t.byReal[filepath.Dir(name)]; !ok && in {

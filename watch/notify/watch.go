@@ -27,8 +27,8 @@ type Options struct {
 	// MaxDelay is the longest delay of a signal by a burst; 0 means 2s.
 	MaxDelay time.Duration
 	// Rescan is the interval at which the Watcher creates all watches again and sends a signal; 0 means 30s.
-	// Expensive rescans without changes are rarer (Watcher.FoundNothing). A negative Rescan disables rescans,
-	// so that lost watches stay lost.
+	// FoundNothing makes the interval longer if rescans are expensive. A negative Rescan disables rescans, so
+	// that lost watches stay lost.
 	Rescan time.Duration
 	// Poll is the interval at which the Watcher polls the tree, for file systems without events; 0 means to
 	// wait for events.
@@ -66,8 +66,8 @@ type Watcher struct {
 	file   string        // the watched file; empty if the root is a folder
 	log    *event.Log
 	git    *git
-	// lone is the file of the last event if the event is about one file only. unfinished fires when to check
-	// again whether the file is complete.
+	// lone is the file that the last event created or wrote; empty if the last event concerns another change or
+	// several paths. unfinished fires when finish has to check again whether the file is complete.
 	lone       string
 	unfinished *time.Timer
 	reason     Reason // of the burst
@@ -87,8 +87,8 @@ type Watcher struct {
 }
 
 // New watches root: a directory with everything below it, or a single file by its directory. Read the tree
-// after New, so that no change is missed. Call Run, which frees the resources of New. If ctx ends, New stops
-// and returns its error.
+// after New, so that no change is missed. Call Run, which frees the resources of New. If ctx ends, New returns
+// the error of ctx.
 func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *Watcher) Also(files ...string) error {
 	return nil
 }
 
-// absolute returns a comparable list: absolute, sorted and unique.
+// absolute returns the absolute paths of the files and of w.file, sorted and unique.
 func (w *Watcher) absolute(files []string) ([]string, error) {
 	var list []string
 	if w.file != "" {
@@ -211,8 +211,8 @@ func (w *Watcher) Run(ctx context.Context) {
 }
 
 // look creates all watches again, and begins or prolongs a burst. The tree may be half written, and the event
-// for that may have got lost with the old watches, for example when an editor moves a file away and writes it
-// anew.
+// for that may have got lost with the old watches, for example when an editor moves a file away and then writes
+// the file again.
 func (w *Watcher) look(ctx context.Context) {
 	if !w.burst.running() {
 		w.reason = Rescan
@@ -229,7 +229,7 @@ func (w *Watcher) signal(r Reason) {
 	}
 }
 
-// settled reports whether the firing burst is over. If not, settled prolongs it.
+// settled reports whether the burst that has fired is over. If not, settled makes the burst fire again.
 func (w *Watcher) settled(ctx context.Context) bool {
 	if !w.burst.overdue() && (w.late(ctx) || w.burst.held()) {
 		return false

@@ -57,9 +57,9 @@ func (p *Pipeline) Running(ctx context.Context) ([]confirm.Running, error) {
 	return p.envoys.Running(ctx)
 }
 
-// Settled reports whether the output directory is unchanged since the last Plan and Publish. It also requires
-// that no recorded path subscription has drained since, and that no recorded time is in the future, as after
-// setting the clock back. A Settled directory needs no new plan.
+// Settled reports whether the output directory is unchanged since the last Plan and Publish, and needs no new
+// plan. Settled returns false after Retry, when a recorded path subscription has drained, when a recorded time
+// is in the future because the clock was set back, and when the record can't be read.
 func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
 	if p.republish != nil || !d.AsLeft() {
 		return false

@@ -23,7 +23,7 @@ import (
 
 // Options configure a Pipeline.
 type Options struct {
-	// Source is the source tree with the options of its check.
+	// Source is the source tree, with the options to check it by.
 	Source check.Options
 
 	// Revision returns the git commit of the source tree at the last read; nil means revision.Of.
@@ -37,7 +37,7 @@ type Options struct {
 	Format *render.Format
 	// Endpoints says where endpoint assignments are published; empty means planner.EndpointsAuto.
 	Endpoints planner.EndpointsMode
-	// InotifyBudget is the number of path subscriptions with file events that Envoy can hold.
+	// InotifyBudget is the number of path subscriptions with file events that Envoy can hold (planner.Options).
 	InotifyBudget int
 	// PollInterval is how often Envoy reads each file if Envoy polls instead of waiting for file events
 	// (render.Target).
@@ -50,11 +50,11 @@ type Options struct {
 	Clock *trim.Clock
 	// Envoys confirm each step; nil if no Envoy is asked.
 	Envoys *envoy.Fleet
-	// Confirm returns the confirmer of each step if Envoys is nil. of has the ids to record with a refusal. A
-	// nil Confirm confirms nothing.
+	// Confirm returns the Confirmer that each step waits for, if Envoys is nil. of has the ids that the
+	// Confirmer records with a refusal. If both Envoys and Confirm are nil, no step waits.
 	Confirm func(of publish.Refusal) publish.Confirmer
-	// Retried is called when Envoys refuse a step and get it again, and with nil when they no longer refuse
-	// the step. Retried may be nil.
+	// Retried is called with the refusal when Envoys refuse a step and get it again, and with nil when they no
+	// longer refuse the step. Retried may be nil.
 	Retried func(*publish.RefusedError)
 	// Log receives the log lines; nil discards them.
 	Log *event.Log
@@ -95,8 +95,8 @@ func New(o Options) *Pipeline {
 	return p
 }
 
-// Opened makes the Pipeline read the output directory through d: from d's cache, and at the place that d has
-// opened even if a link in the path changes. Opened ends Trust.
+// Opened makes the Pipeline read the output directory through d. The Pipeline then uses the cache of d, and
+// reads the folder that d has opened even if a link in the path changes. Opened ends Trust.
 func (p *Pipeline) Opened(d *publish.Dir) { p.out.Opened(d) }
 
 // Trust makes the Pipeline assume, until Trust(false), that the last plan was published whole and that no

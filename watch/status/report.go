@@ -116,7 +116,7 @@ type Row struct {
 	Reasons []string `json:"reasons"`
 }
 
-// setInSync computes InSync.
+// setInSync computes InSync of the Report and of each EnvoyReport.
 func (r *Report) setInSync() {
 	r.InSync = r.Published != nil && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {

@@ -37,7 +37,7 @@ type Options struct {
 	Registry *xds.Registry
 }
 
-// tries is the number of times that Of starts if files move meanwhile.
+// tries is the largest number of Reports that Of makes while files move.
 const tries = 5
 
 // Of reports the published snapshot, and whether Envoys run it. Of takes no lock and changes nothing, so it works

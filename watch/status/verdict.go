@@ -104,7 +104,7 @@ func (s *Status) faultsOfEnvoys(all *faults) {
 	add(behind, "is not in sync", "are not in sync")
 }
 
-// watchFaults maps the states of a watch that doesn't publish changes to text.
+// watchFaults has the text of each WatchState in which no watch is known to publish changes.
 var watchFaults = map[WatchState]string{
 	WatchEnded:   "no watch is running",
 	WatchKilled:  "the watch was killed",
@@ -132,7 +132,7 @@ func (s *Status) Unpublished() string {
 	return fmt.Sprintf("publish it with xdspub render --out %s %s", s.PublishedTo(), s.Source.Path)
 }
 
-// Retrying returns why Envoys reject a step and get it again; empty if they reject no step.
+// Retrying returns why Envoys reject a step, which they get again; empty if they reject no step.
 func (s *Status) Retrying() string {
 	if s.Watch == nil || s.Watch.Running == nil {
 		return ""

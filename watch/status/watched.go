@@ -36,7 +36,7 @@ type Status struct {
 	inSyncButForDates bool // InSync if no certificate is out of date
 }
 
-// PublishedTo returns the --out of a render into the output directory.
+// PublishedTo returns the arguments after --out of a render into the output directory.
 func (s *Status) PublishedTo() string { return cmp.Or(s.RenderOptions, s.Out) }
 
 // WatchState says whether a watch publishes into an output directory.
@@ -72,7 +72,7 @@ type SourceStatus struct {
 	Findings  diag.List `json:"findings"`
 }
 
-// maxAsks is the number of times that Ask asks if the watch publishes meanwhile.
+// maxAsks is the largest number of times that Ask asks while the watch publishes.
 const maxAsks = 5
 
 // Ask returns the Status of an output directory. If o names no Envoys, Ask uses the Envoys of the running
