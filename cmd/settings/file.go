@@ -189,7 +189,7 @@ func (r *fileReader) unknown(in settingsfile.Setting) {
 // file of the tree.
 func (r *fileReader) readWhen(in settingsfile.Setting) {
 	if !r.file.ofTree && !r.file.isOfTree() {
-		r.fail(in.Position, "when is about the files around it: move it from the file of --config to the xdspub.yaml of the source tree")
+		r.fail(in.Position, "when selects the clients of the files in its folder: move it from the file of --config to the xdspub.yaml of the source tree")
 	}
 }
 

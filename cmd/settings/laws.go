@@ -31,7 +31,7 @@ func FormatNames() (names []string) {
 
 func absoluteOrNone(path string) string {
 	if path != "" && !strings.HasPrefix(path, "/") {
-		return "write an absolute path: the one that Envoy sees"
+		return "write the absolute path of the output directory as Envoy sees it"
 	}
 	return ""
 }
@@ -60,7 +60,7 @@ func pollable(d time.Duration) string {
 
 func twoOrMore(n int) string {
 	if n < 2 {
-		return "write 2 or more, since CDS and LDS take one each"
+		return "write 2 or more, because CDS and LDS need one each"
 	}
 	return ""
 }

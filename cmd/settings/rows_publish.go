@@ -97,7 +97,7 @@ func Watch() []Row {
 			"has changed for `TIME`, or after 2s of changes; on Linux one changed file goes out as soon as it is complete"},
 			kind: times, byDefault: 100 * time.Millisecond, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.QuietPeriod }},
 		&setting[time.Duration]{about: about{name: "rescan", group: GroupWatch, usage: "read the whole tree every `TIME`, even " +
-			"without a file event; less often if that takes more than 0.1% of a CPU"},
+			"without a file event; less often if that takes more than 0.05% of a CPU"},
 			kind: times, byDefault: 30 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.Rescan }},
 		&setting[time.Duration]{about: about{name: "poll", group: GroupWatch, usage: "look for changes every `TIME`, as network " +
 			"file systems need, which report no file events; 0s waits for events"},

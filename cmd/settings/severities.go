@@ -27,7 +27,7 @@ func (r *fileReader) readSeverities(in settingsfile.Setting) {
 
 func (r *fileReader) readOverrides(in settingsfile.Setting) {
 	if in.Kind != settingsfile.List {
-		r.fail(in.Position, "overrides is a list: of files, and the rules that are different there")
+		r.fail(in.Position, "overrides is a list: write an element with files and rules for each group of files")
 	}
 	var all policy.Overrides
 	for _, part := range in.Parts {
@@ -112,7 +112,7 @@ func (r *fileReader) levels(v settingsfile.Value, at diag.Position, everywhere b
 		}
 		if aboutChange := slices.Contains(diag.Names(codes.Changes()), rule.Key); aboutChange &&
 			(!everywhere || level != policy.Kept && level != policy.Dropped) {
-			r.fail(rule.Position, "%s is about a change of what is published: it is on or off, for all files", rule.Key)
+			r.fail(rule.Position, "%s judges a change of the published files: write on or off, at the top of xdspub.yaml", rule.Key)
 			continue
 		}
 		all[rule.Key] = level

@@ -91,8 +91,8 @@ func (t Target) overlaps(other Target) bool {
 func (r *fileReader) target(v settingsfile.Value) Target {
 	t := Target{Name: v.Key, Output: v.Key}
 	if !targetName.MatchString(v.Key) || len(v.Key) > targetNameBytes {
-		r.fail(v.Position, "invalid target %q: its name is that of its folder: letters, digits, -, _ and ., up to %d of them, no "+
-			"- or . first", diag.ClipLine(v.Key, 60), targetNameBytes)
+		r.fail(v.Position, "invalid target %q: the name is also the name of a folder: write up to %d letters, digits, -, _ and ., "+
+			"and begin with none of - and .", diag.ClipLine(v.Key, 60), targetNameBytes)
 	}
 	if v.Kind != settingsfile.Mapping {
 		r.fail(v.Position, "target %s has params, such as {params: {env: prod}}", v.Key)
@@ -137,7 +137,7 @@ func (r *fileReader) params(v settingsfile.Value) params.Parameters {
 		case field.Kind != settingsfile.Text:
 			r.fail(field.Position, "the parameter %s has one value, a text", field.Key)
 		case field.Key == "":
-			r.fail(field.Position, "a parameter has a name")
+			r.fail(field.Position, "a parameter needs a name before the colon")
 		case len(field.Key) > params.MaxText || len(field.Text) > params.MaxText:
 			r.fail(field.Position, "the key and the value of a parameter have %d bytes at most", params.MaxText)
 		}
@@ -170,7 +170,7 @@ func (r *fileReader) output(v settingsfile.Value) string {
 		r.fail(v.Position, "output is the path of a folder below --out")
 	case r.file.ofTree && !filepath.IsLocal(v.Text):
 		r.fail(v.Position, "output %q leads out of --out, which can't be set in the source tree: whoever changes the tree must "+
-			"not decide what is written outside of it; name a file with this by --config", v.Text)
+			"not decide what is written outside of it; write it into a file that --config names", v.Text)
 	default:
 		return filepath.Clean(v.Text)
 	}
@@ -183,7 +183,7 @@ func (r *fileReader) ofTarget(t *Target, row Row, v settingsfile.Value) {
 	err := row.readFile(&t.own, in, file{dir: r.file.dir})
 	if err == nil && row.Outside() && r.file.ofTree {
 		err = fmt.Errorf("%s of a target can't be set in the source tree: whoever changes the tree must not decide what is asked "+
-			"outside of it; name a file with this by --config", v.Key)
+			"outside of it; write it into a file that --config names", v.Key)
 	}
 	if err != nil {
 		r.fail(placeOf(in, err), "%s", err)

@@ -28,7 +28,7 @@ const (
 	exitFailed  = 3 // could not run: I/O, environment, another writer
 )
 
-// exitMeanings are what the manual says of the exit statuses.
+// exitMeanings has the descriptions of the exit statuses for the manual.
 var exitMeanings = []struct {
 	status  int
 	meaning string
@@ -39,7 +39,7 @@ var exitMeanings = []struct {
 	{exitFailed, "could not run: a file or directory can't be read or written, another process publishes there, or an Envoy can't be asked"},
 }
 
-// exit is an error that says how the program ends. A nil err has been reported
+// exit is an error with the exit status of the program. If err is nil, the program has printed the error
 // already.
 type exit struct {
 	status int
@@ -59,7 +59,7 @@ func usagef(format string, args ...any) error {
 	return &exit{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// run runs the whole program, and returns the exit status.
+// run runs the program with the arguments, args[0] being its name, and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	app := newApp(stdout, stderr)
 	if len(args) > 1 && args[1] == completeWord {
@@ -73,7 +73,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return said(err, stderr)
 }
 
-// runCommand reads a command line, and runs its command until ctx ends.
+// runCommand reads a command line and runs its command. The end of ctx interrupts the command.
 func runCommand(ctx context.Context, app *cli.App, args []string) error {
 	args, err := readCommandLine(app, args)
 	if err != nil {
@@ -82,7 +82,7 @@ func runCommand(ctx context.Context, app *cli.App, args []string) error {
 	return app.RunContext(ctx, args)
 }
 
-// said prints an error, unless it was reported, and returns the exit status.
+// said prints an error, unless the command has printed it, and returns the exit status.
 func said(err error, stderr io.Writer) int {
 	status := exitFailed
 	var e *exit
@@ -103,8 +103,8 @@ func said(err error, stderr io.Writer) int {
 	return status
 }
 
-// printable returns the lines of an error without control characters: an error may quote the name of a file,
-// or a server.
+// printable returns the text of an error without control characters, which the name of a file or the answer of
+// a server may bring in. printable keeps line breaks.
 func printable(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
@@ -113,7 +113,7 @@ func printable(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// advice says what to do about an error of the system, or is empty.
+// advice returns the remedy for an error of the system; empty if there is no general one.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -140,7 +140,7 @@ Options of validate, render, watch and serve can also be set in xdspub.yaml at t
 tree, or by environment variables. An option wins over a variable, and a variable over the file.
 
 xdspub COMMAND --help shows the options of a command.`,
-		Flags:           []cli.Flag{cli.HelpFlag, versionFlag()}, // with a help command of ours, the library leaves the first out
+		Flags:           []cli.Flag{cli.HelpFlag, versionFlag()}, // the library adds --help only to apps without a help command
 		HideVersion:     true,
 		HideHelpCommand: true,
 		Writer:          stdout,
@@ -172,7 +172,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return usagef("%v: see %s", err, helpFor(c.Command.HelpName))
 }
 
-// newLogger returns the log of a command: with --quiet, of warnings and errors alone.
+// newLogger returns the log of a command. With --quiet, the log has only warnings and errors.
 func newLogger(c *call) (*event.Log, error) {
 	level := slog.LevelInfo
 	if c.Quiet.Value {

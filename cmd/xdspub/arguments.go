@@ -10,19 +10,19 @@ import (
 	"xdspub/cmd/settings"
 )
 
-// commandLine is the command line of a command.
+// commandLine reads the arguments after the name of a command.
 type commandLine struct {
 	app     *cli.App
 	command *cli.Command
-	see     string // how to get the help
+	see     string // the command line that shows the help
 	given   []settings.Given
 	args    []string // without options
 	help    string   // --help as written; empty if not given
 }
 
-// readCommandLine takes the options out of a command line, and gives the app the settings of the command from
-// options and environment. The library stops at the first argument and treats every later flag as an argument;
-// the command line allows both orders.
+// readCommandLine removes the options from a command line, and stores the settings that they and the
+// environment give in app.Metadata. The library would take every option after the first argument for an
+// argument; xdspub allows options and arguments in any order.
 func readCommandLine(app *cli.App, args []string) ([]string, error) {
 	commands, at := app.Commands, 1
 	var command *cli.Command
@@ -46,7 +46,7 @@ func readCommandLine(app *cli.App, args []string) ([]string, error) {
 	}
 	names := args[:at:at]
 	if line.help != "" {
-		return append(names, line.help), nil // the library would ask for help on the arguments
+		return append(names, line.help), nil // with arguments, the library would show the help of a subcommand
 	}
 	s, err := settings.New(rowsOf(command), line.given)
 	app.Metadata[settingsKey] = s
@@ -74,7 +74,7 @@ func (l *commandLine) read(words []string) error {
 	return nil
 }
 
-// option reads the option that words begin with. It returns how many words that takes.
+// option reads the option at the beginning of words, and returns how many words the option has.
 func (l *commandLine) option(words []string) (n int, err error) {
 	f := findFlag(l.command, words[0])
 	if f == cli.HelpFlag {
@@ -106,7 +106,8 @@ func (l *commandLine) option(words []string) (n int, err error) {
 	return n, nil
 }
 
-// checkGlobalFlag returns an error where a flag before the command is none of the program's.
+// checkGlobalFlag returns an error if the flag arg, which stands before the command, is not a flag of the
+// program.
 func checkGlobalFlag(app *cli.App, arg string) error {
 	for _, f := range app.Flags {
 		if slices.Contains(f.Names(), flagName(arg)) {
@@ -122,7 +123,7 @@ func checkGlobalFlag(app *cli.App, arg string) error {
 	return usagef("unknown flag %s: see xdspub --help", arg)
 }
 
-// commandsWith returns the names of the commands that have a flag.
+// commandsWith returns the names of the commands that have the flag arg.
 func commandsWith(app *cli.App, arg string) (names []string) {
 	for _, c := range app.Commands {
 		if f := findFlag(c, arg); f != nil && f != cli.HelpFlag {
@@ -159,7 +160,7 @@ func flagName(arg string) string {
 	return name
 }
 
-// otherWords maps names of flags in other programs to ours.
+// otherWords maps names of flags of other programs to the flags of xdspub with a similar meaning.
 var otherWords = map[string][]string{
 	"o": {"output", "out"}, "f": {"format", "config"}, "c": {"config"}, "n": {"dry-run"},
 	"strict": {"warnings-as-errors"}, "werror": {"warnings-as-errors"}, "fail-on-warnings": {"warnings-as-errors"},
@@ -205,7 +206,8 @@ func unknownCommand(commands []*cli.Command, names []string) error {
 	return usagef("unknown command %q: see xdspub help", strings.Join(names, " "))
 }
 
-// oneArgument returns the only argument of a command.
+// oneArgument returns the argument of a command that takes exactly one. name is the name of the argument in the
+// help.
 func oneArgument(c *call, name string) (string, error) {
 	switch {
 	case c.NArg() != 1:

@@ -10,12 +10,12 @@ import (
 	"xdspub/report/baseline"
 )
 
-// known are the findings that --baseline or --write-baseline take from the others.
+// known removes findings from results: the findings of --baseline, or all findings, for --write-baseline.
 type known struct {
 	root  *report.Root
 	read  *baseline.Baseline // nil without --baseline
 	write string             // the file of --write-baseline
-	lists []diag.List        // to write
+	lists []diag.List        // the findings for --write-baseline
 }
 
 // readKnown reads the file of --baseline.
@@ -34,7 +34,7 @@ func readKnown(c *call) (*known, error) {
 	return k, err
 }
 
-// leaveOut takes the known findings out of a Result.
+// leaveOut removes the known findings from a Result.
 func (k *known) leaveOut(checked *check.Result) {
 	switch {
 	case k.write != "":
@@ -45,7 +45,8 @@ func (k *known) leaveOut(checked *check.Result) {
 	}
 }
 
-// finish writes the file of --write-baseline, or says what --baseline has left out of some paths.
+// finish writes the file of --write-baseline. With --baseline, finish prints how many findings of the baseline
+// about the arguments no longer exist.
 func (k *known) finish(c *call) error {
 	if k.write != "" {
 		n := 0

@@ -84,8 +84,8 @@ func bootstrapEnvoy(c *call) error {
 	return writeBootstrap(c, text, base, secrets)
 }
 
-// readBase reads the file of --from, or returns nil without --from. Settings of the file win over the defaults
-// of flags.
+// readBase reads the file of --from; nil without --from. The node and the admin interface of the file replace
+// the defaults of options in o.
 func readBase(c *call, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error) {
 	name := c.From.Value
 	if !c.From.Given() {
@@ -143,7 +143,7 @@ func envoyText(c *call, o bootstrap.EnvoyOptions, base *bootstrap.Base) (text []
 	return text, nil
 }
 
-// judgeBootstrap judges a bootstrap before it is written. Faults of the base have their place in the base.
+// judgeBootstrap judges the text of a bootstrap. A finding that the base has too gets its position in the base.
 func judgeBootstrap(c *call, draft load.Input, base *bootstrap.Base) (*check.Result, error) {
 	rules := check.Rules{}
 	if base != nil {
@@ -176,7 +176,7 @@ func judgeBootstrap(c *call, draft load.Input, base *bootstrap.Base) (*check.Res
 	return checked, nil
 }
 
-// writeBootstrap writes a bootstrap without errors.
+// writeBootstrap judges the text of a bootstrap, and writes it and its files of secrets if there is no error.
 func writeBootstrap(c *call, text []byte, base *bootstrap.Base, secrets []bootstrap.SecretFile) error {
 	draft := load.Input{Name: outputName(c), Format: "yaml", Data: text}
 	if base != nil {
@@ -203,7 +203,7 @@ func writeBootstrap(c *call, text []byte, base *bootstrap.Base, secrets []bootst
 	return replaceOutput(c, text, modeOf(c.Output.Value, c.From.Value))
 }
 
-// outputName returns the name that findings give to what goes to --output.
+// outputName returns the name of --output for findings.
 func outputName(c *call) string {
 	if output := c.Output.Value; output != "-" {
 		return output
@@ -211,7 +211,7 @@ func outputName(c *call) string {
 	return "<stdout>"
 }
 
-// replaceOutput has the file of --output hold a text, or prints it.
+// replaceOutput writes a text into the file of --output, or to standard output.
 func replaceOutput(c *call, text []byte, mode os.FileMode) error {
 	if output := c.Output.Value; output != "-" {
 		return replaceFile(output, text, mode)
@@ -220,8 +220,8 @@ func replaceOutput(c *call, text []byte, mode os.FileMode) error {
 	return err
 }
 
-// modeOf returns the mode of a bootstrap: the mode of the existing file or, because it may hold keys, the mode
-// of its base.
+// modeOf returns the mode for a bootstrap: the mode of the file output if it exists, otherwise the mode of its
+// base, because a bootstrap may hold keys, otherwise 0644.
 func modeOf(output, from string) os.FileMode {
 	for _, name := range []string{output, from} {
 		if info, err := os.Stat(name); err == nil {
@@ -231,7 +231,7 @@ func modeOf(output, from string) os.FileMode {
 	return 0o644
 }
 
-// replaceFile has a file hold data, and never a part of it.
+// replaceFile replaces a file by data with the given mode. After an error the file is unchanged, or absent.
 func replaceFile(name string, data []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
 	if err != nil {
@@ -245,7 +245,7 @@ func replaceFile(name string, data []byte, mode os.FileMode) error {
 	return os.Rename(f.Name(), name)
 }
 
-// envoyOptions returns what the flags say beside where resources come from.
+// envoyOptions returns the options of a bootstrap, without the options about files and servers.
 func envoyOptions(c *call) (o bootstrap.EnvoyOptions, err error) {
 	o = bootstrap.EnvoyOptions{
 		Transport: bootstrap.Transport(c.Transport.Value),
@@ -282,7 +282,8 @@ func envoyOptions(c *call) (o bootstrap.EnvoyOptions, err error) {
 	return o, nil
 }
 
-// localityParts returns the region, the zone and the sub-zone of --node-locality, in front.
+// localityParts returns the region, the zone and the sub-zone of --node-locality as the first three elements;
+// empty if absent.
 func localityParts(v *call, locality string) ([]string, error) {
 	parts := append(strings.Split(locality, "/"), "", "")
 	if len(parts) > 5 {
@@ -291,7 +292,7 @@ func localityParts(v *call, locality string) ([]string, error) {
 	return parts, nil
 }
 
-// pairs returns what is given as KEY=VALUE, any number of times.
+// pairs returns the values KEY=VALUE of a setting as a map. form is the form of a value for the error.
 func pairs(given settings.Value[[]string], form string) (map[string]string, error) {
 	all := make(map[string]string)
 	for _, text := range given.Value {
@@ -323,7 +324,7 @@ func bytesOf(size string) uint64 {
 	return n * unit
 }
 
-// readFiles completes the options of an Envoy that reads the output directory.
+// readFiles sets the options of an Envoy that reads the output directory.
 func readFiles(c *call, o *bootstrap.EnvoyOptions) error {
 	for _, is := range []settings.Origin{c.Server.Origin, c.TLSCA.Origin, c.TLSServerName.Origin, c.TLSCert.Origin, c.TLSKey.Origin} {
 		if is.Given() {
@@ -345,7 +346,7 @@ func readFiles(c *call, o *bootstrap.EnvoyOptions) error {
 	if err != nil {
 		return err
 	}
-	if m.Layout == 0 { // or the name is misspelt
+	if m.Layout == 0 { // nothing is published there, or --out is misspelt
 		fmt.Fprintf(c.App.ErrWriter, "xdspub: nothing is published in %s yet. Run xdspub render first: Envoy exits if these files are missing.\n", out)
 	}
 	for _, t := range xds.Entrypoints {
@@ -376,8 +377,8 @@ func readFiles(c *call, o *bootstrap.EnvoyOptions) error {
 	return nil
 }
 
-// publishedFormat returns the format of the output directory, or the one to come where
-// nothing was published yet.
+// publishedFormat returns the format of the files in the output directory. If nothing is published yet,
+// publishedFormat returns the format of --format, or JSON.
 func publishedFormat(v *call, out string, m publish.Manifest) (*render.Format, error) {
 	asked := v.Format.Value
 	if asked != "" && m.Format != "" && asked != m.Format {
@@ -391,7 +392,7 @@ func publishedFormat(v *call, out string, m publish.Manifest) (*render.Format, e
 	return format, nil
 }
 
-// connect completes the options of an Envoy that connects to a server.
+// connect sets the options of an Envoy that connects to a server.
 func connect(c *call, o *bootstrap.EnvoyOptions) (err error) {
 	for _, is := range []settings.Origin{c.Out.Origin, c.EnvoyPath.Origin, c.Format.Origin, c.PollInterval.Origin} {
 		if is.Given() {
@@ -421,7 +422,7 @@ func connect(c *call, o *bootstrap.EnvoyOptions) (err error) {
 	return err
 }
 
-// serverTLS returns how Envoy connects by TLS, nil where it does not.
+// serverTLS returns how Envoy connects by TLS; nil if it connects without TLS.
 func serverTLS(c *call) (*bootstrap.TLS, error) {
 	if !c.TLSCA.Given() {
 		for _, is := range []settings.Origin{c.TLSServerName.Origin, c.TLSCert.Origin, c.TLSKey.Origin} {
@@ -436,7 +437,7 @@ func serverTLS(c *call) (*bootstrap.TLS, error) {
 	}
 	output := c.Output.Value
 	if output == "-" {
-		return nil, usagef("--tls-ca needs --output FILE: Envoy reads certificates again only by files of their own, which are written beside it")
+		return nil, usagef("--tls-ca needs --output FILE: bootstrap envoy writes further files beside FILE, by which Envoy notices changed certificates")
 	}
 	t := &bootstrap.TLS{
 		CA: c.TLSCA.Value, Cert: c.TLSCert.Value, Key: c.TLSKey.Value, Name: c.TLSServerName.Value,
@@ -454,7 +455,7 @@ func serverTLS(c *call) (*bootstrap.TLS, error) {
 	return t, nil
 }
 
-// servedLayers returns the runtime layers of the source tree that is served.
+// servedLayers checks the source tree that a server serves, and returns its runtime layers.
 func servedLayers(c *call) (layers []bootstrap.RuntimeLayer, err error) {
 	source, err := oneArgument(c, "SRC")
 	if err != nil {

@@ -52,7 +52,7 @@ func bootstrapGRPC(c *call) error {
 		return resolveGRPC(c)
 	}
 	if c.NArg() > 0 {
-		return usagef("bootstrap grpc takes a source tree with --resolve alone: write --output FILE for where it writes")
+		return usagef("bootstrap grpc takes a source tree only with --resolve: write --output FILE to name the file to write")
 	}
 	config, err := grpcConfig(c)
 	if err != nil {
@@ -65,7 +65,7 @@ func bootstrapGRPC(c *call) error {
 	return writeGRPC(c, text)
 }
 
-// writeGRPC judges a bootstrap, and writes a bootstrap without errors.
+// writeGRPC judges the text of a bootstrap, and writes it if there is no error.
 func writeGRPC(c *call, text []byte) error {
 	checked := check.GRPCBootstrap(grpcboot.Parse(outputName(c), text))
 	printFindings(c, checked, !checked.Accepted())
@@ -102,7 +102,8 @@ func grpcConfig(v *call) (*grpcboot.Config, error) {
 	return o, err
 }
 
-// xdsServer returns one server. A path is made absolute: programs start anywhere.
+// xdsServer returns a server. xdsServer makes the path of a socket absolute, because programs start in any
+// directory.
 func xdsServer(v *call, address string, creds []grpcboot.Credentials) (grpcboot.Server, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok && !strings.HasPrefix(path, "//") {
 		absolute, err := filepath.Abs(path)
@@ -114,7 +115,7 @@ func xdsServer(v *call, address string, creds []grpcboot.Credentials) (grpcboot.
 	return grpcboot.Server{URI: address, Credentials: creds, Features: v.ServerFeature.Value}, nil
 }
 
-// channelCredentials returns how programs connect to servers.
+// channelCredentials returns the credentials with which programs connect to servers.
 func channelCredentials(v *call) (list []grpcboot.Credentials, err error) {
 	files, err := tlsFiles(v)
 	if err != nil {
@@ -147,7 +148,7 @@ func channelCredentials(v *call) (list []grpcboot.Credentials, err error) {
 	return list, nil
 }
 
-// addresses returns those of all servers.
+// addresses returns the addresses of all servers.
 func addresses(v *call) []string {
 	list := v.Servers.Value
 	for _, of := range v.AuthorityServer.Value {
@@ -159,13 +160,13 @@ func addresses(v *call) []string {
 
 func isSocket(address string) bool { return strings.HasPrefix(address, "unix:") }
 
-// elsewhere reports whether a server may be on another machine.
+// elsewhere reports whether the server at an address may be on another machine.
 func elsewhere(address string) bool {
 	a, err := addr.Parse(address)
 	return err != nil && !isSocket(address) || err == nil && !a.Local()
 }
 
-// tlsFiles returns the files of TLS, nil where no flag names one.
+// tlsFiles returns the files of TLS; nil if no option names one.
 func tlsFiles(v *call) (*grpcboot.Files, error) {
 	f := &grpcboot.Files{CA: v.TLSCA.Value, Certificate: v.TLSCert.Value, Key: v.TLSKey.Value}
 	if err := absolute(&f.CA, &f.Certificate, &f.Key); err != nil {
@@ -184,7 +185,7 @@ func tlsFiles(v *call) (*grpcboot.Files, error) {
 	return f, nil
 }
 
-// absolute makes paths absolute, but for empty ones.
+// absolute makes the paths absolute, except empty ones.
 func absolute(paths ...*string) (err error) {
 	for _, p := range paths {
 		if *p == "" {
@@ -197,12 +198,12 @@ func absolute(paths ...*string) (err error) {
 	return nil
 }
 
-// seconds returns a time as JSON has a google.protobuf.Duration.
+// seconds returns a time in the JSON form of google.protobuf.Duration.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
 }
 
-// grpcNode returns who programs are.
+// grpcNode returns the node of programs.
 func grpcNode(v *call) (n grpcboot.Node, err error) {
 	n = grpcboot.Node{ID: v.NodeID.Value, Cluster: v.NodeCluster.Value}
 	if locality := v.NodeLocality.Value; locality != "" {
@@ -240,7 +241,7 @@ func providers(v *call) (map[string]grpcboot.Provider, error) {
 	return all, nil
 }
 
-// authorities returns those of targets and names.
+// authorities returns the authorities of --authority, with the servers of --authority-server.
 func authorities(v *call, creds []grpcboot.Credentials) (map[string]grpcboot.Authority, error) {
 	all := make(map[string]grpcboot.Authority)
 	for _, text := range v.Authority.Value {
@@ -269,13 +270,15 @@ func authorities(v *call, creds []grpcboot.Credentials) (map[string]grpcboot.Aut
 	return all, nil
 }
 
-// The variables by which gRPC finds its bootstrap: a path, or else the text.
+// The variables by which gRPC finds its bootstrap: bootstrapPath has its path, bootstrapText its text.
+// bootstrapPath wins.
 const (
 	bootstrapPath = "GRPC_XDS_BOOTSTRAP"
 	bootstrapText = "GRPC_XDS_BOOTSTRAP_CONFIG"
 )
 
-// grpcFromEnvironment returns the bootstrap that gRPC programs read, and how they find it.
+// grpcFromEnvironment returns the bootstrap that gRPC programs read. from describes how they find the
+// bootstrap.
 func grpcFromEnvironment() (r *grpcboot.Result, from string, err error) {
 	path, set := os.LookupEnv(bootstrapPath)
 	text := os.Getenv(bootstrapText)

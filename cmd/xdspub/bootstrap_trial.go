@@ -13,8 +13,8 @@ import (
 	"xdspub/source/load"
 )
 
-// askEnvoy has the program of --envoy judge a bootstrap that is not written yet, from a folder of
-// its own.
+// askEnvoy makes the program of --envoy judge a bootstrap before it is written. askEnvoy writes the bootstrap
+// and its secrets into a temporary folder for that.
 func askEnvoy(c *call, draft load.Input, secrets []bootstrap.SecretFile) error {
 	dir, err := os.MkdirTemp("", "xdspub-")
 	if err != nil {
@@ -24,7 +24,7 @@ func askEnvoy(c *call, draft load.Input, secrets []bootstrap.SecretFile) error {
 	text := draft.Data
 	for _, s := range secrets {
 		path := filepath.Join(dir, filepath.Base(s.Path))
-		text = bytes.ReplaceAll(text, []byte(s.Path), []byte(path)) // the path of the written file
+		text = bytes.ReplaceAll(text, []byte(s.Path), []byte(path)) // the path in the bootstrap
 		err = errors.Join(err, os.WriteFile(path, s.Data, 0o600))
 	}
 	path := filepath.Join(dir, "bootstrap."+draft.Format)

@@ -8,7 +8,7 @@ import (
 	"xdspub/cmd/settings"
 )
 
-// call is one call of a command.
+// call is a call of a command, with its settings.
 type call struct {
 	Context context.Context
 	App     *cli.App
@@ -17,11 +17,10 @@ type call struct {
 	*settings.Settings
 }
 
-// settingsKey is the key under which the metadata of an app have the settings that the command line and the environment
-// give: the library hands nothing else to an action.
+// settingsKey is the key of the settings in App.Metadata, by which readCommandLine passes them to an action.
 const settingsKey = "settings"
 
-// action is how the library calls a command.
+// action returns an action of the library that calls run.
 func action(run func(*call) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		s, _ := c.App.Metadata[settingsKey].(*settings.Settings)
@@ -35,20 +34,20 @@ func (c *call) Args() cli.Args { return c.args }
 // NArg returns the number of arguments.
 func (c *call) NArg() int { return c.args.Len() }
 
-// with returns the call with other settings.
+// with returns a copy of the call with other settings.
 func (c *call) with(s *settings.Settings) *call {
 	of := *c
 	of.Settings = s
 	return &of
 }
 
-// withFile returns the call with the settings of a source tree, too.
+// withFile returns a copy of the call with the settings file for a source tree (settings.Settings.WithFile).
 func (c *call) withFile(source string) (*call, error) {
 	s, err := c.WithFile(source)
 	return c.with(s), err
 }
 
-// withTypes returns the call with the types of --descriptor-set.
+// withTypes returns a copy of the call with the types of --descriptor-set.
 func (c *call) withTypes() (*call, error) {
 	s, err := c.WithTypes()
 	return c.with(s), err

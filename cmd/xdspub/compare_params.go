@@ -24,17 +24,17 @@ type compared struct {
 
 type comparedVariants struct {
 	Resource diag.Resource `json:"resource"`
-	// First and Second are what the clients get, nil for nothing.
+	// First and Second are the variants that the clients get; nil for none.
 	First  *variantPlace `json:"first"`
 	Second *variantPlace `json:"second"`
-	// Fields are the fields that differ, none if one client gets nothing.
+	// Fields are the fields that differ; empty if one client gets nothing.
 	Fields []xds.Path `json:"fields"`
 	key    xds.Key
 }
 
 const (
-	mostFields      = 100 // of a resource that differ
-	mostFieldsShown = 5   // in text
+	mostFields      = 100 // the largest number of differing fields of a resource
+	mostFieldsShown = 5   // the largest number in text
 )
 
 func comparison(checked *check.Result, client, against variants.Client) compared {

@@ -14,10 +14,10 @@ import (
 	"xdspub/diag"
 )
 
-// completeWord is the first argument by which a shell asks how the last of all others can go on.
+// completeWord is the first argument of a shell that asks for the completions of the last argument.
 const completeWord = "__complete"
 
-// The scripts by which shells ask.
+// The completion scripts of the shells.
 var (
 	//go:embed completion/xdspub.bash
 	bashCompletion string
@@ -57,19 +57,18 @@ fish:
 	}
 }
 
-// choice is one way in which a word can go on: the whole word, and what it means.
+// choice is a completion: the whole word, and its meaning, which may be empty.
 type choice struct{ word, meaning string }
 
-// The kinds of what a word can be. Of values a completer knows all; files and folders are for the
-// shell to look up.
+// The kinds of completions. complete returns all values; the shell looks up files and folders.
 const (
 	kindValues  = "values"
 	kindFiles   = "files"
 	kindFolders = "folders"
 )
 
-// writeCompletions prints, for the words behind the program's name, how the last of them can go
-// on: a line :KIND, then lines of a word, and mostly a tab and what it means.
+// writeCompletions prints the completions of the last of words, which follow the name of the program: a line
+// :KIND, then a line for each completion, with a tab and the meaning if there is one.
 func writeCompletions(w io.Writer, app *cli.App, words []string) error {
 	kind, choices := complete(app, words)
 	var b strings.Builder
@@ -83,7 +82,7 @@ func writeCompletions(w io.Writer, app *cli.App, words []string) error {
 	return err
 }
 
-// complete returns what the last word can be. It reads no files.
+// complete returns the possible values of the last word, and their kind. complete reads no files.
 func complete(app *cli.App, words []string) (kind string, choices []choice) {
 	if len(words) == 0 {
 		return kindValues, nil
@@ -92,7 +91,7 @@ func complete(app *cli.App, words []string) (kind string, choices []choice) {
 	command, args := commandOf(app.Commands, before)
 	switch {
 	case command == nil && len(args) > 0:
-		return kindValues, nil // no command of ours
+		return kindValues, nil // an unknown command
 	case command == nil && isFlag(current):
 		return kindValues, flagChoices(app.Flags, nil)
 	case command == nil:
@@ -105,7 +104,7 @@ func complete(app *cli.App, words []string) (kind string, choices []choice) {
 	return completeFor(command, args, current)
 }
 
-// commandOf returns the command that words begin with, nil for none, and the words behind it.
+// commandOf returns the command at the beginning of words, nil for none, and the words after it.
 func commandOf(commands []*cli.Command, words []string) (command *cli.Command, rest []string) {
 	for len(words) > 0 {
 		next := find(commands, words[0])
@@ -117,7 +116,7 @@ func commandOf(commands []*cli.Command, words []string) (command *cli.Command, r
 	return command, words
 }
 
-// commandsBelow returns the commands that help takes behind some names.
+// commandsBelow returns the commands that can follow the names in the arguments of help.
 func commandsBelow(commands []*cli.Command, names []string) []*cli.Command {
 	if len(names) == 0 {
 		return commands
@@ -129,7 +128,7 @@ func commandsBelow(commands []*cli.Command, names []string) []*cli.Command {
 	return command.Subcommands
 }
 
-// completeFor returns the completions of a word of a command line.
+// completeFor returns the possible values of the word current after the words before, and their kind.
 func completeFor(command *cli.Command, before []string, current string) (kind string, choices []choice) {
 	flags := append(slices.Clone(command.Flags), cli.HelpFlag)
 	var given []string // names of flags
@@ -171,13 +170,13 @@ func completeFor(command *cli.Command, before []string, current string) (kind st
 	return kind, choices
 }
 
-// values returns what the value of an option can be.
+// values returns the possible values of an option, and their kind.
 func (o option) values() (kind string, choices []choice) {
 	return valuesOf(settings.Placeholder(o.Usage()), o.Codes())
 }
 
-// argument returns what the help of a command calls an argument, by its number from 0; the last
-// may be repeated.
+// argument returns the name of the argument n, from 0, in the help of a command; empty if the command takes
+// fewer. The last argument may be repeated.
 func argument(c *cli.Command, n int) string {
 	names := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(c.ArgsUsage))
 	if n < len(names) {
@@ -189,8 +188,8 @@ func argument(c *cli.Command, n int) string {
 	return ""
 }
 
-// valuesOf returns what can stand for a placeholder of the help: the words of a|b|c, the names of
-// rules, files. rules are those that can be named.
+// valuesOf returns the possible values of a placeholder of the help, and their kind: the words of a|b|c, the
+// names of rules, files or folders. rules are the rules that the value can name.
 func valuesOf(placeholder string, rules []diag.Code) (kind string, choices []choice) {
 	switch first, _, _ := strings.Cut(strings.TrimSuffix(placeholder, "…"), "|"); strings.TrimSuffix(first, "…") {
 	case "FILE", "PATH", "SRC":
@@ -220,7 +219,7 @@ func commandChoices(commands []*cli.Command) (choices []choice) {
 	return choices
 }
 
-// flagChoices returns flags, except given flags that can't be repeated.
+// flagChoices returns the flags, except the given ones that can't be repeated.
 func flagChoices(flags []cli.Flag, given []string) (choices []choice) {
 	for _, f := range flags {
 		o, isOption := f.(option)
@@ -233,7 +232,7 @@ func flagChoices(flags []cli.Flag, given []string) (choices []choice) {
 	return choices
 }
 
-// completed prints what a shell asks for, and returns the exit status.
+// completed prints the completions that a shell asks for, and returns the exit status.
 func completed(app *cli.App, words []string) int {
 	if err := writeCompletions(app.Writer, app, words); err != nil {
 		return exitFailed

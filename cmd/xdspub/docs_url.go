@@ -13,11 +13,11 @@ import (
 // a forge; empty if the docs are not published. Only the linker sets docsURL (make dist DOCS_URL=https://…).
 var docsURL string
 
-// documented returns all codes, with the addresses of their pages.
+// documented returns all codes, with the URLs of their pages.
 func documented() ([]diag.Code, error) { return withURLs(docsURL, codes.All()) }
 
-// withURLs gives codes the addresses of their pages below base; none if that is empty. It returns an
-// error where base is no absolute http or https URL of a folder.
+// withURLs sets the URL of each code to its page below base. If base is empty, withURLs changes nothing. An
+// error means that base is not an absolute http or https URL of a folder.
 func withURLs(base string, codes []diag.Code) ([]diag.Code, error) {
 	if base == "" {
 		return codes, nil

@@ -14,8 +14,8 @@ import (
 	"xdspub/diag"
 )
 
-// variables returns the variables of the environment with our prefix. An empty variable counts as unset, and
-// is left out.
+// variables returns the environment variables that begin with settings.VariablePrefix. variables omits empty
+// ones, which count as unset.
 func variables() map[string]string {
 	found := make(map[string]string)
 	for _, v := range os.Environ() {
@@ -26,8 +26,8 @@ func variables() map[string]string {
 	return found
 }
 
-// warnMisspelt warns of variables that look like a misspelt variable of a flag. Other variables are not ours:
-// Kubernetes sets XDSPUB_PORT and more beside a service of the program's name.
+// warnMisspelt warns of variables that look like the misspelt variable of an option. Other variables may belong
+// to somebody else: Kubernetes sets XDSPUB_PORT and more for a service named xdspub.
 func warnMisspelt(w io.Writer, commands []*cli.Command) {
 	known := flagVariables(commands)
 	near := diag.NewCandidates(known)
@@ -40,7 +40,7 @@ func warnMisspelt(w io.Writer, commands []*cli.Command) {
 	}
 }
 
-// flagVariables returns the variables of all flags, without the prefix.
+// flagVariables returns the variables of all options, without the prefix.
 func flagVariables(commands []*cli.Command) (names []string) {
 	for _, c := range commands {
 		for _, r := range rowsOf(c) {

@@ -78,8 +78,8 @@ func explainParamsAction(c *call) error {
 	return printReport(c, of, checked.Accepted(), writeExplained)
 }
 
-// nameClients joins the findings of the targets of a check, if the check has targets. A finding of some
-// clients only names its client.
+// nameClients replaces the findings of a result with targets by each finding of its targets, once. A finding
+// that not all targets have names one client that has it.
 func nameClients(checked *check.Result) {
 	if len(checked.Targets) == 0 {
 		return
@@ -98,7 +98,8 @@ func nameClients(checked *check.Result) {
 	checked.Keep(list)
 }
 
-// clientNamed returns the client that one of two flags gives: by its parameters, or as one of a target.
+// clientNamed returns the client of the target that an option names, or else the client with the parameters of
+// another option.
 func clientNamed(v *call, param settings.Value[[]string], target settings.Value[string]) (variants.Client, error) {
 	switch {
 	case !target.Given():
@@ -110,7 +111,7 @@ func clientNamed(v *call, param settings.Value[[]string], target settings.Value[
 	return t.Client, err
 }
 
-// explained is what a client gets of the resources with variants.
+// explained says which variants a client gets, for all resources with variants.
 type explained struct {
 	variants.Client
 	Resources []explainedVariants `json:"resources"`
@@ -125,7 +126,7 @@ type explainedVariants struct {
 type explainedVariant struct {
 	variantPlace
 	Matches bool `json:"matches"`
-	// Because is what the client says of the keys of the constraints.
+	// Because has the parameters of the client for the keys of the constraints.
 	Because string `json:"because"`
 }
 
@@ -153,7 +154,7 @@ func explainVariants(checked *check.Result, client variants.Client) []explainedV
 	return list
 }
 
-// because says what a client sends of the keys that constraints name.
+// because returns the parameters that a client sends for the keys of the constraints, as text.
 func because(c params.Constraints, client params.Parameters) string {
 	var says []string
 	for _, key := range c.Keys() {

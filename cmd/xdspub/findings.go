@@ -12,7 +12,7 @@ import (
 	"xdspub/diag"
 )
 
-// maxFindings returns how many findings are printed to w; 0 stands for all.
+// maxFindings returns the largest number of findings to print to w; 0 means no limit.
 func maxFindings(c *call, w io.Writer) int {
 	if !c.MaxFindings.Given() && isTerminal(w) {
 		return settings.MostOnTerminal
@@ -22,7 +22,7 @@ func maxFindings(c *call, w io.Writer) int {
 
 // textOptions say how findings are printed as text.
 type textOptions struct {
-	most  int  // findings are printed; 0 stands for all
+	most  int  // the largest number of findings; 0 means no limit
 	alike bool // print all similar findings
 	color bool
 }
@@ -32,7 +32,7 @@ func textFor(c *call, w io.Writer) textOptions {
 	return textOptions{most: maxFindings(c, w), alike: c.MaxFindings.Given(), color: colored(c, w)}
 }
 
-// writeText prints findings as text, and how many it leaves out.
+// writeText prints findings as text, and the number of findings that it leaves out.
 func writeText(w io.Writer, checked *check.Result, o textOptions) error {
 	list := checked.Diagnostics
 	var alike []diag.Alike
@@ -57,13 +57,14 @@ func writeText(w io.Writer, checked *check.Result, o textOptions) error {
 	return err
 }
 
-// printFindings writes to a log, which like any other may fail unheard.
+// printFindings prints findings to standard error, and ignores errors of writing. refused means that the
+// findings are the reason for a refusal.
 func printFindings(c *call, checked *check.Result, refused bool) {
 	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), textFor(c, c.App.ErrWriter))
 }
 
-// shown applies --quiet: it keeps errors only, or, if warnings are the reason for a refusal, errors and
-// warnings.
+// shown returns the findings to print. With --quiet these are the errors. If warnings are the reason for a
+// refusal, they are the errors and warnings.
 func shown(c *call, checked *check.Result, refused bool) *check.Result {
 	if !c.Quiet.Value {
 		return checked
@@ -77,9 +78,8 @@ func shown(c *call, checked *check.Result, refused bool) *check.Result {
 	return &few
 }
 
-// colored reports whether what is printed to w has colours: by --color, by NO_COLOR
-// (no-color.org), by CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors), or because w is a
-// terminal.
+// colored reports whether findings that are printed to w have colours. --color decides, then NO_COLOR
+// (no-color.org), then CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors), then whether w is a terminal.
 func colored(c *call, w io.Writer) bool {
 	force := os.Getenv("CLICOLOR_FORCE")
 	switch color := c.Color.Value; {

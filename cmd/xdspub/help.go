@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// helpWidth is how long a line of help becomes.
+	// helpWidth is the width of the help in columns.
 	helpWidth = 96
 	// helpColumn is the column of the descriptions of flags.
 	helpColumn = 26
 )
 
-// withHelp gives each command its help, and what the library does not hand down. names are those
-// of the program and the commands above.
+// withHelp sets the help of each command and its subcommands, and the fields that the library does not copy
+// from the app. names are the names of the program and of the commands above.
 func withHelp(names []string, commands []*cli.Command) {
 	for _, c := range commands {
 		names := append(slices.Clone(names), c.Name)
@@ -29,7 +29,7 @@ func withHelp(names []string, commands []*cli.Command) {
 	}
 }
 
-// literal makes a text a template that prints it.
+// literal returns a template that prints text.
 func literal(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
 
 // appHelp returns the help of the program.
@@ -72,7 +72,7 @@ func commandHelp(name string, c *cli.Command) string {
 	return b.String()
 }
 
-// usageLine says how a command is called. name is with those of the program and the commands above.
+// usageLine returns the synopsis of a command. name is its full name, beginning with the name of the program.
 func usageLine(name string, c *cli.Command) string {
 	if len(c.Flags) > 0 {
 		name += " [options]"
@@ -119,8 +119,7 @@ func writeRows(b *strings.Builder, group string, rows []settings.Row) {
 // groupTitle returns the title of a group in the help.
 func groupTitle(group string) string { return cmp.Or(group, "Options") }
 
-// rowHelp returns an option in written form, and its description with the default and the environment
-// variable.
+// rowHelp returns an option as in --out DIR, and its description with the default and the environment variable.
 func rowHelp(r settings.Row) (head, usage string) {
 	for _, name := range r.Names() {
 		dashes := "--"
@@ -146,17 +145,17 @@ func rowHelp(r settings.Row) (head, usage string) {
 	return head, usage
 }
 
-// sentence makes a phrase one.
+// sentence returns a phrase as a sentence: with a capital and a full stop.
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
-// helpFor returns the command line that shows the help of a command. The library has
-// its full name, beginning with the program's.
+// helpFor returns the command line that shows the help of a command. name may begin with the name of the
+// program, as names of the library do.
 func helpFor(name string) string {
 	return strings.Join(append(append([]string{"xdspub"}, strings.Fields(strings.TrimPrefix(name, "xdspub"))...), "--help"), " ")
 }
 
-// helpCommand replaces the library's, which knows no subcommands and takes a name that does
-// not exist for a failure.
+// helpCommand returns the command help. The library's own help command knows no subcommands, and does not
+// report an unknown name as wrong usage.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "help",

@@ -85,7 +85,8 @@ func importAction(c *call) error {
 	return err
 }
 
-// importFrom imports a file or a running Envoy, and returns the mode of what is to be written.
+// importFrom imports a file or the configuration of a running Envoy, and returns the mode of the files to
+// write.
 func importFrom(c *call, name string) (*importer.Imported, os.FileMode, error) {
 	options := importer.Options{Root: c.Root.Value}
 	of, err := c.withTypes()
@@ -116,13 +117,13 @@ func importFrom(c *call, name string) (*importer.Imported, os.FileMode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	stop() // a second signal, and all from now on, end the process
+	stop() // from now on a signal ends the process
 	dump := load.Input{Name: name + "/config_dump", Format: "json", Data: data}
 	dump.Envoy = dump.Envoy.With(of.Types.Registry)
 	return importer.Dump(dump, options), 0o600, nil
 }
 
-// isAdmin reports whether SRC is an admin interface, rather than a file.
+// isAdmin reports whether SRC is an admin interface and not a file.
 func isAdmin(name string) bool {
 	for _, scheme := range []string{"http://", "https://", "unix:"} {
 		if strings.HasPrefix(name, scheme) {

@@ -59,7 +59,7 @@ Next, in two terminals:
 	return err
 }
 
-// shellWord returns a path as a shell takes it for one word.
+// shellWord returns a path as one word for a shell, in quotes if necessary.
 func shellWord(path string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
 	special := func(r rune) bool { return !strings.ContainsRune(plain, r) }

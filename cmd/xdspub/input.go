@@ -16,7 +16,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// stdinFormatUsed refuses a --stdin-format without standard input.
+// stdinFormatUsed returns an error if --stdin-format is given and no argument is -.
 func stdinFormatUsed(c *call) error {
 	if c.StdinFormat.Given() && !slices.Contains(c.Args().Slice(), "-") {
 		return usagef("--stdin-format %s is for standard input, and no path is -: the suffix of a file tells its format", c.StdinFormat.Value)
@@ -24,7 +24,7 @@ func stdinFormatUsed(c *call) error {
 	return nil
 }
 
-// standardInput reads what - stands for.
+// standardInput reads standard input, in the format of --stdin-format.
 func standardInput(c *call) (load.Input, error) {
 	in := load.Input{Name: diag.StandardInput, Format: c.StdinFormat.Value}
 	if err := c.StdinFormat.Check(); err != nil {
@@ -51,10 +51,11 @@ func readStandardInput(c *call) ([]byte, error) {
 type unsaved struct {
 	path string // empty for none
 	text []byte
-	used bool // some tree has the file
-	// leftOut is a tree that holds the file but does not read the file, which is hidden or ignored.
+	used bool // inTree has put the text into a tree
+	// leftOut is a tree that holds the file and does not read it, because the file is hidden or ignored; empty
+	// for none.
 	leftOut string
-	// followed is a bootstrap that is judged, too.
+	// followed is a bootstrap among the arguments; empty for none.
 	followed string
 }
 
@@ -79,7 +80,7 @@ func readUnsaved(c *call) (unsaved, error) {
 	return unsaved{path: path, text: text}, err
 }
 
-// inTree has the text read as part of a source tree, where that has the file.
+// inTree makes a check read the text instead of the file, if the source tree has the file.
 func (u *unsaved) inTree(o *check.Options) error {
 	switch {
 	case u.path == "":
@@ -97,7 +98,7 @@ func (u *unsaved) inTree(o *check.Options) error {
 	return nil
 }
 
-// inBootstrap returns an error where the text is that of a bootstrap.
+// inBootstrap returns an error if the unsaved file belongs to the bootstrap at path.
 func (u *unsaved) inBootstrap(path string) error {
 	if u.path == "" {
 		return nil
@@ -109,8 +110,8 @@ func (u *unsaved) inBootstrap(path string) error {
 	return nil
 }
 
-// unused returns an error if no tree holds the file. A tree that holds the file but leaves it out is no error,
-// because an editor asks about any open file.
+// unused returns an error if no tree holds the file. If a tree holds the file and does not read it, unused only
+// prints a note, because an editor asks about any open file.
 func (u *unsaved) unused(w io.Writer, paths []string) error {
 	switch {
 	case u.path == "" || u.used:

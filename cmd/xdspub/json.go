@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// writeJSON writes a value for people and programs: indented, and without the escapes of HTML.
+// writeJSON writes a value as indented JSON, without escapes for HTML.
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

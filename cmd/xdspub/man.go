@@ -28,11 +28,11 @@ func manCommand() *cli.Command {
 	}
 }
 
-// manual returns the manual page, in the language of man: what the help of all commands says.
+// manual returns the manual page in roff: the help of all commands.
 func manual(app *cli.App) string {
 	var m manPage
 	m.request("TH", "XDSPUB", "1", "", app.Name+" "+buildVersion().program, "User Commands")
-	m.b.WriteString(".ad l\n.nh\n") // names of files and options stay whole
+	m.b.WriteString(".ad l\n.nh\n") // man breaks no names of files and options
 	m.request("SH", "NAME")
 	m.text(app.Name + " - " + app.Usage)
 	m.request("SH", "SYNOPSIS")
@@ -56,7 +56,7 @@ func manual(app *cli.App) string {
 	return m.b.String()
 }
 
-// manPage is a text in the language of man.
+// manPage is a text in roff.
 type manPage struct{ b strings.Builder }
 
 // request writes a line such as .SH "EXIT STATUS".
@@ -77,12 +77,12 @@ func (m *manPage) text(line string) {
 	m.b.WriteString(line + "\n")
 }
 
-// escaped has each character stand for itself.
+// escaped returns text for roff, so that each character stands for itself.
 func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", `\[u2026]`).Replace(text)
 }
 
-// paragraphs writes a description. It fills lines, except indented ones.
+// paragraphs writes a description. man joins its lines, except indented ones.
 func (m *manPage) paragraphs(text string) {
 	literal := false
 	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
@@ -103,7 +103,7 @@ func (m *manPage) paragraphs(text string) {
 	}
 }
 
-// commands writes a section for each command. names are those of the program and the commands above.
+// commands writes a section for each command. names are the names of the program and of the commands above.
 func (m *manPage) commands(names []string, commands []*cli.Command) {
 	for _, c := range commands {
 		names := append(slices.Clone(names), c.Name)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// holdLess sets the percentage by which the heap grows between two collections, for a watch: a watch is idle
-// most of the time, so its memory counts more than the time of its collections. The variable GOGC takes precedence.
+// holdLess makes the garbage collector run when the heap has grown by percent, unless GOGC is set. A watch is
+// idle most of the time, so its memory counts more than the time of its collections.
 func holdLess(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)

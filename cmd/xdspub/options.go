@@ -20,8 +20,8 @@ import (
 	"xdspub/xds/quorum"
 )
 
-// sourceOptions returns the options for reading and judging a source tree. usual are the profiles
-// where none is given.
+// sourceOptions returns the options for reading and judging a source tree. usual are the profiles if the
+// settings have none.
 func sourceOptions(v *call, source string, usual ...string) (check.Options, error) {
 	o := check.Options{
 		Path: source, Ignore: v.Ignore.Value, IgnoredAt: v.Ignore.Places(), Allow: v.AllowPath.Value, AllowEmpty: v.AllowEmpty.Value,
@@ -62,8 +62,8 @@ func sourceOptions(v *call, source string, usual ...string) (check.Options, erro
 	return o, nil
 }
 
-// settingsAndSource returns the settings of a command for a source tree, and the options for reading and
-// judging it that they make. usual is that of sourceOptions.
+// settingsAndSource reads the settings file for a source tree, and returns the settings of c with it, and the
+// sourceOptions of these settings.
 func settingsAndSource(c *call, source string, usual ...string) (v *call, o check.Options, err error) {
 	if v, err = c.withFile(source); err == nil {
 		o, err = sourceOptions(v, source, usual...)
@@ -71,7 +71,7 @@ func settingsAndSource(c *call, source string, usual ...string) (v *call, o chec
 	return v, o, err
 }
 
-// checkRules returns an error if a given name is not the name of a rule.
+// checkRules returns an error if the setting has a name that is not the name of a rule.
 func checkRules(given settings.Value[[]string]) error {
 	for _, name := range given.Value {
 		if wrong := settings.WrongRule(name); wrong != "" {
@@ -81,11 +81,12 @@ func checkRules(given settings.Value[[]string]) error {
 	return nil
 }
 
-// optionsOf makes options of the settings of a command, for each target.
+// optionsOf returns the options of a watch for the settings of a command: one for each target, or a single one
+// without targets.
 type optionsOf func(v *call, source string, log *event.Log) ([]watch.Options, error)
 
-// settingsAndOptions returns the settings of a command whose argument is SRC, and the options that
-// they make.
+// settingsAndOptions reads the settings file for the source tree that is the argument of c, and returns the
+// settings of c with it, and the options that options returns for them.
 func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options, err error) {
 	source, err := oneArgument(c, "SRC")
 	if err != nil {
@@ -102,8 +103,7 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 	return v, o, err
 }
 
-// publishOptions returns the options for all stages of a command that writes: those of each target, or the only
-// ones.
+// publishOptions returns the options of render and watch: one for each target, or a single one without targets.
 func publishOptions(v *call, source string, log *event.Log) ([]watch.Options, error) {
 	targets, err := chosenTargets(v)
 	switch {
@@ -130,7 +130,7 @@ func publishOptions(v *call, source string, log *event.Log) ([]watch.Options, er
 	return all, nil
 }
 
-// controllerOptions returns the options for all stages. usual is that of sourceOptions.
+// controllerOptions returns the options of a Controller. usual is as for sourceOptions.
 func controllerOptions(v *call, source string, log *event.Log, usual ...string) (watch.Options, error) {
 	of, err := sourceOptions(v, source, usual...)
 	o := watch.Options{Options: pipeline.Options{Source: of}, Group: v.Group.Value, WarningsAsErrors: v.WarningsAsErrors.Value}
@@ -148,23 +148,23 @@ func controllerOptions(v *call, source string, log *event.Log, usual ...string) 
 	o.Format = render.FormatNamed(v.Format.Value)
 	o.Endpoints, o.InotifyBudget = planner.EndpointsMode(v.EDS.Value), v.InotifyBudget.Value
 	o.PollInterval, o.TrimDelay = v.PollInterval.Value, v.TrimDelay.Value
-	o.StepGap = v.StepGap.Value + o.PollInterval // the step before takes effect as late as that
+	o.StepGap = v.StepGap.Value + o.PollInterval // an Envoy that polls reads the files of a step this late
 	o.Envoys, err = fleet(v, o.Options)
 	return o, err
 }
 
-// fleet returns the Envoys that flags name, or nil.
+// fleet returns the Envoys of --envoy-admin; nil for none.
 func fleet(v *call, o pipeline.Options) (*envoy.Fleet, error) {
 	text := v.AckQuorum.Value
 	switch {
-	case text == settings.NoQuorum && v.Command.Name != "serve": // which has clients
+	case text == settings.NoQuorum && v.Command.Name != "serve": // only serve has clients
 		return nil, v.AckQuorum.Invalid(text, settings.QuorumForm(text))
 	case text == settings.NoQuorum:
 		text = quorum.Quorum{}.String()
 	}
 	q, err := quorum.Parse(text)
 	if err != nil {
-		return nil, err // none that check lets through
+		return nil, err // the law of --ack-quorum has no other errors
 	}
 	f := envoy.FleetOptions{
 		Quorum: q, Dir: cmp.Or(o.EnvoyPath, published.DefaultEnvoyPath(o.Out)), Log: o.Log,
@@ -192,8 +192,8 @@ func fleet(v *call, o pipeline.Options) (*envoy.Fleet, error) {
 	return envoy.NewFleet(f), nil
 }
 
-// admins returns those that --envoy-admin names. One that is named twice would count twice
-// in a quorum.
+// admins returns the admin interfaces of --envoy-admin. An Envoy that is named twice is an error, because it
+// would count twice in a quorum.
 func admins(v *call) ([]*envoy.Admin, error) {
 	var list []*envoy.Admin
 	named := make(map[string]bool)
@@ -212,7 +212,7 @@ func admins(v *call) ([]*envoy.Admin, error) {
 	return list, nil
 }
 
-// adminForm says how an admin interface is written that is not.
+// adminForm returns what to write instead of a url that is not an admin interface.
 func adminForm(url string) string {
 	if rest, https := strings.CutPrefix(url, "https://"); https {
 		return fmt.Sprintf("Envoy's admin interface has no TLS, write http://%s", rest)

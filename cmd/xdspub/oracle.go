@@ -7,7 +7,7 @@ import (
 	"xdspub/envoy/trial"
 )
 
-// oracleOf returns the Envoy of --envoy, or nil.
+// oracleOf returns the Envoy of --envoy; nil without --envoy.
 func oracleOf(v *call, o check.Rules) (*oracle.Oracle, error) {
 	program, mode := v.Envoy.Value, v.EnvoyMode.Value
 	if err := v.EnvoyMode.Check(); err != nil {

@@ -10,7 +10,8 @@ import (
 	"xdspub/diag"
 )
 
-// override puts the settings rules and overrides into the options of a source tree.
+// override sets the rules of o by the settings rules and overrides of a settings file. --enable and --disable
+// win if the command line or the environment gives them.
 func override(v *call, o *check.Options) {
 	base := maps.Clone(v.Severities.Value)
 	if base == nil {
@@ -35,7 +36,7 @@ func override(v *call, o *check.Options) {
 	}
 	o.Overrides = some
 	enabled := some.Enabled()
-	if v.Disable.Given() { // likewise
+	if v.Disable.Given() { // as above
 		enabled = slices.DeleteFunc(enabled, func(code string) bool { return slices.Contains(o.Disable, diag.CodeOf(code)) })
 	}
 	o.Disable, o.Enable = slices.Concat(o.Disable, some.Disabled()), slices.Concat(o.Enable, enabled)

@@ -8,7 +8,7 @@ import (
 	"xdspub/xds/variants"
 )
 
-// clientOf returns the client that --param, or a similar option, selects.
+// clientOf returns the client with the dynamic parameters of --param, or of a similar option.
 func clientOf(given settings.Value[[]string]) (client variants.Client, err error) {
 	client.Parameters = make(params.Parameters)
 	for _, text := range given.Value {

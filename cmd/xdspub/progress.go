@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// showProgress shows the current work to a person at a terminal until end is called. Nothing else may be
-// printed before.
+// showProgress shows the current work on standard error until end is called, if that is a terminal. The caller
+// prints nothing to it before end.
 func showProgress(c *call, what string) (end func()) {
 	if w := c.App.ErrWriter; !c.Quiet.Value && isTerminal(w) {
 		return writeProgress(w, what)

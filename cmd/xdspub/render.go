@@ -70,7 +70,7 @@ func renderOnce(v *call, all []watch.Options) error {
 	if err != nil {
 		return err
 	}
-	// Planned before a directory is opened: a refusal must not even make it.
+	// Plan before opening a directory, because Open creates it: an invalid tree must not create its output.
 	list = slices.DeleteFunc(list, func(r *rendering) bool {
 		r.checked = checked.For(r.o.Target)
 		r.plan, err = r.Plan(v.Context, r.checked)
@@ -80,7 +80,7 @@ func renderOnce(v *call, all []watch.Options) error {
 		allOrNothing(list, v.RetryHeld.Value)
 	}
 	if all[0].Target != "" {
-		checked.MergeTargets() // once for all, with what the plans add
+		checked.MergeTargets() // with the findings that the plans add
 		printFindings(v, checked, slices.ContainsFunc(list, func(r *rendering) bool { return r.plan == nil }))
 	}
 	for _, r := range list {
@@ -93,12 +93,13 @@ func renderOnce(v *call, all []watch.Options) error {
 type rendering struct {
 	*watch.Controller
 	o       watch.Options
-	unasked error // why no running watch did it
+	unasked error // why no running watch has taken --retry-held
 	checked *check.Result
 	plan    *planner.Plan
 }
 
-// newRendering returns nil if a running watch does the work.
+// newRendering returns the rendering of a target; nil if a running watch has done the work, and ended has its
+// error.
 func newRendering(v *call, o watch.Options, ended *targetsEnded) *rendering {
 	r := &rendering{Controller: watch.New(o), o: o}
 	if v.RetryHeld.Value && !v.DryRun.Value {
@@ -111,7 +112,8 @@ func newRendering(v *call, o watch.Options, ended *targetsEnded) *rendering {
 	return r
 }
 
-// allOrNothing refuses all targets if one objects. With retryHeld, a held snapshot is no objection.
+// allOrNothing sets the plans of all targets to nil if one target objects. With retryHeld, a held snapshot is
+// no objection.
 func allOrNothing(list []*rendering, retryHeld bool) {
 	objection := func(r *rendering) *diag.Diagnostic {
 		if retryHeld && r.plan != nil {
@@ -132,7 +134,7 @@ func allOrNothing(list []*rendering, retryHeld bool) {
 	}
 }
 
-// finish publishes what is planned, or says why not.
+// finish publishes the plan, or prints why there is no plan. With --dry-run, finish prints the plan.
 func (r *rendering) finish(c *call) error {
 	switch {
 	case r.plan == nil:
@@ -157,14 +159,15 @@ func (r *rendering) finish(c *call) error {
 	return r.publish(c)
 }
 
-// printOwn prints the findings of a source tree without targets. Those of several are printed together.
+// printOwn prints the findings of a source tree without targets. renderOnce prints the findings of all targets
+// together.
 func (r *rendering) printOwn(c *call, refused bool) {
 	if r.o.Target == "" {
 		printFindings(c, r.checked, refused)
 	}
 }
 
-// ofTarget is a message about a target.
+// ofTarget returns a message with the name of its target, if there is one.
 func ofTarget(o watch.Options, message string) string {
 	if o.Target == "" {
 		return message
@@ -195,7 +198,7 @@ func (r *rendering) publish(c *call) error {
 	if outcome.Verdict == "" {
 		return err
 	}
-	if outcome.Verdict != watch.Invalid { // whose findings are printed
+	if outcome.Verdict != watch.Invalid { // printOwn has printed the findings of Invalid
 		printList(c, outcome.Findings)
 	}
 	fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, outcome.Message()))
@@ -205,7 +208,7 @@ func (r *rendering) publish(c *call) error {
 	return &exit{status: exitRefused}
 }
 
-// trim trims, and prints what came out.
+// trim trims the output directory, and prints the outcome of the publish and when to trim again.
 func (r *rendering) trim(ctx context.Context, c *call, outcome watch.Outcome) error {
 	trimmed, next, err := r.Trim(ctx)
 	if err != nil {
@@ -223,14 +226,14 @@ func (r *rendering) trim(ctx context.Context, c *call, outcome watch.Outcome) er
 	return nil
 }
 
-// printList prints findings whose source is not at hand.
+// printList prints findings without lines of their source.
 func printList(c *call, list diag.List) {
 	printed := &check.Result{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
 	printed.Add(list)
 	printFindings(c, printed, true)
 }
 
-// refuse prints why nothing is published.
+// refuse prints why nothing is published, and returns an exit with exitRefused.
 func refuse(c *call, checked *check.Result) error {
 	printFindings(c, checked, true)
 	fmt.Fprintln(c.App.ErrWriter, watch.InvalidMessage(checked.Summary))
@@ -271,7 +274,7 @@ func showPlan(w io.Writer, o watch.Options, plan *planner.Plan) error {
 			what = fmt.Sprintf("cluster %q", g.Cluster)
 		}
 		when := "then"
-		if g.Since.IsZero() { // it is retired by this change
+		if g.Since.IsZero() { // this change retires it
 			g.Since = time.Now()
 		}
 		switch at := g.Since.Add(o.TrimDelay); {

@@ -21,8 +21,8 @@ import (
 // output is a destination of findings, with their format. The file - is standard output.
 type output struct{ format, file string }
 
-// outputs returns the outputs of --format and --output. Equally many of both are pairs, in order; otherwise,
-// an --output belongs to the --format right before.
+// outputs returns the outputs of --format and --output. If there are as many of both, they are pairs in their
+// order. Otherwise an --output belongs to the --format right before it.
 func outputs(c *call) ([]output, error) {
 	formats, files := c.ReportFormat.Value, c.ReportOutput.Value
 	for _, f := range formats {
@@ -57,7 +57,7 @@ func outputs(c *call) ([]output, error) {
 	return list, distinct(list)
 }
 
-// distinct returns an error where two outputs have the same file.
+// distinct returns an error if two outputs have the same file.
 func distinct(list []output) error {
 	formats := make(map[string]string)
 	for _, o := range list {
@@ -73,7 +73,7 @@ func distinct(list []output) error {
 	return nil
 }
 
-// reported is what reports say of a tree beside the findings about it.
+// reported returns the entry of a tree in reports.
 func reported(path string, checked *check.Result, warningsAsErrors bool) report.Tree {
 	tree := report.Tree{Path: path, Findings: slices.Clone(checked.Diagnostics), WarningsAsErrors: warningsAsErrors}
 	if path == "-" {
@@ -110,7 +110,8 @@ func writeReports(c *call, list []output, checked checkedTrees) error {
 	return nil
 }
 
-// writeReport writes the findings to w. Only on standard output is text spared any, and has colours.
+// writeReport writes the findings to w. Text for standard output may leave out findings and have colours; text
+// for a file has all findings.
 func writeReport(c *call, w io.Writer, o output, checked checkedTrees, r *report.Report) error {
 	if i := slices.IndexFunc(report.Formats, func(f report.Format) bool { return f.Name == o.format }); i >= 0 {
 		return report.Formats[i].Write(w, r)
@@ -135,8 +136,8 @@ func writeReport(c *call, w io.Writer, o output, checked checkedTrees, r *report
 	return writeSummary(w, checked.Summary)
 }
 
-// repositoryRoot returns the root of the git work tree around the current directory, or that
-// directory.
+// repositoryRoot returns the root of the git work tree around the current directory; outside of git, the
+// current directory.
 func repositoryRoot() (*report.Root, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -160,7 +161,8 @@ func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error
 	return writeWhole(output, b.Bytes())
 }
 
-// writeWhole has a file hold data. If that fails, a regular file stays unchanged, or absent.
+// writeWhole writes data into a file. After an error a new file does not exist, and an existing regular file is
+// unchanged if its folder permits replacing the file.
 func writeWhole(name string, data []byte) error {
 	file, err := filepath.EvalSymlinks(name)
 	if err != nil { // the file does not exist yet
@@ -198,14 +200,14 @@ func writeThrough(file string, mode fs.FileMode, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// createWhole makes a file.
+// createWhole creates a file with data. After an error the file does not exist.
 func createWhole(name string, data []byte) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err := errors.Join(err, f.Close()); err != nil { // a full disk may show as late as this
+	if err := errors.Join(err, f.Close()); err != nil { // a full disk may show only at Close
 		return errors.Join(err, os.Remove(name))
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// resolveGRPC prints what a gRPC program asks for, and whether a source tree has it.
+// resolveGRPC prints which listener a gRPC program asks for, and whether a source tree has it.
 func resolveGRPC(c *call) error {
 	if err := resolveAlone(c); err != nil {
 		return err
@@ -56,7 +56,7 @@ func resolveGRPC(c *call) error {
 	return inTree(c, r, line)
 }
 
-// resolveAlone refuses what makes no sense beside --resolve.
+// resolveAlone returns an error for options and arguments that make no sense with --resolve.
 func resolveAlone(c *call) error {
 	for _, r := range settings.WrittenGRPC() {
 		// A variable for another command does no harm.

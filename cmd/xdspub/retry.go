@@ -16,9 +16,8 @@ import (
 	"xdspub/watch/control"
 )
 
-// handOver has the watch that publishes into the output directory try again what is
-// held, and prints what came of it. done is false where no watch answers; err then
-// says why.
+// handOver asks the watch that publishes into the output directory to retry held snapshots, and prints the
+// result. done is false if no watch answers; err then says why.
 func handOver(v *call, o watch.Options) (done bool, err error) {
 	running, err := control.Ask(v.Context, o.Out)
 	if err != nil {
@@ -28,7 +27,7 @@ func handOver(v *call, o watch.Options) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	fmt.Fprintf(v.App.ErrWriter, "asking process %d, which watches %s, to retry what is held\n", running.PID, running.Source)
+	fmt.Fprintf(v.App.ErrWriter, "asking process %d, which watches %s, to retry held snapshots\n", running.PID, running.Source)
 	result, err := control.Retry(v.Context, o.Out, control.RetryHeld{Source: source, Flags: given(v)})
 	if conflict, ok := errors.AsType[*control.ConflictError](err); ok {
 		return true, usagef("process %d publishes into %s, but %w: give the source tree and the options of that "+
@@ -50,13 +49,14 @@ func handOver(v *call, o watch.Options) (done bool, err error) {
 	}
 }
 
-// shared returns the rows of a reconcile that watch and render share, except the output directory, by which
+// shared returns the rows that watch and render share and that affect a reconcile. shared omits --out, by which
 // render finds the watch.
 func shared() []settings.Row {
 	return slices.Concat(settings.Source(), settings.Publish()[1:], settings.Confirm())
 }
 
-// withFileName returns the settings with the name of the settings file that is read, given or not.
+// withFileName returns the settings with the path of the settings file in Config, even if --config is not
+// given.
 func withFileName(v *call) *settings.Settings {
 	of := *v.Settings
 	of.Config.Value = cmp.Or(of.Config.Value, settingsfile.PathIn(v.Args().First()))
@@ -75,8 +75,8 @@ func given(v *call) map[string][]string {
 	return values
 }
 
-// differs returns the first difference between a watch of the source tree and the watch that a request is
-// meant for, or "".
+// differs returns how a watch of the source tree with the settings v differs from the watch that a request
+// describes; empty if they match.
 func differs(v *call, source string, r control.RetryHeld) string {
 	if r.Source != "" && !sameFile(r.Source, source) {
 		return fmt.Sprintf("its source tree is %s, not %s", source, r.Source)
@@ -96,7 +96,7 @@ func differs(v *call, source string, r control.RetryHeld) string {
 	return ""
 }
 
-// sameFile reports whether two paths lead to one thing.
+// sameFile reports whether two paths lead to the same file or directory.
 func sameFile(a, b string) bool {
 	if a == b {
 		return true

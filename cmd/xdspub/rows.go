@@ -8,8 +8,8 @@ import (
 	"xdspub/cmd/settings"
 )
 
-// option is a row of settings as a flag of the library. commandLine reads it, so the library gets command lines without
-// options.
+// option is a row of settings as a flag of the library. commandLine reads the options, so that the library gets
+// command lines without them.
 type option struct{ settings.Row }
 
 // options returns rows as flags.
@@ -34,7 +34,7 @@ func (o option) String() string            { return o.Name() }
 func (o option) Apply(*flag.FlagSet) error { return nil }
 func (o option) IsSet() bool               { return false }
 
-// usageOf returns what a flag means.
+// usageOf returns the description of a flag.
 func usageOf(f cli.Flag) string {
 	if o, ok := f.(option); ok {
 		return o.Usage()

@@ -41,13 +41,13 @@ func writeRules(w io.Writer) error {
 	return tw.Flush()
 }
 
-// checkJSON is one of several decisions of a rule.
+// checkJSON is a check of a rule.
 type checkJSON struct {
 	Code    string `json:"code"`
 	Summary string `json:"summary"`
 }
 
-// writeRulesJSON writes a list of objects. A summary is the first line of its doc.
+// writeRulesJSON writes the rules as a list of objects. A summary is the first line of the doc.
 func writeRulesJSON(w io.Writer) error {
 	type rule struct {
 		Code     string        `json:"code"`
@@ -95,7 +95,7 @@ func explainCommand() *cli.Command {
 	}
 }
 
-// explain writes what is known of a code, and its sub-codes.
+// explain writes the documentation of a code and of its sub-codes.
 func explain(w io.Writer, code diag.Code) error {
 	if _, err := fmt.Fprintf(w, "%s (%s)\n\n%s\n", code.Name, code.Severity, code.Doc); err != nil || len(code.Checks) == 0 {
 		return err

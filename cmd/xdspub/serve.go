@@ -60,7 +60,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 	}
 }
 
-// confirmation returns how clients confirm a snapshot, nil where they do not.
+// confirmation returns how clients confirm a snapshot; nil if serve does not wait for clients.
 func confirmation(v *call) (*cache.Confirmation, error) {
 	text := v.AckQuorum.Value
 	if text == settings.NoQuorum || !v.AckQuorum.InFile() && !v.AckQuorum.Given() {
@@ -87,8 +87,8 @@ func checkAddresses(v *call) error {
 	return nil
 }
 
-// servedOptions returns the options for all stages. Those of the output directory need --out. What is served
-// depends on the client, and not on targets.
+// servedOptions returns the single options of serve. Settings about files need --out. serve has no targets:
+// what a client gets depends on its dynamic parameters.
 func servedOptions(v *call, source string, log *event.Log) ([]watch.Options, error) {
 	if v.Out.Value == "" {
 		if name := settings.FirstGiven(v.Settings, settings.ForFiles()); name != "" {
@@ -99,13 +99,13 @@ func servedOptions(v *call, source string, log *event.Log) ([]watch.Options, err
 	}
 	o, err := controllerOptions(v, source, log, check.Streams)
 	if err == nil && len(o.Source.Client.Parameters) == 0 {
-		o.Source.Client = nil // any
+		o.Source.Client = nil // any client
 		o.ByNode = len(v.NodeParam.Value) > 0
 	}
 	return []watch.Options{o}, err
 }
 
-// nodeParameters returns what the dynamic parameters of clients are, by their nodes.
+// nodeParameters returns the fields of nodes that are dynamic parameters, from --node-param.
 func nodeParameters(v *call) (list []admit.NodeParameter, err error) {
 	for _, text := range v.NodeParam.Value {
 		p, err := admit.ParseNodeParameter(text)
@@ -118,12 +118,12 @@ func nodeParameters(v *call) (list []admit.NodeParameter, err error) {
 		list = append(list, p)
 	}
 	if len(list) > 0 && len(v.Param.Value) > 0 {
-		return nil, usagef("--param and --node-param exclude each other: by --param all clients are of one kind")
+		return nil, usagef("--param and --node-param exclude each other: --param gives all clients the same parameters")
 	}
 	return list, nil
 }
 
-// protection returns who may connect, and what clients may cost.
+// protection returns which clients may connect and what they may see, and the limits on their cost.
 func protection(v *call) (serve.Security, serve.Limits, error) {
 	var limits serve.Limits
 	s := serve.Security{
@@ -177,7 +177,7 @@ func protection(v *call) (serve.Security, serve.Limits, error) {
 	return s, limits, nil
 }
 
-// leastClientMemory is what a few clients need.
+// leastClientMemory is the smallest --max-client-memory in bytes, enough for a few clients.
 const leastClientMemory = 8 << 20
 
 // maxClientMemory returns how much memory clients may make the server hold, in bytes.
@@ -190,7 +190,7 @@ func maxClientMemory(v *call) (int64, error) {
 	return int64(bytes), nil
 }
 
-// serveUntil serves until ctx ends. v becomes what the settings file says later.
+// serveUntil serves until ctx ends. When the settings file changes, serveUntil replaces *v by the new settings.
 func serveUntil(ctx context.Context, v *call, o watch.Options, hangup <-chan os.Signal) error {
 	confirm, err := confirmation(v)
 	if err != nil {
@@ -208,7 +208,7 @@ func serveUntil(ctx context.Context, v *call, o watch.Options, hangup <-chan os.
 	if err != nil {
 		return err
 	}
-	var usual params.Parameters // nil for any
+	var usual params.Parameters // nil: of each client
 	if o.Source.Client != nil {
 		usual = o.Source.Client.Parameters
 	}

@@ -9,7 +9,7 @@ import (
 	"xdspub/report"
 )
 
-// reportedOnly leaves out of the findings what --min-severity does not ask for.
+// reportedOnly returns t without the findings below --min-severity.
 func (t checkedTrees) reportedOnly(c *call) checkedTrees {
 	var least diag.Severity
 	if least.UnmarshalText([]byte(c.MinSeverity.Value)) != nil || least == diag.Info {
@@ -25,7 +25,8 @@ func (t checkedTrees) reportedOnly(c *call) checkedTrees {
 	return t
 }
 
-// warningsThatRefuse says which warnings refuse trees: 2 warnings (ignored-file, weight-sum).
+// warningsThatRefuse returns the number and the codes of the warnings that make trees invalid, as in 2 warnings
+// (ignored-file, weight-sum).
 func warningsThatRefuse(trees []report.Tree) string {
 	codes, n := make(map[string]bool), 0
 	for _, t := range trees {

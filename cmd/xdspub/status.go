@@ -55,7 +55,7 @@ func statusAction(c *call) error {
 		return usagef("--serve and --out can't be combined: run status once for each")
 	}
 	if name := settings.FirstGiven(c.Settings, settings.AskedServe()); name != "" {
-		return usagef("--%s needs --serve ADDR: it says how that is asked", name)
+		return usagef("--%s needs --serve ADDR: it is about the connection to that server", name)
 	}
 	v, err := statusSettings(c)
 	if err != nil {
@@ -95,8 +95,8 @@ func statusAction(c *call) error {
 	return printReport(c, report, report.InSync, writeStatus)
 }
 
-// statusSettings returns the settings of the source tree, or of the file of --config if there is no source
-// tree.
+// statusSettings returns the settings of c with the settings file for the source tree. Without a source tree,
+// statusSettings reads the file of --config, if given.
 func statusSettings(c *call) (v *call, err error) {
 	source := c.Args().First()
 	switch name := c.Config.Value; {
@@ -113,7 +113,8 @@ func statusSettings(c *call) (v *call, err error) {
 	return v, err
 }
 
-// printReport prints a report, as text by write. The exit status is 0 only if well is true.
+// printReport prints a report as JSON, or by write as text. If well is false, printReport returns an exit with
+// exitRefused.
 func printReport[R any](c *call, report R, well bool, write func(io.Writer, R, time.Time) error) (err error) {
 	if c.PrintFormat.Value == "json" {
 		err = writeJSON(c.App.Writer, report)

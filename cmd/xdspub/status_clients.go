@@ -40,7 +40,7 @@ func newClientsReport(address string, a *csds.Answer, now time.Time) clientsRepo
 	return r
 }
 
-// askedFiles returns the files of TLS by which a server is asked; nil for none.
+// askedFiles returns the TLS files for asking the server at an address; nil to ask without TLS.
 func askedFiles(c *call, address string) (*csds.Files, error) {
 	name := settings.FirstGiven(c.Settings, settings.AskedServe()[1:])
 	switch {
@@ -57,7 +57,7 @@ func askedFiles(c *call, address string) (*csds.Files, error) {
 // servePatience is how long status waits for the answer of a server.
 const servePatience = 20 * time.Second
 
-// servedStatus shows the clients of the server at an address.
+// servedStatus prints the status of the server at an address and of its clients.
 func servedStatus(c *call, address string) error {
 	if c.Args().Present() {
 		return usagef("--serve asks the server about its own source tree: leave out the tree")
@@ -81,7 +81,7 @@ func servedStatus(c *call, address string) error {
 	return printReport(c, report, report.InSync, writeClients)
 }
 
-// writeClients prints what a server says of itself and its clients for a person.
+// writeClients prints a report as text.
 func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 	p := &statusPrinter{now: now}
 	if r.InSync {
@@ -99,7 +99,7 @@ func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 	return err
 }
 
-// server prints what a server says of itself.
+// server prints the state of a server.
 func (p *statusPrinter) server(s csds.Server) {
 	w := s.Watch
 	word := func(text string) string { return diag.Clip(text, diag.MaxWord) }
@@ -220,7 +220,8 @@ func (p *statusPrinter) client(c clients.Client, when string) {
 	}
 }
 
-// missing names the resources of a subscription that are for other clients: listener "edge".
+// missing returns the resources of a subscription that have variants only for other clients, as in listener
+// "edge".
 func missing(s clients.Subscription) string {
 	noun := s.API
 	if t := xds.TypeOfAPI(s.API); t != nil {

@@ -24,7 +24,7 @@ type targetReport struct {
 	*status.Status
 }
 
-// targetsStatus prints the status of targets. o is for their output directories.
+// targetsStatus prints the status of the targets. o has the options that all targets share.
 func targetsStatus(v *call, targets []settings.Target, o status.Options) error {
 	if err := apart(v, targets); err != nil {
 		return err
@@ -66,7 +66,7 @@ func targetsStatus(v *call, targets []settings.Target, o status.Options) error {
 	return err
 }
 
-// checkedFor checks the source tree for targets.
+// checkedFor checks the source tree for the targets that v chooses.
 func checkedFor(ctx context.Context, v *call) (*check.Result, error) {
 	source := v.Args().First()
 	o, err := sourceOptions(v, source)
@@ -87,7 +87,7 @@ func statusOfTarget(ctx context.Context, v *call, o status.Options) (report *sta
 	return status.Ask(ctx, o)
 }
 
-// writeTargets prints the status of targets for a person.
+// writeTargets prints the status of targets as text.
 func writeTargets(w io.Writer, all targetsReport, now time.Time) error {
 	for _, t := range all.Targets {
 		fmt.Fprintf(w, "target %s:\n", t.Target)

@@ -14,11 +14,11 @@ import (
 	"xdspub/watch/status"
 )
 
-// mostOfAKind is the number of things of one kind that the text lists, such as files that an Envoy has
-// rejected. Further things are counted.
+// mostOfAKind is the largest number of things of one kind that the text lists, such as files that an Envoy has
+// rejected. The text counts further things.
 const mostOfAKind = 10
 
-// writeStatus prints a report for a person: what is wrong comes first.
+// writeStatus prints a Status as text, the verdict first.
 func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p := &statusPrinter{now: now}
 	p.printf("%s\n", r.Verdict())
@@ -28,13 +28,13 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p.certificates(r.Certificates)
 	p.change(r)
 	if r.Incomplete {
-		p.printf("record: the list of published files was removed or damaged, so that it is not known which of them were changed by hand; %s\n", mends(r))
+		p.printf("record: the list of published files was removed or damaged, and xdspub can't know which files were changed by hand; %s\n", mends(r))
 	}
 	if len(r.Drifted) > 0 {
 		p.printf("changed by hand: %s; %s\n", diag.Few(r.Drifted, mostOfAKind), mends(r))
 	}
 	if len(r.Missing) > 0 {
-		p.printf("missing: %s; an Envoy that starts rejects what names them; %s\n", diag.Few(r.Missing, mostOfAKind), mends(r))
+		p.printf("missing: %s; an Envoy that starts now rejects the resources that refer to them; %s\n", diag.Few(r.Missing, mostOfAKind), mends(r))
 	}
 	for _, h := range r.Held {
 		p.refusal("held", h)
@@ -54,15 +54,15 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	return err
 }
 
-// mends names the action that publishes missing or changed files again.
+// mends returns how missing or changed files are published again.
 func mends(r *status.Status) string {
 	if r.Watch != nil {
-		return "the next pass of the watch mends that"
+		return "the next pass of the watch publishes the files again"
 	}
-	return fmt.Sprintf("mend that with xdspub render --out %s SRC", r.PublishedTo())
+	return fmt.Sprintf("publish the files again with xdspub render --out %s SRC", r.PublishedTo())
 }
 
-// badness orders Envoys, the worst first.
+// badness ranks an Envoy. The worst has the lowest number.
 func badness(e status.EnvoyReport) int {
 	if e.Error != "" {
 		return 0
@@ -95,7 +95,7 @@ func (p *statusPrinter) published(r *status.Status) {
 	p.printf("\n  resources: %s\n", cmp.Or(strings.Join(counts, ", "), "none"))
 }
 
-// at returns a time, and how long ago that was.
+// at returns a time as text, with how long ago that was.
 func (p *statusPrinter) at(t time.Time) string {
 	text := t.UTC().Format(time.RFC3339)
 	if ago := p.now.Sub(t).Truncate(time.Second); ago > 0 {
@@ -124,7 +124,7 @@ func (p *statusPrinter) watch(r *status.Status) {
 		p.printf("  can't publish: %s\n", w.Failed)
 	}
 	if r.Replaced() {
-		p.printf("  has published snapshot %s: somebody has put other files in its place; the next rescan mends that\n", w.Snapshot)
+		p.printf("  has published snapshot %s: somebody has put other files in its place; the next rescan publishes the snapshot again\n", w.Snapshot)
 	}
 	// The record has Envoy's refusals, which are printed from there. If status checks a source tree, the
 	// tree's findings are printed with the tree.
@@ -143,7 +143,7 @@ func revisionOf(commit string) string {
 	return ", revision " + commit
 }
 
-// source compares the source tree with what is published, and says why they differ.
+// source prints whether the source tree is published, and why not.
 func (p *statusPrinter) source(r *status.Status) {
 	s := r.Source
 	switch {
@@ -184,9 +184,9 @@ func (p *statusPrinter) change(r *status.Status) {
 	case r.Watch != nil && r.Watch.Running != nil:
 		p.printf("\n  it is under way\n")
 	case r.Watch != nil:
-		p.printf("\n  it was interrupted: the next pass of the watch goes on with it\n")
+		p.printf("\n  it was interrupted: the next pass of the watch continues it\n")
 	default:
-		p.printf("\n  it is under way, or was interrupted: then the next render or watch goes on with it\n")
+		p.printf("\n  it is under way, or was interrupted: then the next render or watch continues it\n")
 	}
 	if c.Refusal != nil {
 		p.findings(c.Refusal.Findings)
@@ -240,7 +240,8 @@ func (p *statusPrinter) envoy(e status.EnvoyReport) {
 	}
 }
 
-// unrest says how many of two kinds are on their way.
+// unrest prints the numbers n and m of two kinds of things after a verb, as in "; drains 2 listeners and 1
+// filter chain".
 func (p *statusPrinter) unrest(verb string, n int, noun string, m int, other string) {
 	var parts []string
 	if n > 0 {
@@ -254,7 +255,7 @@ func (p *statusPrinter) unrest(verb string, n int, noun string, m int, other str
 	}
 }
 
-// rows prints the files of which an Envoy makes one thing.
+// rows prints the files of an Envoy with the state s.
 func (p *statusPrinter) rows(e status.EnvoyReport, s status.Sync) {
 	printed := 0
 	for _, row := range e.Subscriptions {
@@ -297,12 +298,12 @@ func quoted(names []string) []string {
 	return list
 }
 
-// retired prints what waits for its trim.
+// retired prints the clusters and files that wait for their trim.
 func (p *statusPrinter) retired(list []publish.Retired) {
 	if len(list) == 0 {
 		return
 	}
-	p.printf("going, once nothing that drains can use it:\n")
+	p.printf("retired, removed when nothing that drains can use them:\n")
 	for i, g := range list {
 		if i == mostOfAKind {
 			p.printf("  … and %d more: --format json has them all\n", len(list)-i)
@@ -312,7 +313,7 @@ func (p *statusPrinter) retired(list []publish.Retired) {
 		if g.Cluster != "" {
 			what = fmt.Sprintf("cluster %q", g.Cluster)
 		}
-		since := "not before the change is through"
+		since := "not before the change is complete"
 		if !g.Since.IsZero() {
 			since = "since " + p.at(g.Since)
 		}

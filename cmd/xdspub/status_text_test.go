@@ -44,7 +44,7 @@ published: snapshot v2 at 2026-01-02T03:02:35Z (1m30s ago), revision abc+dirty
   resources: CDS 10000, LDS 1
 watch: none is running (no control socket)
 change: forward, from nothing to v3, begun at 2026-01-02T03:04:04Z (1s ago)
-  it is under way, or was interrupted: then the next render or watch goes on with it
+  it is under way, or was interrupted: then the next render or watch continues it
 Envoy http://down: is down: refused
 Envoy http://bad: not in sync, INITIALIZING, 1 REJECTED, 1 NOT SENT; warms 1 listener and 2 clusters
   REJECTED  lds/lds.json (listener_manager.lds): expected version v2, runs none, and has rejected 1 file since its start
@@ -64,17 +64,17 @@ Envoy http://stale: not in sync, LIVE, 12 STALE, 9988 SYNCED; drains 1 listener 
   STALE     eds/9/eds.json (cluster.9): expected version v2, runs v1
   … and 2 more STALE: --format json has them all
 Envoy http://good: in sync, LIVE, 10000 SYNCED
-going, once nothing that drains can use it:
+retired, removed when nothing that drains can use them:
   cluster "old", since 2026-01-02T02:04:05Z (1h0m0s ago)
-  rds/old/rds.json, not before the change is through
-  cluster "c0", not before the change is through
-  cluster "c1", not before the change is through
-  cluster "c2", not before the change is through
-  cluster "c3", not before the change is through
-  cluster "c4", not before the change is through
-  cluster "c5", not before the change is through
-  cluster "c6", not before the change is through
-  cluster "c7", not before the change is through
+  rds/old/rds.json, not before the change is complete
+  cluster "c0", not before the change is complete
+  cluster "c1", not before the change is complete
+  cluster "c2", not before the change is complete
+  cluster "c3", not before the change is complete
+  cluster "c4", not before the change is complete
+  cluster "c5", not before the change is complete
+  cluster "c6", not before the change is complete
+  cluster "c7", not before the change is complete
   … and 3 more: --format json has them all
 `
 	var b strings.Builder

@@ -12,13 +12,14 @@ import (
 	"xdspub/watch"
 )
 
-// chosenTargets returns the targets of a settings file that a command is about; none without targets.
+// chosenTargets returns the targets that --target names; without --target, all targets of the settings file;
+// nil without targets.
 func chosenTargets(v *call) ([]settings.Target, error) {
 	all := v.Targets.Value
 	named := v.Target.Value
 	if len(all) > 0 && len(v.Param.Value) > 0 {
 		return nil, usagef("%s: param can't be combined with targets, which have their own params: choose a target by "+
-			"--target, or write one with these", v.Targets.Position())
+			"--target, or write a target with these params", v.Targets.Position())
 	}
 	for _, name := range named {
 		if _, err := targetNamed(v, v.Target.Origin, name); err != nil {
@@ -31,7 +32,7 @@ func chosenTargets(v *call) ([]settings.Target, error) {
 	return slices.DeleteFunc(slices.Clone(all), func(t settings.Target) bool { return !slices.Contains(named, t.Name) }), nil
 }
 
-// targetNamed returns the target whose name an option gives.
+// targetNamed returns the target with a name. given is the option that has the name.
 func targetNamed(v *call, given settings.Origin, name string) (settings.Target, error) {
 	all := v.Targets.Value
 	names := make([]string, len(all))
@@ -46,7 +47,7 @@ func targetNamed(v *call, given settings.Origin, name string) (settings.Target, 
 	return settings.Target{}, given.Invalid(name, unknownTarget(names, name))
 }
 
-// oneTarget returns the only target that a command names.
+// oneTarget returns the target of --target, which must be given once.
 func oneTarget(v *call) (settings.Target, error) {
 	targets, err := chosenTargets(v)
 	if err == nil && len(targets) != 1 {
@@ -58,12 +59,13 @@ func oneTarget(v *call) (settings.Target, error) {
 	return targets[0], nil
 }
 
-// targetOfNothing says that --target is given without a source tree.
+// targetOfNothing returns the error for --target without a source tree.
 func targetOfNothing() error {
 	return usagef("--target is for SRC, a source tree whose settings have targets, and none is given")
 }
 
-// valuesOfTarget returns the settings of a command that may name a target of SRC.
+// valuesOfTarget returns a copy of the call with the settings of the target of --target, from the settings file
+// of SRC. Without --target, valuesOfTarget returns c.
 func valuesOfTarget(c *call) (*call, error) {
 	if !c.Target.Given() {
 		return c, nil
@@ -79,7 +81,7 @@ func valuesOfTarget(c *call) (*call, error) {
 	return v.with(v.OfTarget(t)), err
 }
 
-// unknownTarget suggests a target for an unknown name.
+// unknownTarget returns the remedy for the unknown name of a target.
 func unknownTarget(names []string, name string) string {
 	if len(names) == 1 {
 		return "the only target is " + names[0]
@@ -88,12 +90,12 @@ func unknownTarget(names []string, name string) string {
 		if meant := settings.Nearest(names, name); meant != "" {
 			return fmt.Sprintf("did you mean %s?", meant)
 		}
-		return "the setting targets has those that there are"
+		return "the setting targets lists all targets"
 	}
 	return settings.OneOf(names, name)
 }
 
-// checkedTargets returns the targets for which a source tree is judged; none without targets.
+// checkedTargets returns the targets for which a check judges the source tree; nil without targets.
 func checkedTargets(v *call, source string) (list []check.Target, err error) {
 	targets, err := chosenTargets(v)
 	for _, t := range targets {
@@ -106,7 +108,8 @@ func checkedTargets(v *call, source string) (list []check.Target, err error) {
 	return list, err
 }
 
-// apart returns an error where two targets can't be published side by side, or share what only one can have.
+// apart returns an error if the output directories of two targets overlap, or if several targets share a
+// setting that only one target can have.
 func apart(v *call, targets []settings.Target) error {
 	for i, t := range targets {
 		for _, other := range targets[:i] {
@@ -135,10 +138,10 @@ func apart(v *call, targets []settings.Target) error {
 	return nil
 }
 
-// targetsEnded is how a command ended for its targets.
+// targetsEnded collects the errors of a command for its targets.
 type targetsEnded struct{ errs []error }
 
-// add records the end of a target. It reports whether the end is an error.
+// add records the error of a target, if err is not nil, and reports whether it is not nil.
 func (e *targetsEnded) add(o watch.Options, err error) bool {
 	if err != nil && o.Target != "" {
 		if said, ok := err.(*exit); !ok || said.err != nil {
@@ -151,7 +154,8 @@ func (e *targetsEnded) add(o watch.Options, err error) bool {
 	return err != nil
 }
 
-// err returns the error of the command, with the highest exit status. Several errors are printed.
+// err returns the error of the command; nil without errors. If there are several errors, err prints them, and
+// returns an exit with their highest status.
 func (e *targetsEnded) err(stderr io.Writer) error {
 	if len(e.errs) == 0 {
 		return nil

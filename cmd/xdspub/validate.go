@@ -54,7 +54,7 @@ func validateAction(c *call) error {
 	if i := slices.Index(c.Args().Slice(), "-"); i >= 0 && slices.Contains(c.Args().Slice()[i+1:], "-") {
 		return usagef("- is given twice: standard input can be read only once")
 	}
-	for _, v := range []settings.Value[string]{c.Baseline, c.WriteBaseline, c.ChangedSince} { // a variable that is not set
+	for _, v := range []settings.Value[string]{c.Baseline, c.WriteBaseline, c.ChangedSince} { // as --baseline "$UNSET" in a shell
 		if v.Given() && v.Value == "" {
 			return usagef("--%s is empty", v.Name())
 		}
@@ -88,7 +88,7 @@ func validateAction(c *call) error {
 	return nil
 }
 
-// writeTimings prints where the time of a check went.
+// writeTimings prints how long reading the tree and each rule took.
 func writeTimings(w io.Writer, t *check.Timings) {
 	var all time.Duration
 	for _, r := range t.Rules.Sorted() {
@@ -108,8 +108,8 @@ func milliseconds(d time.Duration) string {
 type checkedTrees struct {
 	*check.Result // with the findings about all of them
 	trees         []report.Tree
-	variants      []variantsTable // where --variants asks for them
-	ok            bool            // none is refused
+	variants      []variantsTable // with --variants
+	ok            bool            // all trees and bootstraps are valid
 }
 
 // validation is a run of validate.
@@ -121,8 +121,8 @@ type validation struct {
 	all      checkedTrees
 }
 
-// checkAll judges each tree and each bootstrap that is named, with its own settings, and puts the
-// findings together.
+// checkAll judges each tree and each bootstrap among the arguments, with its own settings, and returns all
+// findings.
 func checkAll(c *call) (checkedTrees, error) {
 	v := &validation{call: c, all: checkedTrees{ok: true}}
 	scopes, err := v.scopes()
@@ -141,7 +141,7 @@ func checkAll(c *call) (checkedTrees, error) {
 	return v.all, v.end()
 }
 
-// scopes reads what the options name, and returns the trees and bootstraps of the arguments.
+// scopes reads the unsaved text and the baseline, and returns the trees and bootstraps of the arguments.
 func (v *validation) scopes() (scopes []scope.Tree, err error) {
 	if v.unsaved, err = readUnsaved(v.call); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (v *validation) scopes() (scopes []scope.Tree, err error) {
 	return scopes, onlyInTrees(v.call, scopes)
 }
 
-// judge judges a tree or a bootstrap, and adds the findings to those of the others.
+// judge judges a tree or a bootstrap, and adds the result to v.all.
 func (v *validation) judge(tree scope.Tree) error {
 	of, o, err := optionsOfTree(v.call, tree.Path)
 	if err != nil {
@@ -202,7 +202,7 @@ func (v *validation) check(o check.Options) (*check.Result, error) {
 	return checkTree(v.call, o, &v.unsaved)
 }
 
-// optionsOfTree returns the settings for a tree or a bootstrap, and the options for judging it.
+// optionsOfTree returns the settings of c for a tree or a bootstrap, and the options for judging it.
 func optionsOfTree(c *call, path string) (v *call, o check.Options, err error) {
 	if v, o, err = settingsAndSource(c, path); err != nil {
 		return v, o, err
@@ -218,7 +218,7 @@ func optionsOfTree(c *call, path string) (v *call, o check.Options, err error) {
 	return v, o, err
 }
 
-// end refuses options that nothing was found for, and writes or says what the baseline has.
+// end returns an error for options that had nothing to act on, and finishes the baseline.
 func (v *validation) end() error {
 	if err := v.unsaved.unused(v.App.ErrWriter, v.Args().Slice()); err != nil {
 		return err
@@ -232,12 +232,12 @@ func (v *validation) end() error {
 	return v.known.finish(v.call)
 }
 
-// isBootstrap reports whether a path is that of a bootstrap of Envoy.
+// isBootstrap reports whether path leads to a bootstrap of Envoy.
 func isBootstrap(c *call, path string) bool {
 	return decode.HoldsBootstrap(path) || isBootstrapByRoot(c, path)
 }
 
-// isBootstrapByRoot reports whether somebody gives --root, which is for bootstraps alone, and a path is that of a file.
+// isBootstrapByRoot reports whether path leads to a file and --root is given. --root is only for bootstraps.
 func isBootstrapByRoot(c *call, path string) bool { return c.Root.Given() && fspath.IsFile(path) }
 
 // checkTree judges a source tree, one of its files, or standard input.
@@ -259,8 +259,8 @@ func checkTree(c *call, o check.Options, u *unsaved) (*check.Result, error) {
 	return check.Once(c.Context, o)
 }
 
-// checkBootstrap judges a bootstrap, and what an Envoy gets by it. byRoot says that only --root makes a
-// bootstrap of the file.
+// checkBootstrap judges a bootstrap and the files that it leads Envoy to. byRoot means that the file counts as
+// a bootstrap only because of --root.
 func checkBootstrap(c *call, o check.Options, byRoot bool, u *unsaved) (*check.Result, error) {
 	if o.Bootstrap != "" {
 		return nil, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, o.Path)

@@ -21,7 +21,7 @@ import (
 // withoutRemoved returns the named paths without files that git knows and that no longer exist, because git
 // diff also names the files that a commit has removed.
 func withoutRemoved(c *call) (paths []string, err error) {
-	ctx, stop := interruptible(c) // to remove what is written meanwhile
+	ctx, stop := interruptible(c) // so that a signal leaves no temporary files behind
 	defer stop()
 	for _, path := range c.Args().Slice() {
 		_, err := os.Lstat(path)
@@ -29,14 +29,14 @@ func withoutRemoved(c *call) (paths []string, err error) {
 			paths = append(paths, path)
 			continue
 		}
-		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s is not there any more, so it is not checked\n", path)
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s no longer exists, and is not checked\n", path)
 	}
 	return paths, ctx.Err()
 }
 
-// withoutOthers drops files outside of trees whose names are no resources' names, such as a README.md that a
-// shell found for sec/*, and prints a note. If nothing else is named, withoutOthers keeps the files, because
-// checking such a file is an error.
+// withoutOthers drops files outside of trees that are not resource files by their name, such as a README.md
+// that a shell found for sec/*, and prints a note about each. If the arguments name nothing else, withoutOthers
+// keeps the files, so that checking them is an error.
 func withoutOthers(c *call, trees []scope.Tree) (rest []scope.Tree) {
 	var others []string
 	for _, tree := range trees {
@@ -56,13 +56,13 @@ func withoutOthers(c *call, trees []scope.Tree) (rest []scope.Tree) {
 	return rest
 }
 
-// sayNotChecked says that a named file is left out because of its name.
+// sayNotChecked prints that validate does not check a file because of its name.
 func sayNotChecked(c *call, path string) {
-	fmt.Fprintf(c.App.ErrWriter, "xdspub: %s is not checked: its name is not that of a file of resources\n", path)
+	fmt.Fprintf(c.App.ErrWriter, "xdspub: %s is not checked: its name has no suffix of a resource file, such as .yaml\n", path)
 }
 
-// narrow leaves out the findings about a tree that nobody asked for, and says which files that are named the tree
-// does not read.
+// narrow removes the findings that --only, --changed-since and the named files of the tree exclude, and prints
+// which named files the tree does not read.
 func narrow(c *call, checked *check.Result, o check.Options, tree scope.Tree) error {
 	for _, about := range []scope.Concerns{scope.About(tree.Named), scope.About(c.Only.Value)} {
 		if about != nil {
@@ -85,9 +85,9 @@ func narrow(c *call, checked *check.Result, o check.Options, tree scope.Tree) er
 	return nil
 }
 
-// since leaves out the findings that no change since a revision is to blame for.
+// since removes the findings that no change since a git revision has caused.
 func since(c *call, checked *check.Result, o check.Options, rev string) error {
-	ctx, stop := interruptible(c) // to remove what is written meanwhile
+	ctx, stop := interruptible(c) // so that a signal leaves no temporary files behind
 	defer stop()
 	concerns, err := scope.Since(ctx, o, rev, checked.Diagnostics)
 	if err != nil {
@@ -97,8 +97,8 @@ func since(c *call, checked *check.Result, o check.Options, rev string) error {
 	return nil
 }
 
-// onlyInTrees returns an error where a path of --only is in no tree, or was never there: a typing error
-// would show nothing for ever.
+// onlyInTrees returns an error if a path of --only is in no tree, or never existed. Otherwise a typing error
+// would hide all findings.
 func onlyInTrees(c *call, trees []scope.Tree) error {
 	ctx, stop := interruptible(c)
 	defer stop()
@@ -114,7 +114,7 @@ func onlyInTrees(c *call, trees []scope.Tree) error {
 	return nil
 }
 
-// hasNoHistory returns an error if --changed-since is given for a path that is no source tree.
+// hasNoHistory returns an error if --changed-since is given. path is not a source tree.
 func hasNoHistory(c *call, path string) error {
 	if rev := c.ChangedSince.Value; rev != "" {
 		return usagef("--changed-since %s is for source trees: leave %s out", rev, path)
@@ -122,7 +122,7 @@ func hasNoHistory(c *call, path string) error {
 	return nil
 }
 
-// writeSummary prints what was counted.
+// writeSummary prints the counts of resources and findings, and of findings that are not shown.
 func writeSummary(w io.Writer, s diag.Summary) error {
 	_, err := fmt.Fprintln(w, s)
 	if err == nil && s.Hidden != (diag.Hidden{}) {

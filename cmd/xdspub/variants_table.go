@@ -10,7 +10,8 @@ import (
 	"xdspub/xds"
 )
 
-// variantsTable says which variant of each resource with variants the clients get that a tree is judged for.
+// variantsTable says which variants of resources the clients get for which a tree is judged. It has all
+// resources with variants.
 type variantsTable struct {
 	Tree      string        `json:"tree"`
 	Resources []variantsRow `json:"resources"`
@@ -30,7 +31,8 @@ type variantFor struct {
 	Clients []string `json:"clients"`
 }
 
-// tablesOf returns the variantsTables of a source tree; none if no client was named for the judgement.
+// tablesOf returns the variantsTable of a source tree as a list; nil if the check is for no client in
+// particular.
 func tablesOf(path string, checked *check.Result, o check.Options) []variantsTable {
 	clients := o.Targets
 	if len(clients) == 0 && o.Client != nil {
@@ -64,8 +66,8 @@ func tablesOf(path string, checked *check.Result, o check.Options) []variantsTab
 
 // The bounds of a variantsTable in text.
 const (
-	mostRows         = 200 // resources
-	mostClientsShown = 10  // of a variant
+	mostRows         = 200 // the largest number of resources
+	mostClientsShown = 10  // the largest number of clients of a variant
 )
 
 // writeTables prints tables as text.

@@ -28,15 +28,15 @@ func versionFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}
 }
 
-// version is the version of the program and of its parts.
+// version has the version of the program, and of Envoy's API in it.
 type version struct {
 	program string
 	commit  string // empty if unknown, or if the version has the commit
 	api     string // the version of Envoy's API
 }
 
-// buildVersion returns what the build says of itself: go install knows a version, a build in a clone
-// the commit.
+// buildVersion returns the version from the build information. go install records a version, and a build in a
+// clone records the commit.
 func buildVersion() version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

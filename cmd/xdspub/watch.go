@@ -70,8 +70,8 @@ func interruptible(c *call) (ctx context.Context, stop func()) {
 	return signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 }
 
-// untilSignal returns a context that ends with SIGINT or SIGTERM. A second one ends the process at
-// once.
+// untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends the process at once.
+// untilSignal also ignores SIGPIPE.
 func untilSignal(c *call) (ctx context.Context, stop func()) {
 	ctx, stop = interruptible(c)
 	context.AfterFunc(ctx, stop)
@@ -79,12 +79,12 @@ func untilSignal(c *call) (ctx context.Context, stop func()) {
 	return ctx, stop
 }
 
-// watchUntil watches until ctx ends. v becomes what the settings file says later, and options
-// makes the new options of that.
+// watchUntil runs a watch until ctx ends. When the settings file changes, watchUntil replaces *v by the new
+// settings, and options returns the options for them.
 func watchUntil(ctx context.Context, v *call, all []watch.Options, options optionsOf, hangup <-chan os.Signal) error {
 	source := all[0].Source.Path
-	// Asked first: the lock is written into the output directory, which must not be in the
-	// source tree.
+	// Check this first: watch.Watch writes a lock into the output directory, which must not be in the source
+	// tree.
 	for _, o := range all {
 		if o.Out == "" {
 			continue
@@ -93,7 +93,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 			return refuse(v, checked)
 		}
 	}
-	log := all[0].Log.For("") // for all of them
+	log := all[0].Log.For("") // for lines about all targets
 	live := liveSettings{v: v, out: v.Out, source: source, log: log, options: options}
 	return watch.Watch(ctx, withClocks(all), watch.WatchOptions{
 		Watch: notify.Options{
@@ -109,7 +109,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 	})
 }
 
-// withClocks has each notice when somebody sets the clock.
+// withClocks sets Clock in all options, and returns them.
 func withClocks(all []watch.Options) []watch.Options {
 	for i := range all {
 		all[i].Clock = trim.SystemClock()
@@ -117,24 +117,25 @@ func withClocks(all []watch.Options) []watch.Options {
 	return all
 }
 
-// liveSettings are the settings of a running watch. Several goroutines may ask it.
+// liveSettings are the settings of a running watch. differs may run at the same time as reload.
 type liveSettings struct {
 	mu      sync.Mutex
 	v       *call
-	out     settings.Value[string] // at the start: a watch never moves
+	out     settings.Value[string] // --out when the watch began, which it keeps
 	source  string
 	log     *event.Log
 	options optionsOf
 }
 
-// differs is differs for the settings as they are now.
+// differs calls the function differs with the current settings.
 func (l *liveSettings) differs(source string, r control.RetryHeld) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return differs(l.v, source, r)
 }
 
-// reload reads the settings file of a running watch again, and reports whether that has changed.
+// reload reads the settings file of a running watch again (watch.WatchOptions.Reload). all is nil if no setting
+// has changed.
 func (l *liveSettings) reload() (all []watch.Options, changed bool, err error) {
 	is, err := l.v.withFile(l.source)
 	if err != nil {
@@ -143,7 +144,7 @@ func (l *liveSettings) reload() (all []watch.Options, changed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !is.Out.InFile() && l.v.Out.InFile() {
-		is.Out = l.v.Out // a watch can't be without
+		is.Out = l.v.Out // a watch needs --out
 	}
 	if settings.SameFile(is.Settings, l.v.Settings) && is.Types.Digest == l.v.Types.Digest {
 		return nil, false, nil
