@@ -77,14 +77,14 @@ type Serving struct {
 
 func (Serving) kind() Kind { return Kind{"serving", slog.LevelInfo, "serving clients"} }
 
-// ServingPublished means that the source tree can't be published at the start; clients get what is
-// in the output directory.
+// ServingPublished means that the source tree can't be published at the start. Clients get the snapshot in the
+// output directory.
 type ServingPublished struct {
 	Published string // the id of the published snapshot
 }
 
 func (ServingPublished) kind() Kind {
-	return Kind{"serving-published", slog.LevelInfo, "serving what is in the output directory, until the source tree can be published"}
+	return Kind{"serving-published", slog.LevelInfo, "serving the snapshot in the output directory, until the source tree can be published"}
 }
 
 // PublishedLeftOut means that a server has started and does not serve a part of the output directory, because
@@ -94,8 +94,8 @@ func (ServingPublished) kind() Kind {
 // Do: if nobody has edited the published files, look for errors of the disk. The next publish writes the files
 // of the source tree again.
 type PublishedLeftOut struct {
-	LeftOut string // all, or some resources by name
-	Error   string // what is wrong with the first
+	LeftOut string // "all", or the names of some resources
+	Error   string // the fault of the first resource, or why the directory can't be read
 }
 
 func (PublishedLeftOut) kind() Kind {
@@ -105,7 +105,7 @@ func (PublishedLeftOut) kind() Kind {
 // SnapshotConfirmed means that the quorum of the clients that a snapshot concerns has acknowledged
 // it (--ack-quorum).
 type SnapshotConfirmed struct {
-	Clients      int // how many it concerns
+	Clients      int // how many clients the snapshot concerns
 	Acknowledged int // how many have acknowledged it
 }
 

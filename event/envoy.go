@@ -87,7 +87,7 @@ func (e FileNotApplied) kind() Kind {
 // each Envoy after the start of a watch, after each start of the Envoy, and after file-not-applied.
 type EnvoyInSync struct {
 	Envoy string // the admin interface
-	Files int    // to how many files it is subscribed
+	Files int    // the number of files that it subscribes to
 }
 
 func (EnvoyInSync) kind() Kind {
@@ -153,15 +153,15 @@ func (ClustersWarming) kind() Kind {
 	return Kind{"clusters-warming", slog.LevelWarn, "clusters are not warm yet; requests to cold clusters fail"}
 }
 
-// ReasonMissing means that an Envoy rejected something; neither its admin interface nor --envoy-log
-// gave the reason.
+// ReasonMissing means that the reason why an Envoy rejected a file may be missing: the admin interface of the
+// Envoy, or a file of --envoy-log, could not be read.
 //
 // Do: remove the cause in error; Envoy's log has the reason.
 type ReasonMissing struct {
-	Envoy string `event:"optional"` // the admin interface, if it gave the reason
+	Envoy string `event:"optional"` // the admin interface; absent if a file of --envoy-log could not be read
 	Error error  // the cause
 }
 
 func (ReasonMissing) kind() Kind {
-	return Kind{"reason-missing", slog.LevelWarn, "the reason for Envoy's refusal can't be read"}
+	return Kind{"reason-missing", slog.LevelWarn, "the reason for Envoy's rejection can't be read"}
 }

@@ -1,7 +1,6 @@
-// Package event is the log: each kind of line is an event, a type here, with a stable name, a
-// level, a message and keys. The comments of the types and of their fields are what
-// docs/logs.md says of them (go generate ./tools/logsdoc): what the event means, and, from
-// "Do:" on, what to do about it. A Log takes nothing but events.
+// Package event writes the log. Each line is an event: a value of a type of this package, with a stable name, a
+// level, a message and keys. docs/logs.md has the comments of the types and of their fields (go generate
+// ./tools/logsdoc). The comment of a type says what the event means, and after "Do:" what the reader does.
 //
 //	log := event.New(slog.NewJSONHandler(os.Stderr, nil))
 //	log.Write(event.StepPublished{Step: "clusters", Written: 2})
@@ -17,20 +16,20 @@ import (
 	"unicode"
 )
 
-// Event is an event of this package. Its exported fields are the keys of the line, in order: ExpectedVersion
-// is expected_version. A field with the tag `event:"optional"` is left out if zero. A field with the tag
-// `event:"-"` is no key.
+// Event is an event of this package. Its exported fields are the keys of the line, in their order:
+// ExpectedVersion becomes expected_version. If a field with the tag `event:"optional"` is zero, the line has no
+// such key. A field with the tag `event:"-"` is not a key.
 type Event interface{ kind() Kind }
 
-// Kind holds the common parts of all lines of an event. If the Level depends on the line, the event itself has
-// a Level.
+// Kind is the name, the level and the message of an event. The Name is the same for all events of a type. The
+// Level and the Message may depend on the fields, as those of Finding do.
 type Kind struct {
 	Name    string // the value of the key event
 	Level   slog.Level
 	Message string
 }
 
-// Log writes events as lines. nil writes none.
+// Log writes events as lines. A nil Log writes nothing. A Log is safe for concurrent use.
 type Log struct {
 	handler slog.Handler
 	target  string // empty for none
@@ -39,7 +38,8 @@ type Log struct {
 // New returns a Log whose lines go to a handler.
 func New(h slog.Handler) *Log { return &Log{handler: h} }
 
-// For returns the Log for a target, whose lines have the key target. An empty target stands for all targets.
+// For returns a Log whose lines have the key target; without the key if target is empty. For of a nil Log
+// returns nil.
 func (l *Log) For(target string) *Log {
 	if l == nil {
 		return nil
@@ -47,7 +47,8 @@ func (l *Log) For(target string) *Log {
 	return &Log{l.handler, target}
 }
 
-// Write writes the line of an event.
+// Write writes the line of an event, unless the handler discards its level. Write ignores errors of the
+// handler.
 func (l *Log) Write(e Event) {
 	k := e.kind()
 	ctx := context.Background()
@@ -66,10 +67,11 @@ func (l *Log) Write(e Event) {
 			r.AddAttrs(slog.Any(name, plain(reflect.Indirect(v.Field(i)).Interface())))
 		}
 	}
-	_ = l.handler.Handle(ctx, r) // a log that nobody reads ends nothing
+	_ = l.handler.Handle(ctx, r) // an error of the log must not end the program
 }
 
-// KeyOf returns the key of an event's field; ok is false if the field is no key.
+// KeyOf returns the key for a field of an event, and whether the line omits the key if the field is zero. ok is
+// false if the field is not a key.
 func KeyOf(f reflect.StructField) (name string, optional, ok bool) {
 	tags := strings.Split(f.Tag.Get("event"), ",")
 	return snake(f.Name), slices.Contains(tags, "optional"), !slices.Contains(tags, "-")
@@ -87,7 +89,8 @@ func snake(name string) string {
 	return b.String()
 }
 
-// plain makes a value look the same in text and in JSON: JSON has no durations.
+// plain returns a duration as text, because slog writes durations into JSON as numbers. plain returns other
+// values unchanged.
 func plain(value any) any {
 	if d, ok := value.(time.Duration); ok {
 		return d.String()

@@ -34,7 +34,7 @@ func TestWrite(t *testing.T) {
 		event event.Event
 		want  string
 	}{
-		{event.WatchPartial{Error: errors.New("no"), Rescan: 90 * time.Second}, `"level":"WARN","msg":"not all folders are watched; the rescan tries again","event":"watch-partial","error":"no","rescan":"1m30s"}`},
+		{event.WatchPartial{Error: errors.New("no"), Rescan: 90 * time.Second}, `"level":"WARN","msg":"the watch gets no events of some folders; the next rescan tries again","event":"watch-partial","error":"no","rescan":"1m30s"}`},
 		{event.Watching{Source: "src", Out: "out", PID: 3}, `"event":"watching","source":"src","out":"out","pid":3}`},
 		{event.FileNotApplied{Envoy: "e", File: "f", State: "STALE", ExpectedVersion: "2", WithinChange: true}, `"level":"WARN","msg":"Envoy does not run a published file","event":"file-not-applied","envoy":"e","file":"f","state":"STALE","expected_version":"2","running_version":""}`},
 		{event.FileNotApplied{Error: "busy"}, `"level":"ERROR"`},

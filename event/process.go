@@ -2,7 +2,7 @@ package event
 
 import "log/slog"
 
-// Watching means that a watch has begun, or a source tree is served. The process holds the lock of the
+// Watching means that a watch has begun, of `xdspub watch` or `xdspub serve`. The process holds the lock of the
 // output directory, if there is one.
 type Watching struct {
 	Source string // the source tree, as it was given
@@ -12,8 +12,7 @@ type Watching struct {
 
 func (Watching) kind() Kind { return Kind{"watching", slog.LevelInfo, "watching the source tree"} }
 
-// Ended means that a watch has ended, since SIGTERM or SIGINT asked it to. What is published
-// stays.
+// Ended means that a watch has ended because of SIGTERM or SIGINT. The published files stay.
 type Ended struct {
 	Published string `event:"optional"` // the id of the published snapshot
 }
@@ -29,7 +28,7 @@ type TargetRemoved struct {
 }
 
 func (TargetRemoved) kind() Kind {
-	return Kind{"target-removed", slog.LevelInfo, "the settings have the target no more; what is published for it stays"}
+	return Kind{"target-removed", slog.LevelInfo, "the settings no longer have the target; its published files stay"}
 }
 
 // Interrupted means that a watch has ended within a change, after some of its steps. An Envoy can start from
@@ -37,7 +36,7 @@ func (TargetRemoved) kind() Kind {
 //
 // Do: start the watch again.
 type Interrupted struct {
-	Error error // where it stopped
+	Error error // the error with which the change stopped
 }
 
 func (Interrupted) kind() Kind {
@@ -72,7 +71,7 @@ type ControlSocketFailed struct {
 }
 
 func (ControlSocketFailed) kind() Kind {
-	return Kind{"control-socket-failed", slog.LevelWarn, "no control socket: other commands can't reach this watch, SIGHUP can"}
+	return Kind{"control-socket-failed", slog.LevelWarn, "the watch has no control socket; other commands can't reach the watch, but SIGHUP can"}
 }
 
 // ControlSocketOpen means that other commands reach the watch after control-socket-failed.

@@ -25,7 +25,7 @@ type DriftMended struct {
 }
 
 func (DriftMended) kind() Kind {
-	return Kind{"drift-mended", slog.LevelWarn, "published files were changed by hand; they are restored from the source tree"}
+	return Kind{"drift-mended", slog.LevelWarn, "published files were changed by hand; the watch restored them from the source tree"}
 }
 
 // Published means that a snapshot is published: all its files are in the output directory. The event comes
@@ -57,7 +57,7 @@ type RolledBack struct {
 }
 
 func (RolledBack) kind() Kind {
-	return Kind{"rolled-back", slog.LevelError, "Envoy rejected the snapshot; rolled back to the one before"}
+	return Kind{"rolled-back", slog.LevelError, "Envoy rejected the snapshot; rolled back to the snapshot before"}
 }
 
 // RefusedKept means that an Envoy rejected the very first snapshot, or a published snapshot that somebody
@@ -135,7 +135,7 @@ type Held struct {
 }
 
 func (Held) kind() Kind {
-	return Kind{"held", slog.LevelWarn, "the snapshot is held since Envoy rejected it; the last valid one stays published"}
+	return Kind{"held", slog.LevelWarn, "the snapshot is held because Envoy rejected it; the last valid snapshot stays published"}
 }
 
 // RefusalEnded means that a snapshot is published after Envoy had refused one, so no
@@ -158,24 +158,24 @@ func (Trimmed) kind() Kind {
 	return Kind{"trimmed", slog.LevelInfo, "removed unused clusters and files"}
 }
 
-// TrimRefused means that an Envoy rejected the removal of clusters and files. They stay for one
-// more trim delay.
+// TrimRefused means that an Envoy rejected the removal of clusters and files. These clusters and files stay for
+// one more trim delay.
 //
-// Do: look for the reason in the findings after it and in Envoy's log.
+// Do: look for the reason in the findings after the event, and in Envoy's log.
 type TrimRefused struct {
 	Error error // the cause
 }
 
 func (TrimRefused) kind() Kind {
-	return Kind{"trim-refused", slog.LevelError, "Envoy rejected a trim; it is retried after the trim delay"}
+	return Kind{"trim-refused", slog.LevelError, "Envoy rejected a trim; the watch trims again after the trim delay"}
 }
 
-// ClockSet means that somebody has set the system's clock forward. The times on record follow
-// it, so that no trim delay ends early.
+// ClockSet means that somebody has set the system's clock forward. The watch moves the recorded times forward
+// too, so that no trim delay ends early.
 type ClockSet struct {
 	By time.Duration // by how much
 }
 
 func (ClockSet) kind() Kind {
-	return Kind{"clock-set", slog.LevelWarn, "the clock was set forward; the times of what waits for its trim follow it"}
+	return Kind{"clock-set", slog.LevelWarn, "the clock was set forward; the recorded times of retired clusters and files were moved with it"}
 }

@@ -8,7 +8,7 @@ import (
 // CertificatesRead means that the files of --tls-cert, --tls-key or --client-ca have changed, and new
 // connections use their new content. Open connections stay.
 type CertificatesRead struct {
-	Expires time.Time // when the certificate of the server does
+	Expires time.Time // the end of the validity of the server's certificate
 }
 
 func (CertificatesRead) kind() Kind {
@@ -25,7 +25,7 @@ type CertificatesUnreadable struct {
 }
 
 func (CertificatesUnreadable) kind() Kind {
-	return Kind{"certificates-unreadable", slog.LevelWarn, "the certificates can't be read; those from before stay in use"}
+	return Kind{"certificates-unreadable", slog.LevelWarn, "the certificates can't be read; the previous certificates stay in use"}
 }
 
 // CertificateExpiresSoon means that the certificate of --tls-cert, or the last valid certificate of
@@ -85,7 +85,7 @@ func (SocketMadeAgain) kind() Kind {
 //
 // Do: look for a client that opens connections without end, or raise --limit connections.
 type ConnectionsFull struct {
-	Connections int // how many there may be
+	Connections int // the limit of connections
 }
 
 func (ConnectionsFull) kind() Kind {
@@ -99,17 +99,17 @@ func (ConnectionsFull) kind() Kind {
 // Do: look for a client that asks for too much (client-refused in the log, xdspub_client_memory_refusals_total
 // in the metrics). If there is none, raise --max-client-memory.
 type ClientMemoryFull struct {
-	Bytes int64 // how many clients may hold
+	Bytes int64 // the limit in bytes
 }
 
 func (ClientMemoryFull) kind() Kind {
 	return Kind{"client-memory-full", slog.LevelWarn, "clients hold all the memory of --max-client-memory; further requests are refused"}
 }
 
-// ClientRefused means that the server has ended the connection or the stream of a client: its
-// certificate is not valid or does not allow it the node id that it claims, it asks for secrets
-// over plain TCP, or for more than a limit allows. Other clients are not affected. It is logged
-// once in 10 minutes for each host and reason.
+// ClientRefused means that the server has ended the connection or the stream of a client: its certificate is
+// not valid or does not allow it the node id that it claims, it asks for secrets over plain TCP, or asks for
+// more than a limit allows. Other clients are not affected. The event is logged once in 10 minutes for each
+// host and reason.
 //
 // Do: see error for the fault of the client. Correct its certificate or its bootstrap, or --allow-node or
 // --limit here.

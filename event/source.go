@@ -11,7 +11,7 @@ import (
 // an Envoy refused a published file. The level is the finding's severity, the message names the fault. Each
 // finding is logged once, until the findings of the tree change.
 //
-// Do: correct the place. `xdspub explain CODE` says more.
+// Do: correct the source at place. `xdspub explain CODE` says more.
 type Finding struct {
 	Level    slog.Level `event:"-"`
 	Message  string     `event:"-"`
@@ -47,11 +47,11 @@ type FindingsOmitted struct {
 }
 
 func (FindingsOmitted) kind() Kind {
-	return Kind{"findings-omitted", slog.LevelWarn, "more findings were not logged; --max-findings 0 logs them all"}
+	return Kind{"findings-omitted", slog.LevelWarn, "the log omits further findings; --max-findings 0 logs them all"}
 }
 
-// SourceInvalid means that the source tree has errors and is not published. The last valid snapshot stays
-// published.
+// SourceInvalid means that the source tree has errors, or warnings with --warnings-as-errors, and is not
+// published. The last valid snapshot stays published.
 //
 // Do: correct the findings above the event.
 type SourceInvalid struct {
@@ -70,8 +70,8 @@ func (SourceValid) kind() Kind {
 	return Kind{"source-valid", slog.LevelInfo, "the source tree is valid again"}
 }
 
-// Unchanged means that SIGHUP or another command had the watch read the whole source tree and the
-// output directory; there was nothing to publish.
+// Unchanged means that the watch read the whole source tree and the output directory, because SIGHUP or another
+// command asked for it, and had nothing to publish.
 type Unchanged struct {
 	Snapshot string // the id of the published snapshot
 	Reason   string // SIGHUP or retry-held
@@ -115,21 +115,21 @@ func (PathChanged) kind() Kind {
 	return Kind{"path-changed", slog.LevelDebug, "a path of the source tree has changed"}
 }
 
-// GitLockStale means that the index.lock of a git work tree is there for more than 30 s. The
-// watch reads the tree in spite of it.
+// GitLockStale means that a git work tree has had an index.lock for more than 30 s, or one lock after another
+// for more than 2 minutes. The watch no longer waits, and reads the tree.
 //
-// Do: remove the file if no git command runs: one was killed.
+// Do: remove the file if no git command runs. A killed git command has left the file behind.
 type GitLockStale struct {
 	File  string    // the lock
-	Since time.Time // the time at which the file was made
+	Since time.Time // when the file was created
 }
 
 func (GitLockStale) kind() Kind {
-	return Kind{"git-lock-stale", slog.LevelWarn, "a lock of git is old and no longer waited for; remove it if no git command runs"}
+	return Kind{"git-lock-stale", slog.LevelWarn, "a lock of git is old, and the watch no longer waits for it; remove the lock if no git command runs"}
 }
 
-// EventsDropped means that the system has dropped events of the source tree. The watch has read the whole
-// tree, so that no change is lost.
+// EventsDropped means that the system has dropped events of the source tree. The watch reads the whole tree, so
+// that no change is lost.
 //
 // Do: raise the sysctl fs.inotify.max_queued_events if the event comes often.
 type EventsDropped struct{}
@@ -137,12 +137,12 @@ type EventsDropped struct{}
 func (EventsDropped) kind() Kind {
 	return Kind{
 		"events-dropped", slog.LevelWarn,
-		"the system dropped events, so the whole tree was read; raise the sysctl fs.inotify.max_queued_events if this comes often",
+		"the system dropped events, so the watch reads the whole tree; raise the sysctl fs.inotify.max_queued_events if this comes often",
 	}
 }
 
-// WatchPartial means that the system gives no events of a part of the source tree. Each rescan
-// reads this part, and asks for events again.
+// WatchPartial means that the system reports no events of a part of the source tree. Each rescan reads this
+// part, and asks for events again.
 //
 // Do: remove the cause in error.
 type WatchPartial struct {
@@ -151,7 +151,7 @@ type WatchPartial struct {
 }
 
 func (WatchPartial) kind() Kind {
-	return Kind{"watch-partial", slog.LevelWarn, "not all folders are watched; the rescan tries again"}
+	return Kind{"watch-partial", slog.LevelWarn, "the watch gets no events of some folders; the next rescan tries again"}
 }
 
 // WatchPolling means that the system has too few watches for the source tree. The watch polls the
@@ -165,15 +165,15 @@ type WatchPolling struct {
 }
 
 func (WatchPolling) kind() Kind {
-	return Kind{"watch-polling", slog.LevelWarn, "too few watches, so the tree is polled; the rescan tries again"}
+	return Kind{"watch-polling", slog.LevelWarn, "the system has too few watches, so the watch polls the tree; the next rescan tries again"}
 }
 
-// WatchComplete means that events of the whole source tree come again, after watch-partial or
+// WatchComplete means that the system reports events of the whole source tree again, after watch-partial or
 // watch-polling.
 type WatchComplete struct {
 	Root string // the source tree, absolute
 }
 
 func (WatchComplete) kind() Kind {
-	return Kind{"watch-complete", slog.LevelInfo, "all folders are watched again"}
+	return Kind{"watch-complete", slog.LevelInfo, "the watch gets events of all folders again"}
 }

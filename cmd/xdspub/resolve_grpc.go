@@ -59,7 +59,7 @@ func resolveGRPC(c *call) error {
 // resolveAlone returns an error for options and arguments that make no sense with --resolve.
 func resolveAlone(c *call) error {
 	for _, r := range settings.WrittenGRPC() {
-		// A variable for another command does no harm.
+		// A variable may be for another command.
 		if r.Origin(c.Settings).OnlyOnLine() {
 			return usagef("--%s is for a bootstrap that is written, and --resolve reads one: give only one of them", r.Name())
 		}

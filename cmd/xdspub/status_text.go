@@ -28,13 +28,13 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p.certificates(r.Certificates)
 	p.change(r)
 	if r.Incomplete {
-		p.printf("record: the list of published files was removed or damaged, and xdspub can't know which files were changed by hand; %s\n", mends(r))
+		p.printf("record: the list of published files was removed or damaged, and xdspub does not know which files were changed by hand; %s\n", publishAgain(r))
 	}
 	if len(r.Drifted) > 0 {
-		p.printf("changed by hand: %s; %s\n", diag.Few(r.Drifted, mostOfAKind), mends(r))
+		p.printf("changed by hand: %s; %s\n", diag.Few(r.Drifted, mostOfAKind), publishAgain(r))
 	}
 	if len(r.Missing) > 0 {
-		p.printf("missing: %s; an Envoy that starts now rejects the resources that refer to them; %s\n", diag.Few(r.Missing, mostOfAKind), mends(r))
+		p.printf("missing: %s; an Envoy that starts now rejects the resources that refer to them; %s\n", diag.Few(r.Missing, mostOfAKind), publishAgain(r))
 	}
 	for _, h := range r.Held {
 		p.refusal("held", h)
@@ -54,8 +54,8 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	return err
 }
 
-// mends returns how missing or changed files are published again.
-func mends(r *status.Status) string {
+// publishAgain returns how missing or changed files are published again.
+func publishAgain(r *status.Status) string {
 	if r.Watch != nil {
 		return "the next pass of the watch publishes the files again"
 	}
