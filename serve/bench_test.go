@@ -100,7 +100,7 @@ func change(b *testing.B, delta bool, clients, clusters int) {
 	}
 }
 
-// follow calls told for each response, and acknowledges it.
+// follow calls told for each response, and acknowledges the response.
 func follow(ctx context.Context, conn *grpc.ClientConn, delta bool, told func()) error {
 	client := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 	node := &corev3.Node{Id: "test"}

@@ -22,7 +22,7 @@ import (
 	"xdspub/xds/clients"
 )
 
-// clientTo is a stream by state of the world, of a node and over a connection.
+// clientTo is a state-of-the-world stream of a node.
 type clientTo struct {
 	t      *testing.T
 	node   *corev3.Node
@@ -88,7 +88,7 @@ func (c *clientTo) reply(words string, names ...string) error {
 	return c.stream.SendMsg(q)
 }
 
-// eventually waits until the clients are as a text says.
+// eventually waits until textOf the clients is want, and returns the clients.
 func eventually(t *testing.T, c *cache.Cache, want string) []clients.Client {
 	t.Helper()
 	var list []clients.Client
@@ -148,7 +148,7 @@ func TestClients(t *testing.T) {
 	if eds.Asked != 1 || !slices.Equal(eds.Names, []string{none}) || eds.All || eds.Sent != "" {
 		t.Errorf("%+v", eds)
 	}
-	// A NACK names its resource, and the finding its place.
+	// The NACK names a resource, and the finding has the position of the resource.
 	second := publishTo(t, c, "c/blue", "e/blue", "c/green", "c/greenish")
 	a.hear()
 	a.answer("can't add green: no")
@@ -164,13 +164,13 @@ func TestClients(t *testing.T) {
 	if is, want := r.Findings[0].String(), `tree.yaml:5:1: error: client "edge" rejected CDS "green": can't add green: no [refused-by-client]`; is != want {
 		t.Errorf("%s\nwant %s", is, want)
 	}
-	// It runs the snapshot before until it takes the next one.
+	// The client runs the snapshot before until it accepts the next snapshot.
 	publishTo(t, c, "c/blue", "e/blue", "c/green@2")
 	a.hear()
 	eventually(t, c, "edge ads, CDS REJECTED, EDS NOT SENT")
 	a.answer("")
 	eventually(t, c, "edge ads, CDS SYNCED, EDS NOT SENT")
-	// The client disconnects, and is remembered until it reconnects.
+	// The list has the disconnected client until the client reconnects.
 	a.end()
 	list = eventually(t, c, "edge ads gone, CDS SYNCED, EDS NOT SENT")
 	if list[0].Gone.IsZero() || list[0].Subscriptions[0].Acknowledged == "" {
@@ -181,8 +181,8 @@ func TestClients(t *testing.T) {
 	eventually(t, c, "edge ads, CDS STALE")
 }
 
-// TestClientsOfOneNode: two connections of a node are two clients; the streams of singleton
-// services over one connection are one.
+// TestClientsOfOneNode checks that two connections of a node are two clients, and that the streams of
+// singleton services over a connection are one client.
 func TestClientsOfOneNode(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)
@@ -219,8 +219,8 @@ func TestClientsOfOneNode(t *testing.T) {
 	})
 }
 
-// TestRejectionsAreLoggedOnce: for a node, a type and a version, be there many clients of the node
-// that come and go.
+// TestRejectionsAreLoggedOnce checks that the rejections of a version by several clients of a node are logged
+// once. After the rejection of another version, the first version is logged again.
 func TestRejectionsAreLoggedOnce(t *testing.T) {
 	var log syncBuffer
 	c := cache.New(cache.Options{Log: event.New(slog.NewTextHandler(&log, nil))})
@@ -247,8 +247,8 @@ func TestRejectionsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestRejectionAfterAnother checks that a rejection is logged again, once, after the client has accepted
-// another version in between.
+// TestRejectionAfterAnother checks that a rejection is logged again, once, if the client has accepted another
+// version since the last rejection.
 func TestRejectionAfterAnother(t *testing.T) {
 	var log syncBuffer
 	c := cache.New(cache.Options{Log: event.New(slog.NewTextHandler(&log, nil))})

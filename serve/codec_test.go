@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// TestCodecShares: the bytes of resources that a cache gives are not copied, and a client reads the
-// same of them as of a message without that.
+// TestCodecShares checks that the codec doesn't copy resources that are already encoded, and that a client
+// decodes them like other resources.
 func TestCodecShares(t *testing.T) {
 	resource := &anypb.Any{TypeUrl: "type.googleapis.com/a", Value: []byte("b")}
 	body, err := proto.Marshal(resource)
@@ -22,7 +22,7 @@ func TestCodecShares(t *testing.T) {
 	want := proto.CloneOf(m)
 	want.Resources = []*anypb.Any{resource}
 	m.ProtoReflect().SetUnknown(shared)
-	for range 2 { // the message stays as it is
+	for range 2 { // Marshal leaves the message unchanged
 		bytes, err := newCodec().Marshal(newOutgoing(m, nil))
 		if err != nil {
 			t.Fatal(err)

@@ -21,17 +21,18 @@ import (
 type robot struct {
 	*clientTo
 	mu  sync.Mutex
-	has map[string]string // what it has taken, by type
+	has map[string]string // the accepted resources, by type
 }
 
-// verdict returns why a robot rejects names, "" where it takes them, and silent for no answer.
+// verdict returns why a robot rejects the resources of a response, "" if the robot accepts them, and silent
+// if it doesn't answer.
 type verdict func(api string, names []string) string
 
 const silent = "-"
 
 func takes(string, []string) string { return "" }
 
-// rejects returns the verdict of a client that can't have a name.
+// rejects returns the verdict of a client that rejects each response with a name.
 func rejects(name string) verdict {
 	return func(_ string, names []string) string {
 		if slices.Contains(names, name) {
@@ -73,7 +74,7 @@ func newRobot(t *testing.T, socket, node string, v verdict) *robot {
 	return r
 }
 
-// runs waits until the robot has taken resources of a type.
+// runs waits until the robot has accepted resources of a type.
 func (r *robot) runs(api, want string) {
 	r.t.Helper()
 	envoytest.Eventually(r.t, patience, "the client runs "+want, func() (bool, string) {
@@ -99,7 +100,7 @@ func TestConfirm(t *testing.T) {
 		name, quorum string
 		clients      []verdict
 		before, then string
-		answers      string // of how many, acknowledged, rejected, what happens
+		answers      string // Concerned, Acknowledged, Rejected, and what happens
 	}{
 		{"all take it", "all", []verdict{takes, takes}, "c/blue", "c/blue c/green", "2 2 0"},
 		{"one of two rejects it", "all", []verdict{takes, rejects("green")}, "c/blue", "c/blue c/green", "2 ? 1 refused, taken back"},
@@ -143,7 +144,8 @@ func TestConfirm(t *testing.T) {
 			if a.Refused && (len(a.Findings) != 1 || a.Findings[0].Code != "refused-by-client") {
 				t.Errorf("findings %v", a.Findings)
 			}
-			// In the end all have the snapshot before, or the new one, as far as they take it.
+			// In the end all clients have the snapshot before, or the clients that accept the new snapshot
+			// have the new snapshot.
 			quiet(t, c, len(robots))
 			want := test.then
 			if a.TakenBack {
@@ -162,7 +164,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// clustersOf returns the clusters of the words of a snapshot.
+// clustersOf returns the clusters among the words of a snapshot.
 func clustersOf(words []string) string {
 	var names []string
 	for _, word := range words {
@@ -173,7 +175,7 @@ func clustersOf(words []string) string {
 	return strings.Join(names, " ")
 }
 
-// like compares words; ? stands for any.
+// like reports whether two texts have equal words; ? equals any word.
 func like(is, want string) bool {
 	a, b := strings.Fields(is), strings.Fields(want)
 	return slices.EqualFunc(a, b, func(a, b string) bool { return a == b || b == "?" })
@@ -189,7 +191,8 @@ func quiet(t *testing.T, c *cache.Cache, n int) {
 	})
 }
 
-// TestConfirmFindings checks that equal complaints of many clients become one finding, with its position.
+// TestConfirmFindings checks that clients with the same reason share a finding, which has the position of the
+// resource.
 func TestConfirmFindings(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)
@@ -208,7 +211,7 @@ func TestConfirmFindings(t *testing.T) {
 	}
 }
 
-// TestSilenceIsNoRefusal checks that clients which don't answer, or disconnect, don't take a snapshot back.
+// TestSilenceIsNoRefusal checks that a snapshot stays if clients don't answer or disconnect.
 func TestSilenceIsNoRefusal(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)
@@ -267,8 +270,8 @@ func TestFirstSnapshotStays(t *testing.T) {
 	eventually(t, c, "edge ads, CDS REJECTED, LDS SYNCED")
 }
 
-// TestOldRefusalIsNoAnswer: a client that goes on to reject what it rejected before does not block
-// each later snapshot.
+// TestOldRefusalIsNoAnswer checks that a client that rejects an unchanged resource again doesn't reject a
+// later snapshot.
 func TestOldRefusalIsNoAnswer(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)
@@ -281,7 +284,7 @@ func TestOldRefusalIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestConfirmEnds: the end of the context ends the wait, and takes nothing back.
+// TestConfirmEnds checks that the end of the context ends the wait, and that the snapshot stays.
 func TestConfirmEnds(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)

@@ -22,15 +22,15 @@ import (
 	"xdspub/xds"
 )
 
-// kindOf is a variant.
+// kindOf is a variant of the protocol, with the settings of a bootstrap that uses the variant.
 type kindOf struct {
 	kind      cache.Kind
 	ads       string // ads_config
 	cds, lds  string
 	delta     bool
 	singleton bool
-	tcp       bool   // and not a Unix socket
-	locators  string // of the bootstrap, instead of all clusters and listeners
+	tcp       bool   // over TCP instead of a Unix socket
+	locators  string // resource locators in the bootstrap, instead of all clusters and listeners
 }
 
 func (k kindOf) String() string {
@@ -40,7 +40,7 @@ func (k kindOf) String() string {
 	return string(k.kind)
 }
 
-// kinds are the variants of gRPC, and the config source by which a bootstrap asks for them.
+// kinds are the variants over gRPC.
 var kinds = []kindOf{
 	{kind: cache.Aggregated, ads: "GRPC", cds: "ads: {}", lds: "ads: {}"},
 	{kind: cache.DeltaAggregated, ads: "DELTA_GRPC", cds: "ads: {}", lds: "ads: {}", delta: true},
@@ -48,7 +48,7 @@ var kinds = []kindOf{
 	{kind: cache.DeltaSingleton, cds: apiSource("DELTA_GRPC"), lds: apiSource("DELTA_GRPC"), delta: true, singleton: true},
 }
 
-// allKinds are all variants.
+// allKinds are the variants over gRPC and over REST.
 var allKinds = slices.Concat(kinds, []kindOf{
 	{kind: cache.REST, cds: restSource, lds: restSource, singleton: true},
 	{kind: cache.REST, cds: restSource, lds: restSource, singleton: true, tcp: true},
@@ -82,7 +82,7 @@ func parse(t *testing.T, text string) *xds.Snapshot {
 	return result.Snapshot()
 }
 
-// listen serves a cache by the variant, and returns the address as Envoy's bootstrap has it.
+// listen serves a cache for clients of the variant, and returns the address for Envoy's bootstrap.
 func (k kindOf) listen(t *testing.T, c *cache.Cache) string {
 	if k.kind != cache.REST {
 		return "pipe: {path: " + listen(t, c) + "}"
@@ -104,8 +104,8 @@ func (k kindOf) listen(t *testing.T, c *cache.Cache) string {
 	return "pipe: {path: " + at + "}"
 }
 
-// socketPath returns the path of a new socket. It is short: a folder of t.TempDir has the name of the
-// test in it.
+// socketPath returns a short path for a socket. The path of a socket in t.TempDir may be too long, because it
+// has the name of the test.
 func socketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "serve")
@@ -116,14 +116,15 @@ func socketPath(t testing.TB) string {
 	return filepath.Join(dir, "s")
 }
 
-// listen serves a cache by gRPC on a Unix socket, and returns its path.
+// listen serves a cache over gRPC on a Unix socket, and returns the path of the socket.
 func listen(t testing.TB, c *cache.Cache) string {
 	socket := socketPath(t)
 	listenAt(t, c, socket)
 	return socket
 }
 
-// listenAt serves c at a socket until the test ends or stop is called, after which another may.
+// listenAt serves c on a socket until the test ends or calls stop. Another server may use the socket
+// afterwards.
 func listenAt(t testing.TB, c *cache.Cache, socket string) (stop func()) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -136,8 +137,9 @@ func listenAt(t testing.TB, c *cache.Cache, socket string) (stop func()) {
 	return g.Stop
 }
 
-// TestEnvoy changes the snapshot of an Envoy that has a request under way all the time, by each
-// of the variants: none fails, and each change arrives.
+// TestEnvoy changes the snapshot of an Envoy by each variant, while the Envoy answers one request after the
+// other. Each change must arrive. No request may fail, except with the independent streams of singleton
+// services.
 func TestEnvoy(t *testing.T) {
 	for _, k := range allKinds {
 		t.Run(k.String(), func(t *testing.T) {
@@ -183,7 +185,7 @@ func TestEnvoy(t *testing.T) {
 			// An endpoint moves.
 			publish(fmt.Sprintf(clusterTo, "blue", green.Port()) + in + fmt.Sprintf(routeTo, "blue"))
 			answers("green")
-			// A new cluster, the route to it, and the end of the old one, in one snapshot.
+			// A snapshot adds a cluster, changes the route, and drops the old cluster.
 			for i := range 5 {
 				name, up := fmt.Sprintf("new-%d", i), []*envoytest.Upstream{blue, green}[i%2]
 				publish(fmt.Sprintf(clusterTo, name, up.Port()) + in + fmt.Sprintf(routeTo, name))
@@ -192,7 +194,8 @@ func TestEnvoy(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Envoy refuses a listener that it can't open, once, and keeps the other listener.
+			// Envoy refuses a listener with an address that it can't open, once, and keeps the other
+			// listener.
 			bad := fmt.Sprintf(listenerAt, "bad", port+1, "192.0.2.1")
 			publish(fmt.Sprintf(clusterTo, "new-4", blue.Port()) + in + bad + fmt.Sprintf(routeTo, "new-4"))
 			envoytest.Eventually(t, patience, "Envoy refuses the listener", func() (bool, string) {
@@ -204,7 +207,7 @@ func TestEnvoy(t *testing.T) {
 			answers("green")
 			close(done)
 			<-stopped
-			if f := failed.Load(); f != nil && !k.singleton { // whose streams are independent
+			if f := failed.Load(); f != nil && !k.singleton {
 				t.Errorf("a request failed: %v", f)
 			}
 			if n := envoy.Stat(t, "listener_manager.lds.update_rejected"); n != 1 {
@@ -217,7 +220,7 @@ func TestEnvoy(t *testing.T) {
 	}
 }
 
-// start starts an Envoy that gets all by one of the kinds.
+// start starts an Envoy that gets all resources by a variant.
 func start(t *testing.T, k kindOf, address, more string) *envoytest.Envoy {
 	t.Helper()
 	ads := ""
@@ -244,8 +247,8 @@ static_resources:
 `, k.cds, k.lds, ads, http2, address, more)})
 }
 
-// TestOtherTypes has an Envoy get virtual hosts on demand, scopes, runtime layers and extension
-// configs, by each of the variants.
+// TestOtherTypes has an Envoy get virtual hosts on demand, scopes, runtime layers and extension configs, by
+// each variant.
 func TestOtherTypes(t *testing.T) {
 	for _, k := range allKinds {
 		t.Run(k.String(), func(t *testing.T) {

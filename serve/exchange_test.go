@@ -11,8 +11,9 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestExchangedOverRestart: two listeners of an Envoy have exchanged their addresses when the next server
-// comes, which knows nothing of the one before. In the end the Envoy has them.
+// TestExchangedOverRestart starts another server, whose snapshot exchanges the addresses of two listeners of
+// an Envoy. The other server knows nothing of the first server. In the end the Envoy must have both listeners
+// at their new addresses.
 func TestExchangedOverRestart(t *testing.T) {
 	for _, k := range kinds[:2] {
 		t.Run(k.String(), func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"xdspub/serve/cache"
 )
 
-// TestGRPCClient has a client of grpc-go find its backend by the snapshot, and follow it.
+// TestGRPCClient has a client of grpc-go find its backend in a snapshot, and follow later snapshots.
 func TestGRPCClient(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)

@@ -30,18 +30,18 @@ import (
 type grpcVerdict struct {
 	// name says what the resource is about.
 	name string
-	// kind is the resource of grpcParts that it takes the place of.
+	// kind is the key of the resource in grpcParts that the resource replaces.
 	kind string
-	// fields are its fields, beside the name.
+	// fields are the fields of the resource, without its name.
 	fields string
-	// grpc is the behavior of grpc-go: "takes", "fails CODE" for each call, or a part of its message if it
-	// rejects the resource.
+	// grpc is the behavior of grpc-go: "takes", "fails CODE" if each call fails, or a part of the message
+	// with which grpc-go rejects the resource.
 	grpc string
 	// finds is the code of xdspub's finding, with ! for an error.
 	finds string
 }
 
-// grpcParts are resources by which a client, and a server, of grpc-go find each other.
+// grpcParts are the resources of a client and of a server of grpc-go.
 var grpcParts = map[string]string{
 	"listener":  `api_listener: {api_listener: {"@type": ` + managerType + `, rds: {route_config_name: api, config_source: {ads: {}}}, http_filters: [` + routerFilter + `]}}`,
 	"routes":    `virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: ""}, route: {cluster: api}}]}]`,
@@ -248,8 +248,8 @@ var grpcVerdicts = []grpcVerdict{
 	{"requests that count", "cluster", grpcParts["cluster"] + `, circuit_breakers: {thresholds: [{max_requests: 0}]}`, "fails Unavailable", ""},
 }
 
-// TestGRPCVerdicts hands resources to a client, or a server, of grpc-go: it does with them what
-// the rules of the profile grpc say.
+// TestGRPCVerdicts serves resources to clients and servers of grpc-go, and compares their behavior with the
+// findings of the profile grpc.
 func TestGRPCVerdicts(t *testing.T) {
 	port := backend(t)
 	for _, v := range grpcVerdicts {
@@ -294,7 +294,7 @@ func TestGRPCVerdicts(t *testing.T) {
 	}
 }
 
-// grpcTreeWith is a tree with the resource of a verdict.
+// grpcTreeWith returns the tree of grpcParts, in which the resource of a verdict replaces another resource.
 func grpcTreeWith(v grpcVerdict, backend, server int) string {
 	types := []struct{ kind, name, of string }{
 		{"listener", "name", "listener.v3.Listener"}, {"routes", "name", "route.v3.RouteConfiguration"}, {"cluster", "name", "cluster.v3.Cluster"},
@@ -318,7 +318,8 @@ func grpcTreeWith(v grpcVerdict, backend, server int) string {
 	).Replace(b.String())
 }
 
-// findings are the codes of what xdspub finds in the resources one by one, errors with a !.
+// findings returns the codes of the findings in a tree, sorted and without duplicates. The code of an error
+// ends with !.
 func findings(t *testing.T, tree string) (codes []string) {
 	t.Helper()
 	loaded := load.Parse(load.Input{Name: "tree.yaml", Format: "yaml", Data: []byte(tree)})
@@ -333,7 +334,7 @@ func findings(t *testing.T, tree string) (codes []string) {
 	return slices.Compact(codes)
 }
 
-// grpcBootstrap is that of a client of grpc-go.
+// grpcBootstrap returns the bootstrap of a client or server of grpc-go.
 func grpcBootstrap(socket string) []byte {
 	return fmt.Appendf(nil, `{"xds_servers": [{"server_uri": "unix:%s", "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
 "node": {"id": "client"}, "server_listener_resource_name_template": "server",
@@ -356,7 +357,7 @@ func dialBy(t *testing.T, socket string) *grpc.ClientConn {
 	return conn
 }
 
-// call says how a call ends.
+// call calls the backend, and returns "takes" or "fails CODE".
 func call(ctx context.Context, conn *grpc.ClientConn) string {
 	if _, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}); err != nil {
 		return "fails " + status.Code(err).String()
@@ -364,7 +365,8 @@ func call(ctx context.Context, conn *grpc.ClientConn) string {
 	return "takes"
 }
 
-// serveBy runs a server that gets its listener from the one at a socket.
+// serveBy runs a server of grpc-go that gets its listener from the xDS server at a socket. serveBy sends
+// "takes" to ends when the server serves.
 func serveBy(t *testing.T, socket string, l net.Listener, ends chan<- string) {
 	t.Helper()
 	g, err := xds.NewGRPCServer(xds.BootstrapContentsForTesting(grpcBootstrap(socket)), xds.ServingModeCallback(func(_ net.Addr, mode xds.ServingModeChangeArgs) {

@@ -17,7 +17,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestEnvoyRESTByHTTP2 has an Envoy get all by REST over HTTP/2, with and without TLS.
+// TestEnvoyRESTByHTTP2 has an Envoy get all resources by REST over HTTP/2, with and without TLS.
 func TestEnvoyRESTByHTTP2(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[secure], func(t *testing.T) {
@@ -110,7 +110,7 @@ func (c h2) postH2(t testing.TB, id uint32, path, body string, more ...hpack.Hea
 	}
 }
 
-// TestPlainHTTP2: HTTP/2 without TLS gets no secret, as HTTP/1 without TLS.
+// TestPlainHTTP2 checks that a client of HTTP/2 without TLS gets no secret.
 func TestPlainHTTP2(t *testing.T) {
 	s := run(t, serve.Options{})
 	s.publish(oneOfEach)
@@ -130,7 +130,7 @@ func TestPlainHTTP2(t *testing.T) {
 	}
 }
 
-// TestHTTP2Limits: HTTP/2 on the port of HTTP has the limits that gRPC has.
+// TestHTTP2Limits checks that HTTP/2 connections for REST have the limits of gRPC connections.
 func TestHTTP2Limits(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{ConnectionStreams: 7, Header: 2000, Idle: 200 * time.Millisecond, Ping: 100 * time.Millisecond, PingAnswer: 100 * time.Millisecond, Send: 300 * time.Millisecond}})
 	s.publish(oneOfEach)

@@ -26,11 +26,11 @@ import (
 	"xdspub/xds"
 )
 
-// openTypes are types that a client may ask for without TLS.
+// openTypes are types that a client may request without TLS.
 var openTypes = []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration, xds.ScopedRoutes, xds.Runtime, xds.ExtensionConfig}
 
-// TestRequestsAreNotKept has streams send large requests of all kinds and stay open. What a request has beside
-// names and parameters must become garbage: no account holds it.
+// TestRequestsAreNotKept has streams send large requests of all kinds and stay open. The parts of a request
+// that no account holds must become garbage: all parts except names and parameters.
 func TestRequestsAreNotKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("megabytes, one request after the other: nothing for the race detector")
@@ -86,13 +86,14 @@ func TestRequestsAreNotKept(t *testing.T) {
 // live returns the bytes of live objects.
 func live() int {
 	runtime.GC()
-	runtime.GC() // what is in a pool goes with the second one
+	runtime.GC() // the second collection empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
 
-// asksMuch asks for each type twice. change makes one of the requests large. It returns once the server has answered.
+// asksMuch sends a large request for each type: the first request of the type if first is true, or else the
+// second request, after the response. change makes a request large.
 func asksMuch(t *testing.T, s sotwStream, first bool, change func(*discoveryv3.DiscoveryRequest)) {
 	t.Helper()
 	send := func(q *discoveryv3.DiscoveryRequest, large bool) {
@@ -105,7 +106,7 @@ func asksMuch(t *testing.T, s sotwStream, first bool, change func(*discoveryv3.D
 	}
 	for _, of := range openTypes {
 		send(&discoveryv3.DiscoveryRequest{TypeUrl: of.URL(), ResourceNames: []string{"none"}}, first)
-		if first { // a client that comes back is answered later
+		if first { // the response to a client that comes back may be late
 			continue
 		}
 		r, err := s.Recv()
@@ -116,7 +117,7 @@ func asksMuch(t *testing.T, s sotwStream, first bool, change func(*discoveryv3.D
 	}
 }
 
-// asksMuchByDelta is asksMuch for an incremental stream.
+// asksMuchByDelta is asksMuch for an incremental stream, with the second request of each type.
 func asksMuchByDelta(t *testing.T, s deltaStream, change func(*discoveryv3.DeltaDiscoveryRequest)) {
 	t.Helper()
 	for _, of := range openTypes {
@@ -136,7 +137,8 @@ func asksMuchByDelta(t *testing.T, s deltaStream, change func(*discoveryv3.Delta
 	}
 }
 
-// TestToldNamesAreHeld: the names that a client says it has are held until the client has accepted the answer.
+// TestToldNamesAreHeld checks that the account holds initial_resource_versions until the client has
+// acknowledged a response.
 func TestToldNamesAreHeld(t *testing.T) {
 	s := run(t, serve.Options{})
 	s.publish(oneCluster)
@@ -173,7 +175,8 @@ func TestToldNamesAreHeld(t *testing.T) {
 	held(false)
 }
 
-// TestUnreadStatus: what a client is told of all clients, and does not read, is held by the client's account.
+// TestUnreadStatus checks that the account of a connection holds the status of all clients that its client
+// hasn't read.
 func TestUnreadStatus(t *testing.T) {
 	s := run(t, serve.Options{ClientMemory: 32 << 20})
 	s.publish(oneCluster)
@@ -208,12 +211,12 @@ func TestUnreadStatus(t *testing.T) {
 		})
 		cancel()
 		if _, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(within(t), &statusv3.ClientStatusRequest{}); err != nil {
-			t.Error(err) // another client is told
+			t.Error(err) // another client must get an answer
 		}
 	}
 }
 
-// metric returns the value of a metric, 0 if there is none.
+// metric returns the value of a metric; 0 if the server has no such metric.
 func (s *running) metric(name string) (value float64) {
 	s.t.Helper()
 	a, err := http.Get("http://" + s.web + "/metrics")
@@ -235,8 +238,8 @@ func (s *running) metric(name string) (value float64) {
 	return value
 }
 
-// TestMemoryIsGivenBack has clients connect, ask, poll and leave in all ways, most of them in the middle of
-// something. In the end clients hold no more memory than before.
+// TestMemoryIsGivenBack has clients connect, send requests and leave in many ways, most of them before a
+// response. In the end the accounts must hold no more memory than before.
 func TestMemoryIsGivenBack(t *testing.T) {
 	s := run(t, serve.Options{ClientMemory: 64 << 20})
 	s.publish(`[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s, metadata: {filter_metadata: {a: {b: "` + strings.Repeat("x", 1<<20) + `"}}}}]`)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestLimits: each limit can be set, has a default, and stands with it in the documentation.
+// TestLimits checks that each limit can be set, has a default, and is documented with the default.
 func TestLimits(t *testing.T) {
 	doc, err := os.ReadFile("../docs/serve-security.md")
 	if err != nil {

@@ -70,8 +70,8 @@ func TestOldResourcesGo(t *testing.T) {
 			}
 		})
 	}
-	// objects returns the number of live objects, once most snapshots are garbage. Each stream keeps the
-	// resources of its first eight responses for 30 seconds.
+	// objects returns the number of live objects, after most snapshots have become garbage. Each stream keeps
+	// the resources of its first eight responses for 30 seconds.
 	objects := func() (n uint64) {
 		envoytest.Eventually(t, patience, "most snapshots are gone", func() (bool, string) {
 			runtime.GC()
@@ -83,12 +83,12 @@ func TestOldResourcesGo(t *testing.T) {
 			}
 			return len(there) <= 30, fmt.Sprintf("resources of %d of %d snapshots", len(there), edits)
 		})
-		runtime.GC() // what had a finalizer or was in a pool goes with the second one
+		runtime.GC() // the second collection frees objects with finalizers and empties pools
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapObjects
 	}
-	edit(100) // a state knows 64 changes
+	edit(100) // a state has the last 64 changes
 	before := objects()
 	edit(200)
 	envoytest.Eventually(t, patience, "200 more edits leave few objects", func() (bool, string) {
@@ -97,8 +97,8 @@ func TestOldResourcesGo(t *testing.T) {
 	})
 }
 
-// followers returns clients of all kinds. A client is a function that follows the server until ctx ends or the
-// client leaves; its caller calls it again.
+// followers returns clients of all kinds. Each function follows the server until ctx ends or the client
+// leaves, and may be called again.
 func followers(s *running) map[string]func(context.Context) error {
 	node := func(name string) *corev3.Node { return &corev3.Node{Id: name} }
 	byADS := func(name string, most int, refuses bool, locators ...*discoveryv3.ResourceLocator) func(context.Context) error {
@@ -145,10 +145,10 @@ func followers(s *running) map[string]func(context.Context) error {
 	}
 }
 
-// never is the number of responses after which a client leaves that does not leave.
+// never is more responses than any client gets before it leaves.
 const never = 1 << 30
 
-// connected calls client with a connection that ends with the call.
+// connected calls client with a connection, and closes the connection after the call.
 func (s *running) connected(ctx context.Context, client func(context.Context, *grpc.ClientConn) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,7 +160,7 @@ func (s *running) connected(ctx context.Context, client func(context.Context, *g
 	return client(ctx, conn)
 }
 
-// refusedSometimes returns the error with which a client answers the n-th response; nil accepts it.
+// refusedSometimes returns the error_detail of a client's answer to the n-th response; nil for an ACK.
 func refusedSometimes(n int, refuses bool) *rpcstatus.Status {
 	if refuses && n%3 == 1 {
 		return &rpcstatus.Status{Code: 3, Message: "refused by the test"}
@@ -212,7 +212,7 @@ func followDelta(stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryReque
 	return nil
 }
 
-// pollAll asks by REST again and again, and accepts all responses.
+// pollAll sends requests over REST until ctx ends, and accepts all responses.
 func (s *running) pollAll(ctx context.Context) error {
 	version := ""
 	for n := 0; ; n++ {

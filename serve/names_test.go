@@ -21,8 +21,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestEnvoyNames has an Envoy ask for xdstp names, each of which is spelled in several ways, and for
-// collections of clusters and listeners, which it follows as their resources come and go.
+// TestEnvoyNames has an Envoy subscribe to xdstp names in several spellings, and to collections of clusters
+// and listeners. The Envoy must follow the collections as their resources come and go.
 func TestEnvoyNames(t *testing.T) {
 	for _, k := range kinds[:2] {
 		t.Run(k.String(), func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestEnvoyNames(t *testing.T) {
 				}
 			}
 			one := func(up *envoytest.Upstream) string { return fmt.Sprintf(urlCluster, "one", up.Port()) }
-			// Clusters of no collection, of another one, and of another zone.
+			// A cluster without a collection, one of another collection, and one of another zone.
 			others := fmt.Sprintf(clusterTo, "plain", blue.Port()) +
 				strings.ReplaceAll(one(blue), "/all/one", "/all/deep/one") + strings.ReplaceAll(one(blue), "one?b=2", "one?b=3")
 			answers := func(want string) {
@@ -79,11 +79,11 @@ func TestEnvoyNames(t *testing.T) {
 			publish("two", fmt.Sprintf(urlCluster, "two", blue.Port()), others)
 			removed(1)
 			answers("blue")
-			if n := envoy.Stat(t, "cluster_manager.active_clusters"); n != 2 { // with that of the server
+			if n := envoy.Stat(t, "cluster_manager.active_clusters"); n != 2 { // including the cluster of the server
 				t.Errorf("Envoy has %d clusters: %s", n, envoy.Admin(t, "/clusters"))
 			}
 			publish("two", others)
-			if k.delta { // by state of the world it keeps the last one
+			if k.delta { // by state of the world Envoy keeps the last cluster
 				removed(2)
 			}
 			for _, stat := range []string{"cluster_manager.cds.update_rejected", "listener_manager.lds.update_rejected"} {
@@ -108,8 +108,8 @@ const urlCluster = `
 - {"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/all/%[1]s?b=2&a=1", endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}}}]}]}
 `
 
-// TestGRPCNames has a client of grpc-go with an authority find its backend by xdstp names that it
-// spells in another way than Envoy.
+// TestGRPCNames has a client of grpc-go with an authority find its backend. grpc-go spells xdstp names in
+// another way than Envoy.
 func TestGRPCNames(t *testing.T) {
 	c := cache.New(cache.Options{})
 	socket := listen(t, c)
@@ -158,9 +158,9 @@ func spellings(id string) (list []string) {
 	return list
 }
 
-// TestManySpellings has a client ask for a cluster, and for one that does not exist, in a hundred spellings
-// each, by name and by locators with two sets of parameters. The client gets one answer for each, and an edit of
-// the cluster once.
+// TestManySpellings has a client subscribe to a cluster, and to a missing cluster, in a hundred spellings
+// each: by name, and by locators with two sets of parameters. The client must get the cluster once, the error
+// once, and each edit of the cluster once.
 func TestManySpellings(t *testing.T) {
 	const cluster = `[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: "xdstp://a/envoy.config.cluster.v3.Cluster/all/web?a=1&b=2", connect_timeout: %ds}]`
 	names := append(spellings("web"), spellings("api")...)

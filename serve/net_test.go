@@ -40,14 +40,14 @@ import (
 type running struct {
 	*serve.Server
 	t        testing.TB
-	tcp, web string // addresses
+	tcp, web string // addresses for gRPC and HTTP
 	socket   string
 	log      *syncBuffer
 	stop     context.CancelFunc
 	ended    chan error
 }
 
-// syncBuffer is a log that tests read while it grows.
+// syncBuffer is a log that tests may read during writes.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -65,7 +65,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// run runs a Server on TCP, on a Unix socket and with HTTP.
+// run runs a Server on TCP, on a Unix socket and over HTTP, until the test ends.
 func run(t testing.TB, o serve.Options) *running {
 	t.Helper()
 	s := &running{t: t, log: new(syncBuffer), ended: make(chan error, 1)}
@@ -105,7 +105,7 @@ func (s *running) publish(text string) {
 	}
 }
 
-// dial connects to an address, with the credentials of TLS or nil.
+// dial connects to an address over TLS, or without TLS if c is nil.
 func dial(t testing.TB, address string, c *tls.Config, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	creds := insecure.NewCredentials()
@@ -125,7 +125,7 @@ type (
 	deltaStream = grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 )
 
-// open opens an aggregated stream that ends with the test.
+// open opens an aggregated state-of-the-world stream that ends with the test.
 func open(t testing.TB, conn *grpc.ClientConn) sotwStream {
 	t.Helper()
 	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(within(t))
@@ -144,15 +144,14 @@ func openDelta(t testing.TB, conn *grpc.ClientConn) deltaStream {
 	return s
 }
 
-// within returns a context for what must happen soon.
+// within returns a context that ends after patience.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// asks sends a request for clusters, and returns the answer or the error with which the stream
-// ends.
+// asks sends a request for clusters, and returns the response, or the error with which the stream ends.
 func asks(t testing.TB, s sotwStream) (*discoveryv3.DiscoveryResponse, error) {
 	t.Helper()
 	if err := s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xds.Cluster.URL(), Node: &corev3.Node{Id: "good"}}); err != nil && !errors.Is(err, io.EOF) {
@@ -161,7 +160,8 @@ func asks(t testing.TB, s sotwStream) (*discoveryv3.DiscoveryResponse, error) {
 	return s.Recv()
 }
 
-// answered fails where a request for clusters gets no answer.
+// answered sends a request for clusters, and returns the response. answered fails the test without a
+// response.
 func answered(t testing.TB, s sotwStream) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	r, err := asks(t, s)
@@ -171,8 +171,8 @@ func answered(t testing.TB, s sotwStream) *discoveryv3.DiscoveryResponse {
 	return r
 }
 
-// soonAnswered asks again and again until a stream is answered, which open opens. It is for servers
-// with limits of time that a busy machine may exceed.
+// soonAnswered calls open and sends a request for clusters until a stream gets a response. A busy machine may
+// exceed the time limits of the server.
 func soonAnswered(t testing.TB, open func() sotwStream) (r *discoveryv3.DiscoveryResponse) {
 	t.Helper()
 	envoytest.Eventually(t, patience, "a request is answered", func() (bool, string) {
@@ -183,7 +183,7 @@ func soonAnswered(t testing.TB, open func() sotwStream) (r *discoveryv3.Discover
 	return r
 }
 
-// follows fails unless the client gets a changed resource.
+// follows changes a resource, and fails the test unless the client gets the change.
 func (s *running) follows(stream sotwStream, last *discoveryv3.DiscoveryResponse) {
 	s.t.Helper()
 	if err := stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: last.TypeUrl, ResponseNonce: last.Nonce, VersionInfo: last.VersionInfo}); err != nil {
@@ -205,10 +205,10 @@ func ends[S any, R any](t testing.TB, s grpc.BidiStreamingClient[S, R]) *status.
 	}
 }
 
-// oneCluster is a tree.
+// oneCluster is a tree with a cluster.
 const oneCluster = `[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s}]`
 
-// TestHostileRequests sends forbidden requests beside a good client.
+// TestHostileRequests sends forbidden requests while a good client follows the server.
 func TestHostileRequests(t *testing.T) {
 	s, impatient := run(t, serve.Options{}), run(t, serve.Options{Limits: serve.Limits{FirstRequest: 200 * time.Millisecond}})
 	s.publish(oneCluster)
@@ -262,7 +262,7 @@ func TestHostileRequests(t *testing.T) {
 				bad := open(t, conn)
 				for _, q := range c.sotw {
 					if bad.Send(q) != nil {
-						break // it has ended
+						break // the stream has ended
 					}
 				}
 				is = ends(t, bad)
@@ -286,7 +286,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// pieces returns requests with a thousand names each.
+// pieces divides names among requests, a thousand names each.
 func pieces(names []string, set func(*discoveryv3.DeltaDiscoveryRequest, []string)) (list []*discoveryv3.DeltaDiscoveryRequest) {
 	for i := 0; i < len(names); i += 1000 {
 		q := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL()}
@@ -296,7 +296,7 @@ func pieces(names []string, set func(*discoveryv3.DeltaDiscoveryRequest, []strin
 	return list
 }
 
-// locators returns a request with locators, each with other dynamic parameters.
+// locators returns a request with n locators, each with other dynamic parameters, as a list.
 func locators(n, parameters int, value string) []*discoveryv3.DeltaDiscoveryRequest {
 	q := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL()}
 	for i := range n {
@@ -323,7 +323,7 @@ func deltaTypes(names []string) (list []*discoveryv3.DeltaDiscoveryRequest) {
 	return list
 }
 
-// TestIgnored checks that requests which the protocol ignores end no stream.
+// TestIgnored checks that the stream survives requests that the server ignores.
 func TestIgnored(t *testing.T) {
 	s := run(t, serve.Options{})
 	s.publish(strings.Replace(oneCluster, "]", `, {"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: layer}]`, 1))
@@ -340,12 +340,12 @@ func TestIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := stream.Recv(); err != nil || r.TypeUrl != xds.Runtime.URL() { // and nothing before
+	if r, err := stream.Recv(); err != nil || r.TypeUrl != xds.Runtime.URL() { // nothing must come before
 		t.Errorf("is told %v, %v", r, err)
 	}
 }
 
-// TestMalformed sends bytes that are no message.
+// TestMalformed sends bytes that don't decode to a message.
 func TestMalformed(t *testing.T) {
 	s := run(t, serve.Options{})
 	conn := dial(t, s.tcp, nil)
@@ -362,18 +362,18 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// rawCodec sends bytes as they are.
+// rawCodec is a codec that doesn't encode.
 type rawCodec struct{}
 
 func (rawCodec) Marshal(v any) ([]byte, error)   { return *v.(*[]byte), nil }
 func (rawCodec) Unmarshal(b []byte, v any) error { *v.(*[]byte) = b; return nil }
 func (rawCodec) Name() string                    { return "proto" }
 
-// TestHostileConnections has clients that speak no gRPC, beside a good one.
+// TestHostileConnections connects clients that don't speak gRPC, while a good client follows the server.
 func TestHostileConnections(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Handshake: 300 * time.Millisecond, Connections: 50, Header: 2000}})
 	s.publish(oneCluster)
-	// Where the machine is busy, even a good client may need more than one handshake.
+	// On a busy machine even a good client may need several handshakes.
 	patient := grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
 	conn := dial(t, s.tcp, nil, patient)
 	var good sotwStream
@@ -402,7 +402,7 @@ func TestHostileConnections(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				conn := rawDial(t, c.address)
-				_, _ = io.WriteString(conn, c.bytes) // the server may have heard enough
+				_, _ = io.WriteString(conn, c.bytes) // the server may have closed the connection
 				if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
 					t.Error("the connection stays open")
 				}
@@ -419,7 +419,7 @@ func TestHostileConnections(t *testing.T) {
 	s.follows(good, last)
 }
 
-// rawDial connects to an address for bytes.
+// rawDial opens a TCP connection to an address.
 func rawDial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	network := "tcp"
@@ -462,11 +462,11 @@ func dialH2(t testing.TB, address string) h2 {
 
 // ReadFrame returns the next frame.
 func (c h2) ReadFrame() (http2.Frame, error) {
-	_ = c.out.Flush() // reading tells why
+	_ = c.out.Flush() // ReadFrame returns the reason
 	return c.Framer.ReadFrame()
 }
 
-// frame returns the next frame of a kind; it fails where the connection ends before.
+// frame returns the next frame of a type, and fails the test if the connection ends first.
 func (c h2) frame(t testing.TB, want http2.FrameType) http2.Frame {
 	t.Helper()
 	for {
@@ -496,7 +496,7 @@ func (c h2) request(t testing.TB, id uint32, path string, more ...hpack.HeaderFi
 
 const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 
-// TestPings: a client that pings without end loses its connection.
+// TestPings checks that a client that sends pings all the time loses its connection.
 func TestPings(t *testing.T) {
 	s := run(t, serve.Options{})
 	c := dialH2(t, s.tcp)
@@ -512,13 +512,13 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestHalfOpen: a client whose machine is gone is found by a ping, and its connection ends.
+// TestHalfOpen checks that a client that doesn't answer pings loses its connection.
 func TestHalfOpen(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Ping: time.Second, PingAnswer: 100 * time.Millisecond}})
 	c := dialH2(t, s.tcp)
 	c.request(t, 1, adsPath)
 	for {
-		if _, err := c.ReadFrame(); os.IsTimeout(err) { // answers no ping
+		if _, err := c.ReadFrame(); os.IsTimeout(err) { // ReadFrame doesn't answer pings
 			t.Fatal("the connection stays open")
 		} else if err != nil {
 			return
@@ -526,14 +526,14 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// TestIdle: a connection without a stream is asked to leave.
+// TestIdle checks that a connection without a stream gets GOAWAY.
 func TestIdle(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Idle: 100 * time.Millisecond}})
 	c := dialH2(t, s.tcp)
 	c.frame(t, http2.FrameGoAway)
 }
 
-// TestHeaders: more headers than a client needs end its stream.
+// TestHeaders checks that too large headers end their stream or their connection.
 func TestHeaders(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Header: 2000}})
 	c := dialH2(t, s.tcp)
@@ -549,7 +549,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestStreams checks that too many streams are refused, on one connection by HTTP/2 itself.
+// TestStreams checks that the server refuses too many streams, and that HTTP/2 delays too many streams of a
+// connection.
 func TestStreams(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Streams: 3, ConnectionStreams: 2}})
 	s.publish(oneCluster)
@@ -599,7 +600,7 @@ func TestNeverReads(t *testing.T) {
 			if err != nil {
 				break
 			}
-			if p, ok := f.(*http2.PingFrame); ok && !p.IsAck() { // it lives, and takes in no data
+			if p, ok := f.(*http2.PingFrame); ok && !p.IsAck() { // the client answers pings, and gives no flow-control window
 				_ = c.WritePing(true, p.Data)
 			}
 		}
@@ -613,8 +614,8 @@ func TestNeverReads(t *testing.T) {
 	}
 }
 
-// TestSecretsInListeners: a listener with a key in it is sent by a Unix socket, and ends a stream of
-// plain TCP with a status that says why.
+// TestSecretsInListeners checks that a listener with a private key is sent over a Unix socket, and ends a
+// stream over plain TCP with a status.
 func TestSecretsInListeners(t *testing.T) {
 	s := run(t, serve.Options{})
 	s.publish(`[{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: in, filter_chains: [{transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext, common_tls_context: {tls_certificates: [{private_key: {inline_string: the-key}}]}}}}]}]`)
@@ -646,8 +647,8 @@ func TestSecretsInListeners(t *testing.T) {
 	}
 }
 
-// TestDrain: a Server that ends says so to health checks, and ends streams with a status, also those
-// that are not of discovery; a client that hangs in its handshake holds up nothing.
+// TestDrain checks that a Server that ends changes its health, and ends all streams with a status. A client
+// that hangs in its handshake must not delay the end.
 func TestDrain(t *testing.T) {
 	s := run(t, serve.Options{})
 	conn := dial(t, s.tcp, nil)
@@ -678,7 +679,7 @@ func TestDrain(t *testing.T) {
 	raw := rawDial(t, s.tcp) // a half-open connection
 	stopped := time.Now()
 	s.stop()
-	// After a second it ends with its connection.
+	// A stream that is still open after a second ends with its connection.
 	if is := ends(t, stream); is.Code() != codes.Unavailable || is.Message() != "the server ends" && time.Since(stopped) < time.Second {
 		t.Error(is)
 	}
@@ -705,7 +706,7 @@ func get(t testing.TB, url string) int {
 	return r.StatusCode
 }
 
-// TestReflection: tools such as grpcurl find the services.
+// TestReflection checks that gRPC reflection lists the services, for tools such as grpcurl.
 func TestReflection(t *testing.T) {
 	s := run(t, serve.Options{})
 	r, err := grpc_reflection_v1.NewServerReflectionClient(dial(t, s.tcp, nil)).ServerReflectionInfo(within(t))
@@ -721,7 +722,7 @@ func TestReflection(t *testing.T) {
 	}
 }
 
-// TestMetrics: what clients send makes no new labels.
+// TestMetrics checks that no text from a client becomes a label.
 func TestMetrics(t *testing.T) {
 	s := run(t, serve.Options{})
 	s.publish(oneCluster)

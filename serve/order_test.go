@@ -14,8 +14,8 @@ import (
 	"xdspub/xds/clients"
 )
 
-// TestOrderAfterAnHour: that a stream was quiet for longer than anything waits changes nothing about
-// the order. Who never acknowledges clusters gets the rest half a minute later.
+// TestOrderAfterAnHour checks that listeners wait for the ACK of clusters, also after a stream was quiet for
+// an hour. A client that doesn't acknowledge clusters gets listeners after half a minute.
 func TestOrderAfterAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, cache: cache.New(cache.Options{})}
@@ -62,8 +62,8 @@ func TestOrderAfterAnHour(t *testing.T) {
 	})
 }
 
-// TestTrimmedInTheEnd: a cluster that is gone stays, where a client never takes the listeners that no
-// longer need it, for half a minute.
+// TestTrimmedInTheEnd checks that a client that doesn't acknowledge its new listeners keeps a trimmed cluster
+// for half a minute.
 func TestTrimmedInTheEnd(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestTrimmedInTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			<-c.stream.down // the listener, which it does not answer
+			<-c.stream.down // the listener; the client doesn't answer
 			if _, _, err := c.cache.Trim(t.Context(), time.Now().Add(time.Second)); err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestTrimmedInTheEnd(t *testing.T) {
 	}
 }
 
-// listening publishes resources to a client that asks for all listeners.
+// listening returns a client that subscribes to all listeners of published resources.
 func listening(t *testing.T, delta bool, words ...string) *model {
 	t.Helper()
 	w := &world{t: t, cache: cache.New(cache.Options{})}
@@ -109,7 +109,7 @@ func listening(t *testing.T, delta bool, words ...string) *model {
 	return c
 }
 
-// TestHopeEnds: a listener that a client goes on to refuse is not sent to it for ever.
+// TestHopeEnds checks that the server stops sending a listener that the client always refuses.
 func TestHopeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := listening(t, true, "p/a@1001")
@@ -133,8 +133,8 @@ func TestHopeEnds(t *testing.T) {
 	})
 }
 
-// TestRefusalThatPasses: a listener that a client refuses at first, since another one is still at its
-// address, is no reason to take a snapshot back.
+// TestRefusalThatPasses checks that a listener that the client first refuses and then accepts, because
+// another listener was still at its address, doesn't take the snapshot back. A second refusal does.
 func TestRefusalThatPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := listening(t, true, "p/a@1001")
@@ -211,7 +211,7 @@ func TestBegunEnds(t *testing.T) {
 			c.requestDelta(xds.RouteConfiguration, &discoveryv3.DeltaDiscoveryRequest{
 				ResourceNamesSubscribe: []string{"a"}, InitialResourceVersions: map[string]string{"a": has},
 			})
-			time.Sleep(2 * time.Second) // it may have clusters as well
+			time.Sleep(2 * time.Second) // until then the client may claim clusters
 			synctest.Wait()
 			if told := c.hear(false, false); told != (after < 30*time.Second) {
 				t.Errorf("after %v the client is told its routes: %v", after, told)
@@ -256,9 +256,9 @@ func TestExchangedWhileAway(t *testing.T) {
 	}
 }
 
-// TestBackAfterRestart: a server that starts without the files of the one before does not know a cluster that
-// a client has from then. The client keeps the cluster for the trim delay, as its connections may still lead
-// there, and counts as one that has all.
+// TestBackAfterRestart starts a server that doesn't know a cluster that a client has from the server before.
+// The client must keep the cluster for the trim delay, because its connections may still lead there, and
+// count as SYNCED.
 func TestBackAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, cache: cache.New(cache.Options{TrimDelay: trimDelay})}
@@ -302,7 +302,7 @@ func TestBackAfterRestart(t *testing.T) {
 				t.Errorf("%+v", sub)
 			}
 		}
-		// A change in between is no reason to take the cluster away.
+		// A change during the trim delay must not remove the cluster.
 		if err := w.cache.Publish(t.Context(), drawn(t, []string{"c/b@2", "e/b", "l/in@2", "r/in"})); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ import (
 // Scripts of TestProtocol write constraints without spaces: {env=prod} has the value, {env} is there,
 // {!env} is not; a comma joins by and, | by or.
 
-// constraints reads them, without the first brace.
+// constraints parses constraints, without the opening brace.
 func constraints(text string) params.Constraints {
 	text = strings.TrimSuffix(text, "}")
 	var any []params.Constraints
@@ -51,7 +51,7 @@ func constraints(text string) params.Constraints {
 	return params.Or(any...)
 }
 
-// constraintsText writes the constraints of a name.
+// constraintsText returns the constraints of a name as in a script.
 func constraintsText(t *testing.T, name *discoveryv3.ResourceName) string {
 	of, err := params.Parse(name.GetDynamicParameterConstraints())
 	if err != nil {
@@ -60,7 +60,7 @@ func constraintsText(t *testing.T, name *discoveryv3.ResourceName) string {
 	return "{" + strings.NewReplacer(" and ", ",", " or ", "|", "not ", "!").Replace(of.String()) + "}"
 }
 
-// variant is a document with constraints.
+// variant returns a document with constraints.
 func variant(t *testing.T, name, of, document string) string {
 	if rest, wrapped := strings.CutPrefix(document, `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, `); wrapped {
 		_, resource, _ := strings.Cut(rest, "resource: ")
@@ -73,7 +73,7 @@ func variant(t *testing.T, name, of, document string) string {
 	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, resource_name: {name: '%s', dynamic_parameter_constraints: %s}, resource: %s}`, name, text, document)
 }
 
-// parameters reads env=prod,region=eu}.
+// parameters parses dynamic parameters such as env=prod,region=eu}.
 func parameters(text string) params.Parameters {
 	p := make(params.Parameters)
 	for _, one := range strings.Split(strings.TrimSuffix(text, "}"), ",") {
@@ -84,12 +84,12 @@ func parameters(text string) params.Parameters {
 	return p
 }
 
-// locator is that of a name.
+// locator returns the resource locator of a name with dynamic parameters.
 func locator(name, of string) *discoveryv3.ResourceLocator {
 	return &discoveryv3.ResourceLocator{Name: name, DynamicParameters: parameters(of)}
 }
 
-// ofMetadata takes the metadata of a node for its dynamic parameters.
+// ofMetadata returns the metadata of a node as dynamic parameters.
 func ofMetadata(n *corev3.Node) params.Parameters {
 	p := make(params.Parameters)
 	for key, value := range n.GetMetadata().GetFields() {
@@ -98,8 +98,9 @@ func ofMetadata(n *corev3.Node) params.Parameters {
 	return p
 }
 
-// TestSecretVariants: a variant that holds a secret is sent to a client whose parameters are shown to be
-// true, by its certificate or by the Unix socket; a variant for clients that lack a parameter, to all.
+// TestSecretVariants checks that a client gets a variant with a secret only if its certificate permits its
+// parameters or it uses the Unix socket. Every client without a parameter gets a variant for clients without
+// the parameter.
 func TestSecretVariants(t *testing.T) {
 	secret := func(name, of string) string {
 		return variant(t, name, of, fmt.Sprintf(`{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, generic_secret: {secret: {inline_string: the-secret}}}`, name))
@@ -278,7 +279,8 @@ func TestRetiredVariant(t *testing.T) {
 	}
 }
 
-// TestRESTVariants: clients by REST get the variants for their nodes, and each waits for its own.
+// TestRESTVariants checks that REST clients get the variants for their nodes, and wait for changes of these
+// variants only.
 func TestRESTVariants(t *testing.T) {
 	byMetadata, err := admit.ParseNodeParameter("env=metadata.stage.env")
 	if err != nil {
@@ -378,7 +380,7 @@ func TestTooManyKinds(t *testing.T) {
 		return cancel, err
 	}
 	var ends []context.CancelFunc
-	for i := range cache.MostClasses - 1 { // and that of clients that say nothing
+	for i := range cache.MostClasses - 1 { // another class has the clients without parameters
 		end, err := ask(i)
 		if err != nil {
 			t.Fatal(i, err)

@@ -220,7 +220,7 @@ func snapshot(t *testing.T, words []string) *xds.Snapshot {
 	return parse(t, strings.Join(text, "\n---\n"))
 }
 
-// document returns the text of a resource by its word.
+// document returns the text of the resource that a word of a script names.
 func document(t *testing.T, word string) string {
 	t.Helper()
 	word, of, varies := strings.Cut(word, "{")
@@ -241,10 +241,10 @@ func document(t *testing.T, word string) string {
 	return strings.TrimPrefix(strings.TrimSpace(document), "- ")
 }
 
-// texts has what nameOf has returned, by the bytes of the resources.
+// texts caches the results of nameOf by the bytes of the resources.
 var texts sync.Map
 
-// nameOf returns the name of a resource, and its content if that is not 1.
+// nameOf returns the name of a resource, with @ and its content if the content is not 1.
 func nameOf(t *testing.T, any *anypb.Any) string {
 	key := any.GetTypeUrl() + string(any.GetValue())
 	text, ok := texts.Load(key)
@@ -266,7 +266,7 @@ func readName(t *testing.T, any *anypb.Any) string {
 		name, content = m.GetName(), m.GetConnectTimeout().GetSeconds()
 	case *endpointv3.ClusterLoadAssignment:
 		name, content = m.GetClusterName(), int64(m.GetPolicy().GetOverprovisioningFactor().GetValue())
-	case *endpointv3.LbEndpoint: // a wrapper names it
+	case *endpointv3.LbEndpoint: // only the wrapper has the name
 		content = int64(m.GetLoadBalancingWeight().GetValue())
 	case *routev3.RouteConfiguration:
 		name, content = m.GetName(), int64(m.GetMaxDirectResponseBodySizeBytes().GetValue())
@@ -293,13 +293,13 @@ func readName(t *testing.T, any *anypb.Any) string {
 	return numbered(name, content)
 }
 
-// wrapperText writes a wrapper as in a script.
+// wrapperText returns the text of a wrapper as in a script.
 func wrapperText(t *testing.T, r *discoveryv3.Resource) (text string) {
 	if r.GetResource() == nil {
 		return r.GetName() + "~"
 	}
 	_, content, hasContent := strings.Cut(nameOf(t, r.GetResource()), "@")
-	text = r.GetName() // virtual hosts have another name inside
+	text = r.GetName() // the name in a virtual host is another
 	if r.GetResourceName() != nil {
 		if text != "" {
 			t.Error("a wrapper has two names")
@@ -316,7 +316,7 @@ func wrapperText(t *testing.T, r *discoveryv3.Resource) (text string) {
 	return text
 }
 
-// errorTexts writes the errors of a response as in a script.
+// errorTexts returns the errors of a response as in a script.
 func errorTexts(t *testing.T, response interface {
 	GetResourceErrors() []*discoveryv3.ResourceError
 }) (list []string) {
@@ -346,7 +346,7 @@ type client struct {
 	delta   bool
 	only    *xds.Type
 	send    func(proto.Message) error
-	told    chan proto.Message // closed where the stream ends
+	told    chan proto.Message // closed when the stream ends
 	nonce   map[string][]string
 	version map[string]string
 	names   map[string][]string
@@ -356,7 +356,7 @@ type client struct {
 	parameters params.Parameters
 }
 
-// patience is how long a step waits for what must come. It only bounds a failing test.
+// patience is how long a step waits for an event that must come. patience only bounds a failing test.
 const patience = 2 * time.Minute
 
 func (p *play) open(name, kind string) *client {
@@ -492,7 +492,7 @@ func (c *client) ask(t *xds.Type, words []string) {
 	}
 }
 
-// next waits for a response, and writes it as in a script.
+// next waits for a response, and returns the response as in a script.
 func (c *client) next() string {
 	c.t.Helper()
 	select {
@@ -546,8 +546,8 @@ func (c *client) text(m proto.Message) string {
 	return strings.Join(append([]string{xds.TypeOfURL(url).API}, names...), " ")
 }
 
-// quiet fails if a response is waiting for the client: it subscribes to a layer, whose response must come
-// first.
+// quiet fails the test if a response is waiting for the client: quiet subscribes to a layer, whose response
+// must come first.
 func (c *client) quiet() {
 	c.t.Helper()
 	if c.only != nil {
@@ -574,14 +574,14 @@ func anyOf(t *testing.T, r *xds.Resource) *anypb.Any {
 	return any
 }
 
-// any2name returns the name of a resource alone.
+// any2name returns the name of a resource, without its content.
 func any2name(t *testing.T, any *anypb.Any) string {
 	name, _, _ := strings.Cut(nameOf(t, any), "@")
 	name, _, _ = strings.Cut(name, "~")
 	return name
 }
 
-// TestTypeURL asks without a type, and for another type than the service has.
+// TestTypeURL sends requests without a type, and requests of a type that the service lacks.
 func TestTypeURL(t *testing.T) {
 	p := newPlay(t)
 	p.step([]string{"snapshot", "c/blue"})
@@ -609,7 +609,7 @@ func TestTypeURL(t *testing.T) {
 	}
 }
 
-// TestVersions compares the versions that streams of two servers are told.
+// TestVersions compares the versions in the responses of two servers with the same resources.
 func TestVersions(t *testing.T) {
 	told := func(snapshot ...string) map[string]string {
 		p := newPlay(t)
@@ -644,7 +644,7 @@ const (
 	noVariant = "the server has this resource, but no variant for the dynamic parameters of this client"
 )
 
-// TestErrorDetails reads what the details of errors tell of the variants for other clients.
+// TestErrorDetails checks what the details of errors reveal about the variants for other clients.
 func TestErrorDetails(t *testing.T) {
 	for _, kind := range []string{"ads", "delta"} {
 		p := newPlay(t)

@@ -15,11 +15,12 @@ const alone = `
 - {"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: alone, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: tcp, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: s, cluster: blue}}]}]}
 `
 
-// own is a static listener there. Both Envoys of a machine may open a port, by SO_REUSEPORT.
+// own is a static listener at the address of alone. Two Envoys of a machine may open the same port, because
+// of SO_REUSEPORT.
 const own = `  listeners: [{name: own, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: tcp, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: s, cluster: xds_cluster}}]}]}]`
 
-// TestQuorumOfEnvoys: of two Envoys of one node id one rejects a listener. By the quorum the snapshot
-// stays, or is taken back from both.
+// TestQuorumOfEnvoys has one of two Envoys with the same node id reject a listener. The quorum decides
+// whether the snapshot stays or is taken back from both.
 func TestQuorumOfEnvoys(t *testing.T) {
 	for _, k := range kinds[:2] {
 		t.Run(string(k.kind), func(t *testing.T) {
@@ -71,7 +72,8 @@ func TestQuorumOfEnvoys(t *testing.T) {
 	}
 }
 
-// TestQuorumOfREST: an Envoy by REST confirms a snapshot, and one that it rejects is taken back.
+// TestQuorumOfREST checks that an Envoy over REST confirms a snapshot, and that the server takes back a
+// snapshot that the Envoy rejects.
 func TestQuorumOfREST(t *testing.T) {
 	k := allKinds[len(kinds)]
 	c := cache.New(cache.Options{Cluster: "xds_cluster"})

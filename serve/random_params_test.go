@@ -20,10 +20,11 @@ import (
 	"xdspub/xds/params"
 )
 
-// FuzzVariants lets clients with dynamic parameters subscribe, acknowledge, refuse and come back at random,
-// while resources and their variants change: clients that say what they are by their nodes, that locate
-// resources, and that ask for several variants. In the end each has what brute force selects of the last
-// snapshot, and nothing else; and who locates incrementally by one set of parameters never has two variants.
+// FuzzVariants lets clients with dynamic parameters subscribe, acknowledge, refuse and reconnect at random,
+// while resources and their variants change. Some clients have parameters from their nodes, some send
+// resource locators, and some send several parameter sets. In the end each client must have exactly the
+// resources that brute force selects from the last snapshot. An incremental client that sends locators with
+// one parameter set must never have two variants of a resource.
 func FuzzVariants(f *testing.F) {
 	f.Add(uint64(0))
 	f.Fuzz(func(t *testing.T, seed uint64) { synctest.Test(t, func(t *testing.T) { selectAtRandom(t, seed) }) })
@@ -87,14 +88,14 @@ func (w *variedWorld) parameters() params.Parameters {
 	return p
 }
 
-// varied is a client.
+// varied is a client with dynamic parameters.
 type varied struct {
 	*variedWorld
 	*fake
 	delta, locates bool
 	sets           []params.Parameters
 	asked          bool
-	asks           map[*xds.Type]map[string][]int // by name, the sets
+	asks           map[*xds.Type]map[string][]int // by name: the numbers of parameter sets
 	has            map[*xds.Type]map[string]string
 	errors         map[*xds.Type]*heardErrors
 	nonce, version map[*xds.Type]string
@@ -123,7 +124,7 @@ func (c *varied) node() *corev3.Node {
 	return n
 }
 
-// subscribe asks for something more, or for less.
+// subscribe subscribes to a name, or unsubscribes from a name.
 func (c *varied) subscribe() {
 	letters := slices.Sorted(maps.Keys(variedTypes))
 	of := variedTypes[letters[c.r.IntN(len(letters))]]
@@ -168,7 +169,7 @@ func (c *varied) subscribe() {
 	c.ask(q)
 }
 
-// drop drops what the client no longer asks for.
+// drop drops the resources that the client no longer subscribes to.
 func (c *varied) drop(of *xds.Type) {
 	for key := range c.has[of] {
 		name, text, varies := strings.Cut(key, "{")
@@ -264,7 +265,8 @@ func (c *varied) hear(refuse bool) bool {
 	}
 }
 
-// fails takes down the errors of a response. told are the resources of the response, by name@content{constraints}.
+// fails records the errors of a response. told are the resources of the response, as
+// name@content{constraints}.
 func (c *varied) fails(of *xds.Type, errors []*discoveryv3.ResourceError, told []string, refused bool) {
 	for i, word := range told {
 		word, _, _ = strings.Cut(word, "{")
@@ -275,7 +277,7 @@ func (c *varied) fails(of *xds.Type, errors []*discoveryv3.ResourceError, told [
 	}, refused)
 }
 
-// keep takes a resource, by name{constraints}.
+// keep records a received resource, by name{constraints}.
 func (c *varied) keep(of *xds.Type, word string) {
 	id, is := word, "1"
 	word, text, varies := strings.Cut(word, "{")
@@ -290,7 +292,7 @@ func (c *varied) keep(of *xds.Type, word string) {
 	c.drop(of)
 }
 
-// onlyOne: a client with one set of parameters never has two variants.
+// onlyOne checks that the client doesn't have two variants of a resource.
 func (c *varied) onlyOne(of *xds.Type) {
 	if len(c.sets) > 1 {
 		return
@@ -331,7 +333,7 @@ func (c *varied) want(of *xds.Type) map[string]string {
 			}
 		}
 	}
-	if !c.delta && !cache.HoldsAll(of) { // nobody tells that these are gone
+	if !c.delta && !cache.HoldsAll(of) { // no response reports their removal
 		for id, is := range c.has[of] {
 			if name, _, _ := strings.Cut(id, "{"); want[id] == "" && (c.locates || c.snapshot.Lookup(of, name) == nil || !matchesAny(c.snapshot.Named(xds.Key{Type: of, Name: name}), c.sets[0])) {
 				want[id] = is
@@ -350,7 +352,7 @@ func (c *varied) wantErrors(of *xds.Type) map[string]string {
 		list := c.snapshot.Named(xds.Key{Type: of, Name: name})
 		gets := slices.ContainsFunc(slices.Concat(sets, c.asks[of]["*"]), func(set int) bool { return matchesAny(list, c.sets[set]) })
 		_, has := c.has[of][name]
-		mayHave := heard.unsure[name] || refused && !c.delta && cache.HoldsAll(of) // a response would remove that, too
+		mayHave := heard.unsure[name] || refused && !c.delta && cache.HoldsAll(of) // a response with the error would remove the resource, too
 		switch {
 		case name == "*", gets, keeps && has:
 		case keeps && mayHave:
@@ -366,9 +368,9 @@ func (c *varied) wantErrors(of *xds.Type) map[string]string {
 	return want
 }
 
-// keeps reports whether the client must keep all resources: the snapshot has clusters that it subscribes to
-// by name, and none for this client. The test's resources refer to no clusters, so a client with a wildcard
-// needs none.
+// keeps reports whether the client has a gap, and must keep all resources: the snapshot has clusters that the
+// client subscribes to by name, and none of them is for the client. The test's resources refer to no
+// clusters, so a client with a wildcard has no gap.
 func (c *varied) keeps() bool {
 	exists := false
 	for name := range c.asks[xds.Cluster] {

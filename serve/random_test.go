@@ -41,8 +41,8 @@ func FuzzClients(f *testing.F) {
 // TestRandomClients runs FuzzClients with fixed seeds.
 func TestRandomClients(t *testing.T) { runSeeds(t, followAtRandom) }
 
-// runSeeds runs a random test with 1,000 fixed seeds, 100 with -short, or with as many as the environment
-// says in XDSPUB_CLIENTS, from the seed XDSPUB_CLIENTS_SEED on. It prints how many seeds passed.
+// runSeeds runs a random test with 1,000 fixed seeds, 100 with -short, or with XDSPUB_CLIENTS seeds from
+// XDSPUB_CLIENTS_SEED on. runSeeds prints how many seeds passed.
 func runSeeds(t *testing.T, run func(*testing.T, uint64)) {
 	from, n := number(t, "XDSPUB_CLIENTS_SEED", 0), number(t, "XDSPUB_CLIENTS", 1000)
 	if testing.Short() {
@@ -68,7 +68,7 @@ func runSeeds(t *testing.T, run func(*testing.T, uint64)) {
 	t.Logf("%d of %d seeds passed, from %d on", done.Load(), n, from)
 }
 
-// number returns a number from the environment.
+// number returns the number in an environment variable, or without if the variable is not set.
 func number(t *testing.T, variable string, without uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -158,11 +158,11 @@ type world struct {
 	cache    *cache.Cache
 	snapshot *xds.Snapshot
 	clients  []*model
-	// published are the words of all snapshots, the last one at the end.
+	// published are the words of all snapshots, in the order of publication.
 	published []map[string]string
 }
 
-// modelNames are few, so that changes collide. A seed takes some milliseconds.
+// modelNames are few, so that changes often concern the same resource.
 var modelNames = []string{"a", "b", "c"}
 
 // publish publishes a random snapshot: a new one, one with a single change, or an earlier one.
@@ -204,7 +204,7 @@ func sharesPort(words map[string]string, key, is string) bool {
 	return false
 }
 
-// draw returns the words of a random snapshot, the content by the name.
+// draw returns the words of a random snapshot: the contents by name.
 func (w *world) draw() map[string]string {
 	words := map[string]string{"c/a": "@1"}
 	ports := w.r.Perm(5)
@@ -226,7 +226,7 @@ func (w *world) draw() map[string]string {
 	return words
 }
 
-// parsed has the resources of the random tests, by their words: each is parsed once.
+// parsed caches the parsed resources of the random tests by their words.
 var parsed sync.Map
 
 // drawn returns the Snapshot of words.
@@ -243,8 +243,8 @@ func drawn(t *testing.T, words []string) *xds.Snapshot {
 	return xds.NewSnapshot(list)
 }
 
-// after returns a Snapshot that has the resources of another one, half of the time as an edit of the Snapshot before,
-// which tells the Cache that no more changes.
+// after returns a Snapshot with the resources of s. Half of the time the Snapshot is an edit of before, so
+// that the Cache knows the change.
 func after(before, s *xds.Snapshot, r *rand.Rand) *xds.Snapshot {
 	if before == nil || r.IntN(2) == 0 {
 		return s
@@ -294,7 +294,7 @@ func (w *world) wanted(m *modelType, typ *xds.Type, delta, counts bool) map[stri
 type modelType struct {
 	names    map[string]bool
 	wildcard bool
-	legacy   bool // the wildcard is an empty list
+	legacy   bool // the wildcard is an empty list of names
 	has      map[string]string
 	versions map[string]string // incremental
 	version  string            // state of the world: acknowledged
@@ -309,8 +309,8 @@ type heardErrors struct {
 	is map[string]string // the details, by the names that the client asks for
 	// again is how often the client may hear the same error again, by each name that the client has asked for.
 	again map[string]int
-	// unsure are the names of which the server does not know whether the client has a resource: the client refused
-	// the last resource or error, or did not ask for the name in between.
+	// unsure are the names for which the server doesn't know whether the client has a resource: the client
+	// has refused the last resource or error, or has unsubscribed from the name in between.
 	unsure map[string]bool
 }
 
@@ -318,8 +318,8 @@ func newHeardErrors() *heardErrors {
 	return &heardErrors{is: make(map[string]string), again: make(map[string]int), unsure: make(map[string]bool)}
 }
 
-// subscribes takes down that the client sends a subscription to a name. more means that the client has one, with
-// other parameters.
+// subscribes records that the client subscribes to a name. more means that the client already subscribes to
+// the name with other parameters.
 func (h *heardErrors) subscribes(name string, more bool) {
 	if !more {
 		delete(h.is, name)
@@ -327,8 +327,8 @@ func (h *heardErrors) subscribes(name string, more bool) {
 	h.again[name]++
 }
 
-// hears takes down the errors of a response. told are the names of the resources in the response, and gone drops
-// a resource.
+// hears records the errors of a response. told are the names of the resources in the response. gone drops a
+// resource.
 func (h *heardErrors) hears(t *testing.T, list []*discoveryv3.ResourceError, told []string, asks func(string) bool, gone func(string), refused bool) {
 	for _, e := range list {
 		name, detail := e.GetResourceName().GetName(), e.GetErrorDetail().GetMessage()
@@ -339,7 +339,7 @@ func (h *heardErrors) hears(t *testing.T, list []*discoveryv3.ResourceError, tol
 			t.Errorf("the client hears an error of %q, and has not asked for that", name)
 		case slices.Contains(told, name):
 			t.Errorf("a response has %q, and an error of that", name)
-		case !asks(name): // any more
+		case !asks(name): // the client has unsubscribed
 		case h.is[name] == detail && again == 0:
 			t.Errorf("the client hears a second time of %q: %s", name, detail)
 		case refused:
@@ -377,13 +377,13 @@ func (h *heardErrors) holds(t *testing.T, asks string, want map[string]string) {
 type model struct {
 	*world
 	delta bool
-	// counts means that the client counts TTLs. drops means that it drops a resource when it unsubscribes
-	// from the name, in spite of a wildcard; the server must then send the resource again.
+	// counts means that the client counts TTLs. drops means that the client drops a resource when it
+	// unsubscribes from the name, even with a wildcard; the server must then send the resource again.
 	counts, drops bool
 	types         map[*xds.Type]*modelType
 
 	stream *fake
-	asked  bool // of this stream
+	asked  bool // the client has sent a request on this stream
 }
 
 // fake is a stream between a client and the server, without a network.
@@ -395,7 +395,7 @@ type fake struct {
 	down   chan any
 	ended  chan struct{}
 	pace   pace
-	queue  []any // requests on their way
+	queue  []any // requests that the server hasn't got yet
 }
 
 func newFake(ctx context.Context, p pace) *fake {
@@ -403,9 +403,10 @@ func newFake(ctx context.Context, p pace) *fake {
 	return &fake{ctx: ctx, cancel: cancel, up: make(chan any, 1000), down: make(chan any, 1000), ended: make(chan struct{}), pace: p}
 }
 
-// pace is when the server gets the requests of the clients. Half of the seeds have the Rand of the seed choose that:
-// the server comes to rest after each request and each Snapshot, and the seed has the same end each time. For the
-// other half, without a Rand, the goroutines race, so that a request may overtake a response.
+// pace decides when the server gets the requests of the clients. For half of the seeds the Rand of the seed
+// decides: the server comes to rest after each request and each Snapshot, and the seed always has the same
+// result. For the other half pace has no Rand, and the goroutines race, so that a request may overtake a
+// response.
 type pace struct{ *rand.Rand }
 
 func newPace(r *rand.Rand) pace {
@@ -424,7 +425,7 @@ func (f *fake) ask(q any) {
 	}
 }
 
-// sends has the server come to rest, and get some of the requests on their way, one after the other.
+// sends lets the server come to rest, and delivers some of the queued requests, one after the other.
 func (f *fake) sends() {
 	if f.pace.Rand == nil {
 		return
@@ -442,7 +443,7 @@ func (f *fake) sendsAll() {
 	}
 }
 
-// serve serves the stream until it ends.
+// serve serves the stream until the stream ends.
 func (f *fake) serve(c *cache.Cache, delta bool) {
 	defer close(f.ended)
 	if delta {
@@ -476,7 +477,7 @@ func (f deltaFake) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
 	return q.(*discoveryv3.DeltaDiscoveryRequest), nil
 }
 
-// received is a message as it comes from the network.
+// received returns a copy of a message, as if it came from the network.
 func received[M proto.Message](m M) M {
 	b, err := proto.Marshal(m)
 	if err == nil {
@@ -511,7 +512,7 @@ func (w *world) connect(c *model) *model {
 	c.stream = newFake(w.t.Context(), w.pace)
 	c.asked = false
 	go c.stream.serve(w.cache, c.delta)
-	for _, typ := range xds.Types { // repeats all earlier subscriptions
+	for _, typ := range xds.Types { // repeat all earlier subscriptions
 		m := c.types[typ]
 		if m == nil {
 			continue
@@ -567,7 +568,7 @@ func (c *model) requestDelta(typ *xds.Type, q *discoveryv3.DeltaDiscoveryRequest
 	c.stream.ask(q)
 }
 
-// subscribe changes at random what the client asks for of a type.
+// subscribe begins or changes a subscription to a random type, and sends the request.
 func (c *model) subscribe() {
 	typ := []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration}[c.r.IntN(4)]
 	m := c.types[typ]
@@ -599,10 +600,10 @@ func (c *model) subscribe() {
 	}
 }
 
-// change changes at random what the client asks for of a type, at most three names and the wildcard. It
-// adds that to an incremental request.
+// change changes the client's subscription to a type at random: at most three names and the wildcard. change
+// adds the changes to an incremental request.
 func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
-	changed := make(map[string]bool) // a request says one thing of each name
+	changed := make(map[string]bool) // a request has each name once
 	for range 1 + c.r.IntN(3) {
 		name := append([]string{"*"}, modelNames...)[c.r.IntN(1+len(modelNames))]
 		if changed[name] {
@@ -614,7 +615,7 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 			m.wildcard, m.legacy = true, false
 			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
 		case name == "*" && m.legacy && !c.delta:
-			changed[name] = false // no such request in a state of the world
+			changed[name] = false // only an incremental request can say this
 		case name == "*":
 			m.wildcard = false
 			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
@@ -632,7 +633,7 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 			}
 			m.names[name] = true
 			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
-			m.legacy = m.legacy && c.delta // by state of the world it says * from now on
+			m.legacy = m.legacy && c.delta // by state of the world the client sends * from now on
 		}
 	}
 	for name := range m.has { // the client drops unsubscribed resources
@@ -643,8 +644,8 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 	}
 }
 
-// hear receives a response, if one is waiting, and acknowledges or refuses it. With change, the answer may
-// change the subscription.
+// hear receives a response if one is waiting, and acknowledges or refuses the response. With change, the
+// answer may change the subscription. hear reports whether a response was waiting.
 func (c *model) hear(refuse, change bool) bool {
 	select {
 	case r := <-c.stream.down:
@@ -713,7 +714,7 @@ func (c *model) take(r any, refuse, change bool) {
 	}
 }
 
-// once holds that an incremental response has no name twice, and never the wildcard.
+// once checks that an incremental response has no name twice, and doesn't have the wildcard.
 func once(t *testing.T, r *discoveryv3.DeltaDiscoveryResponse) {
 	var all []string
 	for _, res := range r.GetResources() {
@@ -740,7 +741,7 @@ func (c *model) keep(m *modelType, name, is, version string) {
 	}
 }
 
-// fails takes down the errors of a response.
+// fails records the errors of a response.
 func (c *model) fails(m *modelType, errors []*discoveryv3.ResourceError, told []string, refused bool) {
 	m.errors.hears(c.t, errors, told, func(name string) bool { return m.names[name] }, func(name string) {
 		delete(m.has, name)
@@ -748,7 +749,7 @@ func (c *model) fails(m *modelType, errors []*discoveryv3.ResourceError, told []
 	}, refused)
 }
 
-// settle receives and acknowledges until no response comes, even later.
+// settle receives and acknowledges responses until none comes, even after all delays.
 func (c *model) settle() {
 	for heard := true; heard; {
 		heard = false
@@ -761,8 +762,8 @@ func (c *model) settle() {
 	}
 }
 
-// TestNamesWhilePublished has a client subscribe to names, and unsubscribe, while other goroutines publish. The
-// library of the streams changes its own map of the names. go test -race finds who else reads that.
+// TestNamesWhilePublished has a client subscribe to names, and unsubscribe, while other goroutines publish.
+// go test -race finds other readers of the library's map of names, which the library changes.
 func TestNamesWhilePublished(t *testing.T) {
 	c := cache.New(cache.Options{})
 	snapshots := []*xds.Snapshot{snapshot(t, []string{"c/a", "c/b"}), snapshot(t, []string{"c/a@2", "c/b"})}

@@ -46,12 +46,12 @@ import (
 // resource if a secret in them is not for its certificate. The logs, metrics and status must contain no
 // secret.
 func FuzzSecrets(f *testing.F) {
-	f.Add(uint64(22)) // a variant that is gone, and a client that comes later
+	f.Add(uint64(22)) // a retired variant, and a client that comes later
 	f.Fuzz(secretsAtRandom)
 }
 
-// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, 2 with -short, or for the time that the environment says in
-// XDSPUB_SECRETS (scripts/soak), with random ones: the name of a test is its seed.
+// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, 2 with -short, or with random seeds for the time in
+// the environment variable XDSPUB_SECRETS (scripts/soak). The name of a test is its seed.
 func TestRandomSecrets(t *testing.T) {
 	run := func(seed uint64) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { secretsAtRandom(t, seed) })
@@ -78,8 +78,8 @@ func TestRandomSecrets(t *testing.T) {
 	t.Logf("%d seeds", n)
 }
 
-// planted is a resource of the tree. Its marks are texts in it: open in a field for no secret, canary in one for
-// a secret; "" for none.
+// planted is a resource of the tree with texts as marks: canary in a field that holds a secret, open in
+// another field; "" for no mark.
 type planted struct {
 	of           *xds.Type
 	name         string
@@ -97,7 +97,7 @@ func (d planted) matches(p params.Parameters) bool {
 	return d.constraints == "" || constraints(d.constraints).Matches(p)
 }
 
-// keys are those that the constraints name.
+// keys returns the keys of the constraints.
 func (d planted) keys() (keys []string) {
 	for _, one := range strings.FieldsFunc(d.constraints, func(c rune) bool { return strings.ContainsRune(",|!", c) }) {
 		key, _, _ := strings.Cut(one, "=")
@@ -106,11 +106,11 @@ func (d planted) keys() (keys []string) {
 	return keys
 }
 
-// right lets a client whose certificate has a name have a value of a dynamic parameter, or a node id.
+// right permits a value of a dynamic parameter, or a node id, to clients whose certificate has a name.
 type right struct{ key, value, san string }
 
-// gives reports whether a certificate with a name has the right to a value. Both are exact, or end with a
-// wildcard; * stands for the same text in both.
+// gives reports whether the right permits a value to a certificate with a name. value and san are exact, or
+// end with a wildcard. If both end with *, the two * match the same text.
 func (r right) gives(key, value, name string) bool {
 	of, ok := behind(r.value, value)
 	san, matches := behind(r.san, name)
@@ -118,7 +118,7 @@ func (r right) gives(key, value, name string) bool {
 	return r.key == key && ok && matches && (!same || of == san)
 }
 
-// behind returns what a wildcard stands for.
+// behind reports whether a pattern matches a text, and returns the text that its wildcard matches.
 func behind(pattern, text string) (rest string, ok bool) {
 	before := strings.TrimRight(pattern, "*")
 	if before == pattern {
@@ -136,7 +136,7 @@ type secretsWorld struct {
 	t          *testing.T
 	r          *rand.Rand
 	tls        func(names ...string) *tls.Config // nil without TLS
-	byNode     map[string]string                 // the field of the node that a parameter comes from
+	byNode     map[string]string                 // the field of the node from which a parameter derives, by key
 	rights     []right
 	documents  []planted
 	known      map[string]*xds.Resource // by text
@@ -149,14 +149,14 @@ type secretsWorld struct {
 type person struct {
 	*secretsWorld
 	local bool
-	names []string // in its certificate
+	names []string // in the certificate
 	node  *corev3.Node
-	sets  []params.Parameters // of its locators; nil without locators
+	sets  []params.Parameters // of the locators; nil without locators
 	conn  *grpc.ClientConn
 	http  *http.Client
 
 	mu   sync.Mutex
-	seen map[string]bool // the marks that streams were sent
+	seen map[string]bool // the marks in the responses of streams
 }
 
 // isNode reports whether the rules permit the client's node id.
@@ -210,8 +210,8 @@ func (p *person) shows(key string) bool {
 	return ruled(key) || ruled(nodeID) && p.byNode[key] == "id" && p.sets == nil
 }
 
-// mayHave reports whether the client may be sent the secret in a resource, by its sets of parameters that
-// the resource is for.
+// mayHave reports whether the client may get the secret in a resource. sets are the client's parameter sets
+// that match the constraints of the resource.
 func (p *person) mayHave(d planted, sets []params.Parameters) bool {
 	if p.local || p.tls == nil {
 		return p.local
@@ -221,7 +221,7 @@ func (p *person) mayHave(d planted, sets []params.Parameters) bool {
 	})
 }
 
-// way is how a client asks.
+// way is a way of subscribing.
 type way struct {
 	name   string
 	delta  bool
@@ -229,11 +229,11 @@ type way struct {
 	rest   bool
 }
 
-// inlines reports whether virtual hosts come in other resources.
+// inlines reports whether the server inlines virtual hosts into other resources.
 func (w way) inlines() bool { return !w.delta }
 
-// gets returns the documents that a client gets by a name, with their inlined parts, and whether it may have
-// the secrets in them.
+// gets returns the documents that a client gets by a name, with their inlined parts, and whether the client
+// may have the secrets in them.
 func (p *person) gets(all []planted, w way, of *xds.Type, asked string) (got []planted, may bool) {
 	may = true
 	take := func(d planted, sets []params.Parameters) {
@@ -268,7 +268,7 @@ func (p *person) gets(all []planted, w way, of *xds.Type, asked string) (got []p
 	return got, may
 }
 
-// marks returns those of documents.
+// marks returns the marks of documents.
 func marks(list []planted) map[string]bool {
 	all := make(map[string]bool)
 	for _, d := range list {
@@ -291,12 +291,12 @@ func marksIn(data []byte) map[string]bool {
 // sentinel is a resource of each type for all clients, so that each request has an answer.
 const sentinel = "sentinel"
 
-// askedTypes are those that clients ask for.
+// askedTypes are the types that clients subscribe to.
 var askedTypes = []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.Secret, xds.ExtensionConfig}
 
 const collected = "xdstp://a.example/envoy.config.cluster.v3.Cluster/c/x"
 
-// namesOf are those of the resources of a type.
+// namesOf returns the names of the resources of a type.
 func namesOf(of *xds.Type) []string {
 	switch of {
 	case xds.Cluster:
@@ -326,7 +326,7 @@ func (w *secretsWorld) edit() {
 		for _, name := range namesOf(of) {
 			same := func(d planted) bool { return d.of == of && d.name == name }
 			switch was := slices.IndexFunc(w.documents, same); {
-			case was >= 0 && w.r.IntN(3) == 0: // the same, for others
+			case was >= 0 && w.r.IntN(3) == 0: // other constraints for the same resource
 				kept := w.documents[was]
 				kept.constraints = told[w.r.IntN(len(told))][0]
 				w.documents = append(slices.DeleteFunc(w.documents, same), w.written(kept))
@@ -349,7 +349,7 @@ func (w *secretsWorld) mark(kind string) string {
 	return fmt.Sprintf("%s%dx", kind, w.number)
 }
 
-// planted makes a resource, mostly with a secret in it.
+// planted returns a random resource, mostly with a secret.
 func (w *secretsWorld) planted(of *xds.Type, name, constraints string) planted {
 	d := planted{of: of, name: name, constraints: constraints}
 	if w.r.IntN(3) > 0 && name != sentinelOf(of) {
@@ -425,7 +425,7 @@ func (w *secretsWorld) written(d planted) planted {
 	return d
 }
 
-// payload returns an Any with a text in a random field for secrets, in a TypedStruct sometimes.
+// payload returns an Any with a text in a random field for secrets, sometimes inside a TypedStruct.
 func (w *secretsWorld) payload(text string) string {
 	fd := canary.Fields()[w.r.IntN(len(canary.Fields()))]
 	m := canary.Plant(fd, text)
@@ -448,7 +448,8 @@ func (w *secretsWorld) payload(text string) string {
 	return string(is)
 }
 
-// publish serves the documents: sometimes as a change of what was served, and sometimes as another tree.
+// publish publishes the documents, sometimes as a change of the last Snapshot, and sometimes as a new
+// Snapshot.
 func (w *secretsWorld) publish() {
 	var all []*xds.Resource
 	is := make(map[*xds.Resource]bool)
@@ -499,8 +500,8 @@ func (p *person) ways() []way {
 	return list
 }
 
-// ask subscribes to a name, or to all, and to the sentinel. It returns the marks in the responses, and
-// whether the client was refused.
+// ask subscribes to a name, or to all resources, and to the sentinel. ask returns the marks in the responses,
+// and whether the client was refused.
 func (p *person) ask(w way, of *xds.Type, name string) (got map[string]bool, refused bool) {
 	names := []string{name, sentinelOf(of)}
 	if name == "*" {
@@ -590,7 +591,7 @@ func (p *person) deltaStream(ctx context.Context, w way, of *xds.Type) (s deltaS
 	return must(p, s, err)
 }
 
-// paths are those of REST.
+// paths are the paths of the types over REST.
 var paths = map[*xds.Type]string{
 	xds.Cluster: "clusters", xds.Endpoints: "endpoints", xds.Listener: "listeners", xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scoped-routes", xds.Secret: "secrets", xds.ExtensionConfig: "extension_configs",
 }
@@ -619,7 +620,7 @@ func (p *person) post(of *xds.Type, names []string) (got map[string]bool, refuse
 	return marksIn(text), r.StatusCode == http.StatusForbidden
 }
 
-// asked returns the names that a client can subscribe to.
+// asked returns the names of a type that a client can subscribe to.
 func (p *person) asked(w way, of *xds.Type) []string {
 	names := namesOf(of)
 	switch of {
@@ -637,8 +638,8 @@ func (p *person) asked(w way, of *xds.Type) []string {
 	return names
 }
 
-// probe sends a request and judges the answer: exactly, or against everything served so far if retired
-// resources may remain.
+// probe sends a request and checks the answer: exactly, or, if retired resources may remain, against all
+// resources served so far.
 func (p *person) probe(exactly bool) {
 	ways := p.ways()
 	w, of := ways[p.r.IntN(len(ways))], askedTypes[p.r.IntN(len(askedTypes))]
@@ -900,7 +901,7 @@ func secretsAtRandom(t *testing.T, seed uint64) {
 		}
 		w.edit()
 		w.publish()
-		clients[2+r.IntN(len(clients)-2)] = w.person() // comes while retired resources are still served
+		clients[2+r.IntN(len(clients)-2)] = w.person() // the client comes while the server still has retired resources
 	}
 	for _, c := range clients[:2] {
 		c.mu.Lock()

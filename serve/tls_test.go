@@ -25,7 +25,7 @@ import (
 	"xdspub/xds"
 )
 
-// secured is a server with TLS and what signs its certificates.
+// secured is a server with TLS, and the authority of its certificates.
 type secured struct {
 	*running
 	ca  *certs.Authority
@@ -63,7 +63,8 @@ func (s *secured) write(t testing.TB, files map[string][]byte) {
 	}
 }
 
-// config returns the TLS of a client with a certificate by an Authority; nil for none.
+// config returns the TLS configuration of a client. The Authority by signs a certificate for names; a nil by
+// means no certificate.
 func (s *secured) config(t testing.TB, by *certs.Authority, names ...string) *tls.Config {
 	t.Helper()
 	c := &tls.Config{RootCAs: x509.NewCertPool()}
@@ -129,7 +130,8 @@ func TestMTLS(t *testing.T) {
 	}
 }
 
-// TestHTTPS: health and metrics need no certificate, discovery does, and obeys the same rules.
+// TestHTTPS checks that health and metrics need no certificate, and that discovery over REST has the same
+// rules as over gRPC.
 func TestHTTPS(t *testing.T) {
 	s := runSecured(t)
 	s.publish(oneOfEach)
@@ -167,7 +169,7 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-// TestPlainREST: secrets are not sent by plain HTTP, in a listener neither.
+// TestPlainREST checks that no secret is sent over plain HTTP, not even inside a listener.
 func TestPlainREST(t *testing.T) {
 	s := run(t, serve.Options{})
 	s.publish(`[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s}, {"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: in, filter_chains: [{transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext, common_tls_context: {tls_certificates: [{private_key: {inline_string: the-key}}]}}}}]}]`)
@@ -183,8 +185,8 @@ func TestPlainREST(t *testing.T) {
 	}
 }
 
-// TestEnvoyMTLS has an Envoy with a client certificate get all by TLS, and one that claims the id
-// of another node get nothing.
+// TestEnvoyMTLS has an Envoy with a client certificate get all resources over TLS, and an Envoy that claims
+// another node id get none.
 func TestEnvoyMTLS(t *testing.T) {
 	s := runSecured(t)
 	up, port := envoytest.NewUpstream(t, "blue"), envoytest.FreePort(t)

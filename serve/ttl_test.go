@@ -19,7 +19,7 @@ import (
 	"xdspub/xds"
 )
 
-// heartbeats counts the responses by which a TTL begins again, by type.
+// heartbeats counts the responses that restart a TTL, by type.
 type heartbeats struct {
 	mu    sync.Mutex
 	count map[*xds.Type]int
@@ -43,7 +43,7 @@ type countingStream struct {
 func (s countingStream) SendMsg(m any) error {
 	switch m := m.(type) {
 	case *discoveryv3.DiscoveryResponse:
-		s.saw(m.GetTypeUrl()) // each of them makes the TTL begin again
+		s.saw(m.GetTypeUrl()) // each of them restarts the TTL
 	case *discoveryv3.DeltaDiscoveryResponse:
 		for _, r := range m.GetResources() {
 			if r.GetResource() == nil {
@@ -61,7 +61,7 @@ func (h *heartbeats) saw(typeURL string) {
 	h.count[xds.TypeOfURL(typeURL)]++
 }
 
-// mortal puts a resource into a wrapper with a TTL, or the TTL into the wrapper of the resource.
+// mortal returns a resource in a wrapper with a TTL. mortal adds the TTL to a resource that has a wrapper.
 func mortal(ttl, resource string) string {
 	const wrapper = `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, `
 	body := strings.TrimPrefix(strings.TrimSpace(resource), "- ")
@@ -73,8 +73,8 @@ func mortal(ttl, resource string) string {
 	return fmt.Sprintf("\n- %sttl: %s, %s\n", wrapper, ttl, body)
 }
 
-// TestEnvoyTTL lets an Envoy count TTLs, by each of the variants: heartbeats keep the resources
-// alive, and without a server they go.
+// TestEnvoyTTL has an Envoy count TTLs, by each variant over gRPC. Heartbeats must keep the resources.
+// Without a server the Envoy must remove them.
 func TestEnvoyTTL(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(string(k.kind), func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestEnvoyTTL(t *testing.T) {
 	}
 }
 
-// TestEnvoyTTLCrash shows why endpoints and routes have no TTL by state of the world: once it is
-// over, an Envoy with an aggregated stream ends.
+// TestEnvoyTTLCrash shows why endpoints and routes have no TTL by state of the world: when the TTL is over,
+// an Envoy with an aggregated stream crashes.
 func TestEnvoyTTLCrash(t *testing.T) {
 	envoy := startMortal(t, &mortalServer{t: t, tree: snapshot(t, []string{"c/blue", "e/blue"}), ttl: map[*xds.Type]time.Duration{xds.Endpoints: time.Second}})
 	envoy.Wait(t)
@@ -158,8 +158,8 @@ func TestEnvoyTTLCrash(t *testing.T) {
 	}
 }
 
-// TestEnvoyEmptyHeartbeat shows why heartbeats by state of the world have the resources in them:
-// without, Envoy removes clusters, and lets the TTL of others end.
+// TestEnvoyEmptyHeartbeat shows why heartbeats by state of the world have resources: on a heartbeat without
+// resources, Envoy removes clusters, and lets the TTLs of other types end.
 func TestEnvoyEmptyHeartbeat(t *testing.T) {
 	envoy := startMortal(t, &mortalServer{t: t, tree: snapshot(t, []string{"s/blue"}), beats: true, ttl: map[*xds.Type]time.Duration{xds.Cluster: time.Hour, xds.Runtime: time.Second}})
 	envoytest.Eventually(t, patience, "the cluster goes", func() (bool, string) {
@@ -185,7 +185,7 @@ func startMortal(t *testing.T, m *mortalServer) *envoytest.Envoy {
 	return start(t, kinds[0], "pipe: {path: "+l.Addr().String()+"}", "layered_runtime: {layers: [{name: quiet, rtds_layer: {name: quiet, rtds_config: {resource_api_version: V3, ads: {}}}}]}")
 }
 
-// mortalServer sends resources with TTLs, and heartbeats, if any, without a resource.
+// mortalServer sends resources with TTLs. With beats, mortalServer also sends heartbeats without resources.
 type mortalServer struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	t     *testing.T

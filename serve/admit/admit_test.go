@@ -31,13 +31,13 @@ func TestNodeRule(t *testing.T) {
 		{"edge=edge.test", "edge", "other.test", false},
 		{"edge=edge.test", "edge2", "edge.test", false},
 		{"edge=edge.test", "", "edge.test", false},
-		// One * matches the same text on both sides.
+		// The * of both sides match the same text.
 		{"edge-*=spiffe://test/edge-*", "edge-1", "spiffe://test/edge-1", true},
 		{"edge-*=spiffe://test/edge-*", "edge-1", "spiffe://test/edge-2", false},
 		{"edge-*=spiffe://test/edge-*", "edge-", "spiffe://test/edge-", false},
 		{"*=*.test", "a.b", "a.b.test", true},
 		{"*=*.test", "a", "a.b.test", false},
-		// ** stands for any.
+		// ** matches any text.
 		{"**=**.test", "a", "b.test", true},
 		{"sidecar~**=spiffe://test/*", "sidecar~1", "spiffe://test/web", true},
 		{"sidecar~*=spiffe://test/web", "sidecar~1", "spiffe://test/web", true},
@@ -55,7 +55,7 @@ func TestNodeRule(t *testing.T) {
 		{"edge-*=spiffe://test/edge-*", "edge-1", "spiffe://test/edge-1/edge-2", false},
 		{"edge-*=spiffe://test/edge-*", "edge-*", "spiffe://test/edge-1", false},
 		{"edge=edge.test", "edge ", "edge.test", false},
-		// A wildcard in a certificate is a text.
+		// A * in a certificate is no wildcard.
 		{"*=*.test", "*", "*.test", true},
 		{"*=*.test", "a", "*.test", false},
 	} {
@@ -85,7 +85,8 @@ func rules(t *testing.T, texts ...string) (list []NodeRule) {
 	return list
 }
 
-// TestNodes: a client with a certificate is a node that it allows, and a client of a socket any.
+// TestNodes checks that a client may use the node ids that its certificate allows, and that a client of a
+// Unix socket may use any node id.
 func TestNodes(t *testing.T) {
 	uri, err := url.Parse("spiffe://test/c")
 	if err != nil {
@@ -111,7 +112,7 @@ func TestNodes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The node of the first request counts: others are ignored.
+	// Ask ignores the nodes of later requests.
 	s := judge.Stream(Client{TLS: true, Certificate: cert})
 	for i, node := range []*corev3.Node{{Id: "a"}, nil, {Id: "e"}} {
 		if err := s.Ask(Request{Node: node, TypeURL: xds.Cluster.URL()}); err != nil {
@@ -230,7 +231,8 @@ func TestHowMuch(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce checks that repeated refusals are logged rarely, and that the memory for them is bounded.
+// TestRefusedOnce checks that repeated refusals are logged once per logAgain, and that the memory for them is
+// bounded.
 func TestRefusedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -251,7 +253,7 @@ func TestRefusedOnce(t *testing.T) {
 		lines(1)
 		ask("192.0.2.2:1")
 		lines(1)
-		time.Sleep(logAgain) // of the test's clock
+		time.Sleep(logAgain) // of the synctest clock
 		ask("192.0.2.1:1")
 		lines(1)
 		for i := range 2 * maxLogged {

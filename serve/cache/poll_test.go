@@ -11,7 +11,7 @@ import (
 	"xdspub/xds"
 )
 
-// slow is an Origin that looks for a place until it may end.
+// slow is an Origin that takes until the test lets it end to find a position.
 type slow struct {
 	xds.Origin
 	asked, end chan struct{}

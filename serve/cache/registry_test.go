@@ -18,7 +18,7 @@ import (
 	"xdspub/xds/clients"
 )
 
-// fake is a client without a connection.
+// fake is a client that calls its Stream as go-control-plane's server does.
 type fake struct {
 	t       *testing.T
 	stream  *cache.Stream
@@ -34,7 +34,7 @@ func newFake(t *testing.T, c *cache.Cache, id string) *fake {
 	return f
 }
 
-// ask sends a request for all clusters, as go-control-plane's server hands it on.
+// ask passes a request for all clusters to the Stream.
 func (f *fake) ask(nonce, refused string) {
 	f.t.Helper()
 	q := &discoveryv3.DiscoveryRequest{Node: f.node, TypeUrl: xds.Cluster.URL(), ResponseNonce: nonce}
@@ -49,7 +49,7 @@ func (f *fake) ask(nonce, refused string) {
 	}
 }
 
-// hear takes a response, which has a nonce from then on.
+// hear receives a response, and gives the response a nonce.
 func (f *fake) hear(nonce string) {
 	f.t.Helper()
 	r := <-f.answers
@@ -61,7 +61,8 @@ func (f *fake) hear(nonce string) {
 	f.stream.OnStreamResponse(f.t.Context(), 1, r.GetRequest(), m)
 }
 
-// TestManyClients checks that 10,000 clients need little memory, and that disconnected clients are bounded.
+// TestManyClients checks that 10,000 clients need little memory, and that the Cache remembers few
+// disconnected clients.
 func TestManyClients(t *testing.T) {
 	const n = 10_000
 	c := cache.New(cache.Options{})

@@ -32,7 +32,7 @@ func manyClusters(t *testing.T) *cache.Cache {
 	return c
 }
 
-// bytesOf returns how many bytes a list of clients has as JSON.
+// bytesOf returns the size of a list of clients as JSON, in bytes.
 func bytesOf(t *testing.T, list []clients.Client) int {
 	t.Helper()
 	text, err := json.Marshal(list)
@@ -117,7 +117,7 @@ func TestPollsAreBounded(t *testing.T) {
 		refuse(fmt.Sprint("node-", i), "all")
 		refuse("one", fmt.Sprint("question-", i))
 	}
-	if more := int(heap()) - int(before); more > 60<<20 { // with clients that are gone
+	if more := int(heap()) - int(before); more > 60<<20 { // including disconnected clients
 		t.Errorf("%d bytes are known", more)
 	}
 	found := false

@@ -50,7 +50,8 @@ func itself() csds.Server {
 	}
 }
 
-// TestManyFindings: of a tree with many findings, the answer has the first, and their number.
+// TestManyFindings checks that the answer about a tree with many findings has the first findings, and the
+// number of all.
 func TestManyFindings(t *testing.T) {
 	is := itself()
 	for len(is.Watch.Refused.Findings) < 10_000 {
@@ -106,7 +107,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestManyClients: an answer has room for 10,000 clients that ask for much by name.
+// TestManyClients checks that an answer can describe 10,000 clients that subscribe to many names.
 func TestManyClients(t *testing.T) {
 	names := make([]string, clients.MostNames)
 	for i := range names {
@@ -128,7 +129,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestConfigs checks the CSDS fields for other programs, by both methods.
+// TestConfigs checks the CSDS fields that other programs read, in the answers of both methods.
 func TestConfigs(t *testing.T) {
 	conn, err := grpc.NewClient(listen(t, some()), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -164,7 +165,7 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
-// TestMatchers: a request may ask for some nodes.
+// TestMatchers checks requests that select nodes.
 func TestMatchers(t *testing.T) {
 	conn, err := grpc.NewClient(listen(t, some()), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -256,7 +257,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A server tells what its clients run.
+// A server says what its clients run.
 func Example() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -29,7 +29,7 @@ func headers(pairs ...string) []byte {
 	return b.Bytes()
 }
 
-// reads reads a connection up to the request, and writes the headers of the response.
+// reads reads frames up to the request, and writes the headers of the response.
 func reads(f *http2.Framer, more ...string) error {
 	if err := f.WriteSettings(); err != nil {
 		return err
@@ -52,8 +52,8 @@ func again(write func() error) {
 	}
 }
 
-// TestHostileServers: whatever a server sends, Ask ends with an error that can be shown, and does not wait for a server
-// that does not read.
+// TestHostileServers checks that Ask of a hostile server returns a printable error, and doesn't wait for a
+// server that doesn't read.
 func TestHostileServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve func(net.Conn, *http2.Framer)
@@ -90,7 +90,7 @@ func TestHostileServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			socket := filepath.Join(t.TempDir(), "s") // has room for less than TCP
+			socket := filepath.Join(t.TempDir(), "s") // buffers less than TCP
 			l, err := net.Listen("unix", socket)
 			if err != nil {
 				t.Fatal(err)
@@ -129,14 +129,14 @@ func (raw) Marshal(v any) (mem.BufferSlice, error) {
 }
 func (raw) Unmarshal(mem.BufferSlice, any) error { return nil }
 
-// TestAnswerBomb: an answer of 16 MiB that would take 2 GiB of memory is not decoded.
+// TestAnswerBomb checks that Ask refuses an answer of 16 MiB that would take 2 GiB of memory after decoding.
 func TestAnswerBomb(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients := bytes.Repeat([]byte{0x0a, 0}, 8<<20) // eight million, without a word about any
+	clients := bytes.Repeat([]byte{0x0a, 0}, 8<<20) // eight million empty messages
 	server := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return s.SendMsg(clients) }))
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)

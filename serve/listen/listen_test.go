@@ -23,7 +23,8 @@ import (
 	"xdspub/tools/certs"
 )
 
-// TestLoopback: without TLS nobody on another machine may connect, unless that is asked for.
+// TestLoopback checks that Listen without TLS refuses an address that other machines can connect to, unless
+// Insecure is set.
 func TestLoopback(t *testing.T) {
 	for host, local := range map[string]bool{
 		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "::ffff:127.0.0.1": true, "localhost": true,
@@ -80,7 +81,7 @@ func TestSocket(t *testing.T) {
 		t.Errorf("the file stays: %v", err)
 	}
 
-	// That of a process that was killed.
+	// Listen replaces the file of a process that was killed.
 	stale, err := net.Listen("unix", at.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +94,7 @@ func TestSocket(t *testing.T) {
 	}
 	l.Close()
 
-	// No sockets.
+	// Listen keeps a file that is not a socket.
 	for name, make := range map[string]func(path string) error{
 		"file":   func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) },
 		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
@@ -191,7 +192,7 @@ func TestSocketIsMadeAgain(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	// Another process takes the place, then a link, then nobody.
+	// The file is another process's, then a link, and then missing.
 	if err := os.Remove(at.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func TestGate(t *testing.T) {
 			t.Errorf("the connection is open: %v", err)
 		}
 	}
-	// The oldest stranger gives up its place.
+	// The gate closes the oldest stranger.
 	dial()
 	known := <-accepted
 	Known(tls.Server(known, nil))
@@ -288,14 +289,14 @@ func TestGate(t *testing.T) {
 	if n := gate.Open(); n != 2 {
 		t.Errorf("%d open", n)
 	}
-	// No stranger: the new one is closed.
+	// Without a stranger, the gate closes the new connection.
 	Known(second)
 	closed(dial())
 	closed(dial())
 	if n := strings.Count(log.String(), "event=connections-full"); n != 1 {
 		t.Errorf("logged %d times", n)
 	}
-	// Who leaves gives up its place, once.
+	// A closed connection gives back its place, once.
 	second.Close()
 	second.Close()
 	dial()
@@ -305,8 +306,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateRate: more connections than there may be in a second wait. Addresses take turns, and the newest
-// connection of an address comes first.
+// TestGateRate checks that connections above the rate wait. Addresses take turns, and the newest connection
+// of an address comes first.
 func TestGateRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		come := make(come, 100)
@@ -351,7 +352,7 @@ func TestGateRate(t *testing.T) {
 	})
 }
 
-// come is a listener with connections that a test makes.
+// come is a listener whose connections the test sends.
 type come chan net.Conn
 
 func (c come) Accept() (net.Conn, error) {
@@ -412,7 +413,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 			go func() {
 				defer conn.Close()
 				if tls.Server(conn, keys.Config(false)).Handshake() == nil {
-					_ = Identify(conn, memory.Known, "client") // there is no budget
+					_ = Identify(conn, memory.Known, "client") // no error without a budget
 					_, _ = conn.Read(make([]byte, 1))
 				}
 			}()
@@ -543,8 +544,8 @@ func (l *lines) take() string {
 	return l.text.String()
 }
 
-// TestKeys: certificates and the CA are read again, also where they are replaced by a link of the
-// same time; what does not fit together leaves those from before.
+// TestKeys checks that Keys reads changed certificates and a changed CA again, also if a link replaces the
+// file. If the files don't match, the previous files stay in use.
 func TestKeys(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -594,7 +595,7 @@ func TestKeys(t *testing.T) {
 		if _, err := conn.Write([]byte("x")); err != nil {
 			return 0, err
 		}
-		if _, err := conn.Read(make([]byte, 1)); err != nil { // TLS 1.3: a refusal comes here
+		if _, err := conn.Read(make([]byte, 1)); err != nil { // with TLS 1.3 a refusal comes after the handshake
 			return 0, err
 		}
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
@@ -616,14 +617,14 @@ func TestKeys(t *testing.T) {
 	refuses(other, &tls.Config{})
 	refuses(ca, &tls.Config{MaxVersion: tls.VersionTLS12})
 
-	// Between two writes the old ones are in use.
+	// Between two writes the old files are in use.
 	cert, key = ca.Sign(2, "xds.test")
 	write("cert", cert)
 	serves(ca, 1)
 	serves(ca, 1)
 	write("key", key)
 	serves(ca, 2)
-	// Links, as in a mounted secret.
+	// Links replace the files, as in a mounted secret.
 	cert, key = other.Sign(3, "xds.test")
 	for name, data := range map[string][]byte{"cert": cert, "key": key, "ca": other.PEM()} {
 		write("new-"+name, data)
@@ -648,7 +649,7 @@ func TestKeys(t *testing.T) {
 	if is := strings.Count(log.String(), "event=certificates-read"); is != 2 {
 		t.Errorf("read %d times: %s", is, log.String())
 	}
-	if is := strings.Count(log.String(), "event=certificates-unreadable"); is != 4 { // each once
+	if is := strings.Count(log.String(), "event=certificates-unreadable"); is != 4 { // once for each fault
 		t.Errorf("unreadable %d times: %s", is, log.String())
 	}
 	if strings.Contains(log.String(), "BEGIN") {

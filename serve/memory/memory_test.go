@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// levels returns the level of the refusal when an account takes bytes; "" when it may.
+// level takes bytes from an account, and returns the level of the refusal; "" for none.
 func level(a *Account, bytes int) string {
 	if err, refused := a.Take(bytes).(*Refusal); refused {
 		return err.Level
@@ -20,7 +20,7 @@ func level(a *Account, bytes int) string {
 func TestLevels(t *testing.T) {
 	refusals := make(map[string]int)
 	full := 0
-	b := New(3<<20, Options{Certificates: true, Full: func() { full++ }, Refused: func(level string) { refusals[level]++ }}) // 2 MiB of what is held
+	b := New(3<<20, Options{Certificates: true, Full: func() { full++ }, Refused: func(level string) { refusals[level]++ }}) // 2 MiB of held bytes
 	const kib = 1 << 10
 	connection := b.Connect(Known, "a", nil)
 	stream := connection.Open()
@@ -30,17 +30,17 @@ func TestLevels(t *testing.T) {
 		want    string
 	}{
 		{stream, 256 * kib, ""},
-		{stream, 1, "stream"}, // an eighth
+		{stream, 1, "stream"}, // has 1/partOfStream
 		{connection.Open(), 256 * kib, ""},
-		{connection, 1, "connection"}, // a quarter
+		{connection, 1, "connection"}, // has 1/partOfConnection
 		{b.Connect(Known, "a", nil), 320 * kib, ""},
-		{b.Connect(Known, "a", nil), 1, "client"}, // half of what is for clients with a certificate
+		{b.Connect(Known, "a", nil), 1, "client"}, // has half of the bytes of its kind
 		{b.Connect(Anonymous, "1.2.3.4", nil), 128 * kib, ""},
 		{b.Connect(Anonymous, "1.2.3.4", nil), 1, "client"},
 		{b.Connect(Anonymous, "1.2.3.5", nil), 64 * kib, ""},
-		{b.Connect(Anonymous, "1.2.3.5", nil), 1, "client"}, // as much as it leaves to others
+		{b.Connect(Anonymous, "1.2.3.5", nil), 1, "client"}, // must leave as much to others as it has
 		{b.Connect(Anonymous, "1.2.3.6", nil), 64 * kib, ""},
-		{b.Connect(Anonymous, "1.2.3.7", nil), 9 * kib, "anonymous"}, // an eighth is for all of them
+		{b.Connect(Anonymous, "1.2.3.7", nil), 9 * kib, "anonymous"}, // all of its kind have 1/partOfAnonymous
 		{b.Connect(Known, "b", nil), 512 * kib, ""},
 		{b.Connect(Known, "c", nil), 320 * kib, ""},
 		{b.Connect(Known, "d", nil), 57 * kib, "known"},
@@ -53,7 +53,7 @@ func TestLevels(t *testing.T) {
 		t.Error(b.Held(), b.Limit(), full, refusals)
 	}
 	connection.Close()
-	stream.Give(1) // of a connection that is closed
+	stream.Give(1) // the connection is closed
 	stream.Close()
 	if want := b.Limit() * 11 / 16; b.Held() != want {
 		t.Errorf("%d bytes are held, want %d", b.Held(), want)
@@ -63,9 +63,10 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestGiveWay: if no memory is left, the client that holds the most loses connections to a client that holds little.
+// TestGiveWay checks that the client that holds the most loses connections in favor of a client that holds
+// little, if no memory is left.
 func TestGiveWay(t *testing.T) {
-	b := New(48<<20, Options{Certificates: true}) // 26 MiB of what is held are for clients with a certificate
+	b := New(48<<20, Options{Certificates: true}) // 26 MiB of held bytes are for clients with a certificate
 	gone := make(map[string]int)
 	connect := func(kind Kind, name string, bytes int) *Account {
 		t.Helper()
@@ -93,18 +94,18 @@ func TestGiveWay(t *testing.T) {
 	if attackers[0].Take(1) == nil && attackers[1].Take(1) == nil {
 		t.Error("an account of a connection that was closed takes bytes")
 	}
-	// A response to a client that holds little waits for nobody, though three quarters of the memory are held.
+	// Wait of a client that holds little doesn't wait, although three quarters of the memory are held.
 	connect(Known, "f", 6*mib)
 	now := make(chan struct{})
 	close(now)
 	if err := honest.Open().Wait(now, 100<<10); err != nil {
 		t.Error(err)
 	}
-	// A client that holds much is refused, and nobody gives way.
+	// A client that holds much is refused, and no other client loses connections.
 	if is := level(b.Connect(Known, "g", nil), mib); is != "known" {
 		t.Errorf("%q is full", is)
 	}
-	// Clients without a certificate take nothing from the others.
+	// Clients without a certificate take no memory from clients with a certificate.
 	before := gone["a"] + gone["b"]
 	for i := range 20 {
 		connect(Anonymous, string(rune('A'+i)), 64<<10)
@@ -152,7 +153,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestRefusal: a refusal says how much, of what, and the remedy.
+// TestRefusal checks that a refusal names the bytes, the limit and the remedy.
 func TestRefusal(t *testing.T) {
 	a := New(3<<20, Options{}).Connect(Known, "a", nil).Open()
 	err := a.Take(300 << 10)
@@ -163,7 +164,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestWait checks that a waiting caller gets bytes when others give them back, or an error when it is late.
+// TestWait checks that Wait takes bytes when another account gives them back, and returns an error when done
+// is closed.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(3<<20, Options{}).Connect(Known, "a", nil)
@@ -172,7 +174,7 @@ func TestWait(t *testing.T) {
 			streams.Go(func() {
 				s := c.Open()
 				defer s.Close()
-				if err := s.Wait(t.Context().Done(), 200<<10); err != nil { // two fit
+				if err := s.Wait(t.Context().Done(), 200<<10); err != nil { // two of this size fit
 					t.Error(err)
 				}
 				time.Sleep(time.Second)

@@ -14,7 +14,7 @@ import (
 	"xdspub/xds/quorum"
 )
 
-// shown are the clients, with the state of each type.
+// shown returns the clients, with the status of each subscription, as text.
 func (s *server) shown() string {
 	var text []string
 	for _, c := range s.cache.Clients() {
@@ -45,7 +45,7 @@ func (s *server) shows(want string) {
 
 const node140 = `"node": {"id": "edge", "cluster": "c", "user_agent_name": "envoy", "user_agent_build_version": {"version": {"major_number": 1, "minor_number": 40}}}`
 
-// TestClients: who asks by REST is a client like others, as long as it goes on to ask.
+// TestClients checks the status of a REST client, which counts as connected as long as it sends requests.
 func TestClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -75,11 +75,11 @@ func TestClients(t *testing.T) {
 		if c := s.cache.Clients()[0]; c.Cluster != "c" || c.Address != "192.0.2.1" || !c.InSync() || c.Subscriptions[1].Acknowledged != versions["clusters"] || c.Subscriptions[1].Version != versions["clusters"] {
 			t.Errorf("%+v", c)
 		}
-		if told, _ := s.ask("clusters", `{}`, 0); told != "a" { // is nobody
+		if told, _ := s.ask("clusters", `{}`, 0); told != "a" { // without a node id
 			t.Error(told)
 		}
 
-		// A change of another resource of the type, until the client asks again.
+		// After a change of another resource of the type, the client is STALE until its next request.
 		s.publish("c/a", "e/a", "e/z", "l/in")
 		s.shows("edge (rest envoy 1.40.0), RTDS NOT SENT 1 [x], CDS SYNCED, EDS STALE 2 [a b]")
 		ask("endpoints", `"a"`, "304")
@@ -98,7 +98,8 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// TestRejected: what a client by REST rejects is told as for others, and Retry sends it once more.
+// TestRejected checks that the status and the log have the rejections of a REST client, and that Retry sends
+// a rejected response again.
 func TestRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -229,7 +230,8 @@ func TestConfirmedByREST(t *testing.T) {
 	}
 }
 
-// TestManyClients checks that the memory of clients is bounded, whatever their names and requests.
+// TestManyClients checks that the memory for REST clients is bounded, for many clients and for large names
+// and requests.
 func TestManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

@@ -44,7 +44,7 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// documents are resources by a letter for their type; %[1]s is the name, %[2]s the content.
+// documents are the resources by a letter for their type; %[1]s is the name, %[2]s the content.
 var documents = map[string]string{
 	"c": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %[1]s, type: STATIC, connect_timeout: %[2]ss}`,
 	"e": `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: %[1]s, policy: {overprovisioning_factor: %[2]s}}`,
@@ -58,7 +58,7 @@ var documents = map[string]string{
 	"o": `{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: %[1]s, route_configuration_name: r, key: {fragments: [{string_key: "%[2]s"}]}}`,
 }
 
-// publish publishes resources, as in c/blue@2.
+// publish publishes the resources of words such as c/blue@2.
 func (s *server) publish(words ...string) {
 	s.Helper()
 	if err := s.cache.Publish(s.Context(), s.snapshot(words...)); err != nil {
@@ -84,13 +84,14 @@ func (s *server) snapshot(words ...string) *xds.Snapshot {
 	return result.Snapshot()
 }
 
-// answer is what a client gets.
+// answer is the answer that a client gets, and how long the client waited.
 type answer struct {
 	*httptest.ResponseRecorder
 	after time.Duration
 }
 
-// request is a request, with the header by which Envoy says how long it waits.
+// request returns a discovery request. patience is the timeout that an Envoy sends with its request; 0 for
+// none.
 func request(ctx context.Context, path, body string, patience time.Duration) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v3/discovery:"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -106,8 +107,8 @@ func (s *server) do(r *http.Request) answer {
 	return answer{w, time.Since(began)}
 }
 
-// ask asks for resources of a path, and returns what it is told: the names of the resources and
-// the version, or the status.
+// ask sends a request to a path, and returns the names of the resources and the version in the response, or
+// the status.
 func (s *server) ask(path, body string, patience time.Duration) (told, version string) {
 	s.Helper()
 	a := s.do(request(s.Context(), path, body, patience))
@@ -166,8 +167,8 @@ func TestTypes(t *testing.T) {
 	})
 }
 
-// TestVersion checks that the version covers only the requested resources. Removed clusters are reported,
-// removed endpoints are not.
+// TestVersion checks that the version covers only the requested resources. A response reports removed
+// clusters, and never removed endpoints.
 func TestVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -200,7 +201,7 @@ func TestVersion(t *testing.T) {
 	})
 }
 
-// TestStatus: what no client should send gets a status that says why.
+// TestStatus checks the status and the text of the answer to an invalid request.
 func TestStatus(t *testing.T) {
 	s := start(t)
 	valid := func() *http.Request { return request(t.Context(), "clusters", "{}", time.Millisecond) }
@@ -272,8 +273,8 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWait: a request that is current waits for a change of what it asks for, as long as its
-// client has patience.
+// TestWait checks that a request with the current version waits for a change of the requested resources, at
+// most until the timeout of its client.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -405,8 +406,8 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// TestSameTwice: subscriptions of one Envoy may ask the same at one time, and a client that is no
-// Envoy, and says no version, as often as it likes.
+// TestSameTwice checks that repeated requests don't count as rejections if an Envoy sends them within half a
+// second, or if the client is not an Envoy.
 func TestSameTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -429,7 +430,7 @@ func TestSameTwice(t *testing.T) {
 	})
 }
 
-// TestErrorDetail: a client that says why it refuses a version is not sent it again.
+// TestErrorDetail checks that a client that refuses a version by error_detail doesn't get the version again.
 func TestErrorDetail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -451,14 +452,14 @@ func TestErrorDetail(t *testing.T) {
 		s.publish("l/a", "l/worse")
 		ask(v1, refusal, "a worse")
 		s.publish("l/a", "l/good")
-		ask(v1, refusal, "a good") // is about the one before
+		ask(v1, refusal, "a good") // the NACK is about the version before
 		if log := s.log.String(); strings.Count(log, `error="no such port"`) != 2 {
 			t.Error(log)
 		}
 	})
 }
 
-// TestJudge: what a client may not ask for gets a status that says why.
+// TestJudge checks the status of the answer to a request that the Judge refuses.
 func TestJudge(t *testing.T) {
 	s := start(t)
 	rule, err := admit.ParseNodeRule("edge=edge.example")
@@ -582,7 +583,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestNames checks that all spellings of an xdstp name find the resource, and are one question.
+// TestNames checks that all spellings of an xdstp name find the resource, and have the same Question.Key.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

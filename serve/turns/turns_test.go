@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// work has n goroutines work for a client, each for d at a time, until the end is closed. used returns for how
+// work runs n goroutines that work for a client, each for d at a time, until end is closed. used returns how
 // long they have worked.
 func work(c *Client, n int, d time.Duration, end <-chan struct{}, running *sync.WaitGroup) (used func() time.Duration) {
 	var turns atomic.Int64
@@ -93,7 +93,7 @@ func TestForgets(t *testing.T) {
 	})
 }
 
-// TestNoTurns: work without a client waits for nothing.
+// TestNoTurns checks that a nil Client gets a turn at once.
 func TestNoTurns(t *testing.T) {
 	turn, err := Of(t.Context()).Take(t.Context())
 	if turn.Give(); err != nil {
@@ -105,9 +105,9 @@ func TestNoTurns(t *testing.T) {
 	}
 }
 
-// TestLeave: work that nobody needs any more does not wait, and loses no turn that comes at that time.
+// TestLeave checks that Take ends with its context, and that a turn that comes at the same time isn't lost.
 func TestLeave(t *testing.T) {
-	for range 100 { // the turn comes before ctx ends, or after that
+	for range 100 { // the turn comes before ctx ends, or after
 		synctest.Test(t, func(t *testing.T) {
 			all := New(1)
 			turn, _ := all.Client("a").Take(t.Context())
