@@ -19,8 +19,8 @@ import (
 // edits is the number of measured edits of each kind.
 const edits = 15
 
-// kind is an edit of one file of the source tree, with the published file. If adds is true, each edit adds a
-// file, at a path with the edit's number.
+// kind is a kind of edit: of a file of the source tree, whose resource is in a published file. If adds is true,
+// each edit adds a file, whose path has the number of the edit.
 type kind struct {
 	name, mode, file, published string
 	adds                        bool
@@ -38,8 +38,8 @@ var kinds = []kind{
 	{"an endpoint assignment, `--eds inline`", "inline", "endpoints/000007.yaml", "cds/cds.pb", false, sample.Topology.Endpoints},
 }
 
-// measureEdits prints how long an edit takes from its rename in the source tree until the
-// published file is renamed, and the processor time of the watch for it.
+// measureEdits prints the time from the rename of a file in the source tree to the rename of the published file,
+// and the processor time of the watch for an edit.
 func measureEdits(dir, xdspub string, sizes []int) error {
 	fmt.Printf("One file of the source tree renamed over, until the published file (pb) is: median of %d, and the mean processor time of the watch\n\n", edits)
 	fmt.Print("| |")
@@ -99,7 +99,7 @@ func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, er
 	if err != nil {
 		return 0, 0, err
 	}
-	time.Sleep(12 * time.Second) // from then on, signatures replace the contents of files
+	time.Sleep(12 * time.Second) // by then, the watch holds signatures instead of the contents of files
 	var walls []time.Duration
 	began := processorTime(cmd.Process.Pid)
 	for change := range edits {
@@ -119,13 +119,13 @@ func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, er
 			return 0, 0, err
 		}
 		walls = append(walls, time.Since(start))
-		time.Sleep(500 * time.Millisecond) // it comes to rest
+		time.Sleep(500 * time.Millisecond) // until the watch is idle
 	}
 	slices.Sort(walls)
 	return walls[edits/2], (processorTime(cmd.Process.Pid) - began) / edits, nil
 }
 
-// changed waits until the file at path is another file than was.
+// changed waits until path names another file than was, and returns the file. A nil was means no file.
 func changed(path string, was os.FileInfo) (os.FileInfo, error) {
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Microsecond) {
 		if is, err := os.Stat(path); err == nil && (was == nil || !os.SameFile(is, was)) {

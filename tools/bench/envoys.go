@@ -16,8 +16,8 @@ import (
 	"xdspub/tools/sample"
 )
 
-// A running Envoy holds an inotify instance for each subscription, 128 a user by default: so
-// these trees keep their endpoints in the clusters, but for one.
+// A running Envoy holds an inotify instance for each path subscription, and a user may have 128 by default. So the
+// trees of these measurements have the endpoints in the clusters, except the endpoints of one cluster.
 
 // program is a process that a measurement runs.
 type program struct {
@@ -25,6 +25,7 @@ type program struct {
 	log bytes.Buffer
 }
 
+// begin starts a program, and keeps what it writes to stderr.
 func begin(name string, args ...string) (*program, error) {
 	p := &program{Cmd: exec.Command(name, args...)}
 	p.Stderr = io.Writer(&p.log)
@@ -39,7 +40,7 @@ func (p *program) end() {
 // cpu returns the processor time that the process has used.
 func (p *program) cpu() time.Duration { return processorTime(p.Process.Pid) }
 
-// comeToRest waits until the process has used nothing for a second.
+// comeToRest waits until the process has used no processor time for a second.
 func (p *program) comeToRest() {
 	for was := time.Duration(-1); was != p.cpu(); time.Sleep(time.Second) {
 		was = p.cpu()
@@ -53,7 +54,7 @@ type site struct {
 	admins           []string
 }
 
-// newSite writes a source tree of n clusters, of which one has an endpoint assignment.
+// newSite writes a source tree of n clusters, and of one more cluster with an endpoint assignment.
 func newSite(dir string, n int) (*site, error) {
 	s := &site{dir: dir, source: filepath.Join(dir, "src"), out: filepath.Join(dir, "out")}
 	for from := range n {
@@ -69,7 +70,7 @@ func newSite(dir string, n int) (*site, error) {
 	return s, err
 }
 
-// put writes a file as a publisher does, by a rename.
+// put writes a file by a rename, and makes its folder.
 func put(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -80,7 +81,7 @@ func put(path, text string) error {
 	return os.Rename(path+"~", path)
 }
 
-// watch starts xdspub, and waits until it has published.
+// watch starts xdspub watch, and waits until it has published.
 func (s *site) watch(xdspub string, args ...string) (*program, error) {
 	w, err := begin(xdspub, append(append([]string{"watch", "--out", s.out, "--format", "pb", "--eds", "file", "--step-gap", "0s"}, args...), s.source)...)
 	if err != nil {
@@ -97,8 +98,8 @@ func (s *site) watch(xdspub string, args ...string) (*program, error) {
 func (s *site) envoy(binary, format string) error {
 	i := len(s.envoys)
 	address, bootstrap := filepath.Join(s.dir, fmt.Sprintf("address-%d", i)), filepath.Join(s.dir, fmt.Sprintf("bootstrap-%d.yaml", i))
-	// The flush of the statistics, every 5 s by default, would cost an Envoy of 10,000 clusters more
-	// than all that is measured.
+	// By default, Envoy flushes its statistics every 5 s. With 10,000 clusters, the flushes would cost more than
+	// the measured work.
 	text := fmt.Sprintf(`node: {id: bench, cluster: bench}
 stats_flush_interval: 299s
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
@@ -129,7 +130,7 @@ func (s *site) end() {
 	}
 }
 
-// ask returns what an admin interface answers, or nothing.
+// ask returns the answer of an admin interface; "" without an answer.
 func ask(url string) string {
 	r, err := http.Get(url)
 	if err != nil {
@@ -140,7 +141,7 @@ func ask(url string) string {
 	return string(body)
 }
 
-// takes waits until an Envoy has another version of something than before, and returns it.
+// takes waits until the line of a text statistic, such as a version_text, differs from was, and returns the line.
 func takes(admin, statistic, was string) (string, error) {
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if is := ask(admin + "/stats?type=TextReadouts&filter=^" + statistic + "$"); is != "" && is != was {
@@ -160,8 +161,8 @@ func gone(path string) error {
 	return fmt.Errorf("%s stays", path)
 }
 
-// measureConfirmation prints how long an EDS edit takes until the watch is through with it, with and
-// without Envoy's confirmation, and the processor time of the Envoy for it.
+// measureConfirmation prints the time from an edit of an endpoint assignment until the watch has completed its
+// publication, with and without --envoy-admin, and Envoy's processor time for the edit.
 func measureConfirmation(dir, xdspub, envoy string, sizes []int) error {
 	fmt.Printf("\nOne endpoint assignment of a running Envoy, from the rename in the source tree until the watch is through with "+
 		"it: median of %d, and the mean processor time of Envoy\n\n| | without | with confirmation |\n|---|---|---|\n", edits)
@@ -202,7 +203,7 @@ func confirmedEdits(dir, xdspub, envoy string, n int, confirms bool) (wall, cpu 
 		return 0, 0, err
 	}
 	defer w.end()
-	time.Sleep(15 * time.Second) // from then on, signatures replace the contents of files
+	time.Sleep(15 * time.Second) // by then, the watch holds signatures instead of the contents of files
 	record := filepath.Join(s.out, ".xdspub/manifest.json")
 	was, err := changed(record, nil)
 	if err != nil {
@@ -210,7 +211,7 @@ func confirmedEdits(dir, xdspub, envoy string, n int, confirms bool) (wall, cpu 
 	}
 	var walls []time.Duration
 	var began time.Duration
-	for change := range edits + 2 { // of which two are the first looks at Envoy
+	for change := range edits + 2 { // the first two do not count: the watch does not know Envoy's state yet
 		if change == 2 {
 			began = s.envoys[0].cpu()
 		}
@@ -221,7 +222,7 @@ func confirmedEdits(dir, xdspub, envoy string, n int, confirms bool) (wall, cpu 
 		if was, err = changed(record, was); err != nil {
 			return 0, 0, err
 		}
-		if err := gone(filepath.Join(s.out, ".xdspub/intent")); err != nil { // which is the last of all
+		if err := gone(filepath.Join(s.out, ".xdspub/intent")); err != nil { // the last file of a publication
 			return 0, 0, err
 		}
 		walls = append(walls, time.Since(start))
@@ -246,7 +247,7 @@ var questions = []string{
 	"/stats?usedonly&filter=\\.update_success$",
 }
 
-// measureQuestions prints the processor time of Envoy for an answer of its admin interface.
+// measureQuestions prints Envoy's processor time for the answer to each of questions.
 func measureQuestions(dir, xdspub, envoy string, sizes []int) error {
 	const times = 50
 	rows := make([]string, len(questions))
@@ -283,8 +284,8 @@ func measureQuestions(dir, xdspub, envoy string, sizes []int) error {
 	return nil
 }
 
-// measureRaw prints how long one cluster's edit takes from the save until Envoy has taken it: by a
-// watch, and where somebody renames the published file, ready-made, by hand.
+// measureRaw prints the time from an edit of one cluster until Envoy has accepted it: by a watch of the source
+// tree, and by a rename of a ready file in the output directory.
 func measureRaw(dir, xdspub, envoy string, sizes []int) error {
 	fmt.Printf("\nOne cluster's edit, from the save until Envoy has taken it: median of %d\n\n| | a ready pb renamed by hand | "+
 		"`xdspub watch`, pb | beside a tenth more than by hand | the same as YAML renamed by hand |\n|---|---|---|---|---|\n", edits)
@@ -373,11 +374,11 @@ func savedToTaken(dir, xdspub, envoy string, n int, by string) (time.Duration, e
 	return walls[edits/2], nil
 }
 
-// manyEdits is how many edits a watch is to have published before its memory is looked at again.
+// manyEdits is the number of edits between the two measurements of a watch's memory.
 const manyEdits = 1_000
 
-// measureIdle prints the processor time of a watch that nothing happens to, beside three Envoys, and
-// its memory, then and after many edits.
+// measureIdle prints the processor time of an idle watch that confirms with three Envoys, and its memory before and
+// after manyEdits.
 func measureIdle(dir, xdspub, envoy string, sizes []int) error {
 	fmt.Printf("\nA watch that nothing happens to, beside three Envoys (`--eds file`, a file for each cluster): its part of a "+
 		"core over ten minutes from its first rest on, the processor time of the first of these, its peak memory, and what it has "+

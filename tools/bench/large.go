@@ -8,7 +8,7 @@ import (
 	"xdspub/tools/sample"
 )
 
-// measureLarge prints validate of ten times as many clusters as elsewhere, and what these take.
+// measureLarge compares xdspub validate of ten times as many resources with xdspub validate of size.
 func (w setup) measureLarge() error {
 	many := sample.Topology{Clusters: 10 * size.Clusters, Routes: 10 * size.Routes, Listeners: 10 * size.Listeners}
 	if err := errors.Join(w.topology("some", size), w.topology("many", many)); err != nil {

@@ -1,6 +1,7 @@
-// Command bench measures xdspub validate beside envoy --mode validate, in one run on one machine and on the
-// same configuration: xdspub gets a source tree and a static bootstrap, Envoy gets the bootstrap. Wall time
-// and peak memory are the best of several rounds. The ratio is the result.
+// Command bench measures xdspub and, on the same machine in the same run, programs to compare with it. First of
+// all, it compares xdspub validate with envoy --mode validate on the same configuration: xdspub gets a source tree
+// and a static bootstrap, Envoy gets the bootstrap. Each figure is the best of several rounds. The ratio is the
+// result.
 //
 //	bench XDSPUB ENVOY [PART...]
 //
@@ -50,7 +51,7 @@ func main() {
 	}
 }
 
-// size is that of the larger measurement.
+// size is the size of the topology of measureValidate.
 var size = sample.Topology{Clusters: clusters, Routes: 1_000, Listeners: 100}
 
 func run(xdspub, envoy string, names []string) error {
@@ -89,13 +90,13 @@ func run(xdspub, envoy string, names []string) error {
 	return nil
 }
 
-// part is a part of the measurements.
+// part is a PART of the usage.
 type part struct {
 	name    string
 	measure func() error
 }
 
-// measureValidate prints validate beside envoy --mode validate.
+// measureValidate compares xdspub validate with envoy --mode validate, for several configurations and formats.
 func (w setup) measureValidate() error {
 	dir := w.dir
 	plain, found := filepath.Join(dir, "clusters"), filepath.Join(dir, "found")
@@ -153,10 +154,11 @@ func (w setup) write(folder string, files map[string]string) error {
 	return nil
 }
 
-// formats are the formats of a topology beside YAML: convert calls them so, and files end in them.
+// formats are the formats of a topology beside YAML. Each name is an argument of xdspub convert, and a suffix of
+// files.
 var formats = []string{"json", "pb", "pb_text"}
 
-// topology writes one as source trees and as bootstraps, in YAML and in formats.
+// topology writes a topology as source trees and as bootstraps, in YAML and in each of formats.
 func (w setup) topology(name string, t sample.Topology) error {
 	tree := t.Tree()
 	lists := make(map[string]string)
@@ -194,7 +196,7 @@ func (w setup) topology(name string, t sample.Topology) error {
 	}))
 }
 
-// compare measures Envoy on a bootstrap, and xdspub on the same resources in several forms.
+// compare measures Envoy on a bootstrap and xdspub on the same resources in several forms, and prints both.
 func (w setup) compare(what, bootstrap string, forms []form) error {
 	var theirs best
 	ours := make([]best, len(forms))
@@ -221,7 +223,7 @@ func (w setup) compare(what, bootstrap string, forms []form) error {
 	return nil
 }
 
-// best is the smallest measurement of each figure.
+// best has the smallest measurement of each figure.
 type best struct {
 	wall time.Duration
 	cpu  time.Duration // of all cores
@@ -254,8 +256,8 @@ func (b *best) measure(name string, args ...string) error {
 	return nil
 }
 
-// forgetPeak has the kernel reset this process's peak of memory. A child inherits the peak, and this process
-// made most of the configurations.
+// forgetPeak resets the peak memory of this process in the kernel. A child inherits the peak of its parent, and
+// this process has made large configurations.
 func forgetPeak() error {
 	debug.FreeOSMemory()
 	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)

@@ -11,11 +11,11 @@ import (
 	"xdspub/tools/sample"
 )
 
-// memoryEdits is how many edits a watch publishes before its memory is looked at again.
+// memoryEdits is the number of edits between the two measurements of a watch's memory.
 const memoryEdits = 60
 
-// measureMemory prints what a watch holds of a tree of n clusters for each n, in 21,100 files, of
-// ten resources each where there are 100,000 clusters.
+// measureMemory prints the memory of a watch of a tree for each size. Each tree has 21,100 files; with 100,000
+// clusters, a file has ten resources.
 func measureMemory(dir, xdspub string, sizes []int) error {
 	fmt.Printf("\nResident memory of a watch (`--eds file --format pb`)\n\n| | once it has published | after %d edits of endpoint "+
 		"assignments | at most |\n|---|---|---|---|\n", memoryEdits)
@@ -42,7 +42,7 @@ func memoryOf(dir, xdspub string, n int) error {
 		return err
 	}
 	defer w.end()
-	time.Sleep(15 * time.Second) // the process returns memory, and signatures replace the contents of files
+	time.Sleep(15 * time.Second) // by then, the watch has returned memory to the system, and holds signatures instead of the contents of files
 	fmt.Printf("| %d clusters in %d files | %.0f MiB |", n, len(files), memory(w.Process.Pid, "VmRSS"))
 	record := filepath.Join(s.out, ".xdspub/manifest.json")
 	was, err := changed(record, nil)
@@ -63,7 +63,7 @@ func memoryOf(dir, xdspub string, n int) error {
 	return nil
 }
 
-// inFilesOf joins each n files of a folder, in the order of their names.
+// inFilesOf joins the files of each folder, in the order of their names, to files of n resources.
 func inFilesOf(n int, files map[string]string) map[string]string {
 	joined, folder, of := make(map[string]string), "", 0
 	var name string

@@ -8,8 +8,8 @@ import (
 	"xdspub/tools/sample"
 )
 
-// measureReports prints how long xdspub validate takes for a tree with 1,000 warnings: as text
-// alone, and with a report in each format as well.
+// measureReports prints the time of xdspub validate for a tree with 1,000 warnings: with text alone, and with a
+// report in each format.
 func (w setup) measureReports() error {
 	t := sample.Topology{Clusters: 1_000, Routes: 100, Listeners: 10, Deprecated: 1_000}
 	if err := w.write("reported", t.Tree()); err != nil {

@@ -28,8 +28,8 @@ const (
 	restBuffer   = 64 << 10 // bytes of one read of a response
 )
 
-// measureREST prints how many responses with all clusters a second xdspub serve and sovereign send, one after
-// the other. Each server shares two processors with its client.
+// measureREST prints how many responses with all clusters xdspub serve and sovereign send in a second. It measures
+// one server at a time.
 func measureREST(dir, xdspub string) error {
 	if err := put(filepath.Join(dir, "rest/src/clusters.yaml"), sample.Clusters(restClusters)); err != nil {
 		return err
@@ -73,8 +73,8 @@ func measureREST(dir, xdspub string) error {
 	return nil
 }
 
-// beginSovereign starts sovereign with a template that has the resources of a response at hand: it
-// has no faster one.
+// beginSovereign starts sovereign with a template that returns the ready resources of a response. Sovereign has no
+// faster kind of template.
 func beginSovereign(dir, address string, response []byte) (*program, error) {
 	path, err := exec.Command("scripts/sovereign").Output()
 	if err != nil {
@@ -103,7 +103,7 @@ func beginSovereign(dir, address string, response []byte) (*program, error) {
 	return p, p.Start()
 }
 
-// freePort returns a port that nobody uses.
+// freePort returns a port that was unused a moment ago, or "0" if no port is unused.
 func freePort() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -114,7 +114,7 @@ func freePort() string {
 	return port
 }
 
-// firstResponse asks a server for all clusters until it answers.
+// firstResponse asks a server for all clusters until it answers, for up to a minute.
 func firstResponse(address string) (response []byte, err error) {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		var a *asker
@@ -131,12 +131,12 @@ func firstResponse(address string) (response []byte, err error) {
 	return nil, err
 }
 
-// asker asks a server for all clusters, again and again, on one connection. It takes as little as it
-// can of the processors that it shares with the server: an http.Client takes twice as much.
+// asker asks a server for all clusters, again and again, on one connection. The asker shares its processors with
+// the server, and takes half the processor time of an http.Client.
 type asker struct {
 	conn    net.Conn
 	request *http.Request
-	written []byte // what is sent of the request
+	written []byte // the request on the wire
 	in      *bufio.Reader
 	buffer  []byte
 }
@@ -159,7 +159,7 @@ func newAsker(address string) (*asker, error) {
 	return &asker{conn, request, written.Bytes(), bufio.NewReaderSize(conn, restBuffer), make([]byte, restBuffer)}, nil
 }
 
-// ask asks once.
+// ask asks once, and writes the body of the response to to.
 func (a *asker) ask(to io.Writer) error {
 	if _, err := a.conn.Write(a.written); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (a *asker) ask(to io.Writer) error {
 	return err
 }
 
-// counter counts bytes. io.Discard would read with a small buffer of its own; counter does not.
+// counter counts bytes. Unlike io.Discard, counter lets io.CopyBuffer use the buffer of the caller.
 type counter int
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -184,7 +184,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// repeat asks a server for some time, and returns the number of its responses, which have some size.
+// repeat asks a server for restTime, and returns the number of responses. A response without the given size is an
+// error.
 func repeat(address string, size int) (responses int, err error) {
 	a, err := newAsker(address)
 	if err != nil {
@@ -203,7 +204,7 @@ func repeat(address string, size int) (responses int, err error) {
 	return responses, nil
 }
 
-// responsesPerSecond asks a server from many connections for some time.
+// responsesPerSecond returns how many responses a server sends in a second to restRequests connections.
 func responsesPerSecond(address string, size int) (float64, error) {
 	var responses atomic.Int64
 	var failed atomic.Value

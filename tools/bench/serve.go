@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// served is how many clients connect.
+	// served is the number of clients.
 	served = 1_000
-	// servedEdits is how often a cluster is edited.
+	// servedEdits is the number of edits of a cluster.
 	servedEdits = 5
 )
 
-// measureServe prints the cost of connecting clients, and of sending an edited cluster to all clients, beside
-// a server of go-control-plane with its SnapshotCache. Each server is a process on a Unix socket; each client
-// has its own connection.
+// measureServe prints the cost of connecting clients, and of sending an edited cluster to all clients, for xdspub
+// serve and for a server of go-control-plane with a SnapshotCache. Each server is a process on a Unix socket. Each
+// client has its own connection.
 func measureServe(dir, xdspub string, n int) error {
 	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
 	fmt.Printf("%d clients on ADS ask for all of %d clusters, then one cluster is edited %d times: until they have it, best of "+
@@ -66,7 +66,7 @@ func measureServe(dir, xdspub string, n int) error {
 	return nil
 }
 
-// figures are what one server takes.
+// figures are the times and the memory of one server.
 type figures struct {
 	connected, connectCPU time.Duration
 	memory                float64 // MiB
@@ -125,7 +125,7 @@ func newContender(dir, xdspub, who string, t sample.Topology) (*contender, error
 func (s *contender) measure(delta bool) (f figures, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	warm := make(chan time.Time, 1) // the snapshot is there
+	warm := make(chan time.Time, 1) // gets a time when the server has its snapshot
 	go s.follow(ctx, delta, warm)
 	if err := await(ctx, warm, 1, nil); err != nil {
 		return f, err
@@ -142,7 +142,7 @@ func (s *contender) measure(delta bool) (f figures, err error) {
 		return f, err
 	}
 	f.connected, f.connectCPU = time.Since(begun), s.cpu()-used
-	time.Sleep(2 * time.Second) // the last ones acknowledge
+	time.Sleep(2 * time.Second) // until the last clients have acknowledged
 	used = s.cpu()
 	for change := range servedEdits {
 		start := time.Now()
@@ -164,14 +164,14 @@ func (s *contender) measure(delta bool) (f figures, err error) {
 		if p99 := took[served*99/100]; change == 0 || p99 < f.p99 {
 			f.p50, f.p99 = took[served/2], p99
 		}
-		time.Sleep(2 * time.Second) // they acknowledge
+		time.Sleep(2 * time.Second) // until all clients have acknowledged
 	}
 	f.editCPU = (s.cpu() - used) / servedEdits
 	f.memory = memory(s.Process.Pid, "VmHWM")
 	return f, nil
 }
 
-// await waits until so many clients are told.
+// await receives n times from told. It returns the first error from failed.
 func await(ctx context.Context, told <-chan time.Time, n int, failed <-chan error) error {
 	for range n {
 		select {
@@ -222,7 +222,7 @@ func (s *contender) follow(ctx context.Context, delta bool, told chan<- time.Tim
 	}
 }
 
-// request is the first one of a client, or an ACK.
+// request returns the first request of a client or, with a nonce, an ACK.
 func request(delta bool, version, nonce string) raw {
 	node := &corev3.Node{Id: "client"}
 	if nonce != "" {
@@ -232,12 +232,12 @@ func request(delta bool, version, nonce string) raw {
 	if delta {
 		m = &discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: xds.Cluster.URL(), ResponseNonce: nonce}
 	}
-	data, _ := proto.Marshal(m) // of valid texts
+	data, _ := proto.Marshal(m) // no error: the strings are UTF-8
 	return data
 }
 
-// read reads a response of either kind, whose fields have the same numbers. read skips the resources, because
-// decoding them would take most of this machine's time.
+// read reads a response of either variant of the protocol: both have the same field numbers. read counts the
+// resources, and does not decode them, which would take most of this machine's time.
 func read(r raw) (version, nonce string, resources int, err error) {
 	for len(r) > 0 {
 		number, kind, n := protowire.ConsumeTag(r)
@@ -266,7 +266,7 @@ func read(r raw) (version, nonce string, resources int, err error) {
 // raw is a message in wire format.
 type raw []byte
 
-// rawCodec leaves messages as they are.
+// rawCodec is a codec of gRPC for raw messages.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }

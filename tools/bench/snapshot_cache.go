@@ -20,8 +20,9 @@ import (
 	"xdspub/xds"
 )
 
-// snapshotCache is the first argument of a process that is the other server of measureServe:
-// SOCKET FILE CLUSTERS. A cluster that comes to FILE replaces the one of its name.
+// snapshotCache is the first argument of a process that is the server of go-control-plane in measureServe. The
+// other arguments are SOCKET FILE CLUSTERS. When FILE appears or changes, its cluster replaces the cluster of the
+// same name.
 const snapshotCache = "snapshot-cache"
 
 func serveSnapshotCache(args []string) error {

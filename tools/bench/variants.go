@@ -9,15 +9,15 @@ import (
 	"xdspub/tools/sample"
 )
 
-// How many clusters have variants, how many each, and how many keys these are about.
+// varied clusters have variantsEach variants, whose constraints have variantKeys keys in all.
 const (
 	varied       = 200
 	variantsEach = 10
 	variantKeys  = 20
 )
 
-// measureVariants prints how long xdspub validate takes for a tree of 10,000 resources, and for the
-// same tree where some clusters have variants.
+// measureVariants prints the time of xdspub validate for a tree of 10,000 resources, and for the same tree in which
+// some clusters have variants.
 func (w setup) measureVariants() error {
 	t := sample.Topology{Clusters: 4_500, Routes: 900, Listeners: 100}
 	plain, with := t.Files(), t.Files()
@@ -43,8 +43,8 @@ func (w setup) measureVariants() error {
 	return nil
 }
 
-// variantsOf returns the variants of the i-th cluster: each is for one value of a key, the last for all
-// others.
+// variantsOf returns the variants of the i-th cluster. The last variant is for all other clients, and each earlier
+// variant for one value of a key.
 func variantsOf(t sample.Topology, i int) string {
 	key := fmt.Sprintf("key%02d", i%variantKeys)
 	var all []string

@@ -1,5 +1,4 @@
-// Package canary plants texts in the fields of the API that are for secrets, for tests that hold who gets to see
-// them.
+// Package canary plants texts in the fields of the API that are for secrets, for tests of who can see these texts.
 package canary
 
 import (
@@ -20,11 +19,11 @@ import (
 	"xdspub/tools/configfields"
 )
 
-// named are the names of fields for secrets, as far as these are texts.
+// named matches the names of text fields that are for secrets.
 var named = regexp.MustCompile(`^(.*_)?(token|tokens|password|passwords|passphrase|secret|secrets|private_key|json_key|secret_access_key|api_key)$`)
 
-// Fields returns the fields for secrets, by name: those that the API marks, and texts that are named like a
-// secret.
+// Fields returns the fields for secrets, sorted by name: the fields that the API marks, and text fields with the
+// name of a secret.
 var Fields = sync.OnceValue(func() (fields []protoreflect.FieldDescriptor) {
 	configfields.Each(func(fd protoreflect.FieldDescriptor) {
 		o, _ := fd.Options().(*descriptorpb.FieldOptions)
@@ -41,7 +40,7 @@ var Fields = sync.OnceValue(func() (fields []protoreflect.FieldDescriptor) {
 	return fields
 })
 
-// Plant returns a message of the type that has the field, with a text in that field and nothing else.
+// Plant returns a message whose only content is a text in a field.
 func Plant(fd protoreflect.FieldDescriptor, text string) proto.Message {
 	mt, err := protoregistry.GlobalTypes.FindMessageByName(fd.Parent().FullName())
 	if err != nil {
@@ -68,7 +67,7 @@ func Plant(fd protoreflect.FieldDescriptor, text string) proto.Message {
 	return m.Interface()
 }
 
-// fill puts a text into a message that is a secret.
+// fill puts a text into a message in a field for secrets.
 func fill(m protoreflect.Message, is protoreflect.Value) {
 	switch m := m.Interface().(type) {
 	case *corev3.DataSource:

@@ -24,7 +24,7 @@ type Authority struct {
 // NewAuthority returns an Authority.
 func NewAuthority(t testing.TB) *Authority { return NewAuthorityUntil(t, time.Now().Add(time.Hour)) }
 
-// NewAuthorityUntil returns an Authority whose certificate is valid until then.
+// NewAuthorityUntil returns an Authority whose own certificate is valid until a time.
 func NewAuthorityUntil(t testing.TB, until time.Time) *Authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -45,18 +45,18 @@ func NewAuthorityUntil(t testing.TB, until time.Time) *Authority {
 	return a
 }
 
-// PEM returns its certificate.
+// PEM returns the certificate of the Authority.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// Sign returns a certificate with some names, and its key.
+// Sign returns a certificate with some names that is valid for an hour, and its key, both as PEM.
 func (a *Authority) Sign(serial int64, names ...string) (cert, key []byte) {
 	a.t.Helper()
 	return a.SignUntil(time.Now().Add(time.Hour), serial, names...)
 }
 
-// SignUntil returns a certificate like Sign that is valid until then.
+// SignUntil is Sign for a certificate that is valid until a time.
 func (a *Authority) SignUntil(until time.Time, serial int64, names ...string) (cert, key []byte) {
 	a.t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

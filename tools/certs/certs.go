@@ -1,11 +1,11 @@
-// Package certs makes the certificates and keys that test cases need, so that none
-// stands in the repository. A case names one in braces:
+// Package certs makes the certificates and keys that test cases need, so that the repository holds none. A case
+// names a file in braces:
 //
 //	private_key: {inline_string: {{text "server.key"}}}
 //	ocsp_staple: {inline_bytes: {{bytes "server.ocsp"}}}
 //
-// and Expand puts it in, on the same line: as a string of YAML or JSON, or as
-// base64. {{raw "server.pem"}} stands for a whole file.
+// Expand replaces the braces by the file: text is a string of YAML or JSON on the same line, bytes is base64, and
+// {{raw "server.pem"}} is the file as it is.
 package certs
 
 import (
@@ -39,7 +39,7 @@ var Now = year(2030)
 
 var named = regexp.MustCompile(`\{\{(?:text|bytes|raw)((?: "[^"]+")+)\}\}`)
 
-// Show puts the names in instead of the things, for a reader.
+// Show replaces the braces by the names of the files, for readers.
 func Show(text []byte) []byte {
 	return named.ReplaceAllFunc(text, func(found []byte) []byte {
 		names := strings.ReplaceAll(string(named.FindSubmatch(found)[1]), `"`, "")
@@ -47,7 +47,7 @@ func Show(text []byte) []byte {
 	})
 }
 
-// Expand puts the named things into a text.
+// Expand replaces the braces in a text by the files. It returns an error if there is no file of a name.
 func Expand(text []byte) ([]byte, error) {
 	if !bytes.Contains(text, []byte("{{")) {
 		return text, nil
@@ -89,7 +89,7 @@ func Expand(text []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// all makes the files once, because that takes a moment.
+// all returns the files by name. It makes them at the first call.
 var all = sync.OnceValues(func() (map[string][]byte, error) {
 	m := maker{files: make(map[string][]byte)}
 	m.make()
@@ -198,7 +198,7 @@ func (m *maker) keyFile(name string, key crypto.Signer) {
 	m.files[name] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// encrypted makes a key in OpenSSL's own form; Go writes no other.
+// encrypted makes an encrypted key in OpenSSL's form, which is the only encrypted form that Go writes.
 func (m *maker) encrypted(name string, key crypto.Signer) {
 	der, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
 	m.failed(err)

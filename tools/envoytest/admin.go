@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// adminClient speaks to an address as Envoy wrote it to --admin-address-path:
-// IP:PORT, or the path of a Unix socket.
+// adminClient returns a client of the admin interface at an address: IP:PORT, or the path of a Unix socket, as in
+// the file of --admin-address-path.
 func adminClient(address string) *http.Client {
 	network := "unix"
 	if _, err := netip.ParseAddrPort(address); err == nil {
@@ -44,7 +44,7 @@ func (e *Envoy) ask(method, path string) (status int, body string, err error) {
 	return do(e.admin, request)
 }
 
-// do sends one request, and reads the body of the answer whole.
+// do sends a request, and reads the whole body of the answer.
 func do(client *http.Client, request *http.Request) (status int, body string, err error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -55,14 +55,14 @@ func do(client *http.Client, request *http.Request) (status int, body string, er
 	return response.StatusCode, string(data), err
 }
 
-// Admin returns what the admin interface answers to a GET, such as "/clusters". Any
-// status but 200 ends the test.
+// Admin returns the answer of the admin interface to a GET of a path, such as "/clusters". Any status but 200 ends
+// the test.
 func (e *Envoy) Admin(t testing.TB, path string) string {
 	t.Helper()
 	return e.must(t, http.MethodGet, path)
 }
 
-// AdminPost is Admin for what changes Envoy, such as "/runtime_modify?k=v".
+// AdminPost is Admin for a POST, which changes Envoy, such as "/runtime_modify?k=v".
 func (e *Envoy) AdminPost(t testing.TB, path string) string {
 	t.Helper()
 	return e.must(t, http.MethodPost, path)
@@ -87,12 +87,12 @@ func (e *Envoy) Stats(t testing.TB, filter string) map[string]string {
 	body := e.Admin(t, "/stats?format=json&filter="+url.QueryEscape(filter))
 	var answer struct {
 		Stats []struct {
-			Name  string // the entry of the histograms has none
+			Name  string // empty for the entry of the histograms
 			Value any
 		}
 	}
 	decoder := json.NewDecoder(strings.NewReader(body))
-	decoder.UseNumber() // the gauge "version" takes all 64 bits
+	decoder.UseNumber() // a float64 does not hold the gauge "version", which has 64 bits
 	if err := decoder.Decode(&answer); err != nil {
 		t.Fatalf("/stats: %v in %s", err, body)
 	}
@@ -156,8 +156,7 @@ func (e *Envoy) ConfigDump(t testing.TB, list string) []map[string]any {
 	return dump.Configs
 }
 
-// AdminAddress returns where the admin interface listens: IP:PORT, or the path of a
-// Unix socket.
+// AdminAddress returns the address of the admin interface: IP:PORT, or the path of a Unix socket.
 func (e *Envoy) AdminAddress(t testing.TB) string {
 	t.Helper()
 	address, err := os.ReadFile(e.file("admin"))

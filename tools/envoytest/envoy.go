@@ -28,27 +28,26 @@ const (
 type Options struct {
 	// Bootstrap is Envoy's configuration, YAML or JSON.
 	Bootstrap []byte
-	// Args are added to the command line. They may replace --concurrency 1,
-	// and --disable-hot-restart: that one goes where a base id or a restart
-	// epoch is given.
+	// Args are added to the command line. --concurrency replaces the default of 1. A base id or a restart epoch
+	// removes the default --disable-hot-restart.
 	Args []string
-	// Dir is the working directory; "" means a new one.
+	// Dir is the working directory; "" means a new directory.
 	Dir string
-	// Binary is the path of the Envoy to run; "" means that of the function Binary.
+	// Binary is the path of the Envoy to run; "" means the result of the function Binary.
 	Binary string
 }
 
 // Envoy is a process that starts and ends with a test.
 type Envoy struct {
 	cmd    *exec.Cmd
-	files  string // bootstrap, log and admin address
+	files  string // the directory of the bootstrap, the log and the admin address
 	admin  *http.Client
-	exited chan struct{} // closed when cmd has been waited for
+	exited chan struct{} // closed after cmd.Wait
 	ending atomic.Bool   // the test wants or expects the end
-	over   bool          // all of it was cleaned up
+	over   bool          // Try has removed the process and its files
 }
 
-// Start starts Envoy and returns when it is LIVE.
+// Start starts Envoy and returns when it is LIVE. The bootstrap needs an admin section.
 func Start(t testing.TB, o Options) *Envoy {
 	t.Helper()
 	e := launch(t, o)
@@ -74,24 +73,24 @@ func Start(t testing.TB, o Options) *Envoy {
 	return e
 }
 
-// Run starts an Envoy that ends by itself, such as one with a bad bootstrap, and
-// returns its exit code (-1 if a signal ended it) and its log.
+// Run starts an Envoy that ends by itself, such as an Envoy with a bad bootstrap. It returns the exit status of the
+// Envoy, which is -1 if a signal ended it, and its log.
 func Run(t testing.TB, o Options) (code int, log string) {
 	t.Helper()
 	e := launch(t, o)
 	return e.Wait(t).ExitCode(), e.Log()
 }
 
-// Validate asks envoy --mode validate. It reads a bootstrap and its static
-// resources, but no file that a path_config_source names.
+// Validate runs envoy --mode validate on a bootstrap. In this mode, Envoy reads no file that a path_config_source
+// names.
 func Validate(t testing.TB, config []byte) (ok bool, output string) {
 	t.Helper()
 	code, output := Run(t, Options{Bootstrap: config, Args: []string{"--mode", "validate"}})
 	return code == 0, output
 }
 
-// address returns where the admin interface listens, "" as long as Envoy has not said so. On a full
-// disk it never does: it makes the file, writes nothing, and goes on. The test then ends here.
+// address returns the address of the admin interface, or "" before Envoy has written it. On a full disk, Envoy
+// makes the file, writes nothing, and goes on. address then ends the test.
 func (e *Envoy) address(t testing.TB) string {
 	t.Helper()
 	address, err := os.ReadFile(e.file("admin"))
@@ -103,7 +102,7 @@ func (e *Envoy) address(t testing.TB) string {
 	return string(address)
 }
 
-// launch starts the process and leaves it to the test's cleanup to end it.
+// launch starts the process. The cleanup of the test ends it.
 func launch(t testing.TB, o Options) *Envoy {
 	t.Helper()
 	binary := o.Binary
@@ -116,7 +115,7 @@ func launch(t testing.TB, o Options) *Envoy {
 	}
 	e := &Envoy{files: files, exited: make(chan struct{})}
 
-	// Envoy reads numbers differently in the two formats and goes by the suffix.
+	// Envoy reads numbers in JSON and in YAML differently. The suffix decides.
 	config := e.file("bootstrap.yaml")
 	if bytes.HasPrefix(bytes.TrimSpace(o.Bootstrap), []byte("{")) {
 		config = e.file("bootstrap.json")
@@ -148,12 +147,10 @@ func launch(t testing.TB, o Options) *Envoy {
 	return e
 }
 
-// arguments returns the command line. Envoy refuses a flag that is given twice, so a
-// default stands back where the test says otherwise.
+// arguments returns the command line. Envoy refuses a flag that is given twice, so a flag of own removes the default.
 //
-// Many Envoys on one host must not share a base id. --use-dynamic-base-id would
-// do, but each start leaves a file in /dev/shm for ever; without hot restart
-// there is neither an id nor a file.
+// Envoys on one host must not share a base id. By default, hot restart is disabled, and Envoy has no base id. With
+// --use-dynamic-base-id, each start would leave a file in /dev/shm.
 func arguments(own []string, config, admin string) []string {
 	has := func(flags ...string) bool {
 		return slices.ContainsFunc(own, func(arg string) bool { return slices.Contains(flags, arg) })
@@ -200,8 +197,7 @@ func (e *Envoy) cleanUp(t testing.TB) {
 	}
 }
 
-// gone reports whether the process has ended, also in the moment before whoever
-// waits for it says so.
+// gone reports whether the process has ended, also before exited is closed.
 func (e *Envoy) gone() bool {
 	select {
 	case <-e.exited:
@@ -224,8 +220,8 @@ func tail(log string) string {
 	return "…\n" + whole
 }
 
-// Stop ends Envoy as an operator does: with SIGTERM and, if SIGTERM has no effect, with SIGKILL. Stop returns
-// when the process is gone, and may be called again.
+// Stop ends Envoy by SIGTERM and, if Envoy does not end within a minute, by SIGKILL. Stop returns when the process
+// is gone. A further call has no effect.
 func (e *Envoy) Stop(t testing.TB) {
 	t.Helper()
 	e.signal(t, syscall.SIGTERM)
@@ -237,14 +233,14 @@ func (e *Envoy) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends Envoy with SIGKILL, as a crash would, and returns when it is gone.
+// Kill ends Envoy by SIGKILL, like a crash, and returns when the process is gone.
 func (e *Envoy) Kill(t testing.TB) {
 	t.Helper()
 	e.signal(t, syscall.SIGKILL)
 	<-e.exited
 }
 
-// signal goes to the process group: XDSPUB_ENVOY may name a wrapper.
+// signal sends a signal that ends Envoy. It signals the process group, since XDSPUB_ENVOY may name a wrapper.
 func (e *Envoy) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	e.ending.Store(true)
@@ -258,8 +254,7 @@ func (e *Envoy) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Wait waits for Envoy to end by itself and says how it did. That it ends is
-// then no fault.
+// Wait waits until Envoy ends by itself, and returns its state. The end of Envoy does not fail the test.
 func (e *Envoy) Wait(t testing.TB) *os.ProcessState {
 	t.Helper()
 	e.ending.Store(true)
@@ -283,9 +278,9 @@ func (e *Envoy) Log() string {
 	return string(log)
 }
 
-// InotifyInstances counts the inotify instances that Envoy holds, one for each
-// path subscription. A uid has 128 of them by default, and the Envoy that asks
-// for one more aborts. Only Linux can tell; elsewhere the test is skipped.
+// InotifyInstances returns the number of inotify instances that Envoy holds, one for each path subscription. By
+// default, a user may have 128 instances, and an Envoy that asks for another one aborts. On systems other than
+// Linux, InotifyInstances skips the test.
 func (e *Envoy) InotifyInstances(t testing.TB) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {

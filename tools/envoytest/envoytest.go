@@ -26,15 +26,14 @@ import (
 	"time"
 )
 
-// Binary returns the path of the Envoy to run: what scripts/envoy has installed, or
-// XDSPUB_ENVOY. It downloads nothing. A test without Envoy ends here.
+// Binary returns the path of the Envoy to run: XDSPUB_ENVOY, or the Envoy that scripts/envoy has installed. Binary
+// downloads nothing. Without Envoy, Binary skips the test, or fails it if CI=true or XDSPUB_REQUIRE_ENVOY=1.
 func Binary(t testing.TB) string {
 	t.Helper()
 	return binary(t)
 }
 
-// Version returns the path of the Envoy of a version, such as 1.39.3, as Binary does that of the
-// latest.
+// Version is Binary for the Envoy of a version, such as 1.39.3.
 func Version(t testing.TB, version string) string {
 	t.Helper()
 	return binary(t, version)
@@ -55,8 +54,8 @@ func binary(t testing.TB, version ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A name given by XDSPUB_ENVOY may be one on PATH. Made absolute, because
-	// Envoy is started in a directory of its own.
+	// XDSPUB_ENVOY may be a name in PATH. The path becomes absolute, because each Envoy has its own working
+	// directory.
 	binary, err := exec.LookPath(strings.TrimSuffix(string(out), "\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +67,8 @@ func binary(t testing.TB, version ...string) string {
 	return binary
 }
 
-// moduleRoot returns the nearest directory, from the working directory up, that has a
-// go.mod: go test runs a package's tests in the package's directory.
+// moduleRoot returns the nearest directory with a go.mod, from the working directory up. go test runs the tests of
+// a package in its directory.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	start, err := os.Getwd()
@@ -86,8 +85,7 @@ func moduleRoot(t testing.TB) string {
 	}
 }
 
-// Publish puts a file in place by rename, the only way that Envoy sees, and makes
-// its folder if need be.
+// Publish writes a file by a rename, which is the only change that Envoy sees, and makes its folder.
 func Publish(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -102,10 +100,9 @@ func Publish(t testing.TB, path, content string) {
 	}
 }
 
-// Eventually asks cond again and again until it says ok. When that takes longer
-// than the deadline, the test fails with what was waited for and the last state.
-// It is for what runs outside of this process and can't be waited for in
-// another way; cond runs on the test's own goroutine and may call t.Fatal.
+// Eventually calls cond again and again until ok is true. After the deadline, it ends the test with what and the
+// last state. Eventually is for events outside of this process that no channel can report. cond runs on the
+// goroutine of the caller, and may call t.Fatal.
 func Eventually(t testing.TB, deadline time.Duration, what string, cond func() (ok bool, state string)) {
 	t.Helper()
 	late := time.After(deadline)

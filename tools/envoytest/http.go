@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// Get asks once, over a connection of its own, and follows no redirect: a
-// kept-alive connection would stay on the listener that it was made to, long
-// after Envoy has replaced it.
+// Get sends one request over a new connection, and follows no redirect. An old connection would stay at its
+// listener after Envoy has replaced the listener.
 func Get(t testing.TB, url string) (status int, body string, err error) {
 	t.Helper()
 	return GetHost(t, url, "")
 }
 
-// GetHost is Get with a Host header of its own, for virtual hosts.
+// GetHost is Get with another Host header, for virtual hosts. An empty host means the host of the URL.
 func GetHost(t testing.TB, url, host string) (status int, body string, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Listeners starts an Envoy with listeners in an LDS file, and returns the reasons of the refused listeners by
-// index. An empty binary means Binary. Listeners sets the name and address of each listener, and binds no
-// port. One run of Envoy judges thousands of listeners.
+// Listeners starts an Envoy with listeners in an LDS file, and returns Envoy's reasons for the refused listeners,
+// by index. An empty binary means Binary. Listeners changes the name and the address of each listener, and sets
+// bind_to_port to false. One run of Envoy judges thousands of listeners.
 func Listeners(t testing.TB, binary string, listeners []map[string]any) (refused map[int]string) {
 	t.Helper()
 	dir := t.TempDir()

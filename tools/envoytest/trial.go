@@ -10,16 +10,18 @@ import (
 
 // Trial is Envoy's reaction to a configuration.
 type Trial struct {
-	// Live means that Envoy became LIVE, Ended that Envoy ended by itself. An Envoy that did neither hung.
+	// Live means that Envoy became LIVE. Ended means that Envoy ended by itself, before or after that. If both are
+	// false, Envoy hung.
 	Live, Ended bool
-	// Refused means that Envoy counted update_rejected or update_failure, Dropped that Envoy counted unknown
-	// fields, once LIVE. An unknown host name counts as update_failure of its cluster in Envoy, but not here.
+	// Refused means that the LIVE Envoy had counted update_rejected or update_failure. Dropped means that the LIVE
+	// Envoy had counted unknown fields. Envoy counts an unknown host name as update_failure of its cluster; Refused
+	// does not.
 	Refused, Dropped bool
 	Log              string
 }
 
-// Try starts an Envoy on an arbitrary configuration, and ends the Envoy when it is LIVE, has ended, or
-// patience is over.
+// Try starts an Envoy on an arbitrary configuration. It ends the Envoy when the Envoy is LIVE, or when patience is
+// over.
 func Try(t testing.TB, o Options, patience time.Duration) Trial {
 	t.Helper()
 	e := launch(t, o)
@@ -53,7 +55,7 @@ func Try(t testing.TB, o Options, patience time.Duration) Trial {
 					trial.Refused = true
 				}
 			}
-		} else { // Envoy died of its configuration
+		} else { // Envoy crashed after it was LIVE
 			trial.Ended = true
 		}
 	}
@@ -61,7 +63,7 @@ func Try(t testing.TB, o Options, patience time.Duration) Trial {
 	return trial
 }
 
-// live asks Envoy whether it is LIVE. A starting Envoy may not answer yet.
+// live reports whether Envoy is LIVE. It reports false if Envoy does not answer yet.
 func (e *Envoy) live(t testing.TB) bool {
 	t.Helper()
 	if e.admin == nil {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Verdict is what Envoy said to a text.
+// Verdict says whether Envoy accepts a text.
 type Verdict struct {
 	Text  string
 	Taken bool
 }
 
-// Verdicts reads a list of them: lines such as `taken "%PROTOCOL%"` and
-// `refused "%FOO%"`; # starts a comment.
+// Verdicts reads a file of lines such as `taken "%PROTOCOL%"` and `refused "%FOO%"`. Empty lines, and lines that
+// begin with #, do not count.
 func Verdicts(t testing.TB, path string) (list []Verdict) {
 	t.Helper()
 	data, err := os.ReadFile(path)

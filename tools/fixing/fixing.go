@@ -91,7 +91,7 @@ func write(t testing.TB, name string, text []byte) {
 	}
 }
 
-// Text is what stands in a range of a file.
+// Text returns the text in a range of a file.
 func Text(t testing.TB, r diag.Range) string {
 	t.Helper()
 	text, err := os.ReadFile(r.File)

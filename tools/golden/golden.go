@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the wanted output in testdata, and fail")
 
-// Compare fails where a file of testdata does not hold a text. With -update it writes the file as well.
+// Compare fails the test if a file of testdata differs from a text. With -update, Compare also writes the file.
 func Compare(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

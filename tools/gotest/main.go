@@ -1,11 +1,11 @@
-// Gotest runs go test, prints what go test prints, and remembers what it does not
-// print: which tests were skipped, and how long each package took.
+// Gotest runs go test and prints its output. It also records what go test does not print: the skipped tests, and
+// the time of each package.
 //
 //	gotest run EVENTS ARGUMENT…	go test with these arguments; its events go to the file EVENTS
 //	gotest sum ALLOWED EVENTS…	what all runs together skipped, and how long they took
 //
-// A test that is skipped in one run and passes in another was tested. With CI=true, sum
-// fails where a test was skipped in all runs and ALLOWED does not name it.
+// A test that passes in one run was tested, even if another run skipped it. With CI=true, sum fails if all runs
+// skipped a test that ALLOWED does not name.
 package main
 
 import (

@@ -22,8 +22,8 @@ type event struct {
 	ImportPath string // of what did not build
 }
 
-// run starts go test, prints to w what go test prints without -json, and returns its
-// exit status. What go test says on its standard error goes to ours.
+// run runs go test -json, writes the events to a file, and prints to w the output that go test has without -json.
+// run returns the exit status of go test. The standard error of go test is that of this process.
 func run(events string, arguments []string, w io.Writer) (status int, err error) {
 	file, err := os.Create(events)
 	if err != nil {
@@ -50,7 +50,7 @@ func run(events string, arguments []string, w io.Writer) (status int, err error)
 	return 0, errors.Join(err, failed)
 }
 
-// follow prints the events of go test, a package as soon as it has ended.
+// follow prints the output of each package when the package has ended.
 func follow(r io.Reader, w io.Writer) error {
 	open := make(map[string]*packageLog)
 	lines := bufio.NewReader(r)
@@ -60,7 +60,7 @@ func follow(r io.Reader, w io.Writer) error {
 		switch {
 		case line == "":
 		case json.Unmarshal([]byte(line), &e) != nil:
-			_, _ = io.WriteString(w, line) // of a program that writes past the test framework
+			_, _ = io.WriteString(w, line) // the output of a program that does not go through the test framework
 		case e.Action == "build-output":
 			_, _ = io.WriteString(w, e.Output)
 		case e.Package != "":
@@ -77,7 +77,7 @@ func follow(r io.Reader, w io.Writer) error {
 		if err == nil {
 			continue
 		}
-		for _, p := range open { // go test itself has ended before them
+		for _, p := range open { // go test ended before these packages did
 			p.failed = true
 			p.print(w)
 		}
@@ -100,7 +100,7 @@ type testLog struct {
 	lines  []string
 }
 
-// add reports whether the package has ended.
+// add adds an event, and reports whether the package has ended.
 func (p *packageLog) add(e event) (ended bool) {
 	t := p.tests[e.Test]
 	if t == nil {
@@ -121,9 +121,8 @@ func (p *packageLog) add(e event) (ended bool) {
 	return false
 }
 
-// print prints the package's own lines and, if the package failed, the output of the tests that neither passed
-// nor were skipped: they failed, or never ended. A subtest stands below its test even if tests ran in
-// parallel.
+// print prints the output of the package outside of its tests. If the package failed, print also prints the output
+// of the tests that failed or did not end. A subtest stands below its test, even if tests ran in parallel.
 func (p *packageLog) print(w io.Writer) {
 	first := make(map[string]int)
 	for i, name := range p.order {
@@ -137,7 +136,7 @@ func (p *packageLog) print(w io.Writer) {
 		if !p.failed || name == "" || t.result == "pass" || t.result == "skip" {
 			continue
 		}
-		// go test prints the verdict above what the test said.
+		// go test prints the verdict of a test above its output.
 		for _, verdict := range []bool{true, false} {
 			for _, line := range t.lines {
 				if isVerdict(line) == verdict && !isProgress(line) {
@@ -163,7 +162,7 @@ func parent(name string) string {
 
 func isVerdict(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "--- FAIL: ") }
 
-// isProgress reports whether go test prints the line with -v alone.
+// isProgress reports whether go test prints the line only with -v.
 func isProgress(line string) bool {
 	for _, word := range []string{"RUN", "PAUSE", "CONT", "NAME"} {
 		if strings.HasPrefix(line, "=== "+word+" ") {
@@ -173,7 +172,7 @@ func isProgress(line string) bool {
 	return false
 }
 
-// reason returns what a skipped test said.
+// reason returns the message of a skipped test.
 func reason(lines []string) string {
 	var said []string
 	for _, line := range lines {

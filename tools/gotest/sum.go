@@ -18,16 +18,15 @@ type test struct{ pkg, name string }
 
 func (t test) String() string { return t.pkg + " " + t.name }
 
-// summary is what several runs did together.
+// summary is the result of several runs.
 type summary struct {
 	took   map[string]float64
 	tested map[test]bool
 	skips  map[test]string // the reason of each
 }
 
-// sum prints how long each package took and what no run has tested. It returns 1 if a
-// name in the file of allowed skips is none of a test, and in CI if a skip is not
-// allowed.
+// sum prints the time of each package, and the tests that all runs skipped. The status is 1 if the file of allowed
+// skips names no existing test, or if ci is true and a skip is not allowed.
 func sum(allowed string, events []string, w io.Writer, ci bool) (status int, err error) {
 	s := summary{took: make(map[string]float64), tested: make(map[test]bool), skips: make(map[test]string)}
 	for _, name := range events {
@@ -111,8 +110,8 @@ func (s *summary) add(e event, said map[test][]string) {
 	}
 }
 
-// readAllowed reads which tests CI may skip: a package, a test and the condition under
-// which it cannot run, one a line.
+// readAllowed reads the tests that CI may skip. A line is a package, a test, and the condition under which the test
+// can't run.
 func readAllowed(name string) (map[test]bool, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command logsdoc writes docs/logs.md from the comments of package event: what each event
-// means, what to do about it, and its keys.
+// Command logsdoc writes docs/logs.md from the comments of package event: the meaning of each event, the reader's
+// reaction, and the keys.
 package main
 
 import (
@@ -147,7 +147,7 @@ func eventsOf(path string) ([]described, error) {
 
 func receiver(d *ast.FuncDecl) string { return d.Recv.List[0].Type.(*ast.Ident).Name }
 
-// typeOf returns what the type of an event says.
+// typeOf returns the part of the description that the type of an event and its comments have.
 func typeOf(d *ast.GenDecl) described {
 	spec := d.Specs[0].(*ast.TypeSpec)
 	e := described{typ: spec.Name.Name}
@@ -168,7 +168,7 @@ func typeOf(d *ast.GenDecl) described {
 	return e
 }
 
-// sentence returns a comment on one line, with a capital.
+// sentence returns a comment on one line, which begins with a capital.
 func sentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
@@ -177,7 +177,7 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// kind reads the Kind that the method kind returns.
+// kind adds the part of the description that the method kind returns.
 func (e *described) kind(d *ast.FuncDecl) error {
 	var literal *ast.CompositeLit
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -202,7 +202,7 @@ func (e *described) kind(d *ast.FuncDecl) error {
 	return nil
 }
 
-// text returns the value of a string literal, else "".
+// text returns the value of a string literal; "" for another expression.
 func text(x ast.Expr) string {
 	l, ok := x.(*ast.BasicLit)
 	if !ok {

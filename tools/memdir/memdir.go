@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// New returns a directory that goes with the test. The directory is in memory if the system has such a file
-// system, because fsync on a disk takes long and makes no difference to a process.
+// New returns a directory that is removed at the end of the test. The directory is in memory if the system has
+// /dev/shm, because fsync on a disk takes long and makes no difference to a process.
 func New(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "xdspub-test-")

@@ -22,7 +22,7 @@ type Corpus struct {
 // seen is a known value.
 type seen struct{ kind, key, value string }
 
-// Learn adds a list of resources.
+// Learn adds a list of resources to the corpus.
 func (c *Corpus) Learn(resources []any) {
 	if c.seen == nil {
 		c.values, c.members, c.seen = make(map[string][]any), make(map[string]map[string][]any), make(map[seen]bool)
@@ -50,7 +50,7 @@ func (c *Corpus) isNew(s seen) bool {
 	return !known
 }
 
-// missing returns the keys that objects of a kind have elsewhere, and this one not.
+// missing returns the keys that other objects of a kind have, and object lacks, sorted.
 func (c *Corpus) missing(kind string, object map[string]any) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.members[kind])), func(key string) bool {
 		_, there := object[key]
@@ -66,8 +66,8 @@ func kindOf(key string, object map[string]any) string {
 	return key
 }
 
-// Resources returns those of a YAML or JSON file: of a response, a list, or documents of
-// their own. Numbers are as they were written.
+// Resources returns the resources in a YAML or JSON file: in responses, in lists, or one in each document. Numbers
+// are json.Number.
 func Resources(text []byte) (all []any, err error) {
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		data, err := yaml.YAMLToJSON(document)

@@ -54,8 +54,7 @@ func swap(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return "swapped with " + other, true
 }
 
-// move gives the value another key, of those under which values of the same form
-// stand elsewhere.
+// move gives the value another key: a key that has a value of the same JSON type elsewhere.
 func move(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	if s.object == nil || s.key == "@type" {
 		return "", false
@@ -72,7 +71,7 @@ func move(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return "moved to " + key, true
 }
 
-// sameForm reports whether JSON has the same word for the two values.
+// sameForm reports whether two values have the same JSON type.
 func sameForm(a, b any) bool { return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b) }
 
 func retype(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
@@ -110,8 +109,7 @@ func breakText(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return "made " + shown(v), true
 }
 
-// limit moves a number or a duration to where limits mostly are, and turns a
-// boolean.
+// limit changes a number or a duration to a usual limit, and negates a boolean.
 func limit(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
 	var v any
 	switch old := s.value.(type) {
@@ -137,10 +135,10 @@ func limit(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return "made " + shown(v), true
 }
 
-// otherValue puts what stands under the same key elsewhere instead of a value.
+// otherValue replaces a value by a value that the same key has elsewhere.
 func otherValue(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	others := c.values[s.key]
-	if s.object != nil && r.IntN(2) == 0 { // as often what fits
+	if s.object != nil && r.IntN(2) == 0 { // half of the values are from objects of the same kind
 		others = c.members[s.kind][s.key]
 	}
 	if len(others) == 0 {
@@ -168,7 +166,7 @@ func addMember(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return fmt.Sprintf("with %s %s", key, shown(v)), true
 }
 
-// otherResource puts a resource of another type instead of one, or before it.
+// otherResource replaces a resource by a resource of another type, or puts the other resource before it.
 func otherResource(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	object, ok := s.value.(map[string]any)
 	if !ok || !s.isResource() || len(c.resources) == 0 {

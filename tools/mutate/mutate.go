@@ -23,7 +23,7 @@ import (
 // Mutate makes one random fault in a copy of a list of resources of Resources, and describes the fault with
 // its place. fault is empty if no change is possible.
 func (c *Corpus) Mutate(r *rand.Rand, resources []any) (mutant []any, fault string) {
-	const attempts = 1000 // most spots take most kinds
+	const attempts = 1000 // most kinds of faults are possible at most spots
 	before := encoded(resources)
 	for range attempts {
 		document := map[string]any{"resources": copied(resources)}
@@ -44,15 +44,15 @@ func (c *Corpus) Mutate(r *rand.Rand, resources []any) (mutant []any, fault stri
 // spot is a value in a document, with its place.
 type spot struct {
 	path  string
-	key   string // of the value; for an element the list's
+	key   string // of the value; for an element, the key of its list
 	value any
-	kind  string // of the object that it stands in
+	kind  string // of the object around the value
 	// message is the type of the value or, for a list, of its elements; nil if unknown.
 	message protoreflect.MessageDescriptor
-	object  map[string]any // it stands in this, or
-	list    []any          // in this
-	index   int
-	// relist puts another list instead of the list.
+	object  map[string]any // the object with the value; nil for an element
+	list    []any          // the list with the value; nil for a member
+	index   int            // in list
+	// relist replaces list by another list.
 	relist func([]any)
 }
 
@@ -67,8 +67,7 @@ func (s spot) set(v any) {
 // isResource reports whether the value is a resource.
 func (s spot) isResource() bool { return s.list != nil && s.kind == "" }
 
-// spots returns the values of a document in the order of their paths, without the list
-// of resources itself.
+// spots returns the spots of a document in the order of their paths. The list of resources is no spot.
 func spots(document map[string]any) (all []spot) {
 	var below func(parent spot)
 	below = func(parent spot) {
@@ -116,11 +115,11 @@ func copied(v any) any {
 
 // encoded returns a value as JSON, its keys sorted.
 func encoded(v any) string {
-	text, _ := json.Marshal(v) // of JSON values: can't fail
+	text, _ := json.Marshal(v) // no error: v came from JSON
 	return string(text)
 }
 
-// shown returns a value as a report says it.
+// shown returns a value as JSON for a description, clipped.
 func shown(v any) string {
 	const most = 80
 	text := []rune(encoded(v))

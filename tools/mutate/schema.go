@@ -90,7 +90,7 @@ func (c *Corpus) singleValue(r *rand.Rand, f protoreflect.FieldDescriptor, depth
 	}
 }
 
-// messageValue returns a message with some of its fields, of a oneof at most one.
+// messageValue returns a message with some of its fields, and at most one field of each oneof.
 func (c *Corpus) messageValue(r *rand.Rand, f protoreflect.FieldDescriptor, depth int) any {
 	m := f.Message()
 	switch m.FullName() {

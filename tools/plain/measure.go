@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// vague are words that stand for a thing which another sentence names, or for no thing at all. A sentence of many
-// such words has to be read twice. The list was found by reading this project beside the Go standard library,
-// grpc-go and Prometheus: there, a noun and a verb stand in the place of these words.
+// vague has the words that stand for a thing that another sentence names, or for no thing. A sentence of many vague
+// words has to be read twice. The Go standard library, grpc-go and Prometheus use nouns and verbs in their place.
 var vague = func() map[string]bool {
 	words := make(map[string]bool)
 	for word := range strings.FieldsSeq(`
@@ -49,7 +48,7 @@ var (
 	sentenceEnd = regexp.MustCompile(`[.:;!?]\s+([A-Z"*])`)
 )
 
-// sentencesOf splits a text. Fragments are left out.
+// sentencesOf returns the sentences of a text, without fragments.
 func sentencesOf(file string, line int, text string) (list []sentence) {
 	text = strings.Join(strings.Fields(text), " ")
 	for len(text) > 0 {

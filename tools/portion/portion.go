@@ -1,5 +1,5 @@
-// Package portion says how much of a long enumeration a test goes through: all of it for make soak PART=whole, a fixed
-// sample for make test, and less with -short.
+// Package portion says which cases of a long enumeration a test tries: all cases for make soak PART=whole, a fixed
+// sample for make test, and fewer cases with -short.
 package portion
 
 import (
@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Every returns n: of n cases in a row, the test tries the last one. sample is n for make test, short with -short.
+// Every returns n: a test tries each n-th case of an enumeration. n is 1 for make soak PART=whole, short with
+// -short, and otherwise sample.
 func Every(sample, short int) int {
 	switch {
 	case os.Getenv("XDSPUB_WHOLE") != "":

@@ -1,5 +1,5 @@
-// Command protocoldoc writes docs/protocol.md: what the description of the xDS protocol says about
-// a server, sentence by sentence (sentences.txt), with the tests that show it.
+// Command protocoldoc writes docs/protocol.md: the sentences of the xDS protocol about a server (sentences.txt),
+// each with the tests that show that xdspub keeps it.
 package main
 
 import (
@@ -38,23 +38,22 @@ var sentences string
 // scripts is the folder of the scripts that serve.TestProtocol plays.
 const scripts = "serve/testdata/protocol"
 
-// section is a section of the description.
+// section is a section of the protocol's description.
 type section struct {
 	title string
 	list  []*sentence
 }
 
-// sentence is one of the description, in our own words.
+// sentence is a sentence of the protocol's description, reworded.
 type sentence struct {
 	id, text string
-	// ofClients means that it is about clients alone, and needs no test.
+	// ofClients means that the sentence is about clients only, and needs no test.
 	ofClients bool
 	// tests are tests of Go as folder.Test, scripts the names of scripts.
 	tests, scripts []string
 }
 
-// read returns the sections of the description, with the scripts of the repository at root that
-// show their sentences.
+// read returns the sections of sentences.txt. It adds to each sentence the scripts below root that name the sentence.
 func read(root string) ([]section, error) {
 	sections, err := parse(sentences)
 	if err != nil {
@@ -156,7 +155,7 @@ func generate(root string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// links are the tests and scripts of a sentence.
+// links returns links to the scripts and tests of a sentence.
 func (x *sentence) links() (links []string) {
 	for _, s := range slices.Sorted(slices.Values(x.scripts)) {
 		links = append(links, fmt.Sprintf("[`%s`](../%s)", s, path.Join(scripts, s+".txt")))

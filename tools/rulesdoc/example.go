@@ -28,24 +28,24 @@ import (
 // example is a source tree in which a rule finds something.
 type example struct {
 	code  diag.Code
-	envoy *envoyapi.Version // nil is the latest
-	files []*file           // of the tree, and bootstrap.yaml, what the Envoy has of its own
+	envoy *envoyapi.Version // nil means the latest
+	files []*file           // of the tree, and bootstrap.yaml, which has the static resources of the Envoy
 	// all are the findings on the whole tree, shown the finding that the example shows.
 	all   diag.List
 	shown diag.Diagnostic
 }
 
-// file is a file of an example: YAML that can be shortened, or another text.
+// file is a file of an example: YAML, which rulesdoc can shorten, or another text.
 type file struct {
 	name string
 	yaml *yaml.Node
 	text []byte
-	// made are the references to certificates and keys, by the word for them in yaml.
+	// made has the references to certificates and keys (package certs), by the word that stands for each in yaml.
 	made map[string]string
 }
 
-// exampleOf returns the first bad tree of a rule's test cases, without all that its
-// first finding does not need; nil where a code has no test cases of its own.
+// exampleOf returns the first bad tree of a rule's test cases, shortened to the parts that its first finding needs;
+// nil if the code has no test cases.
 func exampleOf(root string, code diag.Code) (*example, error) {
 	paths, err := filepath.Glob(filepath.Join(root, "validate", "rules", "*", "testdata", code.Name+".txtar"))
 	if err != nil || len(paths) == 0 {
@@ -80,7 +80,7 @@ const bootstrapFile = "bootstrap.yaml"
 
 var made = regexp.MustCompile(`\{\{[^}]*\}\}`)
 
-// parse reads a file. The comments of YAML go: they are the test's.
+// parse reads a file, without the comments of YAML, which are for the test.
 func parse(name string, text []byte) (*file, error) {
 	f := &file{name: name, text: text}
 	if filepath.Ext(name) != ".yaml" {
@@ -100,7 +100,7 @@ func parse(name string, text []byte) (*file, error) {
 	return f, nil
 }
 
-// plain returns a copy without comments, anchors and aliases: with what they stand for.
+// plain returns a copy without comments and anchors. A copy of the anchored node takes the place of each alias.
 func plain(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -114,7 +114,7 @@ func plain(n *yaml.Node) *yaml.Node {
 	return &p
 }
 
-// source returns the text of a file, with references to what is made.
+// source returns the text of a file, with the references of made.
 func (f *file) source() ([]byte, error) {
 	if f.yaml == nil {
 		return f.text, nil
@@ -133,8 +133,8 @@ func (f *file) source() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// shorten drops what the finding does without: files, then list items and fields,
-// those behind before those in front.
+// shorten removes the parts of the example that the finding does not need: files, then items of lists and fields,
+// the last ones first.
 func (e *example) shorten() error {
 	var err error
 	if e.all, _, err = e.judge(); err != nil {
@@ -167,7 +167,7 @@ func (e *example) shorten() error {
 	return nil
 }
 
-// prune drops what a node can do without.
+// prune removes the parts of a node that the finding does not need.
 func (e *example) prune(n *yaml.Node) error {
 	entry := 1
 	if n.Kind == yaml.MappingNode {
@@ -191,14 +191,14 @@ func (e *example) prune(n *yaml.Node) error {
 	return nil
 }
 
-// isVariantName reports whether an entry is the name beside the constraints of a variant: nothing goes by
-// it, and a person would write it.
+// isVariantName reports whether an entry is the name beside the constraints of a variant. prune keeps such a name:
+// no rule needs it, but people write it.
 func isVariantName(n *yaml.Node, i int) bool {
 	return n.Kind == yaml.MappingNode && n.Content[i].Value == "name" &&
 		slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Value == "dynamic_parameter_constraints" })
 }
 
-// still reports whether the tree still gives the finding, and gives no new finding.
+// still reports whether the tree still has the finding, and has no new finding.
 func (e *example) still() (bool, error) {
 	list, _, err := e.judge()
 	if err != nil {
@@ -280,7 +280,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 	return list, strings.ReplaceAll(b.String(), tree+string(filepath.Separator), ""), err
 }
 
-// write shows the example and what xdspub says of it.
+// write writes the files of the example and the output of xdspub for the page.
 func (e *example) write(b *bytes.Buffer) error {
 	for _, f := range e.files {
 		text, err := f.source()

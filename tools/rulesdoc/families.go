@@ -13,7 +13,7 @@ import (
 	"xdspub/diag"
 )
 
-// family is the codes of one page.
+// family has the codes of one page.
 type family struct {
 	name  string // of the page, without its suffix
 	about string // what the codes are about, as the end of a sentence
@@ -25,9 +25,8 @@ func (f *family) heading() string { return "Rules about " + f.about }
 
 var packageComment = regexp.MustCompile(`(?m)^// Package [a-z]+ holds the rules about (.*)\.$`)
 
-// families returns all codes, each in one family: first those that are met while a tree
-// or the files of a bootstrap are read, then the validation rules, a family for each of
-// their folders, then those about a change and about its publication.
+// families returns all codes, each in one family: first the codes of reading a tree and the files of a bootstrap,
+// then the validation rules, with a family for each folder, then the codes about a change and its publication.
 func families(root string) ([]*family, error) {
 	reading := &family{name: "reading", about: "reading files: syntax, documents, fields and values"}
 	following := &family{name: "following", about: "the files that a bootstrap leads to"}
@@ -48,7 +47,7 @@ func families(root string) ([]*family, error) {
 	return list, nil
 }
 
-// validationFamilies returns the families of validation rules, as yet without codes.
+// validationFamilies returns the families of validation rules, without codes.
 func validationFamilies(root string) (list []*family, err error) {
 	files, err := filepath.Glob(filepath.Join(root, "validate", "rules", "*", "rules.go"))
 	if err == nil && len(files) == 0 {
@@ -68,7 +67,7 @@ func validationFamilies(root string) (list []*family, err error) {
 	return list, err
 }
 
-// link returns a link to what stands on a page about a code.
+// link returns a link to the section of a code on the page.
 func (f *family) link(code string) string {
 	return fmt.Sprintf("[%s](%s.md#%s)", code, f.name, strings.ToLower(code))
 }

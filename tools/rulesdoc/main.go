@@ -1,7 +1,6 @@
-// Command rulesdoc writes docs/rules: every code that a finding can have, a page for
-// each family and an index. A code has its reason, and for validation rules and those
-// about what runs an example and what xdspub says of it. The examples are the rules'
-// own test cases, the output is real.
+// Command rulesdoc writes docs/rules: an index, and a page for each family of codes. A page explains each code. For
+// validation rules and transition rules, a page also has an example with the output of xdspub. The examples are the
+// test cases of the rules.
 package main
 
 import (
@@ -28,8 +27,7 @@ func main() {
 
 func folder(root string) string { return filepath.Join(root, "docs", "rules") }
 
-// write puts the pages into docs/rules of the repository at root, and nothing else
-// stays there.
+// write writes the pages into docs/rules of the repository at root, and removes other files there.
 func write(root string) error {
 	pages, err := generate(root)
 	if err != nil {
@@ -66,7 +64,7 @@ func generate(root string) (map[string][]byte, error) {
 	return pages, nil
 }
 
-// index returns the page that links to all others.
+// index returns the page that links to all other pages.
 func index(list []*family) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Rules\n" + generated + `
@@ -105,7 +103,7 @@ func writeChecks(b *bytes.Buffer, c diag.Code) {
 	}
 }
 
-// page is the page of one family.
+// page returns the page of a family.
 func (f *family) page(root string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n%s\n[All rules](README.md)\n", f.heading(), generated)

@@ -47,7 +47,7 @@ func main() {
 		log.Fatal("usage: same OLD NEW PATH...")
 	}
 	old, changed := flag.Arg(0), flag.Arg(1)
-	dir, err := os.MkdirTemp("", "same") // both programs print the same paths
+	dir, err := os.MkdirTemp("", "same") // both programs print the same paths, since they share the directory
 	must(err)
 	defer os.RemoveAll(dir)
 	trees, differ := 0, 0
@@ -119,7 +119,7 @@ func inputs(path string) (list []input, err error) {
 	return list, nil
 }
 
-// play runs the commands of an input in a folder, and returns what a person and an Envoy see of them.
+// play runs the commands of an input in a folder, and returns their output, exit statuses and files.
 func (in input) play(program, dir string) string {
 	must(os.RemoveAll(dir))
 	must(os.MkdirAll(dir, 0o755))
@@ -143,7 +143,8 @@ func (in input) play(program, dir string) string {
 	return strings.ReplaceAll(volatile.ReplaceAllString(seen.String(), "TIME"), " (TIME ago)", "")
 }
 
-// volatile matches what differs between two runs of one program: times and durations.
+// volatile matches the texts that differ between two runs of one program: times, durations, and the identity of
+// files.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)|\d\d:\d\d:\d\d(\.\d+)?|\b\d+(\.\d+)?(ms|µs|s)\b|"(duration|modified|inode|mtime|ctime|size|device)[^,}]*`)
 
 func run(dir, program string, args []string) string {

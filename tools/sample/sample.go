@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// typeLine begins a cluster outside of a typed list.
+// typeLine is the first line of a cluster in a list that does not give the type.
 const typeLine = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
 
 // Clusters returns a DiscoveryResponse of n clusters in YAML, 340 bytes each.
@@ -19,7 +19,7 @@ func Bootstrap(n int) string {
 	return "static_resources:\n  clusters:\n" + list(0, n, "", "  ")
 }
 
-// Part is n clusters from number from on, as a list of resources.
+// Part returns n clusters as a list of resources. The number of the first is from.
 func Part(from, n int) string {
 	return list(from, n, typeLine, "")
 }

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Topology is the size of a configuration with all that a proxy of a large site has:
-// clusters with three endpoints each, and listeners whose filter chains each have
-// a route configuration of ten virtual hosts.
+// Topology is the size of a configuration like that of a large site: clusters with three endpoints each, and
+// listeners whose filter chains have a route configuration of ten virtual hosts each.
 type Topology struct {
 	Clusters, Routes, Listeners int
-	// Deprecated is how many of the clusters have a deprecated field: a warning each.
+	// Deprecated is the number of clusters with a deprecated field, which causes a warning.
 	Deprecated int
 }
 
-// deprecated returns a deprecated field for the i-th cluster, or mostly "".
+// deprecated returns a deprecated field if the i-th cluster has one, and "" otherwise.
 func (m Topology) deprecated(i int) string {
 	if m.Deprecated == 0 || i%(m.Clusters/m.Deprecated) != 0 {
 		return ""
@@ -22,8 +21,8 @@ func (m Topology) deprecated(i int) string {
 	return "respect_dns_ttl: true\n"
 }
 
-// Tree returns the Topology as a source tree, by file name: endpoints and routes are
-// resources of their own, all of a type in one file.
+// Tree returns the Topology as a source tree, by file name. Endpoint assignments and route configurations are
+// separate resources. All resources of a type are in one file.
 func (m Topology) Tree() map[string]string {
 	all := func(n int, resource func(i, change int) string) string {
 		var b strings.Builder
@@ -72,7 +71,7 @@ func (m Topology) Endpoints(i, change int) string {
 ` + strings.Replace(assignment(i), "port_value: 8080", fmt.Sprintf("port_value: %d", 8080+change), 1)
 }
 
-// RouteConfiguration returns the i-th one; change varies it.
+// RouteConfiguration returns the i-th route configuration; change varies it.
 func (m Topology) RouteConfiguration(i, change int) string {
 	return `"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
 ` + strings.Replace(m.routes(i), "{prefix: /}", fmt.Sprintf("{prefix: /%d}", change), min(1, change))
@@ -86,8 +85,8 @@ func (m Topology) Listener(i, change int) string {
 	}) + fmt.Sprintf("stat_prefix: \"%d\"\n", change)
 }
 
-// Bootstrap returns the Topology as static resources: endpoints stand in their clusters,
-// routes in their listeners, for a bootstrap can't hold them otherwise.
+// Bootstrap returns the Topology as static resources. Endpoints stand in their clusters, and routes in their
+// listeners, since static resources have no other place for them.
 func (m Topology) Bootstrap() string {
 	var b strings.Builder
 	b.WriteString("static_resources:\n  clusters:\n")

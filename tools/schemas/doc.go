@@ -1,4 +1,5 @@
-// Package schemas holds files that xdspub writes for other programs to the libraries of those programs: reports to
-// SARIF and JUnit, what xdspub init writes to Compose and Kubernetes. It is a module of its own, so that no other
-// module needs the libraries, and reads the files where the tests of report and setup/initial hold xdspub to them.
+// Package schemas checks files that xdspub writes for other programs by the libraries of these programs: reports by
+// libraries of SARIF and JUnit, and the files of xdspub init by those of Compose and Kubernetes. The package is a
+// separate module, so that the module of xdspub does not need the libraries. It reads the golden files of the tests
+// of report and setup/initial.
 package schemas

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Run runs a script in a folder, and returns what it prints. The test ends where a command fails.
+// Run runs a script in a folder, and returns its output. If a command fails, Run ends the test.
 func Run(t testing.TB, dir, script string) (output string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-euc", script)
@@ -20,9 +20,8 @@ func Run(t testing.TB, dir, script string) (output string) {
 	return strings.TrimSpace(string(out))
 }
 
-// Program writes a program, such as a script. A child process writes the file: a child that another test
-// starts at this moment would inherit a descriptor of this process, and a file open for writing can't be
-// executed.
+// Program writes an executable file. A child process writes it: otherwise, a process that another test starts at
+// this moment could inherit the descriptor, and Linux executes no file that is open for writing.
 func Program(t testing.TB, path, text string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-euc", `cat >"$0"; chmod 755 "$0"`, path)
@@ -32,7 +31,7 @@ func Program(t testing.TB, path, text string) {
 	}
 }
 
-// Git skips the test where there is no git, and has git read no settings of this machine.
+// Git skips the test if there is no git, and keeps git from reading the settings of this machine.
 func Git(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart makes a command that runs a program where it can touch nothing: in a network of
-// its own, with nothing in it but a loopback interface, and with all files read-only,
-// but for those of dir. The way there begins in a process of this program (enter).
+// apart returns a command that runs a program apart from the machine: in a network with only a loopback interface,
+// and with all files read-only, except the files below dir. The command first runs this program, which calls enter.
 func apart(dir string, args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -30,7 +29,7 @@ func apart(dir string, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// enter goes the rest of the way, and becomes the program.
+// enter makes the files read-only, and replaces this process by the program.
 func enter(dir string, args []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts of its own: %w", err)

@@ -34,7 +34,7 @@ type unit struct {
 
 func (u unit) sum() [sha256.Size]byte { return sha256.Sum256(append([]byte(u.suffix+"\n"), u.text...)) }
 
-// gathered is what a directory holds.
+// gathered has the configurations of a directory.
 type gathered struct {
 	units []unit
 	// left counts, by reason, the files without a configuration that can be judged.
@@ -43,11 +43,11 @@ type gathered struct {
 
 const (
 	maxFile = 4 << 20 // larger files are data
-	// maxDepth is how deep values are looked into for resources.
+	// maxDepth bounds the nesting in which value looks for resources.
 	maxDepth = 64
 )
 
-// gather reads all files below a directory. The same configuration is taken once.
+// gather returns the configurations in all files below a directory. Of equal configurations, it returns the first.
 func gather(dir string) (gathered, error) {
 	g := gathered{left: make(map[string]int)}
 	seen := make(map[[sha256.Size]byte]bool)
@@ -95,7 +95,7 @@ func gather(dir string) (gathered, error) {
 	return g, err
 }
 
-// readers take a file apart, by its suffix.
+// readers find the configurations in a file, by its suffix.
 var readers = map[string]func(f *file, data []byte){
 	".yaml": (*file).yaml, ".yml": (*file).yaml,
 	".json": (*file).json,
@@ -104,7 +104,7 @@ var readers = map[string]func(f *file, data []byte){
 	".pb_text": (*file).text, ".textproto": (*file).text, ".prototext": (*file).text, ".txtpb": (*file).text,
 }
 
-// file is the content of one file.
+// file has the configurations of one file.
 type file struct {
 	units     []unit
 	resources []resource
@@ -123,10 +123,10 @@ func (f *file) bootstrap(text []byte, suffix string) {
 	f.units = append(f.units, unit{text: bytes.Clone(text), suffix: suffix})
 }
 
-// templates are what some program fills in before Envoy sees the file.
+// templates matches the marks of a template, which another program fills in before Envoy reads the file.
 var templates = regexp.MustCompile(`\{\{|\{%|\$\{[A-Za-z_]|<%`)
 
-// yaml reads documents, each a bootstrap or something that holds resources.
+// yaml reads documents, each a bootstrap or a value with resources.
 func (f *file) yaml(data []byte) {
 	for _, document := range regexp.MustCompile(`(?m)^---(?:[ \t].*)?$`).Split(string(data), -1) {
 		if strings.TrimSpace(document) == "" {
@@ -142,7 +142,7 @@ func (f *file) yaml(data []byte) {
 			f.value(v, 0)
 		case templates.MatchString(document):
 			f.left["a template"]++
-		case regexp.MustCompile(`(?m)^(static_resources|dynamic_resources):`).MatchString(document): // broken, for both to judge
+		case regexp.MustCompile(`(?m)^(static_resources|dynamic_resources):`).MatchString(document): // broken YAML: both programs judge it
 			f.bootstrap([]byte(document), ".yaml")
 		default:
 			f.left["not YAML"]++
@@ -229,7 +229,7 @@ func (f *file) markdown(data []byte) {
 	}
 }
 
-// block reads a part of a manual, in which each block stands for itself.
+// block reads a code block of a manual, independently of other blocks.
 func (f *file) block(text, typeName string) {
 	if typeName == "" || typeName == string(xds.Bootstrap.Message) {
 		f.yaml([]byte(text))
@@ -302,7 +302,7 @@ func (f *file) value(v any, depth int) {
 	}
 }
 
-// typed takes a message of a known type, if it can be put into a bootstrap.
+// typed adds a message of a known type to the file, and reports whether a bootstrap has a place for the message.
 func (f *file) typed(message string, object map[string]any) bool {
 	if message == string(xds.Bootstrap.Message) {
 		text, err := json.Marshal(object)

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	patience = 20 * time.Second // with one program and one configuration
-	slow     = 2 * time.Second  // what a user waits for without wondering
-	maxSaid  = 1 << 20          // bytes of output that are read
-	maxNamed = 64               // files that go into the scratch directory
+	patience = 20 * time.Second // the time limit of a program for one configuration
+	slow     = 2 * time.Second  // report lists configurations that take xdspub longer
+	maxSaid  = 1 << 20          // bytes of each output that are kept
+	maxNamed = 64               // the files that copyNamed copies
 )
 
 // judge gives configurations to both programs.
 type judge struct {
 	xdspub, envoy string
 	known         *verdicts
-	// serve gives a configuration, in a directory of its own, to an Envoy that serves.
+	// serve is the function serve, or its replacement in a test.
 	serve func(ctx context.Context, envoy, dir, config string) served
 }
 
@@ -39,17 +39,17 @@ type judged struct {
 	// served is the verdict of a serving Envoy on a unit that we refuse and --mode validate passes; nil if no
 	// such Envoy was asked.
 	served *served
-	// findings are errors about the part that --mode validate reads, which excludes files that a bootstrap
-	// subscribes to.
+	// findings are the errors of xdspub about the part that --mode validate reads, which excludes files that a
+	// bootstrap subscribes to.
 	findings diag.List
-	took     time.Duration
-	hung     bool
-	// failed describes our program's failure to judge.
+	took     time.Duration // of xdspub
+	hung     bool          // xdspub exceeded its time limit
+	// failed is the reason if xdspub gave no verdict.
 	failed string
-	err    error
+	err    error // of this program
 }
 
-// verdict is what Envoy said.
+// verdict is the end of envoy --mode validate.
 type verdict struct {
 	// Exit is the exit status; -1 after a signal.
 	Exit int
@@ -57,6 +57,7 @@ type verdict struct {
 	Said string
 }
 
+// judge gives a unit to both programs, and a false alarm also to a serving Envoy.
 func (j *judge) judge(ctx context.Context, u unit) (v judged) {
 	v.unit = u
 	dir, err := os.MkdirTemp("", "worldwide-")
@@ -87,11 +88,11 @@ func (j *judge) judge(ctx context.Context, u unit) (v judged) {
 	return v
 }
 
-// relative finds what may be a relative path of a file.
+// relative matches texts that may be the relative path of a file.
 var relative = regexp.MustCompile(`[\w.@-][\w.@/-]*\.\w+`)
 
-// copyNamed copies the files that the configuration names by relative paths from
-// where they are: no further than the gathered directory.
+// copyNamed copies the files that the configuration names by relative paths into dir. It copies only files below
+// u.roots.
 func (u unit) copyNamed(dir string) error {
 	named := make(map[string]bool)
 	for _, name := range relative.FindAllString(string(u.text), -1) {
@@ -102,7 +103,7 @@ func (u unit) copyNamed(dir string) error {
 		for _, root := range u.roots {
 			data, err := readRegular(root, name)
 			if err != nil {
-				continue // most are no files at all
+				continue // most matches of relative are no files
 			}
 			to := filepath.Join(dir, name)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o600)); err != nil {
@@ -126,7 +127,7 @@ func readRegular(dir, name string) ([]byte, error) {
 	return root.ReadFile(name)
 }
 
-// process is what became of one.
+// process is the end of a process.
 type process struct {
 	exit           int
 	stdout, stderr []byte
@@ -135,13 +136,13 @@ type process struct {
 	err            error
 }
 
-// start runs a program in a directory to its end, or until patience is over.
+// start runs a program in a directory until it ends, or until patience is over.
 func start(ctx context.Context, dir, program string, args ...string) (p process) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Ctrl-C ends us in order
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches only this process, which then saves the verdicts
 	var stdout, stderr limited
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second
@@ -165,7 +166,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// read reads the findings of xdspub validate.
+// read returns the errors that xdspub validate found in config, or the reason if it gave no verdict.
 func read(p process, config string) (list diag.List, failed string) {
 	var out struct{ Diagnostics diag.List }
 	if err := json.Unmarshal(p.stdout, &out); p.exit > 1 || p.exit < 0 || err != nil {
@@ -186,11 +187,11 @@ func firstLine(text string) string {
 
 var (
 	logged = regexp.MustCompile(`(?m)^\[[^]]*\]\[[^]]*\]\[(?:error|critical)\]\[[^]]*\] \[[^]]*\] (.*)$`)
-	// initializing is how the last words of --mode validate begin.
+	// initializing matches the message of --mode validate about a refusal.
 	initializing = regexp.MustCompile(`error initializing configuration '[^']*': (.*)`)
 )
 
-// said returns what Envoy says of a refusal.
+// said returns Envoy's reason for a refusal.
 func said(output string) string {
 	if m := initializing.FindStringSubmatch(output); m != nil {
 		return m[1]

@@ -1,15 +1,12 @@
-// Command worldwide judges the configurations of other people: it takes a directory
-// of bootstraps and resources in any form, gives each to `xdspub validate` and to
-// `envoy --mode validate`, and prints what the two disagree on. What the first refuses
-// and the second passes is given to an Envoy that serves, too.
+// Command worldwide judges the configurations of other people. It gives each bootstrap and resource below a
+// directory, in any format, to `xdspub validate` and to `envoy --mode validate`, and prints the disagreements. If
+// xdspub refuses a configuration that envoy --mode validate accepts, a serving Envoy judges the configuration, too.
 //
 //	make worldwide DIR=path/to/configurations
 //
-// What it finds in a file is in gather.go, how a resource becomes a bootstrap in
-// wrap.go. Each configuration is judged in a scratch directory of its own, with
-// copies of the files that it names by a relative path; both programs see the same
-// machine. Nothing in the directory is executed or written. An Envoy that serves is kept
-// apart from the machine (apart_linux.go).
+// gather.go finds configurations in files. wrap.go makes bootstraps of resources. Each configuration is judged in
+// its own scratch directory, with copies of the files that it names by relative paths. Nothing writes into DIR.
+// Envoy runs the Lua code of configurations. A serving Envoy is kept apart from the machine (apart_linux.go).
 package main
 
 import (
@@ -24,7 +21,7 @@ import (
 
 func main() {
 	if len(os.Args) > 3 && os.Args[1] == apartCommand {
-		fail(enter(os.Args[2], os.Args[3:])) // it returns only then
+		fail(enter(os.Args[2], os.Args[3:])) // enter returns only an error
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -54,7 +51,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, program := range []*string{&j.xdspub, &j.envoy} { // each runs in a directory of its own
+	for _, program := range []*string{&j.xdspub, &j.envoy} { // each run has another working directory
 		if *program, err = filepath.Abs(*program); err != nil {
 			return err
 		}
@@ -75,8 +72,8 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// parts gives the choice of a part. It goes by the content, so that a copy of a
-// configuration is never on the other side.
+// parts returns the function that chooses the units of a part. The hash of a configuration decides, so that copies
+// of a configuration are in the same part.
 func parts(name string) (func([]unit) []unit, error) {
 	unseen := func(u unit) bool { return u.sum()[0]%3 == 0 }
 	switch name {
@@ -95,7 +92,7 @@ func parts(name string) (func([]unit) []unit, error) {
 	return nil, fmt.Errorf("-part %q is none of all, seen, unseen", name)
 }
 
-// judgeAll judges each of a list, some at a time, in the order of the list.
+// judgeAll judges units by several workers. The result has the order of units.
 func judgeAll(ctx context.Context, j *judge, units []unit, workers int) []judged {
 	list := make([]judged, len(units))
 	work := make(chan int)

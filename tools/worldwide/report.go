@@ -12,7 +12,7 @@ import (
 	"xdspub/diag"
 )
 
-// outcome is how the two agree on a unit.
+// outcome says how the verdicts of both programs on a unit agree.
 type outcome string
 
 const (
@@ -28,11 +28,11 @@ const (
 	ourHang     outcome = "our hang"
 )
 
-// disagreements are the outcomes that somebody may want to look at, the worst first.
+// disagreements are the outcomes that the report lists, the worst first.
 var disagreements = []outcome{ourHang, ourFailure, missedCrash, missedHang, falseAlarm, missed, endsLater, stricter}
 
 func (v judged) outcome() outcome {
-	// An error about a missing cluster that Envoy accepts is no verdict.
+	// An error that says that Envoy accepts the configuration, as for a missing cluster, is no disagreement.
 	wrong := slices.ContainsFunc(v.findings, func(d diag.Diagnostic) bool { return !strings.Contains(d.Message, "Envoy accepts this") })
 	switch {
 	case v.hung:
@@ -58,7 +58,7 @@ func (v judged) outcome() outcome {
 	}
 }
 
-// group returns what disagreements have in common: our rules, or Envoy's words.
+// group returns the heading under which the report lists a disagreement: the rules of xdspub, or Envoy's message.
 func (v judged) group() string {
 	switch o := v.outcome(); o {
 	case falseAlarm, endsLater, stricter:
@@ -78,7 +78,7 @@ func (v judged) group() string {
 
 var particular = regexp.MustCompile(`'[^']*'|"[^"]*"|\b[0-9a-f]{8,}\b|\d+|/[\w./-]+`)
 
-// general leaves out of a message what is of one configuration.
+// general returns a message with … in place of the texts that differ between configurations.
 func general(text string) string {
 	const most = 160
 	text = particular.ReplaceAllString(text, "…")

@@ -17,13 +17,13 @@ import (
 // apartCommand is the argument that runs this program as its own helper, apart from the machine.
 const apartCommand = "apart"
 
-// served is what an Envoy that serves made of a configuration. `--mode validate` opens
-// no socket, starts no subscription, loads no extension of the bootstrap: an Envoy that
-// serves ends of some that it passes.
+// served is the verdict of a serving Envoy on a configuration. `--mode validate` opens no socket, starts no
+// subscription, and loads no extension of the bootstrap. So --mode validate accepts some configurations with which
+// a serving Envoy ends.
 type served struct {
-	refuses bool // it ended by itself, or counted a refusal
+	refuses bool // the Envoy ended by itself, or counted a refusal
 	said    string
-	err     error // why nobody knows
+	err     error // the reason if there is no verdict
 }
 
 func (s served) String() string {
@@ -40,8 +40,8 @@ func (s served) String() string {
 // ofMachine matches Envoy's messages about obstacles of the machine, not faults of the configuration.
 var ofMachine = regexp.MustCompile(`(?i)cannot bind|read-only file system|permission denied|operation not permitted`)
 
-// serve starts an Envoy on a configuration, apart from the machine, waits until it is
-// LIVE, has ended or has been neither for long, and ends it.
+// serve starts an Envoy on a configuration, apart from the machine. It waits until the Envoy is LIVE or has ended,
+// or until patience is over, and then ends the Envoy.
 func serve(ctx context.Context, envoy, dir, config string) (s served) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -78,7 +78,7 @@ func serve(ctx context.Context, envoy, dir, config string) (s served) {
 		select {
 		case <-ended:
 			return served{refuses: true}
-		case <-ctx.Done(): // it waits for what nobody gives it
+		case <-ctx.Done(): // the Envoy waits for an answer that does not come
 			return served{}
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -92,7 +92,8 @@ func serve(ctx context.Context, envoy, dir, config string) (s served) {
 	}
 }
 
-// judge says what the end of an Envoy means, by its output.
+// judge sets the reason of a refusal by the output of the Envoy. If the machine is the reason, judge turns the
+// refusal into err.
 func (s *served) judge(output string) {
 	s.said = said(output)
 	if s.refuses && (strings.HasPrefix(output, "worldwide: ") || ofMachine.MatchString(s.said)) {

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// verdicts are what Envoy said before, by configuration: our side changes while it is
-// mended, Envoy's does not.
+// verdicts caches Envoy's verdicts by configuration, also for later runs. Rules of xdspub change between runs, and
+// Envoy does not.
 type verdicts struct {
 	mu    sync.Mutex
 	known map[string]verdict
 	file  *os.File
 }
 
-// line is one of the file.
+// line is a line of the file of verdicts.
 type line struct {
 	Sum     string
 	Verdict verdict
 }
 
-// openVerdicts reads what is in a file. Without a name nothing is kept.
+// openVerdicts reads the verdicts in a file, which gets further verdicts. With an empty name, verdicts has no file.
 func openVerdicts(name string) (*verdicts, error) {
 	v := &verdicts{known: make(map[string]verdict)}
 	if name == "" {

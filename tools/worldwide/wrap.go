@@ -18,8 +18,8 @@ type resource struct {
 	object  map[string]any
 }
 
-// signs recognize a message without @type by members that no other resource has. All members of the object
-// must be fields of the message.
+// signs recognizes a message without @type by members that only this type of resource has. All members of the
+// object must be fields of the message.
 var signs = []struct {
 	message string
 	members []string
@@ -43,7 +43,7 @@ var signs = []struct {
 	{"envoy.config.listener.v3.FilterChain", []string{"filter_chain_match", "filterChainMatch"}},
 }
 
-// guess returns the type of a message without one, or empty.
+// guess returns the type of a message without @type by signs; empty if there is none.
 func guess(object map[string]any) string {
 	for _, s := range signs {
 		if slices.ContainsFunc(s.members, func(key string) bool { return object[key] != nil }) && holdsOnly(object, s.message) {
@@ -70,8 +70,8 @@ func (r resource) place() func(b *bootstrap, object map[string]any) {
 	return nil
 }
 
-// wrap makes bootstraps of resources. Those of the same name, or on the same address,
-// are of different configurations, and each goes into a bootstrap of its own.
+// wrap makes bootstraps of resources. Resources of the same identity belong to different configurations, and so
+// each goes into another bootstrap.
 func wrap(resources []resource) (texts [][]byte) {
 	var list []*bootstrap
 	for _, r := range resources {
@@ -90,15 +90,15 @@ func wrap(resources []resource) (texts [][]byte) {
 			"node":             map[string]any{"id": "worldwide", "cluster": "worldwide"},
 			"static_resources": members{"listeners": b.listeners, "clusters": b.clusters, "secrets": b.secrets}.set(),
 		}, "", " ")
-		if err == nil { // it came from JSON or YAML: NaN is what can't be written
+		if err == nil { // an error means NaN, which YAML has and JSON lacks
 			texts = append(texts, text)
 		}
 	}
 	return texts
 }
 
-// identity returns what no other resource in a bootstrap may have. Several of a message
-// without a name go side by side.
+// identity returns the text by which wrap tells resources of a bootstrap apart: the type with the address, the name
+// or, without both, the whole content.
 func (r resource) identity() string {
 	key := r.object["name"]
 	if key == nil {
@@ -114,15 +114,16 @@ func (r resource) identity() string {
 	return r.message + " " + string(text)
 }
 
-// bootstrap is one in the making.
+// bootstrap is a bootstrap that wrap makes.
 type bootstrap struct {
 	listeners, clusters, secrets []any
 	taken                        map[string]bool
 }
 
-// members is an object without its empty members.
+// members is a JSON object of lists.
 type members map[string][]any
 
+// set returns the object without empty lists.
 func (m members) set() map[string]any {
 	object := make(map[string]any)
 	for key, list := range m {
@@ -135,7 +136,7 @@ func (m members) set() map[string]any {
 
 type object = map[string]any
 
-// places are the places of messages other than extensions.
+// places has, by type of message, the function that puts a message other than an extension into a bootstrap.
 var places = map[string]func(b *bootstrap, o object){
 	"envoy.config.cluster.v3.Cluster":                  func(b *bootstrap, o object) { b.clusters = append(b.clusters, o) },
 	"envoy.config.listener.v3.Listener":                func(b *bootstrap, o object) { b.listeners = append(b.listeners, o) },
@@ -151,7 +152,7 @@ var places = map[string]func(b *bootstrap, o object){
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": (*bootstrap).manager,
 }
 
-// extensionPlaces are those of extensions, by category.
+// extensionPlaces is places for extensions, by category.
 var extensionPlaces = map[string]func(b *bootstrap, extension object){
 	"envoy.filters.network": func(b *bootstrap, e object) { b.chain(object{"filters": []any{e}}) },
 	"envoy.filters.http":    func(b *bootstrap, e object) { b.manager(object{"http_filters": []any{e}}) },
@@ -174,7 +175,7 @@ var extensionPlaces = map[string]func(b *bootstrap, extension object){
 	},
 }
 
-// chain puts a filter chain into a listener of its own.
+// chain puts a filter chain into a new listener.
 func (b *bootstrap) chain(o object) {
 	b.listeners = append(b.listeners, object{
 		"name":          fmt.Sprintf("listener %d", len(b.listeners)),
@@ -183,8 +184,8 @@ func (b *bootstrap) chain(o object) {
 	})
 }
 
-// manager puts a connection manager into a listener of its own, and gives it what a
-// part of one lacks.
+// manager puts a connection manager into a new listener, and adds the required fields that the connection manager
+// lacks.
 func (b *bootstrap) manager(o object) {
 	if o["stat_prefix"] == nil && o["statPrefix"] == nil {
 		o["stat_prefix"] = "x"
@@ -203,8 +204,8 @@ func (b *bootstrap) manager(o object) {
 	b.chain(object{"filters": []any{object{"name": "http", "typed_config": o}}})
 }
 
-// routes puts a route configuration in a place where Envoy reads it as by RDS, without a check of its
-// clusters.
+// routes puts a route configuration into a connection manager. Unless the route configuration says otherwise, Envoy
+// does not validate its clusters, as with RDS.
 func (b *bootstrap) routes(o object) {
 	if o["validate_clusters"] == nil && o["validateClusters"] == nil {
 		o["validate_clusters"] = false
@@ -212,7 +213,7 @@ func (b *bootstrap) routes(o object) {
 	b.manager(object{"route_config": o})
 }
 
-// cluster gives what a part of a cluster lacks.
+// cluster adds a cluster, and gives it a name.
 func (b *bootstrap) cluster(o object) {
 	o["name"] = fmt.Sprintf("cluster %d", len(b.clusters))
 	b.clusters = append(b.clusters, o)
