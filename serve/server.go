@@ -25,8 +25,8 @@ type Options struct {
 	// Cluster is the static cluster in the clients' bootstraps through which they reach a singleton service
 	// of the server.
 	Cluster string
-	// Parameters are the dynamic parameters of clients that send none. NodeParameters derive parameters from
-	// the node of such a client.
+	// Parameters are the dynamic parameters of a client that sends none. NodeParameters derive parameters
+	// from the node of such a client, and override Parameters.
 	Parameters     params.Parameters
 	NodeParameters []admit.NodeParameter
 	// Confirm says how clients confirm a Snapshot; nil if Publish doesn't wait for clients.

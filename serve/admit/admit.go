@@ -34,9 +34,9 @@ type Options struct {
 	// Nodes lists the node ids that a client may use, by the client's certificate. Empty permits any node id.
 	// A client of a Unix socket may use any node id: the mode of the socket restricts who may connect.
 	Nodes []NodeRule
-	// Default are the dynamic parameters of clients that send none. NodeParameters derive parameters from the
-	// node of such a client, and override Default. Params restricts the parameters of clients; a parameter
-	// without a rule may have any value.
+	// Default are the dynamic parameters of a client that sends none. NodeParameters derive parameters from
+	// the node of such a client, and override Default. Params restricts the parameters of clients; a
+	// parameter without a rule may have any value.
 	Default        params.Parameters
 	NodeParameters []NodeParameter
 	Params         []ParamRule

@@ -43,7 +43,7 @@ func (s *subscription) absence(r *response) map[string]string {
 		}
 	}
 	for name := range s.absent { // the reason may have changed
-		if r.keeps(name) || !s.lacksByName(name, r.state) {
+		if r.delays(name) || !s.lacksByName(name, r.state) {
 			continue
 		}
 		if detail := s.detail(name); detail != s.nack.errors[name] {
@@ -68,7 +68,7 @@ func (s *subscription) absence(r *response) map[string]string {
 // lacksByName reports whether the client subscribes to a resource by name, and a state has no such resource
 // for the client.
 func (s *subscription) lacksByName(name string, now *state) bool {
-	return name != "*" && !xdstp.IsCollection(name) && s.asksByName(name) && now.find(s.of, name) == nil && !s.hasOther(name, now)
+	return name != "*" && !xdstp.IsCollection(name) && s.subscribesByName(name) && now.find(s.of, name) == nil && !s.hasOther(name, now)
 }
 
 // detail returns why the client lacks a resource. For secrets the detail is always the same, so that a client
@@ -80,14 +80,15 @@ func (s *subscription) detail(name string) string {
 	return notThere
 }
 
-// recordErrors records which errors the client knows after its ACK or NACK of a response. A client that
-// refuses a response may still use some of its resources and errors, so their errors are sent again.
+// recordErrors records which errors the client knows after its ACK or NACK of a response. A client may use
+// some of the resources and errors of a response that it refuses. So the server sends the errors of their
+// names again.
 func (s *subscription) recordErrors(r *response, refused bool) {
 	for name, detail := range r.absent {
 		if refused {
 			detail = ""
 		}
-		if s.asksByName(name) {
+		if s.subscribesByName(name) {
 			s.absent[name] = detail
 		}
 	}
@@ -96,7 +97,7 @@ func (s *subscription) recordErrors(r *response, refused bool) {
 		if _, known := s.absent[name]; !known {
 			continue
 		}
-		if refused || !s.asks(is.Name) {
+		if refused || !s.subscribes(is.Name) {
 			s.absent[name] = ""
 		} else {
 			delete(s.absent, name)
@@ -104,8 +105,8 @@ func (s *subscription) recordErrors(r *response, refused bool) {
 	}
 }
 
-// keeps reports whether a response delays the change or the removal of a resource.
-func (r *response) keeps(name string) bool {
+// delays reports whether a response delays the change or the removal of a resource.
+func (r *response) delays(name string) bool {
 	_, late := r.late[name]
 	_, held := r.held[name]
 	return late || held
@@ -129,9 +130,9 @@ func (s *subscription) queueError(name string) {
 	}
 }
 
-// asksByName reports whether the client subscribes to a resource by its name, not by a collection or the
+// subscribesByName reports whether the client subscribes to a resource by its name, not by a collection or the
 // wildcard.
-func (s *subscription) asksByName(name string) (ok bool) {
+func (s *subscription) subscribesByName(name string) (ok bool) {
 	if s.several != nil {
 		return len(s.several.asked[name]) > 0
 	}

@@ -126,7 +126,7 @@ func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
 	c.classes = nil
 	for _, t := range next {
 		c.classes = append(c.classes, t.class)
-		t.gather(c.registry.polls)
+		t.moveClients(c.registry.polls)
 	}
 	c.rest.Store(new(restViews))
 	for _, t := range next {
@@ -135,7 +135,7 @@ func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
 		}
 	}
 	for _, t := range next {
-		t.take()
+		t.store()
 	}
 	c.settle()
 	for _, t := range next {
@@ -154,7 +154,7 @@ func (c *Cache) Retry(ctx context.Context) error {
 	}
 	var again []*turn
 	for _, of := range c.classes {
-		again = append(again, of.stays())
+		again = append(again, of.turnInPlace())
 	}
 	if err := c.serve(ctx, again, nil); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (c *Cache) Trim(ctx context.Context, before time.Time) (removed int, oldest
 			}
 		}
 		removed += len(gone)
-		next = append(next, of.without(gone))
+		next = append(next, of.turnWithout(gone))
 	}
 	if removed == 0 {
 		return 0, oldest, nil

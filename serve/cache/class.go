@@ -36,7 +36,7 @@ type class struct {
 	views     map[form]*view
 }
 
-// retired is a resource that the Snapshot no longer has, with all its variants.
+// retired has the variants of a resource that the Snapshot no longer has, and the time of the removal.
 type retired struct {
 	variants []*xds.Resource
 	since    time.Time
@@ -70,7 +70,7 @@ type turn struct {
 	selection *variants.Selection
 	served    *xds.Snapshot
 	retired   map[xds.Key]retired
-	joins     clientsOf // clients that move from the class that was split
+	joins     clientsOf // clients that move to the class
 	still     bool      // the clients' resources don't change
 }
 
@@ -80,8 +80,8 @@ type clientsOf struct {
 	asking  []*polled
 }
 
-// to returns the turn of a class to a Tree, for clients with the Parameters of.
-func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
+// turnTo returns the turn of a class to a Tree, for clients with the Parameters of.
+func (c *class) turnTo(tree *variants.Tree, of params.Parameters) *turn {
 	t := &turn{class: c, of: of, tells: c.tells}
 	if c.several {
 		t.selection = &variants.Selection{Snapshot: tree.All()}
@@ -97,14 +97,14 @@ func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
 	return t
 }
 
-// stays returns a turn of a class to its current Snapshot.
-func (c *class) stays() *turn {
+// turnInPlace returns a turn of a class to the Snapshot that the class has.
+func (c *class) turnInPlace() *turn {
 	return &turn{class: c, of: c.of, tells: c.tells, selection: c.selection, served: c.served, retired: c.retired}
 }
 
-// without returns a turn of a class that removes some retired resources.
-func (c *class) without(gone []xds.Key) *turn {
-	t := c.stays()
+// turnWithout returns a turn of a class that removes some retired resources.
+func (c *class) turnWithout(gone []xds.Key) *turn {
+	t := c.turnInPlace()
 	if t.still = len(gone) == 0; t.still {
 		return t
 	}
@@ -176,17 +176,17 @@ func (t *turn) bind(ctx context.Context) bool {
 	return true
 }
 
-// gather moves the joining clients into the class.
-func (t *turn) gather(ps *polls) {
+// moveClients moves the joining clients into the class.
+func (t *turn) moveClients(ps *polls) {
 	t.class.of = t.of
 	for _, s := range t.joins.streams {
-		s.moves(t.class)
+		s.moveTo(t.class)
 	}
 	ps.move(t.joins.asking, t.class.views[form{Kind: REST}])
 }
 
-// take stores the turn's Snapshot in the class.
-func (t *turn) take() {
+// store stores the turn's Snapshot in the class.
+func (t *turn) store() {
 	c := t.class
 	c.tells, c.selection, c.served, c.retired = t.tells, t.selection, t.served, t.retired
 }
@@ -194,7 +194,7 @@ func (t *turn) take() {
 // push sends the clients their changes.
 func (t *turn) push(w *wait) {
 	if t.still {
-		t.class.othersChange()
+		t.class.pushUnchanged()
 		return
 	}
 	for _, v := range t.class.views {
@@ -214,7 +214,7 @@ func (c *Cache) turns(tree *variants.Tree, same bool) (list []*turn) {
 		switch {
 		case i > 0 && len(all.streams)+len(all.asking) == 0:
 		case same, of.several:
-			list = append(list, of.to(tree, of.of))
+			list = append(list, of.turnTo(tree, of.of))
 		default:
 			parts := all.parts(tells, c.registry.polls)
 			if i == 0 && parts[tells(of.of)] == nil {
@@ -269,12 +269,12 @@ func (c *class) divide(tree *variants.Tree, parts map[string]*part, stay string)
 	if parts[stay] == nil {
 		stay = all[0]
 	}
-	first := c.to(tree, parts[stay].of)
+	first := c.turnTo(tree, parts[stay].of)
 	first.tells = stay
 	list := []*turn{first}
 	for _, tells := range all {
 		if tells != stay {
-			t := c.split().to(tree, parts[tells].of)
+			t := c.split().turnTo(tree, parts[tells].of)
 			t.tells, t.joins = tells, parts[tells].clientsOf
 			list = append(list, t)
 		}

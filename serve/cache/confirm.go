@@ -90,7 +90,7 @@ func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wai
 				gone = append(gone, key)
 			}
 		}
-		next = append(next, of.without(gone))
+		next = append(next, of.turnWithout(gone))
 	}
 	return c.serve(context.WithoutCancel(ctx), next, nil)
 }
@@ -146,8 +146,8 @@ func newWait(ps *polls, within time.Duration) *wait {
 	}
 }
 
-// expects adds one expected answer of a client. s is the client's stream, nil for REST.
-func (w *wait) expects(c *clients.Client, s *Stream) {
+// expect adds one expected answer of a client. s is the client's stream, nil for REST.
+func (w *wait) expect(c *clients.Client, s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.clients[c] == nil {
@@ -159,11 +159,11 @@ func (w *wait) expects(c *clients.Client, s *Stream) {
 	}
 }
 
-// answers records an answer of a client: a refusal with its findings, or nil for an ACK.
-func (w *wait) answers(c *clients.Client, s *Stream, r *refusal, found diag.List) {
+// answer records an answer of a client: a refusal with its findings, or nil for an ACK.
+func (w *wait) answer(c *clients.Client, s *Stream, r *refusal, found diag.List) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := w.left(c, s)
+	t := w.removeExpected(c, s)
 	t.answered = true
 	if r == nil {
 		return
@@ -173,15 +173,16 @@ func (w *wait) answers(c *clients.Client, s *Stream, r *refusal, found diag.List
 		w.keys[xds.Key{Type: r.of, Name: plain(name)}] = true
 	}
 	for _, d := range found {
-		w.blames(c, d, fmt.Sprintf("%s %q: %s", d.Resource.Type, d.Resource.Name, r.words()))
+		w.addFinding(c, d, fmt.Sprintf("%s %q: %s", d.Resource.Type, d.Resource.Name, r.reason()))
 	}
 }
 
 // mostFindings is the largest number of findings in Answers.
 const mostFindings = 100
 
-// blames records a finding. Findings with the same words from several clients count as one.
-func (w *wait) blames(c *clients.Client, d diag.Diagnostic, words string) {
+// addFinding adds a finding of a client. Clients with the same words share a finding. addFinding ignores
+// findings above mostFindings.
+func (w *wait) addFinding(c *clients.Client, d diag.Diagnostic, words string) {
 	b := w.refusals[words]
 	if b == nil {
 		if len(w.refusals) >= mostFindings {
@@ -193,17 +194,18 @@ func (w *wait) blames(c *clients.Client, d diag.Diagnostic, words string) {
 	b.clients[c] = struct{}{}
 }
 
-// ends records that an expected answer will not come.
-func (w *wait) ends(c *clients.Client, s *Stream) {
+// withdraw removes an expected answer that will not come, and a client without any answer.
+func (w *wait) withdraw(c *clients.Client, s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t := w.left(c, s); t.pending == 0 && !t.answered {
+	if t := w.removeExpected(c, s); t.pending == 0 && !t.answered {
 		delete(w.clients, c)
 	}
 }
 
-// left removes an expected answer, wakes await, and returns the client's tally. The caller holds the lock.
-func (w *wait) left(c *clients.Client, s *Stream) *tally {
+// removeExpected removes an expected answer, wakes await, and returns the client's tally. The caller holds
+// the lock.
+func (w *wait) removeExpected(c *clients.Client, s *Stream) *tally {
 	delete(w.streams, s)
 	t := w.clients[c]
 	t.pending--
@@ -303,10 +305,10 @@ func (s *Stream) confirm(w *wait) {
 	if s.gone || !s.concerned(now) {
 		return
 	}
-	w.expects(&s.client.Client, s)
+	w.expect(&s.client.Client, s)
 	s.wait = w
 	for _, sub := range s.subscriptions {
-		s.refuses(sub)
+		s.reportRejection(sub)
 	}
 }
 
@@ -314,7 +316,7 @@ func (s *Stream) confirm(w *wait) {
 func (s *Stream) concerned(now *state) bool {
 	for t, sub := range s.subscriptions {
 		changed := now.changed(t)
-		if slices.ContainsFunc(changed, sub.asks) || t == xds.VirtualHost && len(changed)*len(sub.names) > 0 {
+		if slices.ContainsFunc(changed, sub.subscribes) || t == xds.VirtualHost && len(changed)*len(sub.names) > 0 {
 			return true // the subscription may use an alias of a virtual host
 		}
 	}
@@ -333,23 +335,23 @@ func (s *state) changed(t *xds.Type) []string {
 	return names
 }
 
-// refuses reports a rejection to the wait if the client rejected a resource that the current state has
+// reportRejection reports a rejection to the wait if the client rejected a resource that the current state has
 // changed. A client may also repeat an older rejection, which is not an answer to this state.
-func (s *Stream) refuses(sub *subscription) {
+func (s *Stream) reportRejection(sub *subscription) {
 	r, now := sub.last.nack, s.view.current.Load()
 	if s.wait == nil || r == nil || r.state != now.number {
 		return
 	}
 	changed := setOf(now.changed(sub.of))
 	if slices.ContainsFunc(r.meant(), func(name string) bool { return changed[name] }) {
-		s.wait.answers(&s.client.Client, s, r, s.findings(r))
+		s.wait.answer(&s.client.Client, s, r, s.findings(r))
 		s.wait = nil
 	}
 }
 
-// settles reports an acknowledgement to the wait if the client has acknowledged all changes of the current
+// reportAck reports an acknowledgement to the wait if the client has acknowledged all changes of the current
 // state.
-func (s *Stream) settles(now *state) {
+func (s *Stream) reportAck(now *state) {
 	if s.wait == nil {
 		return
 	}
@@ -358,6 +360,6 @@ func (s *Stream) settles(now *state) {
 			return
 		}
 	}
-	s.wait.answers(&s.client.Client, s, nil, nil)
+	s.wait.answer(&s.client.Client, s, nil, nil)
 	s.wait = nil
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // delivered holds the resources of one type that a client has, as far as the server knows, including
-// responses in flight. tells makes the next delivered. If the library drops the response before sending, drop
-// restores the delivered before.
+// responses in flight. assumeAccepted makes the next delivered. If the library drops the response before
+// sending, drop restores the delivered before.
 type delivered struct {
 	// at is the state whose subscribed resources the client has; nil before the first response. versions are
 	// the exceptions, by name: "" if the client lacks the resource, unsure if the client may have any version
@@ -82,12 +82,12 @@ func (d *delivered) known(of *xds.Type, name string) string {
 // mayHave reports whether the client may have any version of a resource.
 func (s *subscription) mayHave(name string) bool { return s.known(name) != "" }
 
-// doubt records that the client may have any version of a resource, or none.
+// doubt records that the server doesn't know the client's version of a resource.
 func (s *subscription) doubt(name string) { s.versions[name] = unsure }
 
-// ask replaces the names that the client subscribes to. New names become pending. ask forgets the errors of
-// names that the client no longer subscribes to.
-func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
+// replaceNames replaces the names that the client subscribes to. New names become pending. replaceNames
+// forgets the errors of names that the client no longer subscribes to.
+func (s *subscription) replaceNames(names map[string]struct{}, wildcard bool) {
 	if s.names != nil { // otherwise every name is pending, because s.at is nil
 		s.pending.all = s.pending.all || wildcard && !s.wildcard
 		flying := make(map[string]bool) // resources in flight
@@ -98,12 +98,12 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 		}
 		if wildcard && !s.wildcard && s.at != nil {
 			for _, r := range s.at.Of(s.of) {
-				s.begins(r.Name, flying)
+				s.recordLacking(r.Name, flying)
 			}
 		}
 		for name := range names {
 			if _, before := s.names[name]; !before {
-				s.begins(name, flying)
+				s.recordLacking(name, flying)
 				s.pending.add(name)
 				s.requeueError(plain(name))
 			}
@@ -111,16 +111,16 @@ func (s *subscription) ask(names map[string]struct{}, wildcard bool) {
 	}
 	s.names, s.wildcard = names, wildcard
 	for name := range s.absent {
-		if !s.asksByName(name) {
+		if !s.subscribesByName(name) {
 			delete(s.absent, name)
 		}
 	}
 }
 
-// begins records that the client lacks the resource of a new name. A client drops the resources that it
+// recordLacking records that the client lacks the resource of a new name. A client drops the resources that it
 // doesn't subscribe to. A resource in flight may still come.
-func (s *subscription) begins(name string, flying map[string]bool) {
-	if s.at == nil || s.asks(name) || flying[name] {
+func (s *subscription) recordLacking(name string, flying map[string]bool) {
+	if s.at == nil || s.subscribes(name) || flying[name] {
 		return
 	}
 	s.versions[name] = ""
@@ -131,9 +131,9 @@ func (s *subscription) begins(name string, flying map[string]bool) {
 	}
 }
 
-// tells records that the library has got a response to send. tells assumes that the client will accept the
-// response; answered corrects this after a NACK.
-func (s *subscription) tells(r *response) {
+// assumeAccepted makes the delivered and the pending of a client that has accepted a response. The library
+// has only got the response to send; answered corrects the assumption after a NACK.
+func (s *subscription) assumeAccepted(r *response) {
 	r.before, r.pending = s.delivered, s.pending
 	next := delivered{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
 	for name := range r.absent {
@@ -172,7 +172,7 @@ func (s *subscription) tells(r *response) {
 		later(name, was.Version())
 	}
 	for name, of := range s.variants {
-		if s.asks(name) {
+		if s.subscribes(name) {
 			next.variants[name] = of
 		}
 	}
@@ -250,7 +250,7 @@ func (s *subscription) hadNames() map[string]struct{} {
 	}
 	if s.at != nil {
 		for _, r := range s.at.Of(s.of) {
-			if s.asks(r.Name) {
+			if s.subscribes(r.Name) {
 				names[r.Name] = struct{}{}
 			}
 		}

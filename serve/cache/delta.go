@@ -52,12 +52,12 @@ func noHost(name string) *encoded {
 func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache.Subscription, answers chan cache.DeltaResponse) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub, first, err := s.takes(q)
+	sub, first, err := s.handleRequest(q)
 	if sub == nil {
 		return nil, err
 	}
 	if first || len(q.GetResourceNamesSubscribe())+len(q.GetResourceNamesUnsubscribe()) > 0 {
-		s.asks(sub, maps.Clone(of.SubscribedResources()), of.IsWildcard()) // the library changes its own map
+		s.subscribe(sub, maps.Clone(of.SubscribedResources()), of.IsWildcard()) // the library changes its own map
 	}
 	if first {
 		for name, version := range q.GetInitialResourceVersions() {
@@ -67,10 +67,10 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 			sub.removals.unknown[name] = time.Time{}
 		}
 		if len(sub.versions) > 0 {
-			s.comesBack(sub)
+			s.recordResumed(sub)
 		}
-		s.distrusts(sub)
-		s.resumes(sub, s.view.current.Load())
+		s.requeueWarming(sub)
+		s.resumeHeartbeats(sub, s.view.current.Load())
 	} else {
 		sub.renew(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe())
 	}
@@ -149,5 +149,5 @@ func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequ
 
 // OnStreamDeltaResponse records that the library is sending a response, and sends the next responses.
 func (s *Stream) OnStreamDeltaResponse(_ int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
-	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
+	s.recordSent(r, q.GetTypeUrl(), r.GetNonce())
 }

@@ -10,10 +10,10 @@ import (
 	"xdspub/xds"
 )
 
-// fetches schedules a retry of a rejected response, because Envoy may accept the response after fetching the
-// code of a filter, and returns the pause until then. fetches returns 0 if Envoy fetches no code, or if the
-// pause would end after the wait for the quorum.
-func (s *Stream) fetches(sub *subscription, r *response) time.Duration {
+// scheduleFetchRetry schedules a retry of a rejected response, because Envoy may accept the response after
+// fetching the code of a filter, and returns the pause until then. scheduleFetchRetry returns 0 if Envoy
+// fetches no code, or if the pause would end after the wait for the quorum.
+func (s *Stream) scheduleFetchRetry(sub *subscription, r *response) time.Duration {
 	if r.foreign || r.state != s.view.current.Load() || !untilFetched(sub.last.nack) {
 		return 0
 	}

@@ -76,10 +76,10 @@ func gapOf(t *xds.Type, names iter.Seq[string], now *state, all *xds.Snapshot) b
 	return exists
 }
 
-// keeps reports whether the client must keep all its resources of a type. A client with a gap of listeners
+// mustKeep reports whether the client must keep all its resources of a type. A client with a gap of listeners
 // keeps its listeners, and all other resources, which the listeners may need. A client with a gap of clusters
 // keeps all resources except listeners.
-func (s *Stream) keeps(of *xds.Type, now *state) bool {
+func (s *Stream) mustKeep(of *xds.Type, now *state) bool {
 	return s.lacksAll(xds.Listener, now) || of != xds.Listener && s.lacksAll(xds.Cluster, now)
 }
 
@@ -93,16 +93,16 @@ func (s *Stream) lacksAll(t *xds.Type, now *state) bool {
 	return !s.located && now.hasGap(t, s.cache.all.Load()) && (s.only != nil || s.pushesAt(s.warmup.resumed.Add(grace)))
 }
 
-// keep removes the removals from a response. keep reports whether the response may be sent. In a state of the
-// world, a response with all listeners or clusters implicitly removes all others. So keep returns false for a
-// reconnecting client that may have listeners or clusters that the server doesn't know.
-func (s *Stream) keep(sub *subscription, r *response) bool {
+// keepRemoved takes the removals out of a response, and reports whether the response may be sent. A
+// state-of-the-world response removes the listeners or clusters that it lacks. So keepRemoved returns false
+// for a reconnecting client that may have listeners or clusters that the server doesn't know.
+func (s *Stream) keepRemoved(sub *subscription, r *response) bool {
 	s.removeLater(sub, r, s.removals(sub, r))
 	return !s.holdsAll(sub) || !sub.strays && !slices.ContainsFunc(r.removed, sub.mayHave)
 }
 
-// notesGaps reports gaps that have opened or closed.
-func (s *Stream) notesGaps(now *state) {
+// reportGaps reports gaps that have opened or closed.
+func (s *Stream) reportGaps(now *state) {
 	for _, t := range gapTypes {
 		sub := s.subscriptions[t]
 		if sub == nil {
@@ -123,7 +123,7 @@ func (s *Stream) notesGaps(now *state) {
 
 // missing returns the first names of the resources that a client with a gap subscribes to, sorted.
 func (s *Stream) missing(sub *subscription) []string {
-	asks := sub.asks
+	asks := sub.subscribes
 	if sub.wildcard {
 		asks = func(string) bool { return true }
 	}
@@ -221,9 +221,9 @@ func (p *Poll) hasGap(t *xds.Type) bool {
 	return slices.Contains(gapTypes, t) && p.state.hasGap(t, p.cache.all.Load())
 }
 
-// keeps reports whether a gap prevents a response to a REST client. A response with all listeners or clusters
+// mustKeep reports whether a gap prevents a response to a REST client. A response with all listeners or clusters
 // would remove all others.
-func (p *Poll) keeps() bool {
+func (p *Poll) mustKeep() bool {
 	return HoldsAll(p.Type) && p.Version != "" && (p.hasGap(xds.Listener) || p.Type != xds.Listener && p.hasGap(xds.Cluster))
 }
 
@@ -235,9 +235,9 @@ func (p *Poll) missing() []string {
 	})
 }
 
-// notes counts a gap that has opened or closed, and reports whether to log it. A client without a node id,
-// such as curl, is not counted.
-func (is *polled) notes(gap bool, r *registry) (first bool) {
+// countGap counts a gap that has opened or closed, and reports whether to log the gap. countGap ignores a
+// client without a node id, such as curl.
+func (is *polled) countGap(gap bool, r *registry) (first bool) {
 	if gap == is.gap || is.client.Node == "" {
 		return false
 	}
@@ -262,9 +262,9 @@ func selects(now *state) string {
 	return strings.Join(list, ", ")
 }
 
-// othersChange pushes to clients whose own resources have not changed. A change of other clients' resources
-// can open or close a gap, and change the reason of an error.
-func (c *class) othersChange() {
+// pushUnchanged pushes to clients whose own resources have not changed, if other clients' resources matter to
+// them: a change of these resources can open or close a gap, and change the reason of an error.
+func (c *class) pushUnchanged() {
 	if c.several || c.selection == nil {
 		return
 	}

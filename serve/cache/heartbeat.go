@@ -82,9 +82,9 @@ func (s *subscription) beat(e *encoded) *encoded {
 	}
 }
 
-// keepsAlive starts the view's heartbeats for a TTL. The heartbeats end when no client has a resource with
+// startBeats starts the view's heartbeats for a TTL. The heartbeats end when no client has a resource with
 // this TTL.
-func (v *view) keepsAlive(ttl time.Duration) {
+func (v *view) startBeats(ttl time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.beats[ttl] == nil {
@@ -125,19 +125,19 @@ func (s *Stream) beat(ttl time.Duration) (counted bool) {
 	return counted
 }
 
-// counts records that the client has a resource, and starts the heartbeats if the resource has a TTL.
-func (s *Stream) counts(sub *subscription, e *encoded) {
+// keepAlive starts the heartbeats of a resource that the client has, if the resource has a TTL.
+func (s *Stream) keepAlive(sub *subscription, e *encoded) {
 	delete(sub.heartbeats.due, e.Name)
 	if e.ttl() == 0 {
 		delete(sub.heartbeats.alive, e.Name)
 		return
 	}
 	sub.heartbeats.alive[e.Name] = e
-	s.view.keepsAlive(e.ttl())
+	s.view.startBeats(e.ttl())
 }
 
-// took records the resources with a TTL of an acknowledged response.
-func (s *Stream) took(sub *subscription, r *response) {
+// recordTTLs keeps the resources of an acknowledged response alive that have a TTL.
+func (s *Stream) recordTTLs(sub *subscription, r *response) {
 	if !s.countsTTLs(sub) || len(sub.heartbeats.alive) == 0 && r.state.mortal[sub.of] == 0 {
 		sub.heartbeats.state = nil
 		return
@@ -147,23 +147,23 @@ func (s *Stream) took(sub *subscription, r *response) {
 		clear(sub.heartbeats.alive)
 	}
 	for _, e := range r.resources {
-		s.counts(sub, e)
+		s.keepAlive(sub, e)
 	}
 	for _, name := range r.removed {
 		delete(sub.heartbeats.alive, name)
 	}
 }
 
-// resumes handles resources that the client has from an earlier stream. Heartbeats are due at once, because the
-// TTLs are running.
-func (s *Stream) resumes(sub *subscription, now *state) {
+// resumeHeartbeats keeps the resources alive that the client has from an earlier stream. Their heartbeats are
+// due at once, because the TTLs are running.
+func (s *Stream) resumeHeartbeats(sub *subscription, now *state) {
 	if now == nil || !s.countsTTLs(sub) || now.mortal[sub.of] == 0 {
 		return
 	}
 	sub.heartbeats.state = now
 	for _, e := range now.all(sub.of) {
-		if sub.asks(e.Name) && sub.known(e.Name) == e.delta.GetVersion() && e.ttl() != 0 {
-			s.counts(sub, e)
+		if sub.subscribes(e.Name) && sub.known(e.Name) == e.delta.GetVersion() && e.ttl() != 0 {
+			s.keepAlive(sub, e)
 			sub.heartbeats.due[e.Name] = struct{}{}
 		}
 	}
@@ -180,7 +180,7 @@ func (s *Stream) holdsAll(sub *subscription) bool {
 func (s *subscription) heartbeat(now *state, whole bool) *response {
 	r := &response{state: now, version: s.last.acknowledged, beat: true}
 	for _, name := range slices.Sorted(maps.Keys(s.heartbeats.due)) {
-		if e := s.heartbeats.alive[name]; e != nil && s.asks(name) && now.find(s.of, name) != nil {
+		if e := s.heartbeats.alive[name]; e != nil && s.subscribes(name) && now.find(s.of, name) != nil {
 			r.resources = append(r.resources, s.beat(e))
 		} else {
 			delete(s.heartbeats.alive, name)
@@ -192,7 +192,7 @@ func (s *subscription) heartbeat(now *state, whole bool) *response {
 		return nil
 	case whole:
 		r.held = s.held
-		r.resources = slices.DeleteFunc(slices.Clone(r.instead(s.asked(s.heartbeats.state))), func(e *encoded) bool { return !s.mayHave(e.Name) })
+		r.resources = slices.DeleteFunc(slices.Clone(r.withHeld(s.asked(s.heartbeats.state))), func(e *encoded) bool { return !s.mayHave(e.Name) })
 	}
 	return r
 }

@@ -18,7 +18,7 @@ import (
 // in any order.
 const grace = time.Second
 
-// pauses are the pauses before the retries of hopes.
+// pauses are the pauses before the retries of scheduleRetry.
 var pauses = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}
 
 // warming are the types that listeners need for warming. leading are the types whose resources lead requests
@@ -28,8 +28,8 @@ var (
 	leading = slices.DeleteFunc(slices.Clone(xds.InTurn), func(t *xds.Type) bool { return t != xds.Listener && !t.Routes })
 )
 
-// comesBack records that the client has resources of a type from an earlier stream.
-func (s *Stream) comesBack(sub *subscription) {
+// recordResumed records that the client has resources of a type from an earlier stream.
+func (s *Stream) recordResumed(sub *subscription) {
 	sub.resumed = true
 	if s.warmup.resumed.IsZero() {
 		s.warmup.resumed = time.Now()
@@ -62,9 +62,9 @@ func (s *Stream) endsWarming() {
 	}
 }
 
-// warmsWith returns the names of a type that the clusters and listeners sent on this stream need for warming;
-// "" means all names.
-func (s *Stream) warmsWith(t *xds.Type) map[string]bool {
+// neededForWarming returns the names of a type that the clusters and listeners in warmup.sent need for
+// warming; "" means all names.
+func (s *Stream) neededForWarming(t *xds.Type) map[string]bool {
 	names := make(map[string]bool)
 	for _, changed := range s.warmup.sent {
 		for _, r := range changed {
@@ -78,13 +78,13 @@ func (s *Stream) warmsWith(t *xds.Type) map[string]bool {
 	return names
 }
 
-// distrusts marks resources pending that the client needs for warming, even if the client claims to have
+// requeueWarming marks resources pending that the client needs for warming, even if the client claims to have
 // them. An Envoy claims resources of a removed listener, and doesn't use them for the next listener.
-func (s *Stream) distrusts(sub *subscription) {
+func (s *Stream) requeueWarming(sub *subscription) {
 	if len(sub.versions) == 0 {
 		return
 	}
-	names := s.warmsWith(sub.of)
+	names := s.neededForWarming(sub.of)
 	for name := range sub.versions {
 		if names[name] || names[""] && sub.of == xds.ScopedRoutes {
 			sub.pending.add(name)
@@ -94,7 +94,7 @@ func (s *Stream) distrusts(sub *subscription) {
 
 // hold removes the delayed parts from a response, and schedules push for the end of their delay.
 func (s *Stream) hold(sub *subscription, r *response) {
-	sub.misses(r.state)
+	sub.recordMissing(r.state)
 	if sub.several != nil { // not an Envoy
 		return
 	}
@@ -105,7 +105,7 @@ func (s *Stream) hold(sub *subscription, r *response) {
 	late := s.removals(sub, r)
 	if len(late) == 0 {
 		sub.removals.since = time.Time{}
-	} else if !s.removesLater(sub) {
+	} else if !s.delaysRemovals(sub) {
 		sub.removals.since = time.Time{}
 		late = slices.DeleteFunc(late, func(name string) bool {
 			until, still := s.drains(sub, name)
@@ -131,7 +131,7 @@ func (s *Stream) removeLater(sub *subscription, r *response, late []string) {
 	}
 	r.held = make(map[string]*xds.Resource)
 	for _, name := range late {
-		r.held[name] = sub.runs(name)
+		r.held[name] = sub.running(name)
 	}
 	r.version += partly
 }
@@ -144,16 +144,16 @@ const partly = "-part"
 // content is known.
 func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	for _, name := range r.removed {
-		if s.holdsAll(sub) && sub.runs(name) != nil || !s.holdsAll(sub) && sub.mayHave(name) {
+		if s.holdsAll(sub) && sub.running(name) != nil || !s.holdsAll(sub) && sub.mayHave(name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// removesLater reports whether the client may still have listeners and routes that use the removed resources,
-// and then schedules push. The wait ends after patience.
-func (s *Stream) removesLater(sub *subscription) bool {
+// delaysRemovals reports whether the client may still have listeners and routes that use the removed
+// resources, and then schedules push. delaysRemovals returns false after patience.
+func (s *Stream) delaysRemovals(sub *subscription) bool {
 	if s.pushesAt(s.warmup.resumed.Add(grace)) {
 		return true
 	}
@@ -181,8 +181,8 @@ func (s *Stream) drains(sub *subscription, name string) (until time.Time, still 
 	return until, time.Now().Before(until)
 }
 
-// misses records which resources of an earlier stream don't exist.
-func (s *subscription) misses(now *state) {
+// recordMissing records which resources of an earlier stream don't exist.
+func (s *subscription) recordMissing(now *state) {
 	for name, since := range s.removals.unknown {
 		if now.find(s.of, name) != nil {
 			delete(s.removals.unknown, name)
@@ -210,7 +210,7 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 	}
 	r.doubtful = true
 	waits, swaps := transition.Moves(sub.listeners(), r.state.Of(xds.Listener))
-	warm := len(sub.held) > 0 && s.warmsUp(sub)
+	warm := len(sub.held) > 0 && s.mayWarm(sub)
 	r.held = make(map[string]*xds.Resource)
 	r.changed = slices.DeleteFunc(slices.Clone(r.changed), func(l *xds.Resource) bool {
 		if l.Name == sub.yields {
@@ -220,7 +220,7 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 		}
 		_, held := sub.held[l.Name]
 		if held = held && warm || waits[l.Name] > 0; held {
-			r.held[l.Name] = sub.runs(l.Name)
+			r.held[l.Name] = sub.running(l.Name)
 		}
 		return held
 	})
@@ -251,9 +251,9 @@ func (s *subscription) exchanged() string {
 // duplicateAddress is a part of Envoy's message if another listener has the address.
 const duplicateAddress = "has duplicate address"
 
-// warmsUp reports whether the client may still warm the listeners that leave an address, and then schedules
+// mayWarm reports whether the client may still warm the listeners that leave an address, and then schedules
 // push.
-func (s *Stream) warmsUp(sub *subscription) bool {
+func (s *Stream) mayWarm(sub *subscription) bool {
 	if s.only != nil {
 		return s.pushesAt(sub.last.since.Add(grace)) // dependencies come over other streams
 	}
@@ -262,13 +262,13 @@ func (s *Stream) warmsUp(sub *subscription) bool {
 
 // movesFrom reports whether a listener leaves a socket that the client's version uses.
 func (s *subscription) movesFrom(l *xds.Resource) bool {
-	was := s.runs(l.Name)
+	was := s.running(l.Name)
 	return was != nil && !transition.KeepsSockets(was, l)
 }
 
-// runs returns the client's version of a resource; nil if the client lacks the resource or its version is
-// unknown.
-func (s *subscription) runs(name string) *xds.Resource {
+// running returns the resource that the client runs under a name; nil if the client runs none, or if the
+// server doesn't know which.
+func (s *subscription) running(name string) *xds.Resource {
 	if was, held := s.held[name]; held {
 		return was
 	}
@@ -294,15 +294,15 @@ func (s *subscription) listeners() []*xds.Resource {
 	}
 	var list []*xds.Resource
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if l := s.runs(name); l != nil && s.asks(name) {
+		if l := s.running(name); l != nil && s.subscribes(name) {
 			list = append(list, l)
 		}
 	}
 	return list
 }
 
-// instead replaces the held resources in a list with the client's versions.
-func (r *response) instead(all []*encoded) []*encoded {
+// withHeld returns a list in which the client's versions replace the held resources.
+func (r *response) withHeld(all []*encoded) []*encoded {
 	if len(r.held) == 0 {
 		return all
 	}
@@ -352,11 +352,11 @@ func (s *subscription) unpark() {
 	s.nack.state, s.nack.again = nil, time.Time{}
 }
 
-// hopes schedules a retry if the reason for a refusal may pass, and reports whether this retry is the first:
+// scheduleRetry schedules a retry if the reason for a refusal may pass, and reports whether this retry is the first:
 // the first such refusal doesn't count for a quorum. Another listener that still warms or drains may have the
 // address of a new listener. The order of the streams of singleton services is unknown. An empty response is
 // not retried.
-func (s *Stream) hopes(sub *subscription, r *response) (first bool) {
+func (s *Stream) scheduleRetry(sub *subscription, r *response) (first bool) {
 	addresses := sub.of == xds.Listener && (r.doubtful || sub.nack.tries > 0)
 	if len(r.names()) == 0 || r.state != s.view.current.Load() || s.only == nil && !addresses || sub.nack.tries == len(pauses) {
 		return false

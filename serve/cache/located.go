@@ -37,7 +37,7 @@ func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLo
 		}
 	}
 	if located && !s.located {
-		if err := s.cache.locates(s, false); err != nil {
+		if err := s.cache.moveToLocated(s, false); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -69,22 +69,22 @@ func (c *Cache) join(s *Stream, p params.Parameters, located, verbatim bool) err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.params, s.located, s.verbatim, s.sets = p, located, verbatim, []params.Parameters{p}
-	s.stands(c.view(of, form{s.kind, located, verbatim}))
+	s.setView(c.view(of, form{s.kind, located, verbatim}))
 	return nil
 }
 
-// moves moves a stream to another class, which has the same resources as the stream's class before.
-func (s *Stream) moves(to *class) {
+// moveTo moves the stream to another class, which has the same resources as the class before.
+func (s *Stream) moveTo(to *class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
 		return
 	}
-	s.stands(to.views[form{s.kind, s.located, s.verbatim}])
+	s.setView(to.views[form{s.kind, s.located, s.verbatim}])
 }
 
-// stands sets the view of the stream.
-func (s *Stream) stands(v *view) {
+// setView sets the view of the stream.
+func (s *Stream) setView(v *view) {
 	if s.view != nil {
 		s.view.remove(s)
 	}
@@ -92,14 +92,14 @@ func (s *Stream) stands(v *view) {
 	v.add(s)
 	for _, sub := range s.subscriptions {
 		for _, e := range sub.heartbeats.alive {
-			v.keepsAlive(e.ttl())
+			v.startBeats(e.ttl())
 		}
 	}
 }
 
-// locates moves a stream to the view for clients with resource locators, or with several parameter sets. The
-// client has sent its first locator, or its second parameter set.
-func (c *Cache) locates(s *Stream, several bool) error {
+// moveToLocated moves a stream to the view for clients with resource locators, or with several parameter
+// sets. The client has sent its first locator, or its second parameter set. The error is a gRPC status.
+func (c *Cache) moveToLocated(s *Stream, several bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of, err := c.classOf(s.params)
@@ -120,9 +120,9 @@ func (c *Cache) locates(s *Stream, several bool) error {
 		}
 	}
 	s.located = true
-	s.stands(v)
+	s.setView(v)
 	for _, sub := range s.subscriptions {
-		s.asks(sub, sub.names, sub.wildcard)
+		s.subscribe(sub, sub.names, sub.wildcard)
 	}
 	return nil
 }
@@ -196,9 +196,9 @@ func (s *state) Version(t *xds.Type) string {
 	return version
 }
 
-// removes returns the variants that an incremental response removes from a client, by name: removed variants,
-// and variants that another variant replaces.
-func (s *subscription) removes(r *response) map[string][]params.Constraints {
+// removedVariants returns the variants that an incremental response removes from a client, by name: removed
+// variants, and variants that another variant replaces.
+func (s *subscription) removedVariants(r *response) map[string][]params.Constraints {
 	gone := make(map[string][]params.Constraints)
 	for _, name := range r.removed {
 		gone[name] = s.variantsOf(name)

@@ -26,7 +26,7 @@ const (
 // delta reports whether the Kind is incremental.
 func (k Kind) delta() bool { return k == DeltaAggregated || k == DeltaSingleton }
 
-// aggregated reports whether one stream carries all types.
+// aggregated reports whether a stream of the Kind has resources of all types.
 func (k Kind) aggregated() bool { return k == Aggregated || k == DeltaAggregated }
 
 // medium adapts a Kind for package bind.

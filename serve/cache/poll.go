@@ -131,7 +131,7 @@ func (r Reader) Poll(q Question) (p *Poll, rejected bool, err error) {
 		switch {
 		case was == nil:
 		case was.version == q.Version: // an ACK
-			r.cache.registry.takes(is.client.Node, is.refusal)
+			r.cache.registry.recordAck(is.client.Node, is.refusal)
 			is.sent, is.refusal, is.since = nil, nil, is.last
 		case q.Refused && !was.refused:
 			return is.refuses(q, was.version)
@@ -195,14 +195,14 @@ func (c *Cache) restView(of params.Parameters) (*view, error) {
 // Judge decides whether to answer with a version of the requested resources; "" for no resources. now is the
 // Snapshot of the last Watch, and not nil.
 func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
-	gap, keeps := p.hasGap(p.Type), p.keeps()
+	gap, keeps := p.hasGap(p.Type), p.mustKeep()
 	var missing []string
 	if gap {
 		missing = p.missing()
 	}
 	var opened *clients.Client
 	v.Rejected = p.polls().with(p, func(is *polled) (refused bool) {
-		if is.missing = missing; is.notes(gap, p.cache.registry) {
+		if is.missing = missing; is.countGap(gap, p.cache.registry) {
 			opened = is.client
 		}
 		is.version, is.ofType = version, now.Version(p.Type)
@@ -211,10 +211,10 @@ func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 		}
 		if version == "" || version == p.Version {
 			if is.wait != nil && is.serves() {
-				is.answers(nil, nil)
+				is.answer(nil, nil)
 			}
 			if version != "" && is.refusal != nil { // the client runs the served version
-				p.cache.registry.takes(is.client.Node, is.refusal)
+				p.cache.registry.recordAck(is.client.Node, is.refusal)
 				is.sent, is.refusal = nil, nil
 			}
 			return false

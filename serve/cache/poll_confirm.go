@@ -32,7 +32,7 @@ func (ps *polls) confirm(w *wait, v *view) {
 			if is.view != v || !is.concerned(changed[is.of]) {
 				continue
 			}
-			w.expects(&c.Client, nil)
+			w.expect(&c.Client, nil)
 			is.wait, is.before = w, is.refusal != nil
 			if is.sent != nil && is.serves() { // the client has got the answer already
 				is.sent.wait = w
@@ -80,9 +80,9 @@ func (is *polled) concerned(changed map[string]bool) bool {
 	return slices.ContainsFunc(is.names, func(name string) bool { return changed[name] })
 }
 
-// answers reports an answer to the wait: a refusal with its findings, or nil for an ACK.
-func (is *polled) answers(r *refusal, found diag.List) {
-	is.wait.answers(is.client, nil, r, found)
+// answer reports an answer to the wait: a refusal with its findings, or nil for an ACK.
+func (is *polled) answer(r *refusal, found diag.List) {
+	is.wait.answer(is.client, nil, r, found)
 	is.wait = nil
 }
 
@@ -91,24 +91,25 @@ func (is *polled) rejects() bool {
 	return is.wait != nil && is.sent != nil && is.sent.wait == is.wait && is.sent.sure
 }
 
-// rejected reports a refusal to the wait. If the client had rejected the Snapshot before, and doesn't name a
-// changed resource, the client only repeats its old rejection, and rejected reports an ACK.
-func (is *polled) rejected(r *refusal, found diag.List, now *state) {
+// reportRejection reports a rejection to the wait. If the client had rejected the Snapshot before, and
+// doesn't name a changed resource, the client only repeats its old rejection, and reportRejection reports an
+// ACK.
+func (is *polled) reportRejection(r *refusal, found diag.List, now *state) {
 	changed := setOf(now.changed(is.of))
 	means := slices.ContainsFunc(r.changed, func(meant *xds.Resource) bool { return changed[meant.Name] })
 	if is.before && !means {
 		r, found = nil, nil
 	}
-	is.answers(r, found)
+	is.answer(r, found)
 }
 
-// ends withdraws the client's expected answer and its gap.
-func (is *polled) ends() {
+// withdraw withdraws the client's expected answer and its gap.
+func (is *polled) withdraw() {
 	if is.gap {
 		is.view.clients.gapCloses(is.client.Node, is.of, false)
 	}
 	if is.wait != nil {
-		is.wait.ends(is.client, nil)
+		is.wait.withdraw(is.client, nil)
 		is.wait = nil
 	}
 }

@@ -54,7 +54,7 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	is := ps.question(c, p.Question)
 	is.view, is.params = p.view, p.params
 	if refused = f(is); !refused && !is.rejects() {
-		ps.weighs(c, is)
+		ps.updateBytes(c, is)
 		ps.mu.Unlock()
 		return false
 	}
@@ -67,15 +67,15 @@ func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	ps.mu.Lock()
 	r.found = found
 	if is.rejects() {
-		is.rejected(&named, found, now)
+		is.reportRejection(&named, found, now)
 	}
 	if c.questions[p.Key] == is { // otherwise the request was forgotten
-		ps.weighs(c, is)
+		ps.updateBytes(c, is)
 	}
 	ps.mu.Unlock()
 	if refused {
 		line := event.ResponseRejected{Node: c.Node, Type: r.of.API, Version: r.version, Error: r.message}
-		ps.registry.rejected(rejecting{line.Node, line.Type}, line.Version, line)
+		ps.registry.recordRejection(rejecting{line.Node, line.Type}, line.Version, line)
 	}
 	return refused
 }
@@ -127,7 +127,7 @@ func (ps *polls) client(q *Poll) *poller {
 	ps.clients[q.Client] = ps.recent.PushBack(c)
 	ps.registry.mu.Lock()
 	defer ps.registry.mu.Unlock()
-	ps.registry.back(c.Client)
+	ps.registry.removeGone(c.Client)
 	return c
 }
 
@@ -159,21 +159,21 @@ func (ps *polls) forgetOldest(c *poller) {
 			oldest, at = key, is.last
 		}
 	}
-	ps.ends(c.questions[oldest])
+	ps.uncount(c.questions[oldest])
 	delete(c.questions, oldest)
 }
 
-// ends removes a request from the counts.
-func (ps *polls) ends(is *polled) {
-	is.ends()
+// uncount removes a request from the counts.
+func (ps *polls) uncount(is *polled) {
+	is.withdraw()
 	ps.count--
 	ps.bytes -= is.bytes
 	is.bytes = 0
 }
 
-// weighs updates the byte count of a request. If the total is too large, weighs forgets the oldest requests,
+// updateBytes updates the byte count of a request. If the total is too large, updateBytes forgets the oldest requests,
 // except the current one.
-func (ps *polls) weighs(c *poller, is *polled) {
+func (ps *polls) updateBytes(c *poller, is *polled) {
 	now := bytesOf(c.Client) + heldByShown + bytesOfNames(is.names)
 	for key, value := range is.params {
 		now += heldByParameter + len(key) + len(value)
@@ -207,7 +207,7 @@ func (ps *polls) leave(e *list.Element) {
 	delete(ps.clients, c.key)
 	had := ps.subscriptions(c)
 	for _, is := range c.questions {
-		ps.ends(is)
+		ps.uncount(is)
 	}
 	clear(c.questions) // a running request may still refer to one
 	if c.nameless() {
@@ -215,7 +215,7 @@ func (ps *polls) leave(e *list.Element) {
 	}
 	ps.registry.mu.Lock()
 	defer ps.registry.mu.Unlock()
-	ps.registry.went(c.Client, c.last, had)
+	ps.registry.addGone(c.Client, c.last, had)
 }
 
 // list returns the clients with a node id that have sent a request within silentFor.

@@ -84,18 +84,18 @@ func (r *refusal) findings(client string, places *places) diag.List {
 		}
 		d := places.at(blamed)
 		d.Resource.Name = plain(d.Resource.Name)
-		d.Message = fmt.Sprintf("%s rejected %s %q: %s", client, r.of.API, d.Resource.Name, r.words())
+		d.Message = fmt.Sprintf("%s rejected %s %q: %s", client, r.of.API, d.Resource.Name, r.reason())
 		list = append(list, d)
 	}
 	if len(list) == 0 { // such as a response with removals only
 		list = append(list, diag.Diagnostic{Code: clients.RefusedByClient.Name, Severity: clients.RefusedByClient.Severity,
-			Resource: diag.Resource{Type: r.of.URL()}, Message: fmt.Sprintf("%s rejected %s: %s", client, r.of.API, r.words())})
+			Resource: diag.Resource{Type: r.of.URL()}, Message: fmt.Sprintf("%s rejected %s: %s", client, r.of.API, r.reason())})
 	}
 	return list.Sort()
 }
 
-// words returns the client's message.
-func (r *refusal) words() string {
+// reason returns the client's message, or a text if the message is empty.
+func (r *refusal) reason() string {
 	if r.message == "" {
 		return "the client gives no reason"
 	}

@@ -101,14 +101,14 @@ func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 			Address: addressOf(s.peer), Kind: string(id.kind), Parameters: shownParameters(s.params), Since: time.Now().UTC().Round(0),
 		}}
 		r.connected[id] = c
-		r.back(c.Client)
+		r.removeGone(c.Client)
 	}
 	c.streams[s] = struct{}{}
 	return c
 }
 
-// back removes a client that has reconnected from gone. The caller holds the lock.
-func (r *registry) back(c clients.Client) {
+// removeGone removes a client that has reconnected from gone. The caller holds the lock.
+func (r *registry) removeGone(c clients.Client) {
 	i := slices.IndexFunc(r.gone, func(g clients.Client) bool { return g.Node == c.Node && g.Kind == c.Kind })
 	if i >= 0 {
 		r.goneBytes -= bytesOf(r.gone[i])
@@ -116,12 +116,12 @@ func (r *registry) back(c clients.Client) {
 	}
 }
 
-// went adds a client to gone. had are the client's subscriptions. The caller holds the lock.
-func (r *registry) went(c clients.Client, at time.Time, had []clients.Subscription) {
+// addGone adds a client to gone. had are the client's subscriptions. The caller holds the lock.
+func (r *registry) addGone(c clients.Client, at time.Time, had []clients.Subscription) {
 	c.Gone, c.Subscriptions = at, had
 	r.gone = append(r.gone, c)
 	r.goneBytes += bytesOf(c)
-	r.forget(time.Now())
+	r.forgetGone(time.Now())
 }
 
 // leave removes a stream from a client. had are the stream's subscriptions.
@@ -137,11 +137,11 @@ func (r *registry) leave(s *Stream, c *connected, had []clients.Subscription) {
 		return
 	}
 	delete(r.connected, c.identity)
-	r.went(c.Client, time.Now(), c.ended)
+	r.addGone(c.Client, time.Now(), c.ended)
 }
 
-// forget removes clients from gone that are too old or too many. The caller holds the lock.
-func (r *registry) forget(now time.Time) {
+// forgetGone removes clients from gone that are too old or too many. The caller holds the lock.
+func (r *registry) forgetGone(now time.Time) {
 	old := 0
 	for old < len(r.gone) && (len(r.gone)-old > mostGone || r.goneBytes > mostGoneBytes || now.Sub(r.gone[old].Gone) > goneFor) {
 		r.goneBytes -= bytesOf(r.gone[old])
@@ -150,10 +150,10 @@ func (r *registry) forget(now time.Time) {
 	r.gone = slices.Delete(r.gone, 0, old)
 }
 
-// rejected counts a NACK, and logs e if the NACK is new. Hundreds of replicas may share a node id. So a NACK
-// is not new if the last NACK of the node and type was of the same version, and if takes has recorded no ACK
-// since. The first retried NACK is new, and the first NACK without a retry after it.
-func (r *registry) rejected(key rejecting, version string, e event.Event) {
+// recordRejection counts a NACK, and logs e if the NACK is new. Hundreds of replicas may share a node id. So
+// a NACK is not new if the last NACK of the node and type was of the same version, and recordAck has recorded
+// no ACK since. The first retried NACK is new, and so is the first NACK without a retry after retried ones.
+func (r *registry) recordRejection(key rejecting, version string, e event.Event) {
 	_, retried := e.(event.ResponseRetried)
 	r.mu.Lock()
 	known := r.rejecting[key]
@@ -171,9 +171,9 @@ func (r *registry) rejected(key rejecting, version string, e event.Event) {
 	}
 }
 
-// takes records the first ACK of a client after a refusal, which may be nil. The next NACK of the refused
+// recordAck records the first ACK of a client after a refusal, which may be nil. The next NACK of the refused
 // version by a client of the node is logged again.
-func (r *registry) takes(node string, refused *refusal) {
+func (r *registry) recordAck(node string, refused *refusal) {
 	if refused == nil {
 		return
 	}
@@ -228,7 +228,7 @@ func (c *Cache) Clients() []clients.Client {
 	r := c.registry
 	polling := r.polls.list()
 	r.mu.Lock()
-	r.forget(time.Now())
+	r.forgetGone(time.Now())
 	there := slices.Collect(maps.Values(r.connected))
 	slices.SortFunc(there, func(a, b *connected) int { return compareClients(a.Client, b.Client) })
 	streams := make([][]*Stream, len(there))

@@ -73,7 +73,7 @@ func (s *Stream) set(of params.Parameters) (int, error) {
 	n := len(s.sets)
 	s.mu.Unlock()
 	if n == 2 {
-		return 1, s.cache.locates(s, true)
+		return 1, s.cache.moveToLocated(s, true)
 	}
 	return n - 1, nil
 }
@@ -131,7 +131,7 @@ func withoutMembers(s *xds.Snapshot) *xds.Snapshot {
 	return s.Apply(change)
 }
 
-// name returns a Snapshot in which each variant has its own name.
+// name returns a Snapshot with a different name for each variant.
 func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 	named := make(map[*xds.Resource]*xds.Resource)
 	var all []*xds.Resource
@@ -172,10 +172,10 @@ func (v *several) set(asked string) params.Parameters {
 	return v.sets[set]
 }
 
-// asks replaces the names that the client subscribes to.
-func (s *Stream) asks(sub *subscription, names map[string]struct{}, wildcard bool) {
+// subscribe replaces the names that the client subscribes to.
+func (s *Stream) subscribe(sub *subscription, names map[string]struct{}, wildcard bool) {
 	if !s.view.several {
-		sub.ask(names, wildcard)
+		sub.replaceNames(names, wildcard)
 		s.collect(sub)
 		return
 	}
@@ -185,19 +185,19 @@ func (s *Stream) asks(sub *subscription, names map[string]struct{}, wildcard boo
 	}
 	before := sub.names
 	sub.several = newSeveral(names, s.sets, &s.view.constraints)
-	sub.ask(names, false)
+	sub.replaceNames(names, false)
 	sub.collections = names
 	for name := range before {
 		if _, still := names[name]; !still {
-			sub.asksLess(plain(name))
+			sub.queueErrorsOfLost(plain(name))
 		}
 	}
 }
 
-// asksLess queues the errors of names that may have lost their last variant: the client has unsubscribed from
-// a name or a collection with one of several parameter sets.
-func (s *subscription) asksLess(asked string) {
-	if s.asksByName(asked) {
+// queueErrorsOfLost queues the errors of names that may have lost their last variant: the client has
+// unsubscribed from a name or a collection with one of its parameter sets.
+func (s *subscription) queueErrorsOfLost(asked string) {
+	if s.subscribesByName(asked) {
 		s.queueError(asked)
 	}
 	if asked != "*" && !xdstp.IsCollection(asked) {

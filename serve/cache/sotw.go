@@ -33,7 +33,7 @@ func (s *subscription) completeSotW(r *response) *response {
 		return nil
 	}
 	if HoldsAll(s.of) {
-		r.resources, r.whole = r.instead(s.asked(r.state)), s.wildcard && len(r.held) == 0
+		r.resources, r.whole = r.withHeld(s.asked(r.state)), s.wildcard && len(r.held) == 0
 		return r
 	}
 	for _, changed := range r.changed {
@@ -64,7 +64,7 @@ func (s *subscription) asked(now *state) []*encoded {
 	}
 	var list []*encoded
 	for _, e := range all {
-		if s.asks(e.Name) {
+		if s.subscribes(e.Name) {
 			list = append(list, e)
 		}
 	}
@@ -76,15 +76,15 @@ func (s *subscription) asked(now *state) []*encoded {
 func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscription, answers chan cache.Response) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub, first, err := s.takes(q)
+	sub, first, err := s.handleRequest(q)
 	if sub == nil {
 		return nil, err
 	}
-	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
+	s.subscribe(sub, of.SubscribedResources(), of.IsWildcard())
 	sub.legacy = sub.wildcard && len(q.GetResourceNames()) == 0
 	if first && q.GetVersionInfo() != "" {
 		sub.strays = true
-		s.comesBack(sub)
+		s.recordResumed(sub)
 		if !HoldsAll(sub.of) { // the client may have any of them
 			for name := range sub.names {
 				sub.doubt(name)
@@ -93,10 +93,10 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 		}
 	}
 	// After a subscription by names or "*", the same version may cover fewer resources.
-	if now := s.view.current.Load(); first && sub.legacy && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.warmsWith(sub.of)[""] {
+	if now := s.view.current.Load(); first && sub.legacy && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.neededForWarming(sub.of)[""] {
 		sub.at = now // the client has this state from an earlier stream
 		sub.last.acknowledged = q.GetVersionInfo()
-		s.resumes(sub, now)
+		s.resumeHeartbeats(sub, now)
 	}
 	wraps := s.countsTTLs(sub)
 	// Don't pass q to the library, which keeps the request: no memory account counts q.
@@ -184,5 +184,5 @@ func shorten(n *corev3.Node) {
 
 // OnStreamResponse records that the library is sending a response, and sends the next responses.
 func (s *Stream) OnStreamResponse(_ context.Context, _ int64, q *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
-	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
+	s.recordSent(r, q.GetTypeUrl(), r.GetNonce())
 }

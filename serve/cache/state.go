@@ -148,8 +148,8 @@ type encodedKey struct{ located bool }
 // encode returns the encoding of a resource for the clients of the state.
 func (s *state) encode(r *xds.Resource) *encoded { return encode(r, s.located) }
 
-// encode returns the cached encoding of a resource; located adds the constraints. The cache is in the
-// resource, so that both become garbage together.
+// encode returns the encoding of a resource; located adds the constraints. The resource caches its encoding,
+// so the encoding becomes garbage with the resource.
 func encode(r *xds.Resource, located bool) *encoded {
 	return r.Kept(encodedKey{located}, func() any {
 		e := encoding(r)

@@ -119,7 +119,7 @@ func (s *Stream) Close() {
 		s.alarm.timer.Stop()
 	}
 	if s.wait != nil {
-		s.wait.ends(&s.client.Client, s)
+		s.wait.withdraw(&s.client.Client, s)
 		s.wait = nil
 	}
 	if s.client != nil {
@@ -146,7 +146,7 @@ func (s *Stream) push() {
 		return
 	}
 	s.endsWarming()
-	s.notesGaps(now)
+	s.reportGaps(now)
 	for _, t := range xds.InTurn {
 		sub := s.subscriptions[t]
 		if sub == nil || sub.busy() || sub.answer == nil {
@@ -171,15 +171,15 @@ func (s *Stream) push() {
 			s.warmup.lastFirst = time.Now()
 		}
 		if s.located && !r.beat {
-			r.gone = sub.removes(r)
+			r.gone = sub.removedVariants(r)
 		}
 		answer := sub.answer
 		sub.answer, sub.made = nil, r
 		if answer(r); !r.beat {
-			s.tells(sub, r)
+			s.handedOver(sub, r)
 		}
 	}
-	s.settles(now)
+	s.reportAck(now)
 }
 
 // load returns the client's current state; nil before the first Publish.
@@ -252,9 +252,9 @@ func (s *Stream) next(sub *subscription, now *state) *response {
 // unrefused is next without the resources and errors that the client refused.
 func (s *Stream) unrefused(sub *subscription, now *state) *response {
 	r := sub.lacks(now)
-	if !s.keeps(sub.of, now) {
+	if !s.mustKeep(sub.of, now) {
 		s.hold(sub, r)
-	} else if !s.keep(sub, r) {
+	} else if !s.keepRemoved(sub, r) {
 		return nil
 	}
 	return s.form(sub, r)
@@ -268,8 +268,8 @@ func (s *Stream) form(sub *subscription, r *response) *response {
 	return sub.completeSotW(r)
 }
 
-// leaves records that the library is sending a response with a nonce, and sends the next responses.
-func (s *Stream) leaves(message any, typeURL, nonce string) {
+// recordSent records that the library is sending a response with a nonce, and sends the next responses.
+func (s *Stream) recordSent(message any, typeURL, nonce string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sub := s.subscriptions[xds.TypeOfURL(typeURL)]
@@ -287,9 +287,10 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 	s.push()
 }
 
-// tells records that a response was handed over for sending.
-func (s *Stream) tells(sub *subscription, r *response) {
-	sub.tells(r)
+// handedOver records that the library has got a response to send, and marks the dependencies of its resources
+// pending.
+func (s *Stream) handedOver(sub *subscription, r *response) {
+	sub.assumeAccepted(r)
 	if s.only != nil || sub.several != nil {
 		return
 	}
@@ -317,7 +318,7 @@ func (s *Stream) followUp(r *xds.Resource, now *state) {
 		case sub == nil:
 		case all:
 			sub.pending.all = true
-		case sub.asks(key.Name):
+		case sub.subscribes(key.Name):
 			sub.pending.add(key.Name)
 			for _, member := range now.members(key.Type, key.Name) {
 				sub.pending.add(member.Name)
@@ -337,10 +338,11 @@ type request interface {
 	GetErrorDetail() *rpcstatus.Status
 }
 
-// takes handles a request, including its ACK or NACK of the last response. takes returns the subscription of
-// the type, and whether this is its first request. The subscription is nil for an unknown type, which has no
-// resources. The error is a gRPC status: the stream of a singleton service has another type.
-func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
+// handleRequest handles the type of a request, and its ACK or NACK of the last response. handleRequest
+// returns the subscription of the type, and whether this is its first request. The subscription is nil for an
+// unknown type, which has no resources. The error is a gRPC status: the stream of a singleton service has
+// another type.
+func (s *Stream) handleRequest(q request) (sub *subscription, first bool, err error) {
 	t := xds.TypeOfURL(q.GetTypeUrl())
 	if s.only != nil && s.only != t {
 		return nil, false, status.Errorf(codes.InvalidArgument, "this service has no resources of type %q: request them through their own service or the aggregated one", q.GetTypeUrl())
@@ -377,10 +379,10 @@ func (s *Stream) handleAck(sub *subscription, nonce string, refused *rpcstatus.S
 	sub.last.since = time.Now()
 	sub.answered(r, refused != nil)
 	if refused == nil {
-		s.view.clients.takes(s.client.Node, sub.last.nack)
+		s.view.clients.recordAck(s.client.Node, sub.last.nack)
 		sub.last.acknowledged, sub.last.nack, sub.nack.tries, sub.nack.offers, sub.nack.retries = r.version, nil, 0, transition.Offers{}, false
 		if !r.foreign {
-			s.took(sub, r)
+			s.recordTTLs(sub, r)
 		}
 		return
 	}
@@ -388,8 +390,8 @@ func (s *Stream) handleAck(sub *subscription, nonce string, refused *rpcstatus.S
 		of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.last.since,
 		message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText)),
 	}
-	pause := s.fetches(sub, r)
-	hope := pause > 0 || sub.nack.offers == (transition.Offers{}) && s.hopes(sub, r)
+	pause := s.scheduleFetchRetry(sub, r)
+	hope := pause > 0 || sub.nack.offers == (transition.Offers{}) && s.scheduleRetry(sub, r)
 	sub.yields = sub.exchanged()
 	if r.foreign {
 		sub.last.nack.state = -1 // not a state of this view
@@ -399,11 +401,11 @@ func (s *Stream) handleAck(sub *subscription, nonce string, refused *rpcstatus.S
 		sub.pending.all = true
 	}
 	if !hope {
-		s.refuses(sub)
+		s.reportRejection(sub)
 	}
 	var e event.Event = event.ResponseRejected{Node: s.client.Node, Type: sub.of.API, Version: r.version, Error: sub.last.nack.message}
 	if pause > 0 {
 		e = event.ResponseRetried{Node: s.client.Node, Type: sub.of.API, Version: r.version, Pause: pause, Error: sub.last.nack.message}
 	}
-	s.view.clients.rejected(rejecting{s.client.Node, sub.of.API}, r.version, e)
+	s.view.clients.recordRejection(rejecting{s.client.Node, sub.of.API}, r.version, e)
 }

@@ -173,7 +173,7 @@ func (s *subscription) outdated(now *state) []string {
 	for name := range s.pending.names {
 		s.compare(now, name, names)
 		for _, r := range s.members(now, name) {
-			if s.asks(r.Name) {
+			if s.subscribes(r.Name) {
 				names[r.Name] = struct{}{}
 			}
 		}
@@ -186,7 +186,7 @@ func (s *subscription) outdated(now *state) []string {
 
 // compare adds a name to a set if a response must cover the name.
 func (s *subscription) compare(now *state, name string, to map[string]struct{}) {
-	if !s.asks(name) {
+	if !s.subscribes(name) {
 		return
 	}
 	if s.isPending(name) || !s.isRefused(name) && s.known(name) != now.version(s.of, name) {
@@ -239,8 +239,8 @@ func (r *response) names() []string {
 	return names
 }
 
-// asks reports whether the client subscribes to a resource.
-func (s *subscription) asks(name string) bool {
+// subscribes reports whether the client subscribes to a resource.
+func (s *subscription) subscribes(name string) bool {
 	_, ok := s.names[name]
 	return ok || s.wildcard || s.collects(name)
 }

@@ -16,7 +16,7 @@ import (
 type view struct {
 	medium  medium
 	located bool
-	several bool // each variant has its own name (several.go)
+	several bool // the view is for clients with several parameter sets (several.go)
 	// named maps each variant to its copy with the new name. constraints are the constraints by their text in
 	// the new names. Only a view with several uses both.
 	named       map[*xds.Resource]*xds.Resource

@@ -94,8 +94,8 @@ func (s *socket) open() (fs.FileInfo, error) {
 // lookAgain is the interval at which keep checks the file.
 const lookAgain = 2 * time.Second
 
-// keep recreates the file after another process has removed the file, until ctx ends. If another process has
-// put its own file there, keep logs this, and recreates the file when the other file is gone.
+// keep recreates the file after another process has removed the file, until ctx ends. If the path has another
+// process's file, keep logs this, and recreates the file when the other file is gone.
 func (s *socket) keep(ctx context.Context) {
 	ticks := time.NewTicker(lookAgain)
 	defer ticks.Stop()
