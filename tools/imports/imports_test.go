@@ -27,12 +27,12 @@ func folders(t *testing.T) (names []string, imports map[string][]string) {
 	imports = make(map[string][]string)
 	for row := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(row), "|")
-		if len(cells) < 5 || !strings.Contains(cells[1], "`") {
+		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
 			continue
 		}
 		name := strings.Trim(cells[1], " `/")
 		names = append(names, name)
-		imports[name] = strings.Fields(cells[4])
+		imports[name] = strings.Fields(cells[3])
 	}
 	return names, imports
 }
