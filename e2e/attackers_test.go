@@ -230,7 +230,7 @@ var attacks = []func(ctx context.Context, a *assault){
 				return
 			}
 			open = append(open, c)
-			fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: a\r\nX: %s\r\n\r\n", longName)
+			fmt.Fprintf(c, "GET /livez HTTP/1.1\r\nHost: a\r\nX: %s\r\n\r\n", longName)
 		}
 	},
 	func(ctx context.Context, a *assault) { // connections as fast as they come, which say nothing

@@ -299,7 +299,7 @@ func TestServedStates(t *testing.T) {
 			row.JSON.holds(t, "status --format json", func() (string, int) { return s.status("--format", "json") })
 			row.Log.holds(t, "log", func() (string, int) { return s.server.Log(), 0 })
 			row.Readyz.holds(t, "/readyz", func() (string, int) { return s.get("/readyz") })
-			row.Healthz.holds(t, "/healthz", func() (string, int) { return s.get("/healthz") })
+			row.Livez.holds(t, "/livez", func() (string, int) { return s.get("/livez") })
 			row.Health.holds(t, "gRPC health", func() (string, int) { return s.health(conn), 0 })
 			row.Metrics.holds(t, "/metrics", func() (string, int) { return s.get("/metrics") })
 			row.CSDS.holds(t, "CSDS", func() (string, int) { return s.csds(conn), 0 })

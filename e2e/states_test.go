@@ -57,7 +57,7 @@ type servedState struct {
 	JSON    *cell `json:"json"`
 	Log     *cell
 	Readyz  *cell
-	Healthz *cell
+	Livez   *cell
 	Health  *cell
 	Metrics *cell
 	CSDS    *cell `json:"csds"`
@@ -84,7 +84,7 @@ const statusOfSource = "`status --out OUT SRC`"
 // cells returns the views of a row.
 func (s *servedState) cells() []namedCell {
 	return []namedCell{
-		{"`status --serve ADDR`", s.Status}, {"`status --serve ADDR --format json`", s.JSON}, {"log", s.Log}, {"`/readyz`", s.Readyz}, {"`/healthz`", s.Healthz},
+		{"`status --serve ADDR`", s.Status}, {"`status --serve ADDR --format json`", s.JSON}, {"log", s.Log}, {"`/readyz`", s.Readyz}, {"`/livez`", s.Livez},
 		{"gRPC health", s.Health}, {"`/metrics`", s.Metrics}, {"CSDS", s.CSDS},
 	}
 }
@@ -508,7 +508,7 @@ A ~watch~ opens no port.
 	b.WriteString(code.Replace(`
 ## A serve
 
-If ~/readyz~ answers, ~/healthz~ answers ~ok~, and gRPC health ~SERVING~, or ~NOT_SERVING~ if ~/readyz~ answers 503. No
+If ~/readyz~ answers, ~/livez~ answers ~ok~, and gRPC health ~SERVING~, or ~NOT_SERVING~ if ~/readyz~ answers 503. No
 client changes these three. If the source tree becomes invalid, the server continues with the last valid snapshot.
 
 `))
@@ -520,7 +520,7 @@ client changes these three. If the source tree becomes invalid, the server conti
 	golden.Compare(t, "../../docs/reference/states.md", b.String())
 }
 
-// checkHealth fails if /healthz or gRPC health is not what the page says of all states.
+// checkHealth fails if /livez or gRPC health is not what the page says of all states.
 func (s *servedState) checkHealth(t *testing.T) {
 	t.Helper()
 	code, body, health := http.StatusOK, []string{"ok\n"}, "is SERVING"
@@ -530,15 +530,15 @@ func (s *servedState) checkHealth(t *testing.T) {
 	case http.StatusServiceUnavailable:
 		health = "is NOT_SERVING"
 	}
-	if *s.Healthz.Code != code || !slices.Equal(s.Healthz.Shows, body) || !slices.Equal(s.Health.Shows, []string{health}) {
-		t.Errorf("%s: /healthz is %d %q and gRPC health %q; docs/reference/states.md says %d %q and %q",
-			s.State, *s.Healthz.Code, s.Healthz.Shows, s.Health.Shows, code, body, health)
+	if *s.Livez.Code != code || !slices.Equal(s.Livez.Shows, body) || !slices.Equal(s.Health.Shows, []string{health}) {
+		t.Errorf("%s: /livez is %d %q and gRPC health %q; docs/reference/states.md says %d %q and %q",
+			s.State, *s.Livez.Code, s.Livez.Shows, s.Health.Shows, code, body, health)
 	}
 }
 
 // columns returns the views that have a column in the page.
 func (s *servedState) columns() []namedCell {
-	return slices.DeleteFunc(s.cells(), func(c namedCell) bool { return c.cell == s.Healthz || c.cell == s.Health })
+	return slices.DeleteFunc(s.cells(), func(c namedCell) bool { return c.cell == s.Livez || c.cell == s.Health })
 }
 
 // writeState writes a row of a table, and the head of the table before the first row.

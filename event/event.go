@@ -8,6 +8,7 @@ package event
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -29,14 +30,26 @@ type Kind struct {
 	Message string
 }
 
+// Record is a written event.
+type Record struct {
+	Time   time.Time
+	Target string // empty for none
+	Event  Event
+}
+
+// KindOf returns the Kind of an event.
+func KindOf(e Event) Kind { return e.kind() }
+
 // Log writes events as lines. A nil Log writes nothing. A Log is safe for concurrent use.
 type Log struct {
 	handler slog.Handler
 	target  string // empty for none
+	sinks   []func(Record)
 }
 
-// New returns a Log whose lines go to a handler.
-func New(h slog.Handler) *Log { return &Log{handler: h} }
+// New returns a Log whose lines go to a handler. The Log also passes each event, whatever its level, to the
+// sinks. A sink must not block, and must be safe for concurrent use.
+func New(h slog.Handler, sinks ...func(Record)) *Log { return &Log{handler: h, sinks: sinks} }
 
 // For returns a Log whose lines have the key target; without the key if target is empty. For of a nil Log
 // returns nil.
@@ -44,30 +57,46 @@ func (l *Log) For(target string) *Log {
 	if l == nil {
 		return nil
 	}
-	return &Log{l.handler, target}
+	return &Log{l.handler, target, l.sinks}
 }
 
-// Write writes the line of an event, unless the handler discards its level. Write ignores errors of the
-// handler.
+// Write passes an event to the sinks, and writes its line unless the handler discards its level. Write ignores
+// errors of the handler.
 func (l *Log) Write(e Event) {
-	k := e.kind()
-	ctx := context.Background()
-	if l == nil || !l.handler.Enabled(ctx, k.Level) {
+	if l == nil {
 		return
 	}
-	r := slog.NewRecord(time.Now(), k.Level, k.Message, 0)
-	r.AddAttrs(slog.String("event", k.Name))
-	if l.target != "" {
-		r.AddAttrs(slog.String("target", l.target))
+	r := Record{time.Now(), l.target, e}
+	for _, sink := range l.sinks {
+		sink(r)
 	}
-	v := reflect.ValueOf(e)
+	ctx := context.Background()
+	if l.handler.Enabled(ctx, e.kind().Level) {
+		_ = l.handler.Handle(ctx, r.line()) // an error of the log must not end the program
+	}
+}
+
+// line returns the line of the event.
+func (r Record) line() slog.Record {
+	k := r.Event.kind()
+	line := slog.NewRecord(r.Time, k.Level, k.Message, 0)
+	line.AddAttrs(slog.String("event", k.Name))
+	if r.Target != "" {
+		line.AddAttrs(slog.String("target", r.Target))
+	}
+	v := reflect.ValueOf(r.Event)
 	for i, f := range reflect.VisibleFields(v.Type()) {
 		name, optional, ok := KeyOf(f)
 		if ok && !(optional && v.Field(i).IsZero()) {
-			r.AddAttrs(slog.Any(name, plain(reflect.Indirect(v.Field(i)).Interface())))
+			line.AddAttrs(slog.Any(name, plain(reflect.Indirect(v.Field(i)).Interface())))
 		}
 	}
-	_ = l.handler.Handle(ctx, r) // an error of the log must not end the program
+	return line
+}
+
+// WriteJSON writes the line of the event as JSON, as a Log with a slog.JSONHandler does.
+func (r Record) WriteJSON(w io.Writer) error {
+	return slog.NewJSONHandler(w, nil).Handle(context.Background(), r.line())
 }
 
 // KeyOf returns the key for a field of an event, and whether the line omits the key if the field is zero. ok is

@@ -31,8 +31,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"xdspub/event"
+	"xdspub/observe"
 	"xdspub/serve"
 	"xdspub/tools/envoytest"
+	"xdspub/watch/control"
 	"xdspub/xds"
 )
 
@@ -43,6 +45,7 @@ type running struct {
 	tcp, web string // addresses for gRPC and HTTP
 	socket   string
 	log      *syncBuffer
+	observer *observe.Observer
 	stop     context.CancelFunc
 	ended    chan error
 }
@@ -76,10 +79,14 @@ func run(t testing.TB, o serve.Options) *running {
 	if o.DrainTime == 0 {
 		o.DrainTime = time.Millisecond
 	}
+	s.observer = observe.New(observe.Options{})
+	s.observer.Tell("", control.Watch{Snapshot: "v0123456789abcde", SnapshotSince: time.Now(), Acknowledged: true})
+	o.Operations, o.Registry = s.observer.Handler(), s.observer.Registry()
 	var err error
 	if s.Server, err = serve.Listen(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
+	s.observer.Observe(s.Server)
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	go func() { s.ended <- s.Run(ctx) }()
@@ -389,11 +396,11 @@ func TestHostileConnections(t *testing.T) {
 			"no settings":            {s.tcp, http2.ClientPreface},
 			"no frame":               {s.tcp, http2.ClientPreface + strings.Repeat("\xff", 100)},
 			"TLS":                    {s.tcp, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
-			"half a header":          {s.web, "GET /healthz HTTP/1.1\r\nHost: "},
+			"half a header":          {s.web, "GET /livez HTTP/1.1\r\nHost: "},
 			"silence to HTTP":        {s.web, ""},
 			"garbage to HTTP":        {s.web, "\x00\x01\x02\r\n\r\n"},
-			"header of HTTP":         {s.web, "GET /healthz HTTP/1.1\r\nHost: a\r\nA: " + strings.Repeat("x", 10_000)},
-			"half a body":            {s.web, "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1"},
+			"header of HTTP":         {s.web, "GET /livez HTTP/1.1\r\nHost: a\r\nA: " + strings.Repeat("x", 10_000)},
+			"half a body":            {s.web, "POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1"},
 			"half a preface to HTTP": {s.web, "PRI * HTTP/2.0\r\n"},
 			"no settings to HTTP":    {s.web, http2.ClientPreface},
 			"no frame to HTTP":       {s.web, http2.ClientPreface + strings.Repeat("\xff", 100)},
@@ -668,7 +675,7 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	told(grpc_health_v1.HealthCheckResponse_NOT_SERVING, 503)
-	if is := get(t, "http://"+s.web+"/healthz"); is != 200 {
+	if is := get(t, "http://"+s.web+"/livez"); is != 200 {
 		t.Errorf("healthy: %d", is)
 	}
 	s.publish(oneCluster)

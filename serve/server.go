@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"sync"
+	"net/http"
+	"sync/atomic"
 	"time"
 
+	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
@@ -16,6 +17,9 @@ import (
 	"xdspub/xds/clients"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/status"
 )
 
 // Options configure a Server.
@@ -38,6 +42,10 @@ type Options struct {
 	// Security configures who may connect and what a client may request. Limits bound the cost of clients.
 	Security Security
 	Limits   Limits
+	// Operations is the handler of HTTP requests that are not for REST; nil for none. Its requests end when the
+	// Server drains. Registry gets the metrics of the Server; nil discards them.
+	Operations http.Handler
+	Registry   *prometheus.Registry
 	// ClientMemory is the memory in bytes that clients may make the server hold; 0 means memory.Default.
 	ClientMemory int64
 	// Log gets the log lines; nil discards them.
@@ -47,16 +55,12 @@ type Options struct {
 // Server serves Snapshots to clients over the network. Publish, Retry and Trim may be called
 // before and while Run runs; clients that connect before the first Publish wait for it.
 type Server struct {
+	network
 	options Options
 	cache   *cache.Cache
 	front   *front
-	open    []listener
-}
-
-// listener is an address that the Server listens on.
-type listener struct {
-	net.Listener
-	serve func(net.Listener) error
+	// unconfirmed is the result of Unconfirmed.
+	unconfirmed atomic.Pointer[string]
 }
 
 // Listen opens the addresses. Run serves and closes them, and must be called.
@@ -69,68 +73,54 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	if s.front, err = newFront(s.cache, o); err != nil {
 		return nil, err
 	}
-	for _, of := range []struct {
-		protocol  string
-		addresses []string
-		serve     func(net.Listener) error
-	}{{"grpc", o.GRPC, s.front.grpc.Serve}, {"http", o.HTTP, s.front.serveHTTP}} {
-		for _, address := range of.addresses {
-			l, err := s.front.listen(ctx, address)
-			if err != nil {
-				s.close()
-				return nil, fmt.Errorf("--%s: %w", of.protocol, err)
-			}
-			s.open = append(s.open, listener{l, of.serve})
-			o.Log.Write(event.Serving{Protocol: of.protocol, Address: l.Addr().String()})
-		}
+	s.network = network{web: s.front.web, end: s.front.close}
+	if err := s.open(ctx, "grpc", o.GRPC, s.front.grpc.Serve); err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx, "http", o.HTTP, s.serveHTTP); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) close() {
-	for _, l := range s.open {
-		l.Close()
+// Operations serves the Options.Operations of a process without xDS clients over HTTP, with the certificates and the
+// limits of a Server.
+type Operations struct{ network }
+
+// ListenOperations opens the addresses of Options.HTTP. Call Run to serve and to close them. Of the Options,
+// ListenOperations uses HTTP, Operations, Security, Limits, ClientMemory, DrainTime and Log.
+func ListenOperations(ctx context.Context, o Options) (*Operations, error) {
+	web, err := newWeb(o, nil, func(string) {})
+	if err != nil {
+		return nil, err
 	}
+	draining, drain := context.WithCancel(context.Background())
+	web.serve(until(draining, o.Operations))
+	s := &Operations{network{web: web, end: func() {
+		drain()
+		web.gate.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		web.shutdown(ctx)
+	}}}
+	if err := s.open(ctx, "http", o.HTTP, s.serveHTTP); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
-// Run answers clients until ctx ends, drains them for at most DrainTime, and returns nil. Run also drains the
-// clients if an address fails, and then returns an error.
-func (s *Server) Run(ctx context.Context) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	var running sync.WaitGroup
-	for _, l := range s.open {
-		running.Go(func() {
-			if err := l.serve(l); err != nil && ctx.Err() == nil {
-				fail(fmt.Errorf("serve %s: %w", l.Addr(), err))
-			}
-		})
-	}
-	running.Go(func() { s.front.giveBack(ctx) })
-	if s.front.keys != nil {
-		running.Go(func() { s.front.keys.Watch(ctx) })
-	}
-	<-ctx.Done()
-	s.front.close()
-	running.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, ctx.Err()) {
-		return err
+// MayAsk returns an error if an HTTP request may not see the status of all clients, by the same rules as CSDS.
+func (n *network) MayAsk(r *http.Request) error {
+	if err := n.judge.Status(admit.OfHTTP(r)); err != nil {
+		return errors.New(status.Convert(err).Message())
 	}
 	return nil
 }
 
-// RunWhile runs the Server until publish returns. The context of publish ends if the Server ends, because a
-// Server without clients has no use for a Snapshot. RunWhile returns the errors of both.
-func (s *Server) RunWhile(ctx context.Context, publish func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		defer cancel()
-		ended <- s.Run(ctx)
-	}()
-	err := publish(ctx)
-	cancel()
-	return errors.Join(err, <-ended)
+// Ready reports whether clients are served, with the faults of the certificates at a time.
+func (s *Server) Ready(now time.Time) (ready bool, faults []string) {
+	itself := s.front.itself()
+	return s.front.isReady(), itself.CertificateFaults(now)
 }
 
 // Publish serves a Snapshot and sends each client the changes. Publish of the served Snapshot changes
@@ -162,10 +152,24 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 		return s.cache.Publish(ctx, snapshot)
 	}
 	answers, err := s.cache.Confirm(ctx, snapshot, *s.options.Confirm)
+	var unconfirmed string
+	if !answers.Confirmed {
+		unconfirmed = fmt.Sprintf("%d of the %s that the snapshot concerns have acknowledged it", answers.Acknowledged, diag.Count(answers.Concerned, "client"))
+	}
+	s.unconfirmed.Store(&unconfirmed)
 	if err == nil && answers.Refused {
 		err = &clients.RefusedError{Findings: answers.Findings, TakenBack: answers.TakenBack}
 	}
 	return err
+}
+
+// Unconfirmed says why the quorum of clients has not acknowledged the last published Snapshot; empty if the quorum has
+// acknowledged it, or without Options.Confirm.
+func (s *Server) Unconfirmed() string {
+	if text := s.unconfirmed.Load(); text != nil {
+		return *text
+	}
+	return ""
 }
 
 // Served returns the published Snapshot for a client without a node, with the retired resources that stay
@@ -184,9 +188,9 @@ func (s *Server) Retry(ctx context.Context) error { return s.cache.Retry(ctx) }
 // Clients returns the connected clients, followed by clients that have disconnected within an hour.
 func (s *Server) Clients() []clients.Client { return s.cache.Clients() }
 
-// Tell sets the state of the source tree that status answers, probes and metrics show. The caller must not
-// change what w refers to afterwards.
-func (s *Server) Tell(w control.Watch) { s.front.showWatch(w) }
+// Tell sets the state of the source tree that status answers show. The caller must not change what w refers to
+// afterwards.
+func (s *Server) Tell(w control.Watch) { s.front.watch.Store(&w) }
 
 // Trim removes the retired resources whose TrimDelay is over at now. removed is the number of these
 // resources: a resource counts once for each class of clients that had it. next is the time for the next

@@ -141,7 +141,7 @@ func TestHTTPS(t *testing.T) {
 		path, node string
 		want       int
 	}{
-		{none, "/healthz", "", 200}, {none, "/readyz", "", 200}, {none, "/metrics", "", 200},
+		{none, "/livez", "", 200}, {none, "/readyz", "", 200}, {none, "/metrics", "", 200},
 		{none, "/v3/discovery:clusters", "edge-1", 403},
 		{edge, "/v3/discovery:clusters", "edge-1", 200},
 		{edge, "/v3/discovery:secrets", "edge-1", 200},

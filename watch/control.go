@@ -1,15 +1,19 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
+	"xdspub/xds"
 )
 
 // announce sets the first state for the control socket. An error means that the absolute path of the source
@@ -18,7 +22,7 @@ func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
 	w.shown = control.Watch{
 		PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(),
-		Snapshot: w.publishedID(), Serves: w.options.Server != nil,
+		Snapshot: w.publishedID(), Serves: w.options.Server != nil, Acknowledged: w.options.Envoys == nil,
 	}
 	if w.shown.Serves {
 		w.control.TellClients(w.options.Server.Clients)
@@ -27,12 +31,84 @@ func (w *watching) announce() error {
 	return err
 }
 
-// show shows the state on the control socket, and has the Server show it.
+// show shows the state on the control socket, and has the Server and the Observer show it.
 func (w *watching) show() {
 	w.control.Tell(w.shown)
 	if w.options.Server != nil {
 		w.options.Server.Tell(w.shown)
 	}
+	if o := w.source.options.Observer; o != nil {
+		o.Tell(w.target, w.shown)
+	}
+}
+
+// shownFindings is the number of findings that an Observer gets.
+const shownFindings = 1000
+
+// summary summarizes a check.
+func summary(checked *check.Result) control.Checked {
+	s := control.Checked{Resources: make(map[string]int), Variants: make(map[string]int)}
+	all := checked.Variants.All()
+	for _, t := range xds.Types {
+		if n := len(all.Of(t)); n > 0 {
+			s.Resources[t.API], s.Variants[t.API] = len(checked.Snapshot.Of(t)), n
+		}
+	}
+	type kind struct {
+		code     string
+		severity diag.Severity
+	}
+	counts := make(map[kind]int)
+	for _, d := range checked.Diagnostics {
+		counts[kind{d.Code, d.Severity}]++
+	}
+	for of, n := range counts {
+		s.Counts = append(s.Counts, control.CodeCount{Code: of.code, Severity: of.severity, Count: n})
+	}
+	slices.SortFunc(s.Counts, func(a, b control.CodeCount) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code))
+	})
+	s.Findings, _ = checked.Diagnostics.Most(shownFindings)
+	return s
+}
+
+// confirmed shows whether the Envoys and the clients have acknowledged a published snapshot.
+func (w *watching) confirmed(o Outcome) {
+	if w.writes() {
+		w.took("publish", o.FilesTook)
+	}
+	w.shown.Unconfirmed = o.unconfirmed()
+	if w.options.Server != nil {
+		w.took("serve", o.ClientsTook)
+		w.shown.Unconfirmed = cmp.Or(w.shown.Unconfirmed, w.options.Server.Unconfirmed())
+	}
+	if w.shown.Unconfirmed == "" && (w.options.Envoys == nil || len(o.Answers) > 0) {
+		w.shown.Acknowledged = true
+	}
+	if o := w.source.options.Observer; o != nil {
+		o.Published(w.target, w.accepted)
+	}
+}
+
+// showEnvoys shows the states of the Envoys. If each Envoy that answers runs the published files, they have
+// acknowledged the snapshot.
+func (w *watching) showEnvoys() {
+	var states []control.EnvoyState
+	if fleet := w.options.Envoys; fleet != nil {
+		states = w.envoyLog.states(fleet.Addresses(), w.envoys())
+	}
+	if slices.Equal(states, w.shown.EnvoyStates) {
+		return
+	}
+	w.shown.EnvoyStates = states
+	is := make(map[control.RunState]int)
+	for _, s := range states {
+		is[s.State]++
+	}
+	if is[control.InSync] > 0 && is[control.InSync]+is[control.Unreachable] == len(states) && w.shown.Running == nil {
+		w.shown.Acknowledged, w.shown.Unconfirmed = true, ""
+	}
+	w.show()
 }
 
 // publishing shows the snapshot that the running reconcile is about to publish.
@@ -137,7 +213,7 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 	}
 	if done.Reason != trimming {
 		last := done // clients may read Running
-		last.Ended, last.Outcome = now(), result.Outcome
+		last.Ended, last.Outcome, last.Stages = now(), result.Outcome, w.stages
 		if err != nil {
 			last.Outcome = control.Failed
 		}

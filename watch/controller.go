@@ -51,6 +51,16 @@ type Options struct {
 	AllOrNothing bool
 }
 
+// Observer learns what a Watch does. Its methods must not block, and must be safe for concurrent use.
+type Observer interface {
+	// Tell sets the state of the watch of a target, "" without targets. The Observer must not change w.
+	Tell(target string, w control.Watch)
+	// Published sets the snapshot that is published for a target, with all variants.
+	Published(target string, s *xds.Snapshot)
+	// Removed says that the settings no longer have a target.
+	Removed(target string)
+}
+
 // Server serves snapshots to clients of the xDS transport protocol.
 type Server interface {
 	// Publish serves a snapshot. Publish of the served snapshot changes nothing. A *clients.RefusedError
@@ -67,6 +77,9 @@ type Server interface {
 	Transitions(s *xds.Snapshot) []variants.Transition
 	// Retry sends clients again the resources that they rejected.
 	Retry(ctx context.Context) error
+	// Unconfirmed says why the quorum of clients has not acknowledged the last published snapshot; empty if the
+	// quorum has acknowledged it, or if no client is asked.
+	Unconfirmed() string
 	// Clients returns the clients of the Server.
 	Clients() []clients.Client
 	// Tell sets the state of the watch that the Server shows. The caller must not change w afterwards.
@@ -256,8 +269,9 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	case plan.Held != nil:
 		return outcomeOf(Held, checked, plan, pipeline.Result{}), nil
 	}
-	before := c.recorded(ctx, checked.Snapshot)
+	before, began := c.recorded(ctx, checked.Snapshot), time.Now()
 	result, err := c.write(ctx, plan)
+	wrote := time.Now()
 	if errors.Is(err, publish.ErrLost) {
 		return Outcome{}, err
 	}
@@ -283,6 +297,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	c.accepted, c.refused = checked.Snapshot, nil
 	o := outcomeOf(Published, checked, plan, result)
 	o.Served = c.servedID(checked)
+	o.FilesTook, o.ClientsTook = wrote.Sub(began), time.Since(wrote)
 	return o, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"xdspub/envoy"
 	"xdspub/event"
 	"xdspub/render/confirm"
+	"xdspub/watch/control"
 )
 
 // envoyLog logs when an Envoy stops running the published files, and when it runs them again. Asking an Envoy
@@ -28,7 +29,29 @@ type envoyState struct {
 	process envoy.Heartbeat // when its versions were last known; zero before
 	moves   int             // Dir.Moves when the versions were last known
 	said    string          // the logged state; "" for none
-	pending string          // the files not applied at the last question, which get a second one
+	shown   control.EnvoyState
+	pending string // the files not applied at the last question, which get a second one
+}
+
+// states returns the states of the Envoys with these URLs, under the addresses that others see.
+func (l *envoyLog) states(urls, addresses []string) (list []control.EnvoyState) {
+	for i, url := range urls {
+		is := control.EnvoyState{State: control.Unknown}
+		if s := l.known[url]; s != nil && s.shown.State != "" {
+			is = s.shown
+		}
+		is.Address = addresses[i]
+		list = append(list, is)
+	}
+	return list
+}
+
+// show sets the state that others see.
+func (s *envoyState) show(is control.RunState, why string) {
+	if s.shown.State != is {
+		s.shown.Since = now()
+	}
+	s.shown.State, s.shown.Error = is, why
 }
 
 // inSync is the value of said for an Envoy that runs all files.
@@ -71,6 +94,7 @@ func (w *watching) ask(ctx context.Context) {
 // are unknown. If the published files can't be read, the next reconcile reports the error.
 func (w *watching) answered(ctx context.Context, beats []envoy.Heartbeat) {
 	defer w.envoyLog.timer.Reset(w.envoyLog.every)
+	defer w.showEnvoys()
 	if !w.IsOpen() || w.Lost() {
 		return // the next reconcile opens it again
 	}
@@ -102,13 +126,20 @@ func (l *envoyLog) heard(b envoy.Heartbeat, moves int) bool {
 	}
 	switch {
 	case envoy.Unreachable(b.Err): // the Fleet logs unreachable Envoys
+		s.show(control.Unreachable, b.Err.Error())
 		return false
 	case b.Err != nil:
+		s.show(control.Unknown, b.Err.Error())
 		l.say(s, b.Err.Error(), event.EnvoyUnknown{Envoy: b.URL, Error: b.Err})
 		return false
 	case s.process.URL != "" && !b.Same(s.process):
 		l.log.Write(event.EnvoyRestarted{Envoy: b.URL})
-		*s = envoyState{}
+		*s = envoyState{shown: s.shown}
+		s.show(control.Unknown, "the Envoy was restarted")
+	case s.shown.State == control.Unreachable && s.said == inSync:
+		s.show(control.InSync, "")
+	case s.shown.State == control.Unreachable:
+		return true
 	}
 	return s.process.URL == "" || s.moves != moves
 }
@@ -122,13 +153,16 @@ func (l *envoyLog) runs(r confirm.Running, process envoy.Heartbeat, moves int) {
 	case envoy.Unreachable(r.Err), r.Starting:
 		return
 	case r.Err != nil:
+		s.show(control.Unknown, r.Err.Error())
 		l.say(s, r.Err.Error(), event.EnvoyUnknown{Envoy: r.URL, Error: r.Err})
 	case len(r.NotApplied) == 0:
+		s.show(control.InSync, "")
 		l.say(s, inSync, event.EnvoyInSync{Envoy: r.URL, Files: r.Files})
 	case !allRefused(r) && s.pending != text:
 		s.pending = text
 		return
 	default:
+		s.show(control.NotApplied, cmp.Or(r.NotApplied[0].Error, r.NotApplied[0].File))
 		var events []event.Event
 		for _, not := range r.NotApplied {
 			events = append(events, not)

@@ -44,6 +44,9 @@ type Outcome struct {
 	Moved publish.Result
 	// Revision is the git commit of the source tree; empty without git, or if nothing was published.
 	Revision string
+	// FilesTook is how long the files took, with the wait for Envoys. ClientsTook is how long the Server took, with
+	// the wait for clients.
+	FilesTook, ClientsTook time.Duration
 	// Answers are the answers of the Envoys to the steps; empty if no Envoy is asked.
 	Answers []envoy.Outcome
 	// Restored means, for RefusedByEnvoy, that the rollback is complete or unnecessary: a first snapshot has
@@ -109,14 +112,31 @@ func (o Outcome) AfterRefusal() string {
 
 // confirmed returns text about the worst answer of the Envoys.
 func (o Outcome) confirmed() string {
-	if len(o.Answers) == 0 {
-		return ""
+	if worst := o.worst(); worst != nil {
+		return ", " + worst.String()
 	}
-	worst := o.Answers[0]
-	for _, a := range o.Answers {
+	return ""
+}
+
+// worst returns the last answer that is not a confirmation, or else the first answer; nil if no Envoy is asked.
+func (o Outcome) worst() *envoy.Outcome {
+	if len(o.Answers) == 0 {
+		return nil
+	}
+	worst := &o.Answers[0]
+	for i, a := range o.Answers {
 		if a.Verdict != envoy.Confirmed {
-			worst = a
+			worst = &o.Answers[i]
 		}
 	}
-	return ", " + worst.String()
+	return worst
+}
+
+// unconfirmed returns text about the worst answer of the Envoys; empty if they have acknowledged each step, or if no
+// Envoy is asked.
+func (o Outcome) unconfirmed() string {
+	if worst := o.worst(); worst != nil && worst.Verdict != envoy.Confirmed {
+		return worst.String()
+	}
+	return ""
 }

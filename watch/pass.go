@@ -57,7 +57,9 @@ func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error)
 func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err error) {
 	before := w.seen
 	w.seen = 0
+	read := w.stage("read")
 	found, err := w.source.look(ctx, w, n.wanted)
+	read()
 	if ctx.Err() != nil {
 		return o, nil
 	}
@@ -112,7 +114,9 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	} else {
 		w.on(planEdit)
 	}
+	planned := w.stage("plan")
 	plan, err := w.Plan(ctx, p.checked)
+	planned()
 	if err == nil {
 		plan, err = w.agree(ctx, p.found, p.checked, plan)
 	}
@@ -149,6 +153,7 @@ func (w *watching) rest(ctx context.Context, p *pass) (Outcome, error) {
 func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
 	w.changeLog.checked(p.checked, p.checked.Invalid(w.options.WarningsAsErrors))
 	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(p.checked.Diagnostics)
+	w.shown.Checked = summary(p.checked)
 	if plan != nil && plan.Held == nil {
 		w.publishing(plan.ID)
 	}
@@ -162,6 +167,7 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	}
 	if o.Verdict == Published {
 		w.on(planPublished)
+		w.confirmed(o)
 	}
 	if err != nil {
 		return o, err

@@ -36,6 +36,8 @@ type WatchOptions struct {
 	Conflict func(source string, r control.RetryHeld) string
 	// RetryHeld makes the first reconcile retry held snapshots.
 	RetryHeld bool
+	// Observer learns what the watch does; nil for none.
+	Observer Observer
 	// MaxFindings is the largest number of findings that Watch logs at a time; 0 means no limit.
 	MaxFindings int
 }
@@ -59,8 +61,9 @@ type watching struct {
 	nextTrim   time.Time
 
 	control *control.Server
-	shown   control.Watch // the state on the control socket
-	unheard string        // the last logged error of the control socket
+	shown   control.Watch   // the state on the control socket
+	stages  []control.Stage // of the running reconcile
+	unheard string          // the last logged error of the control socket
 }
 
 // The reasons in news, besides the reasons of the Watcher.
@@ -130,6 +133,9 @@ func (w *watching) run(ctx context.Context) {
 	switch {
 	case w.source.failed():
 	case w.state == gone:
+		if o := w.source.options.Observer; o != nil {
+			o.Removed(w.target)
+		}
 		w.log.Write(event.TargetRemoved{Published: w.changeLog.published})
 	default:
 		w.log.Write(event.Ended{Published: w.changeLog.published})
@@ -268,6 +274,7 @@ func (w *watching) ready(ctx context.Context) error {
 
 // trim trims the output directory and the Server, logs what it removed, and sets the time of the next trim.
 func (w *watching) trim(ctx context.Context) error {
+	defer w.stage("trim")()
 	w.nextTrim = time.Time{}
 	if !w.IsOpen() || w.Lost() {
 		return nil // the next reconcile opens it again
@@ -319,7 +326,7 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 func (w *watching) turnSince(ctx context.Context, n news) (result control.Result, err error) {
 	reason := n.reason
 	running := control.Reconcile{Reason: reason, Began: now()}
-	w.shown.Running = &running
+	w.shown.Running, w.stages = &running, nil
 	w.show()
 	if reason == trimming {
 		w.Trust(w.state.trusted())
@@ -341,6 +348,17 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 		result.Outcome = control.Failed
 	}
 	return result, err
+}
+
+// stage begins a stage of the running reconcile, and returns the function that ends the stage.
+func (w *watching) stage(name string) (end func()) {
+	began := time.Now()
+	return func() { w.took(name, time.Since(began)) }
+}
+
+// took adds a finished stage of the running reconcile.
+func (w *watching) took(stage string, d time.Duration) {
+	w.stages = append(w.stages, control.Stage{Name: stage, Seconds: d.Seconds()})
 }
 
 // now returns the current time as records store it: in UTC, without the monotonic clock.

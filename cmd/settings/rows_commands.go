@@ -78,7 +78,7 @@ func published() []Row {
 
 // Watched returns the rows of watch.
 func Watched() []Row {
-	return slices.Concat(published(), oracle(), Watch(), rows(
+	return slices.Concat(published(), oracle(), Watch(), Operations(), rows(
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},

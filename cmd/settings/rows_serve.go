@@ -8,27 +8,18 @@ import (
 // Serve returns the rows of the addresses, certificates and limits of a server.
 func Serve() []Row {
 	return []Row{
-		&setting[[]string]{about: about{name: "grpc", group: GroupServe, usage: "serve gRPC clients on `ADDR`: HOST:PORT or unix:PATH", outside: true},
+		&setting[[]string]{about: about{name: "grpc", group: GroupServe, usage: "serve gRPC clients on `ADDR`: HOST:PORT, PORT of this machine, or unix:PATH", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.GRPC }},
-		&setting[[]string]{about: about{name: "http", group: GroupServe, usage: "serve HTTP on `ADDR`: HOST:PORT or unix:PATH", outside: true},
-			kind: list, into: func(s *Settings) *Value[[]string] { return &s.HTTP }},
+		httpAddress(),
 		&setting[string]{about: about{name: "xds-cluster", group: GroupServe,
 			usage: "`NAME` of the cluster in the Envoys' bootstrap that leads to this server; the server writes it into " +
 				"config sources for clients without ADS"},
 			kind: text, byDefault: bootstrap.DefaultCluster, into: func(s *Settings) *Value[string] { return &s.XDSCluster }},
 		&setting[time.Duration]{about: about{name: "drain-time", group: GroupServe, usage: "wait `TIME` at most for clients to leave after SIGTERM"},
 			kind: times, byDefault: 5 * time.Second, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.DrainTime }},
-		&setting[string]{about: about{name: "tls-cert", group: GroupServe,
-			usage: "certificate chain of the server, a `FILE` in PEM: clients connect by TLS 1.3, except to Unix " +
-				"sockets; the server reads a changed FILE again", outside: true},
-			kind: filePath, into: func(s *Settings) *Value[string] { return &s.ServerCert }},
-		&setting[string]{about: about{name: "tls-key", group: GroupServe, usage: "private key of --tls-cert, a `FILE` in PEM", outside: true},
-			kind: filePath, into: func(s *Settings) *Value[string] { return &s.ServerKey }},
-		&setting[string]{about: about{
-			name: "client-ca", group: GroupServe,
-			usage: "CA certificates for the certificates of clients, a `FILE` in PEM: each client needs a certificate", outside: true,
-		},
-			kind: filePath, into: func(s *Settings) *Value[string] { return &s.ClientCA }},
+		serverCert(),
+		serverKey(),
+		clientCA(),
 		&setting[[]string]{about: about{name: "allow-node", group: GroupServe,
 			usage: "allow a node id only to clients with a matching certificate: `ID=SAN`, two patterns; a * stands for " +
 				"the same text in both, ** for any text (default: a client may claim any node id)", outside: true},
@@ -42,13 +33,8 @@ func Serve() []Row {
 			usage: "allow a dynamic parameter only to clients with a matching certificate: `KEY=VALUE=SAN`, patterns as " +
 				"for --allow-node; only these clients, and clients of Unix sockets, get variants with secrets", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowParam }},
-		&setting[[]string]{about: about{name: "allow-status", group: GroupServe,
-			usage: "show the status of all clients (CSDS, status --serve) to clients whose certificate has a matching " +
-				"`SAN`, a pattern with at most one *; clients of Unix sockets always see the status, and without " +
-				"--client-ca also clients on this machine", outside: true},
-			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowStatus }},
-		&setting[bool]{about: about{name: "insecure", group: GroupServe, usage: "allow addresses that other machines reach without TLS", outside: true},
-			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Insecure }},
+		allowStatus(),
+		insecure(),
 		&setting[[]string]{about: about{name: "limit", group: GroupServe, usage: "bound what clients cost: `NAME=VALUE`, such as " +
 			"streams=1000; docs/serve-security.md lists the limits", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Limit }},
@@ -57,6 +43,51 @@ func Serve() []Row {
 				"server refuses further requests; a single client gets at most half", outside: true},
 			kind: text, byDefault: "256MiB", into: func(s *Settings) *Value[string] { return &s.MaxClientMemory }},
 	}
+}
+
+// Operations returns the rows of the HTTP server of watch. Serve has the same rows.
+func Operations() []Row {
+	return rows(httpAddress(), serverCert(), serverKey(), clientCA(), allowStatus(), insecure())
+}
+
+func httpAddress() Row {
+	return &setting[[]string]{about: about{name: "http", group: GroupServe, usage: "answer metrics, probes and the API on `ADDR`: PORT of this machine, " +
+		"HOST:PORT or unix:PATH", servedUsage: "serve HTTP on `ADDR`: HOST:PORT, PORT of this machine, or unix:PATH: REST, metrics, probes " +
+		"and the API", outside: true},
+		kind: list, into: func(s *Settings) *Value[[]string] { return &s.HTTP }}
+}
+
+func serverCert() Row {
+	return &setting[string]{about: about{name: "tls-cert", group: GroupServe,
+		usage: "certificate chain of the server, a `FILE` in PEM: clients connect by TLS 1.3, except to Unix " +
+			"sockets; the server reads a changed FILE again", outside: true},
+		kind: filePath, into: func(s *Settings) *Value[string] { return &s.ServerCert }}
+}
+
+func serverKey() Row {
+	return &setting[string]{about: about{name: "tls-key", group: GroupServe, usage: "private key of --tls-cert, a `FILE` in PEM", outside: true},
+		kind: filePath, into: func(s *Settings) *Value[string] { return &s.ServerKey }}
+}
+
+func clientCA() Row {
+	return &setting[string]{about: about{
+		name: "client-ca", group: GroupServe,
+		usage: "CA certificates for the certificates of clients, a `FILE` in PEM: each client needs a certificate", outside: true,
+	},
+		kind: filePath, into: func(s *Settings) *Value[string] { return &s.ClientCA }}
+}
+
+func allowStatus() Row {
+	return &setting[[]string]{about: about{name: "allow-status", group: GroupServe,
+		usage: "show status, findings and events (CSDS, status --serve, /api/) to clients whose certificate has a matching " +
+			"`SAN`, a pattern with at most one *; clients of Unix sockets always see the status, and without " +
+			"--client-ca also clients on this machine", outside: true},
+		kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowStatus }}
+}
+
+func insecure() Row {
+	return &setting[bool]{about: about{name: "insecure", group: GroupServe, usage: "allow addresses that other machines reach without TLS", outside: true},
+		kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Insecure }}
 }
 
 // AskedServe returns the rows about which server to ask, and how. The first row is --serve.

@@ -172,8 +172,9 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return usagef("%v: see %s", err, helpFor(c.Command.HelpName))
 }
 
-// newLogger returns the log of a command. With --quiet, the log has only warnings and errors.
-func newLogger(c *call) (*event.Log, error) {
+// newLogger returns the log of a command. With --quiet, the log has only warnings and errors. The sinks get all
+// events.
+func newLogger(c *call, sinks ...func(event.Record)) (*event.Log, error) {
 	level := slog.LevelInfo
 	if c.Quiet.Value {
 		level = slog.LevelWarn
@@ -183,7 +184,7 @@ func newLogger(c *call) (*event.Log, error) {
 		return nil, err
 	}
 	if c.LogFormat.Value == "json" {
-		return event.New(slog.NewJSONHandler(c.App.ErrWriter, o)), nil
+		return event.New(slog.NewJSONHandler(c.App.ErrWriter, o), sinks...), nil
 	}
-	return event.New(slog.NewTextHandler(c.App.ErrWriter, o)), nil
+	return event.New(slog.NewTextHandler(c.App.ErrWriter, o), sinks...), nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/cmd/settings"
+	"xdspub/observe"
 )
 
 // call is a call of a command, with its settings.
@@ -15,6 +16,7 @@ type call struct {
 	Command *cli.Command
 	args    cli.Args
 	*settings.Settings
+	observer *observe.Observer // nil without --http
 }
 
 // settingsKey is the key of the settings in App.Metadata, by which readCommandLine passes them to an action.
@@ -24,7 +26,7 @@ const settingsKey = "settings"
 func action(run func(*call) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		s, _ := c.App.Metadata[settingsKey].(*settings.Settings)
-		return run(&call{c.Context, c.App, c.Command, c.Args(), s})
+		return run(&call{Context: c.Context, App: c.App, Command: c.Command, args: c.Args(), Settings: s})
 	}
 }
 

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +47,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "listing": listing, "waitfor": waitFor,
+			"exits": exits, "get": get, "listing": listing, "waitfor": waitFor,
 		},
 	})
 }
@@ -81,6 +85,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(status) != args[0] {
 		ts.Fatalf("exit status %d, not %s", status, args[0])
 	}
+}
+
+// get SOCKET PATH asks the HTTP server behind a Unix socket, and prints the status and the body.
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: get SOCKET PATH")
+	}
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", ts.MkAbs(args[0]))
+		},
+	}}
+	r, err := client.Get("http://localhost" + args[1])
+	ts.Check(err)
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d %s", r.StatusCode, body)
 }
 
 // listing [-touch] DIR prints all that a directory holds, a line each: mode and

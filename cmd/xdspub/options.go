@@ -95,7 +95,12 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 	if v, err = c.withFile(source); err != nil {
 		return v, o, err
 	}
-	log, err := newLogger(c)
+	var sinks []func(event.Record)
+	if len(v.HTTP.Value) > 0 && !v.Once.Value {
+		v.observer = newObserver(v)
+		sinks = append(sinks, v.observer.Event)
+	}
+	log, err := newLogger(c, sinks...)
 	if err != nil {
 		return v, o, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -72,17 +73,18 @@ func confirmation(v *call) (*cache.Confirmation, error) {
 
 // checkAddresses returns an error if no address is given, or a wrong one.
 func checkAddresses(v *call) error {
-	n := 0
-	for _, of := range []settings.Value[[]string]{v.GRPC, v.HTTP} {
-		for _, address := range of.Value {
-			n++
-			if _, err := addr.Parse(address); err != nil {
-				return of.Invalid(address, "write HOST:PORT or unix:PATH")
-			}
-		}
-	}
-	if n == 0 {
+	if len(v.GRPC.Value)+len(v.HTTP.Value) == 0 {
 		return usagef("--grpc or --http is required: see %s", helpFor(v.Command.Name))
+	}
+	return cmp.Or(checkAddress(v.GRPC), checkAddress(v.HTTP))
+}
+
+// checkAddress returns an error if an address of a setting is wrong.
+func checkAddress(of settings.Value[[]string]) error {
+	for _, address := range of.Value {
+		if _, err := addr.Parse(address); err != nil {
+			return of.Invalid(address, "write HOST:PORT, PORT or unix:PATH")
+		}
 	}
 	return nil
 }
@@ -212,14 +214,21 @@ func serveUntil(ctx context.Context, v *call, o watch.Options, hangup <-chan os.
 	if o.Source.Client != nil {
 		usual = o.Source.Client.Parameters
 	}
-	s, err := serve.Listen(ctx, serve.Options{
+	of := serve.Options{
 		Parameters: usual, NodeParameters: byNode,
 		Confirm: confirm, Security: security, Limits: limits, ClientMemory: clientMemory,
 		GRPC: v.GRPC.Value, HTTP: v.HTTP.Value,
 		Cluster: v.XDSCluster.Value, TrimDelay: o.TrimDelay, DrainTime: v.DrainTime.Value, Log: o.Log,
-	})
+	}
+	if v.observer != nil {
+		of.Operations, of.Registry = v.observer.Handler(), v.observer.Registry()
+	}
+	s, err := serve.Listen(ctx, of)
 	if err != nil {
 		return err
+	}
+	if v.observer != nil {
+		v.observer.Observe(s)
 	}
 	o.Server = s
 	holdLess(50)

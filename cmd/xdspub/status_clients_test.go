@@ -24,7 +24,8 @@ func TestWriteHostileClients(t *testing.T) {
 		Refusal: &clients.Refusal{Findings: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
 	}, {Sync: clients.NoVariant, API: bad, Missing: []string{bad}}}}}
 	server := csds.Server{Watch: control.Watch{
-		Source: bad, Snapshot: bad, Revision: bad, Failed: bad, Last: &control.Reconcile{Reason: bad, Outcome: control.Outcome(bad)},
+		Acknowledged: true,
+		Source:       bad, Snapshot: bad, Revision: bad, Failed: bad, Last: &control.Reconcile{Reason: bad, Outcome: control.Outcome(bad)},
 		Refused:      &control.Refusal{Snapshot: bad, Findings: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
 		Certificates: control.Certificates{ExpireSoon: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
 	}}
@@ -41,7 +42,8 @@ func TestWriteClients(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b bytes.Buffer
 	answer := &csds.Answer{Server: csds.Server{Watch: control.Watch{
-		Source: "/tree", Revision: "abc", Snapshot: "v1", SnapshotSince: at,
+		Acknowledged: true,
+		Source:       "/tree", Revision: "abc", Snapshot: "v1", SnapshotSince: at,
 		Last:    &control.Reconcile{Reason: "change", Ended: at, Outcome: control.Refused},
 		Refused: &control.Refusal{Since: at, Errors: 2, Findings: diag.List{{Code: "unknown-field", Position: diag.Position{File: "a.yaml", Line: 2}, Message: "no"}}},
 		Certificates: control.Certificates{

@@ -43,7 +43,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			if err != nil {
 				return err
 			}
-			if err := v.Check(settings.Watch()...); err != nil {
+			if err := checkOperations(v); err != nil {
 				return err
 			}
 			if c.Once.Value {
@@ -52,7 +52,9 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			ctx, stop := untilSignal(c)
 			defer stop()
 			holdLess(25)
-			return watchUntil(ctx, v, o, publishOptions, hangup)
+			return operate(ctx, v, o[0].Log.For(""), func(ctx context.Context) error {
+				return watchUntil(ctx, v, o, publishOptions, hangup)
+			})
 		}),
 	}
 }
@@ -95,6 +97,10 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 	}
 	log := all[0].Log.For("") // for lines about all targets
 	live := liveSettings{v: v, out: v.Out, source: source, log: log, options: options}
+	var observer watch.Observer
+	if v.observer != nil {
+		observer = v.observer
+	}
 	return watch.Watch(ctx, withClocks(all), watch.WatchOptions{
 		Watch: notify.Options{
 			QuietPeriod: v.QuietPeriod.Value, Rescan: v.Rescan.Value, Poll: v.Poll.Value,
@@ -105,6 +111,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Hangup:      hangup,
 		Conflict:    live.differs,
 		RetryHeld:   v.RetryHeld.Value,
+		Observer:    observer,
 		MaxFindings: maxFindings(v, v.App.ErrWriter),
 	})
 }

@@ -15,13 +15,16 @@ type Address struct {
 	Network, Name string
 }
 
-// Parse reads an Address of the form HOST:PORT or unix:PATH.
+// Parse reads an Address of the form HOST:PORT or unix:PATH. A PORT alone is on the loopback interface.
 func Parse(text string) (Address, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		if path == "" || strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0) {
 			return Address{}, fmt.Errorf("%q has no path: write unix:PATH", text)
 		}
 		return Address{"unix", path}, nil
+	}
+	if _, err := strconv.ParseUint(text, 10, 16); err == nil {
+		text = net.JoinHostPort("127.0.0.1", text)
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

@@ -11,7 +11,8 @@ func TestParse(t *testing.T) {
 		"unix:/run/a":   {"unix", "/run/a"},
 		"unix:a.sock":   {"unix", "a.sock"},
 		"":              {},
-		"18000":         {},
+		"18000":         {"tcp", "127.0.0.1:18000"},
+		"65536":         {},
 		"unix:":         {},
 		"unix:@a":       {}, // an abstract socket has no permissions
 		"host:http":     {},

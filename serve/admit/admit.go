@@ -318,10 +318,11 @@ func IsLoopback(local net.Addr) bool {
 
 // OfHTTP returns the client of an HTTP request. OfHTTP doesn't set Loopback.
 func OfHTTP(r *http.Request) Client {
-	c := Client{Address: r.RemoteAddr}
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local != nil && local.Network() == "unix" {
 		return Client{Local: true}
 	}
+	c := Client{Address: r.RemoteAddr, Loopback: IsLoopback(local)}
 	if r.TLS != nil {
 		c.TLS = true
 		if len(r.TLS.PeerCertificates) > 0 {

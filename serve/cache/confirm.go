@@ -35,6 +35,8 @@ type Answers struct {
 	// Concerned is the number of clients that the Snapshot concerns, without clients that have disconnected
 	// before their answer. Acknowledged and Rejected count the answers.
 	Concerned, Acknowledged, Rejected int
+	// Confirmed means that the quorum has acknowledged the Snapshot, or that the Snapshot concerns no client.
+	Confirmed bool
 	// Refused means that too many clients have rejected the Snapshot for the quorum. TakenBack means that the
 	// Cache serves the Snapshot before again. The first Snapshot is never taken back.
 	Refused, TakenBack bool
@@ -105,7 +107,7 @@ func (c *Cache) logAnswers(a Answers, silent []string) {
 	case a.Refused:
 		log.Write(event.SnapshotRefused{Clients: a.Concerned, Rejected: a.Rejected, TakenBack: a.TakenBack})
 	case a.Concerned == 0:
-	case len(silent) > 0 && a.Acknowledged < a.Concerned-a.Rejected:
+	case !a.Confirmed:
 		log.Write(event.SnapshotUnconfirmed{Clients: a.Concerned, Acknowledged: a.Acknowledged, Silent: diag.Few(silent, mostNames)})
 	default:
 		log.Write(event.SnapshotConfirmed{Clients: a.Concerned, Acknowledged: a.Acknowledged})
@@ -223,7 +225,8 @@ func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
 		a := w.count()
 		need := q.Of(a.Concerned)
 		a.Refused = a.Concerned > 0 && a.Concerned-a.Rejected < need
-		if a.Concerned == 0 || a.Refused || a.Acknowledged >= need {
+		a.Confirmed = !a.Refused && a.Acknowledged >= need
+		if a.Refused || a.Confirmed {
 			return a
 		}
 		select {

@@ -65,7 +65,11 @@ type Server struct {
 
 // Faults returns the faults of the source tree and of the server at a time, as text for people.
 func (s *Server) Faults(now time.Time) []string {
-	faults := s.Watch.Faults(now)
+	return append(s.Watch.Faults(now), s.CertificateFaults(now)...)
+}
+
+// CertificateFaults returns the faults of the server's certificates at a time, as text for people.
+func (s *Server) CertificateFaults(now time.Time) (faults []string) {
 	for _, of := range []struct {
 		name string
 		expiry.Validity

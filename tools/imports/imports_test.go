@@ -153,7 +153,7 @@ var only = map[string][]string{
 	"cel.dev/cel-go":                             {"validate/cel"},
 	"software.sslmate.com":                       {"validate/boring"},
 	"google.golang.org/grpc":                     {"serve", "serve/admit", "serve/cache", "serve/memory", "serve/rest", "serve/csds"},
-	"github.com/prometheus":                      {"serve"},
+	"github.com/prometheus":                      {"observe", "serve"},
 	"golang.org/x/time":                          {"serve/listen"},
 	"github.com/envoyproxy/go-control-plane/pkg": {"serve", "serve/cache"},
 }

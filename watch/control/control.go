@@ -90,6 +90,16 @@ type Watch struct {
 	SnapshotSince time.Time `json:"snapshot_since,omitzero"`
 	// Refused is why the current source tree is not published; nil if published.
 	Refused *Refusal `json:"refused,omitempty"`
+	// Acknowledged means that the Envoys, or the quorum of clients, have acknowledged a snapshot since the watch
+	// began, or that nobody is asked.
+	Acknowledged bool `json:"acknowledged"`
+	// Unconfirmed is why the published snapshot is not acknowledged: the answers of the Envoys, or of the quorum of
+	// clients. Empty if it is, or if nobody is asked.
+	Unconfirmed string `json:"unconfirmed,omitempty"`
+	// EnvoyStates are the states of the Envoys, in the order of Envoys.
+	EnvoyStates []EnvoyState `json:"envoy_states,omitempty"`
+	// Checked summarizes the last check of the source tree.
+	Checked Checked `json:"checked,omitzero"`
 	// Certificates are findings about certificates in the source tree, from the last check.
 	Certificates Certificates `json:"certificates,omitzero"`
 	// Failed is the error of the last reconcile or trim; empty if it succeeded.
@@ -114,6 +124,62 @@ type Reconcile struct {
 	Retrying string `json:"retrying,omitempty"`
 	// Outcome is empty until the reconcile ends.
 	Outcome Outcome `json:"outcome,omitempty"`
+	// Stages are the finished parts, in their order.
+	Stages []Stage `json:"stages,omitempty"`
+}
+
+// Stage is a part of a reconcile with its duration.
+type Stage struct {
+	// Name is read, plan, publish, serve or trim: reading and checking the source tree, planning the files, moving the
+	// files with the wait for Envoys, passing the snapshot to clients, removing unused files.
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// EnvoyState says whether an Envoy runs the published files.
+type EnvoyState struct {
+	Address string   `json:"address"`
+	State   RunState `json:"state"`
+	// Since is the time at which the watch noticed the state.
+	Since time.Time `json:"since,omitzero"`
+	// Error is why the Envoy is not InSync; empty if unknown.
+	Error string `json:"error,omitempty"`
+}
+
+// RunState is the state of an Envoy.
+type RunState string
+
+const (
+	// InSync: the Envoy runs all published files that it subscribes to.
+	InSync RunState = "in-sync"
+	// NotApplied: the Envoy does not run a published file.
+	NotApplied RunState = "not-applied"
+	// Unreachable: the Envoy does not answer.
+	Unreachable RunState = "unreachable"
+	// Unknown: the answers of the Envoy do not tell what it runs, or the watch has not asked yet.
+	Unknown RunState = "unknown"
+)
+
+// RunStates returns all states.
+func RunStates() []RunState { return []RunState{InSync, NotApplied, Unreachable, Unknown} }
+
+// Checked summarizes a check of the source tree.
+type Checked struct {
+	// Resources counts the resources for the files, or for a client without parameters. Variants counts the
+	// resources with all variants. The keys are APIs such as CDS.
+	Resources map[string]int `json:"resources,omitempty"`
+	Variants  map[string]int `json:"variants,omitempty"`
+	// Counts counts the findings by code.
+	Counts []CodeCount `json:"findings,omitempty"`
+	// Findings are the first findings, errors before the others. The control socket does not send them.
+	Findings diag.List `json:"-"`
+}
+
+// CodeCount is a number of findings with the same code.
+type CodeCount struct {
+	Code     string        `json:"code"`
+	Severity diag.Severity `json:"severity"`
+	Count    int           `json:"count"`
 }
 
 // Refusal is a refusal of the source tree, by validation or by Envoy.
@@ -194,8 +260,13 @@ const wedged = time.Minute
 // source tree is invalid (2 errors)". Faults returns nil if the source tree is published and its certificates
 // are valid.
 func (w *Watch) Faults(now time.Time) (faults []string) {
-	if w.Snapshot == "" {
+	switch {
+	case w.Snapshot == "":
 		faults = append(faults, "nothing is published")
+	case w.Unconfirmed != "":
+		faults = append(faults, fmt.Sprintf("snapshot %s is not confirmed: %s", w.Snapshot, w.Unconfirmed))
+	case !w.Acknowledged:
+		faults = append(faults, "the snapshot is not acknowledged yet")
 	}
 	switch r := w.Refused; {
 	case r == nil:

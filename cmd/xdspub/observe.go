@@ -1,0 +1,52 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"net"
+
+	"xdspub/cmd/settings"
+	"xdspub/event"
+	"xdspub/internal/addr"
+	"xdspub/observe"
+	"xdspub/serve"
+)
+
+// newObserver returns the Observer behind --http.
+func newObserver(v *call) *observe.Observer {
+	o := observe.Options{Version: buildVersion().program}
+	for _, text := range v.HTTP.Value {
+		if a, err := addr.Parse(text); err == nil && a.Network == "tcp" {
+			host, _, _ := net.SplitHostPort(a.Name)
+			o.Hosts = append(o.Hosts, host)
+		}
+	}
+	return observe.New(o)
+}
+
+// checkOperations returns an error if a setting of a watch or of its HTTP server is wrong.
+func checkOperations(v *call) error {
+	if name := settings.FirstGiven(v.Settings, settings.Operations()[1:]); name != "" && len(v.HTTP.Value) == 0 {
+		return usagef("--%s needs --http: it says who may connect there", name)
+	}
+	return cmp.Or(v.Check(settings.Watch()...), checkAddress(v.HTTP))
+}
+
+// operate runs a watch, and answers HTTP requests on the addresses of --http meanwhile.
+func operate(ctx context.Context, v *call, log *event.Log, run func(context.Context) error) error {
+	if v.observer == nil {
+		return run(ctx)
+	}
+	security, limits, err := protection(v)
+	if err != nil {
+		return err
+	}
+	s, err := serve.ListenOperations(ctx, serve.Options{
+		HTTP: v.HTTP.Value, Operations: v.observer.Handler(), Security: security, Limits: limits, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	v.observer.Protect(s.MayAsk)
+	return s.RunWhile(ctx, run)
+}

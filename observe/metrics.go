@@ -1,0 +1,170 @@
+package observe
+
+import (
+	"regexp"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"xdspub/watch/control"
+	"xdspub/xds/clients"
+)
+
+// metrics counts events and passes. The other metrics follow from the state at each scrape. No label holds the name
+// of a resource or of a client, so that neither can multiply the series.
+type metrics struct {
+	events *prometheus.CounterVec   // by event
+	passes *prometheus.CounterVec   // by target and result
+	stages *prometheus.HistogramVec // by target and stage
+}
+
+func newMetrics(o *Observer) *metrics {
+	m := &metrics{
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "xdspub_events_total", Help: "Events, at all levels of the log.",
+		}, []string{"event"}),
+		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "xdspub_passes_total", Help: "Passes over the source tree that have ended, by their result.",
+		}, []string{"target", "result"}),
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "xdspub_stage_duration_seconds", Help: "Time of a stage of a pass.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"target", "stage"}),
+	}
+	o.registry.MustRegister(m.events, m.passes, m.stages, stateCollector{o},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// passed counts a pass.
+func (m *metrics) passed(target string, p *control.Reconcile) {
+	m.passes.WithLabelValues(target, string(p.Outcome)).Inc()
+	for _, s := range p.Stages {
+		m.stages.WithLabelValues(target, s.Name).Observe(s.Seconds)
+	}
+}
+
+// stateCollector collects the metrics that follow from the state of the targets and of the clients.
+type stateCollector struct{ observer *Observer }
+
+// Describe describes nothing: the label target is missing without targets.
+func (stateCollector) Describe(chan<- *prometheus.Desc) {}
+
+// sample writes one metric. Names and values of labels follow the value; an empty target is left out.
+type sample func(name, help string, value float64, labels ...string)
+
+// Collect collects the values.
+func (c stateCollector) Collect(to chan<- prometheus.Metric) {
+	write := func(name, help string, value float64, labels ...string) {
+		with := make(prometheus.Labels)
+		for i := 0; i < len(labels); i += 2 {
+			if labels[i] != "target" || labels[i+1] != "" {
+				with[labels[i]] = labels[i+1]
+			}
+		}
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, with), prometheus.GaugeValue, value)
+	}
+	write("xdspub_build_info", "1, with the version of the program.", 1, "version", c.observer.options.Version, "goversion", runtime.Version())
+	for _, v := range c.observer.views() {
+		v.sample(func(name, help string, value float64, labels ...string) {
+			write(name, help, value, append(labels, "target", v.name)...)
+		})
+	}
+	if s := c.observer.served(); s != nil {
+		sampleClients(s.Clients(), write)
+	}
+}
+
+// sample writes the metrics of a target.
+func (v *view) sample(write sample) {
+	w := &v.watch
+	write("xdspub_source_valid", "1 if the source tree, as read last, is published; 0 if the tree is invalid or held, or can't be read or published.",
+		truth(w.Refused == nil && w.Failed == "" && w.Snapshot != ""))
+	errors := 0
+	if w.Refused != nil {
+		errors = w.Refused.Errors
+		by := "validation"
+		if w.Refused.Snapshot != "" {
+			by = "envoy"
+		}
+		write("xdspub_refused_since_time_seconds", "Since when the source tree is refused, by validation or by an Envoy or a client, in seconds since 1970.",
+			seconds(w.Refused.Since), "by", by)
+	}
+	write("xdspub_source_errors", "Errors that prevent publishing the source tree.", float64(errors))
+	write("xdspub_source_failed", "1 if the source tree can't be read or published.", truth(w.Failed != ""))
+	for _, c := range w.Checked.Counts {
+		write("xdspub_source_findings", "Findings in the source tree, by code.", float64(c.Count), "severity", c.Severity.String(), "code", c.Code)
+	}
+	for api, n := range w.Checked.Resources {
+		write("xdspub_resources", "Resources of the source tree for the output directory, or for a client without parameters.", float64(n), "type", api)
+	}
+	for api, n := range w.Checked.Variants {
+		write("xdspub_variants", "Resources of the source tree, with all variants.", float64(n), "type", api)
+	}
+	const certificates = "Certificates of the source tree that peers reject now, or that expire soon."
+	write("xdspub_source_certificates", certificates, float64(len(w.Certificates.OutOfDate)), "state", "out-of-date")
+	write("xdspub_source_certificates", certificates, float64(len(w.Certificates.ExpireSoon)), "state", "expires-soon")
+	if w.Snapshot != "" {
+		write("xdspub_snapshot_info", "1, with the id of the published snapshot and the git commit of the source tree, as read last.", 1,
+			"snapshot", w.Snapshot, "revision", w.Revision)
+	}
+	if !w.SnapshotSince.IsZero() {
+		write("xdspub_snapshot_time_seconds", "When the watch published the snapshot, in seconds since 1970.", seconds(w.SnapshotSince))
+	}
+	if !v.succeeded.IsZero() {
+		write("xdspub_last_success_time_seconds", "When the source tree was last found published, in seconds since 1970.", seconds(v.succeeded))
+	}
+	write("xdspub_snapshot_unconfirmed", "1 if Envoys, or the quorum of clients, have not acknowledged the published snapshot.", truth(w.Unconfirmed != ""))
+	if w.Running != nil {
+		write("xdspub_pass_began_time_seconds", "When the running pass began, in seconds since 1970.", seconds(w.Running.Began))
+	}
+	envoys := make(map[control.RunState]int)
+	for _, e := range w.EnvoyStates {
+		envoys[e.State]++
+	}
+	for _, state := range control.RunStates() {
+		if len(w.EnvoyStates) > 0 {
+			write("xdspub_envoys", "Envoys of --envoy-admin, by what they run.", float64(envoys[state]), "state", string(state))
+		}
+	}
+}
+
+// mostPrograms is the number of client programs with a label of their own: clients choose the text.
+const mostPrograms = 20
+
+// program matches the user agents that get a label.
+var program = regexp.MustCompile(`^[a-zA-Z][a-zA-Z -]{0,29} [0-9]+(\.[0-9]+){0,3}$`)
+
+// sampleClients writes the number of clients by program, kind and state.
+func sampleClients(list []clients.Client, write sample) {
+	type group struct{ program, kind, state string }
+	counts, programs := make(map[group]int), make(map[string]bool)
+	for i := range list {
+		c := &list[i]
+		if !c.Gone.IsZero() {
+			continue
+		}
+		of := group{"other", c.Kind, "behind"}
+		if program.MatchString(c.UserAgent) && (programs[c.UserAgent] || len(programs) < mostPrograms) {
+			programs[c.UserAgent] = true
+			of.program = c.UserAgent
+		}
+		if c.InSync() {
+			of.state = string(control.InSync)
+		}
+		counts[of]++
+	}
+	for of, n := range counts {
+		write("xdspub_clients", "Connected clients.", float64(n), "program", of.program, "kind", of.kind, "state", of.state)
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -1,0 +1,80 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"xdspub/event"
+)
+
+// network holds the open addresses of a Server or of an Operations.
+type network struct {
+	*web
+	listeners []listener
+	end       func() // ends the services
+}
+
+// listener is an address with the function that serves it.
+type listener struct {
+	net.Listener
+	serve func(net.Listener) error
+}
+
+// open opens addresses. After an error no address is open.
+func (n *network) open(ctx context.Context, protocol string, addresses []string, serve func(net.Listener) error) error {
+	for _, address := range addresses {
+		l, err := n.listen(ctx, address)
+		if err != nil {
+			for _, open := range n.listeners {
+				open.Close()
+			}
+			return fmt.Errorf("--%s: %w", protocol, err)
+		}
+		n.listeners = append(n.listeners, listener{l, serve})
+		n.log.Write(event.Serving{Protocol: protocol, Address: l.Addr().String()})
+	}
+	return nil
+}
+
+// Run answers clients until ctx ends, drains them for at most DrainTime, and returns nil. Run also drains the
+// clients if an address fails, and then returns an error.
+func (n *network) Run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var running sync.WaitGroup
+	for _, l := range n.listeners {
+		running.Go(func() {
+			if err := l.serve(l); err != nil && ctx.Err() == nil {
+				fail(fmt.Errorf("serve %s: %w", l.Addr(), err))
+			}
+		})
+	}
+	running.Go(func() { n.giveBack(ctx) })
+	if n.keys != nil {
+		running.Go(func() { n.keys.Watch(ctx) })
+	}
+	<-ctx.Done()
+	n.end()
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return nil
+}
+
+// RunWhile runs until publish returns. The context of publish ends if the network ends, because a Server without
+// clients has no use for a Snapshot. RunWhile returns the errors of both.
+func (n *network) RunWhile(ctx context.Context, publish func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- n.Run(ctx)
+	}()
+	err := publish(ctx)
+	cancel()
+	return errors.Join(err, <-ended)
+}
