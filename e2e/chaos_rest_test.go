@@ -18,7 +18,7 @@ import (
 	"xdspub/watch/control"
 )
 
-// rest has all that is down come up, and sees that all comes to be as it is meant to.
+// rest makes the watch and the Envoys run again, and waits until everything is as TestChaos says.
 func (c *chaos) rest() {
 	t := c.t
 	t.Helper()
@@ -73,7 +73,7 @@ func (c *chaos) rest() {
 	}
 }
 
-// nudge has the watch look, since nothing tells it of an edit of what is out.
+// nudge makes the watch reconcile: no event tells it of an edit of the output directory.
 func (c *chaos) nudge() {
 	switch c.rand.IntN(3) {
 	case 0:
@@ -86,7 +86,7 @@ func (c *chaos) nudge() {
 	}
 }
 
-// cold returns what the tree makes in a new directory.
+// cold returns the id of the snapshot and the files of a render of the tree to a new directory.
 func (c *chaos) cold() (id string, files map[string]string) {
 	t := c.t
 	t.Helper()
@@ -101,7 +101,7 @@ func (c *chaos) cold() (id string, files map[string]string) {
 	return m.Snapshot, c.snapshot(dir)
 }
 
-// settled waits until that snapshot is out, or refused for a reason.
+// settled waits until a snapshot is published, or until it is refused and excused.
 func (c *chaos) settled(id string) (w control.Watch) {
 	envoytest.Eventually(c.t, 2*patience, "the tree is out", func() (bool, string) {
 		var err error
@@ -114,8 +114,8 @@ func (c *chaos) settled(id string) (w control.Watch) {
 	return w
 }
 
-// excused reports whether it was for a port that is busy, or for listeners that took
-// each other's address: several edits make one change.
+// excused reports whether the reason of a refusal is a busy port, or listeners that exchange their addresses,
+// because several edits were one change.
 func (c *chaos) excused(r *control.Refusal) bool {
 	return swaps(r) || len(c.busy) > 0 && len(r.Findings) > 0 && !slices.ContainsFunc(r.Findings, func(d diag.Diagnostic) bool {
 		return d.Severity == diag.Error && !strings.Contains(d.Message, "Address already in use")
@@ -126,13 +126,13 @@ func swaps(r *control.Refusal) bool {
 	return slices.ContainsFunc(r.Findings, func(d diag.Diagnostic) bool { return d.Code == "address-swap" })
 }
 
-// clean sees that what is out is what it should be, and that nothing else is there.
+// clean fails the test unless the output directory has the wanted files, and no other files.
 func (c *chaos) clean(want map[string]string) {
 	t := c.t
 	t.Helper()
 	got := c.snapshot(c.out)
 	if layer := "rtds/flags/rtds.json"; want[layer] == "" {
-		delete(got, layer) // an empty one stands in
+		delete(got, layer) // an empty layer takes the place of the removed one
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is out is not what a cold render makes (-cold +out)\n%s", diff)
@@ -150,7 +150,7 @@ func (c *chaos) clean(want map[string]string) {
 	}
 }
 
-// runs returns all that an Envoy runs, by kind, but not since when.
+// runs returns the configuration that an Envoy runs, by kind, without times.
 func runs(t *testing.T, e *envoytest.Envoy) map[string][]string {
 	t.Helper()
 	var dump struct{ Configs []map[string]any }
@@ -177,8 +177,8 @@ func runs(t *testing.T, e *envoytest.Envoy) map[string][]string {
 	return all
 }
 
-// timeless returns a config dump without what depends on when it was read. Envoy keeps the
-// version with which a resource changed last.
+// timeless returns a config dump without the parts that depend on when Envoy read the files: times, and versions,
+// since Envoy keeps the version with which a resource changed last.
 func timeless(v any) any {
 	eachObject(v, func(o map[string]any) {
 		delete(o, "last_updated")

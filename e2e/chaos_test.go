@@ -15,33 +15,32 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// chaos is a watch that two Envoys confirm, and all that can happen to them.
+// chaos is a watch that two Envoys confirm. Its steps disturb the watch and the Envoys.
 type chaos struct {
-	*soak // its dice, and the pace
+	*soak // for its random numbers and pauses
 	tree  chaosTree
-	saved map[string]string // the files of the tree
+	saved map[string]string // the files of the source tree
 	past  []chaosTree
 
-	ports     []int // of listeners; others may take the last two
-	scoped    int   // port of the listener with scopes
+	ports     []int // of listeners; another program may take the last two
+	scoped    int   // the port of the listener with scopes
 	upstreams []int
 	pairs     []pair
 
 	admins  [2]int
-	envoys  [2]*envoytest.Envoy // nil where it is down
+	envoys  [2]*envoytest.Envoy // nil if the Envoy is down
 	stopped [2]bool
-	busy    map[int]net.Listener
+	busy    map[int]net.Listener // the ports that another program has taken
 }
 
-// TestChaos edits a tree at random, with listeners on ports that may be taken and
-// rollbacks among the edits, while the watch and the Envoys are killed, stopped and
-// started, and the output directory is edited by hand and loses its records. Time and
-// again it comes to rest: then what is out is what a cold render makes of the tree,
-// both Envoys run just what one runs that starts there, which refuses nothing, all that
-// went is gone, and nothing is left over.
+// TestChaos edits a tree at random, with rollbacks, and with listeners on ports that may be taken. Meanwhile, the
+// watch and the Envoys are killed, stopped and started, and the output directory is edited by hand and loses its
+// records. From time to time, the test comes to rest. Then the published files are those of a cold render of the
+// tree, and both Envoys run the configuration of a new Envoy, which refuses nothing. All retired resources are
+// trimmed, and there are no other files.
 //
-// XDSPUB_CHAOS is how long it goes on, such as 3m, and XDSPUB_SOAK_SEED its seed: it
-// repeats the steps, though not their moments.
+// XDSPUB_CHAOS is the length of the test, such as 3m. XDSPUB_SOAK_SEED is the seed, which repeats the steps, but
+// not their times.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
@@ -75,7 +74,7 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	return c
 }
 
-// grow makes the tree.
+// grow fills the tree, and saves it.
 func (c *chaos) grow() {
 	for range 7 {
 		c.ports = append(c.ports, envoytest.FreePort(c.t))
@@ -88,11 +87,11 @@ func (c *chaos) grow() {
 	for range 40 {
 		c.tree.edit(c)
 	}
-	c.tree.layer = 1 // which the bootstrap names
+	c.tree.layer = 1 // the bootstrap names this layer
 	c.save()
 }
 
-// watches starts a watch and waits until a SIGHUP does not end it.
+// watches starts a watch, and waits until the watch handles SIGHUP.
 func (c *chaos) watches() {
 	c.beginWatch(c.t, "--quiet-period", "50ms")
 	c.watch.WaitLog(c.t, "event=watching")
@@ -100,11 +99,11 @@ func (c *chaos) watches() {
 
 func (c *chaos) start(i int) {
 	c.admin = c.admins[i]
-	// What drains ends soon.
+	// Draining listeners end soon.
 	c.envoys[i] = envoytest.Start(c.t, envoytest.Options{Bootstrap: c.bootstrap(c.t), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
 }
 
-// step has one thing happen.
+// step makes one random edit or disturbance.
 func (c *chaos) step() {
 	c.steps++
 	edits := []struct {
@@ -123,7 +122,7 @@ func (c *chaos) step() {
 	c.t.Logf("%d %s %s", c.steps, edit.name, edit.do())
 }
 
-// edit makes some edits, which are one change or more.
+// edit makes some edits, which the watch may publish in one change or in several.
 func (c *chaos) edit() string {
 	var list []string
 	for range 1 + c.rand.IntN(4) {
@@ -134,7 +133,7 @@ func (c *chaos) edit() string {
 	return strings.Join(list, "; ")
 }
 
-// back rolls the tree back.
+// back sets the source tree to an earlier state.
 func (c *chaos) back() string {
 	if len(c.past) == 0 {
 		return "to nothing"
@@ -144,7 +143,7 @@ func (c *chaos) back() string {
 	return ""
 }
 
-// interrupt ends the watch, mostly in the middle of a change, and starts it again.
+// interrupt makes edits, ends the watch, mostly in the middle of a change, and starts it again.
 func (c *chaos) interrupt() string {
 	what := c.edit()
 	return fmt.Sprint(what, ": ", c.end())
@@ -159,8 +158,8 @@ func (c *chaos) end() syscall.Signal {
 	return signal
 }
 
-// toAndFro makes some edits, takes them back and makes them again, and has the watch end
-// in the middle of both: what goes comes back, is interrupted at that, and goes again.
+// toAndFro makes some edits, reverts them and makes them again. The watch ends in the middle of the last two
+// changes, so that removed resources come back, and are removed again.
 func (c *chaos) toAndFro() string {
 	before := c.tree
 	what := c.edit()
@@ -174,7 +173,7 @@ func (c *chaos) toAndFro() string {
 	return what
 }
 
-// turn kills or stops an Envoy, or has it run again.
+// turn kills or stops an Envoy, or makes it run again.
 func (c *chaos) turn() string {
 	i := c.rand.IntN(len(c.envoys))
 	switch {
@@ -195,7 +194,7 @@ func (c *chaos) turn() string {
 	return fmt.Sprint(i, " is killed")
 }
 
-// connect keeps a connection open, for which its listener has to drain.
+// connect opens a connection, which keeps its listener draining after a change.
 func (c *chaos) connect() string {
 	l := choose(c.soak, c.tree.listeners[:])
 	conn, err := net.Dial("tcp", address(c.ports[l.port]))
@@ -207,7 +206,7 @@ func (c *chaos) connect() string {
 	return ""
 }
 
-// port has another program take a port that no Envoy has, or give it back.
+// port makes another program take a port that no Envoy has, or release it.
 func (c *chaos) port() string {
 	port := choose(c.soak, c.ports[len(c.ports)-2:])
 	if l := c.busy[port]; l != nil {
@@ -217,7 +216,7 @@ func (c *chaos) port() string {
 	}
 	text, err := os.ReadFile(filepath.Join(c.out, "lds/lds.json"))
 	if err != nil || c.envoys[0] == nil || c.envoys[1] == nil || strings.Contains(string(text), fmt.Sprint(port)) {
-		return "stays as it is" // what is out must be good for an Envoy that starts
+		return "stays as it is" // an Envoy that starts must accept the published files
 	}
 	l, err := net.Listen("tcp", address(port))
 	if err != nil {
@@ -228,7 +227,8 @@ func (c *chaos) port() string {
 	return fmt.Sprint(port, " is busy")
 }
 
-// byHand edits a published file as Envoy sees it, or as it does not, or removes one.
+// byHand edits a published file by a rename, which Envoy sees, or in place, which Envoy does not see, or removes a
+// file.
 func (c *chaos) byHand() string {
 	m, err := publish.ReadManifest(c.out)
 	c.must(err)
@@ -255,8 +255,8 @@ func (c *chaos) byHand() string {
 	return how + " " + name
 }
 
-// forget removes the records. What Envoy refuses then would stay, as there is nothing
-// to go back to.
+// forget removes the records of the output directory. It does nothing while a port is busy: without records, the
+// watch could not roll back a refused change.
 func (c *chaos) forget() string {
 	if len(c.busy) > 0 {
 		return "stays"

@@ -10,8 +10,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// chaosTree is what a tree is meant to hold. It is a value: a rollback is an
-// assignment.
+// chaosTree is the intended content of a source tree. It is a value, so that an assignment restores an earlier state.
 type chaosTree struct {
 	clusters  [6]chaosCluster
 	routes    [3]chaosRoutes
@@ -20,11 +19,11 @@ type chaosTree struct {
 	marker    int
 	layer     int // 0 is none
 	scoped    bool
-	scopes    [2]int // 0 is none, and else a cluster + 1
+	scopes    [2]int // 0 is none, n is the cluster n-1
 }
 
 type chaosCluster struct {
-	kind      string // "static", "eds" or "tls"; "" where there is none
+	kind      string // "static", "eds" or "tls"; "" if the cluster does not exist
 	value     int
 	endpoints int
 }
@@ -36,13 +35,13 @@ type chaosRoutes struct {
 }
 
 type chaosListener struct {
-	kind  string // "inline", "rds" or "tls"; "" where there is none
+	kind  string // "inline", "rds" or "tls"; "" if the listener does not exist
 	port  int    // of chaos.ports
 	value int
 	uses  int // a cluster or routes
 }
 
-// edit changes one thing, and then who uses what is gone.
+// edit makes one change, and then changes the users of removed resources.
 func (g *chaosTree) edit(c *chaos) string {
 	i := c.rand.IntN(len(g.clusters))
 	j := c.rand.IntN(len(g.routes))
@@ -105,7 +104,7 @@ func (g *chaosTree) edit(c *chaos) string {
 	return what
 }
 
-// freePort returns a port that no other listener has: had, or any.
+// freePort returns a port that no other listener has: had, if it is free, or any port.
 func (g *chaosTree) freePort(c *chaos, had int) int {
 	taken := make(map[int]bool)
 	for _, e := range g.listeners {
@@ -123,7 +122,7 @@ func (g *chaosTree) freePort(c *chaos, had int) int {
 	}
 }
 
-// mend has nobody use what is not there, and no two listeners have one port.
+// mend changes the users of missing resources, and listeners with the same port.
 func (g *chaosTree) mend(c *chaos) {
 	if g.clusters[0].kind == "" {
 		g.clusters[0].kind = "static"
@@ -166,7 +165,7 @@ func (g *chaosTree) mend(c *chaos) {
 	}
 }
 
-// files returns the tree.
+// files returns the files of a tree, by name.
 func (c *chaos) files(g chaosTree) map[string]string {
 	files := make(map[string]string)
 	upstream := func(n int) int { return c.upstreams[n%len(c.upstreams)] }
@@ -233,7 +232,7 @@ func (c *chaos) files(g chaosTree) map[string]string {
 	return files
 }
 
-// save brings the tree to what it is meant to hold, file by file and in any order.
+// save writes the changed files of the tree, one by one, in random order.
 func (c *chaos) save() {
 	files := c.files(c.tree)
 	names := slices.Sorted(maps.Keys(files))

@@ -19,8 +19,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// fixture is a source tree, the directory that xdspub publishes it to, and an Envoy
-// that reads from there.
+// fixture is a source tree, its output directory, and an Envoy that reads the output directory.
 type fixture struct {
 	src, out string
 	args     []string // of render and watch, in front of src
@@ -30,8 +29,8 @@ type fixture struct {
 	envoy    *envoytest.Envoy
 }
 
-// newFixture makes a fixture of the files in source, with nothing running yet. args are
-// flags of render and watch.
+// newFixture returns a fixture with the files of source, without a watch or an Envoy. args are flags of render and
+// watch.
 func newFixture(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,25 +46,24 @@ func newFixture(t *testing.T, source map[string]string, args ...string) *fixture
 	return s
 }
 
-// startFixture makes a fixture with xdspub and Envoy at work on it.
+// startFixture returns a fixture with a running watch and a running Envoy.
 func startFixture(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
-	envoytest.Binary(t) // a test without Envoy ends here
+	envoytest.Binary(t) // skips the test without Envoy
 	s := newFixture(t, source, args...)
 	s.startWatch(t)
 	s.startEnvoy(t)
 	return s
 }
 
-// startWatch starts "xdspub watch" and waits for the first publish. Flags among
-// args stand in place of the fixture's own.
+// startWatch starts "xdspub watch" and waits for the first publish. Flags in args override those of the fixture.
 func (s *fixture) startWatch(t *testing.T, args ...string) {
 	t.Helper()
 	s.beginWatch(t, args...)
 	s.watch.WaitLog(t, "event=published ")
 }
 
-// beginWatch is startWatch for a publish that is not meant to end.
+// beginWatch is startWatch without the wait.
 func (s *fixture) beginWatch(t *testing.T, args ...string) {
 	t.Helper()
 	s.watch = startWatch(t, append(append(s.args, args...), s.src)...)
@@ -86,7 +84,7 @@ func (s *fixture) bootstrap(t *testing.T) []byte {
 	return []byte(stdout)
 }
 
-// write puts a source file in place as editors do, by rename.
+// write writes a source file by a rename, as editors do.
 func (s *fixture) write(t *testing.T, name, text string) {
 	t.Helper()
 	envoytest.Publish(t, filepath.Join(s.src, name), text)
@@ -102,7 +100,7 @@ func (s *fixture) read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// edit changes a source file and waits until the change is out.
+// edit changes a source file, and waits until the change is published.
 func (s *fixture) edit(t *testing.T, name string, change func(string) string) {
 	t.Helper()
 	old := s.read(t, name)
@@ -122,7 +120,7 @@ func (s *fixture) remove(t *testing.T, name string) {
 	}
 }
 
-// published lists every published file with its mode, time and content.
+// published returns a text with the name, mode, time and hash of each published file.
 func (s *fixture) published(t *testing.T) string {
 	t.Helper()
 	var list strings.Builder
@@ -156,8 +154,8 @@ func (s *fixture) published(t *testing.T) string {
 	return list.String()
 }
 
-// versionStats is where Envoy says which version_info it took last, by kind of
-// file; %s is the resource's name.
+// versionStats has patterns of the statistics with the last version_info that Envoy accepted, by folder of the
+// output directory. %s is the resource's name.
 var versionStats = map[string]string{
 	"cds":  `^cluster_manager\.cds\.version_text$`,
 	"lds":  `^listener_manager\.lds\.version_text$`,
@@ -169,8 +167,8 @@ var versionStats = map[string]string{
 	"ecds": `^extension_config_discovery\.http_filter\.%s\.version_text$`,
 }
 
-// took waits until Envoy says of every published file that it took it, and has
-// refused none. Files of the folders in unread are nobody's.
+// took waits until Envoy has accepted every published file, and fails the test if Envoy has refused a file. It
+// leaves out the folders in unread, which no Envoy reads.
 func (s *fixture) took(t *testing.T, unread ...string) {
 	t.Helper()
 	if !s.exists("cds/cds." + s.format) {
@@ -194,7 +192,7 @@ func (s *fixture) took(t *testing.T, unread ...string) {
 			version := versionOf(t, file)
 			envoytest.Eventually(t, patience, fmt.Sprintf("Envoy takes %s of %s", version, file), func() (bool, string) {
 				stats := s.envoy.Stats(t, stat)
-				for _, v := range stats { // one of those who share the subscription has it
+				for _, v := range stats { // of several with the same name, one is enough
 					if v == version {
 						return true, ""
 					}
@@ -206,13 +204,13 @@ func (s *fixture) took(t *testing.T, unread ...string) {
 	content(t, s.envoy)
 }
 
-// exists reports whether there is something of that name in the output directory.
+// exists reports whether the output directory has a file or a folder of a name.
 func (s *fixture) exists(name string) bool {
 	_, err := os.Lstat(filepath.Join(s.out, name))
 	return err == nil
 }
 
-// request is what a test sends to Envoy, over a connection of its own.
+// request is a request of a test to Envoy.
 type request struct {
 	address string // "" for 127.0.0.1
 	port    int
@@ -221,12 +219,13 @@ type request struct {
 	header  string // "name: value"; "" for none
 }
 
-// answer is a status and a body, or an error, and the headers.
+// answer is the answer to a request.
 type answer struct {
-	text   string
+	text   string // the status and the body, or the error
 	header http.Header
 }
 
+// ask sends a request over a new connection.
 func ask(t testing.TB, r request) answer {
 	t.Helper()
 	return askWith(t, &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, r)
@@ -258,7 +257,7 @@ func askWith(t testing.TB, client *http.Client, r request) answer {
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(port)) }
 
-// becomes waits until a probe gives that answer.
+// becomes waits until probe returns want.
 func becomes(t *testing.T, what, want string, probe func() string) {
 	t.Helper()
 	envoytest.Eventually(t, patience, fmt.Sprintf("%s becomes %q", what, want), func() (bool, string) {
@@ -267,16 +266,15 @@ func becomes(t *testing.T, what, want string, probe func() string) {
 	})
 }
 
-// send asks again and again, a few hundred times a second, until the function
-// that it returns is called: that one fails the test if an answer did not fit,
-// and returns how many there were.
+// send sends a request a few hundred times a second, until stop is called. stop fails the test if fits was false
+// for an answer, and returns the number of requests.
 func send(t *testing.T, r request, fits func(answer string) bool) (stop func() int) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	var sent, bad int
 	var first string
 	go func() {
 		defer close(ended)
-		pace := time.NewTicker(3 * time.Millisecond) // else connections that are closed use up the ports
+		pace := time.NewTicker(3 * time.Millisecond) // without a pause, closed connections would use up the ports
 		defer pace.Stop()
 		for {
 			select {

@@ -1,5 +1,4 @@
-// Package e2e tests xdspub as it is used: the program itself, on real files, with
-// the real Envoy reading what it publishes.
+// Package e2e tests the program xdspub as users run it: on real files, with the real Envoy.
 package e2e
 
 import (
@@ -23,19 +22,19 @@ import (
 )
 
 const (
-	patience    = 5 * time.Minute  // for what takes milliseconds on an idle machine
-	ackTimeout  = 2 * time.Minute  // of a watch that Envoys confirm
+	patience    = 5 * time.Minute  // for an event that takes milliseconds on an idle machine
+	ackTimeout  = 2 * time.Minute  // the --ack-timeout of a watch that Envoys confirm
 	runTimeout  = 10 * time.Minute // for a command that ends by itself, such as go build
 	stopTimeout = time.Minute      // from SIGTERM to SIGKILL
 )
 
-// root is the root of the repository, seen from where go test runs these tests.
+// root is the root of the repository, relative to the working directory of these tests.
 const root = ".."
 
-// The xdspub that is tested, built by TestMain. watcher goes on beside the test, through all stages and
-// side by side with its socket: it has the race detector if XDSPUB_RACE is set. The test itself does
-// without. binary is for commands that end by themselves. It never has the race detector: there are
-// hundreds of them, and they would take three times as long.
+// The tested programs, built by TestMain. watcher is for commands that run beside the test, with many goroutines:
+// it has the race detector if XDSPUB_RACE is set. The test binary does not need the race detector. binary is for
+// commands that end by themselves. It never has the race detector: with it, hundreds of commands would take three
+// times as long.
 var binary, watcher string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -56,7 +55,7 @@ func testMain(m *testing.M) int {
 	if os.Getenv("XDSPUB_RACE") != "" {
 		watcher = filepath.Join(dir, "race", "xdspub")
 		builds = append(builds, []string{"-race", "-o", watcher})
-		os.Setenv("GORACE", "atexit_sleep_ms=10") // a whole second otherwise, at the end of each watch
+		os.Setenv("GORACE", "atexit_sleep_ms=10") // by default, each watch would sleep for a second at its end
 	}
 	for _, args := range builds {
 		build := exec.Command("go", append(append([]string{"build"}, args...), "xdspub/cmd/xdspub")...)
@@ -72,22 +71,22 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// install puts the program where "go build -o bin/ ./cmd/xdspub" puts it. That one then finds it up to
-// date. Without, several tests would link it there at once, for a minute.
+// install puts the program into bin/, so that "go build -o bin/ ./cmd/xdspub" finds it up to date. Otherwise,
+// several tests would link the program at once, for a minute.
 var install = sync.OnceValue(func() error {
 	bin := filepath.Join(root, "bin")
 	if err := os.MkdirAll(bin, 0o777); err != nil {
 		return err
 	}
 	staged := filepath.Join(bin, "xdspub.new")
-	// By a process of its own: no child that is started now has the file open for writing.
+	// By another process, so that no child of this process inherits a descriptor that is open for writing.
 	if out, err := exec.Command("cp", binary, staged).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return os.Rename(staged, filepath.Join(bin, "xdspub"))
 })
 
-// environment returns the test's own without the variables that set flags of xdspub.
+// environment returns the environment of the test without the variables that set flags of xdspub.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "XDSPUB_") && !strings.HasPrefix(v, "XDSPUB_ENVOY=")
@@ -116,24 +115,24 @@ func run(t testing.TB, name string, args ...string) (stdout, stderr string, exit
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// startWatch starts "xdspub watch" with these arguments. It may not have published
-// anything yet: WaitLog(t, "event=published ") waits for that.
+// startWatch starts "xdspub watch" with args. It does not wait for the first publish: WaitLog(t, "event=published
+// ") does.
 func startWatch(t testing.TB, args ...string) *process {
 	t.Helper()
 	return start(t, watcher, append([]string{"watch"}, args...)...)
 }
 
-// process is a program that runs beside the test and ends with it. One that ends
-// before the test asked it to, by Signal or Wait, fails the test.
+// process is a program that runs beside the test and ends with it. A process that ends before the test calls Signal
+// or Wait fails the test.
 type process struct {
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd has been waited for
+	exited chan struct{} // closed after cmd.Wait
 	ending atomic.Bool   // the test wants or expects the end
 
 	mu   sync.Mutex
 	log  []byte
-	read int           // how far WaitLog has gone through log
-	more chan struct{} // closed, and made again, when log grows
+	read int           // the part of log that WaitLog has read, in bytes
+	more chan struct{} // closed and replaced when log grows
 }
 
 // start starts a program in the root of the repository.
@@ -142,8 +141,7 @@ func start(t testing.TB, name string, args ...string) *process {
 	return startCommand(t, exec.Command(name, args...))
 }
 
-// startCommand starts a command that has more to it. Its environment is that of
-// all others, where it has none of its own.
+// startCommand starts a command in the root of the repository. If cmd.Env is nil, the command gets environment().
 func startCommand(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, exited: make(chan struct{}), more: make(chan struct{})}
@@ -152,7 +150,7 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *process {
 		cmd.Env = environment()
 	}
 	cmd.Stdout, cmd.Stderr = p, p
-	cmd.WaitDelay = stopTimeout // what it may have started holds the pipe, too
+	cmd.WaitDelay = stopTimeout // a child of the command may hold the pipe open, too
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +188,7 @@ func (p *process) String() string {
 	return strings.Join(append([]string{filepath.Base(p.cmd.Path)}, p.cmd.Args[1:]...), " ")
 }
 
-// Write takes what the process prints, on either stream.
+// Write appends output of the process, of stdout or stderr, to the log.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,9 +205,8 @@ func (p *process) Log() string {
 	return string(p.log)
 }
 
-// WaitLog waits for the next line with that text in it, and returns the line. It
-// goes on after the line where the last call stopped, so that a second
-// "published" is not mistaken for the first.
+// WaitLog waits for the next line that contains text, and returns the line. It begins after the line that the last
+// call returned, so that a call for a second "published" does not get the first.
 func (p *process) WaitLog(t testing.TB, text string) string {
 	t.Helper()
 	return p.WaitMatch(t, regexp.MustCompile(regexp.QuoteMeta(text)))
@@ -231,15 +228,14 @@ func (p *process) WaitMatch(t testing.TB, text *regexp.Regexp) string {
 		select {
 		case <-more:
 		case <-ended:
-			ended = nil // once more: the text may be in its last words
+			ended = nil // look once more: the last lines may have the text
 		case <-late:
 			t.Fatalf("%s has not printed %q within %v", p, text, patience)
 		}
 	}
 }
 
-// next goes through the whole lines that WaitLog has not seen yet. more is closed
-// when there are others.
+// next returns the next complete line that text matches. If there is none yet, more is closed when the log grows.
 func (p *process) next(text *regexp.Regexp) (line string, found bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,8 +252,7 @@ func (p *process) next(text *regexp.Regexp) (line string, found bool, more <-cha
 	}
 }
 
-// Signal sends a signal. That the process ends is then no fault, unless it was
-// SIGHUP: that one asks for something else.
+// Signal sends a signal. The process may end then, unless the signal is SIGHUP.
 func (p *process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if s != syscall.SIGHUP {
@@ -268,7 +263,7 @@ func (p *process) Signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Wait waits for the end and returns the exit status, -1 where a signal ended it.
+// Wait waits for the end of the process, and returns the exit status; -1 if a signal ended the process.
 func (p *process) Wait(t testing.TB) int {
 	t.Helper()
 	p.ending.Store(true)
@@ -280,8 +275,7 @@ func (p *process) Wait(t testing.TB) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// content fails the test if Envoy has refused a file, dropped a field that it does
-// not know, or met one that is on its way out.
+// content fails the test if Envoy has refused a file, or has met an unknown or a deprecated field.
 func content(t *testing.T, e *envoytest.Envoy) {
 	t.Helper()
 	const filter = `\.update_(rejected|failure)$|^server\.dynamic_unknown_fields$|^runtime\.deprecated_feature_use$`

@@ -24,15 +24,15 @@ const injectorVariable = "XDSPUB_INJECTOR"
 
 // injection says which reads of a program fail, and how its clock goes.
 type injection struct {
-	// Below are the folders whose files are meant.
+	// Below are the folders whose reads may fail, and are logged.
 	Below []string
 	// Fault is the path of a file with the fault. The injector reads it at each read of the program. If there
 	// is no such file, no read fails.
 	Fault string
 	// Log is the path of a file that gets a line for each read of the program: a seenRead.
 	Log string
-	// Clock is the path of a file with a duration: the clock of the program is ahead by that. Empty for a
-	// clock that nobody sets.
+	// Clock is the path of a file with a duration, by which the clock of the program is ahead. If Clock is empty,
+	// the program has the clock of the machine.
 	Clock string
 }
 
@@ -83,7 +83,7 @@ func inject(text string, program []string) (int, error) {
 		return 0, err
 	}
 	os.Unsetenv(injectorVariable)
-	runtime.LockOSThread() // only the thread that traces a program may ask about it
+	runtime.LockOSThread() // the kernel accepts ptrace only from the thread that started the program
 	p, err := os.StartProcess(program[0], program, &os.ProcAttr{
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL},
 	})
@@ -120,7 +120,7 @@ func (in *injector) trace(pid int) (int, error) {
 	}
 	in.own[pid] = true
 	for thread, of := pid, 0; ; {
-		// A thread may have been killed meanwhile: then Wait4 says so.
+		// If the thread was killed meanwhile, Wait4 reports its end.
 		if err := unix.PtraceCont(thread, of); err != nil && err != unix.ESRCH {
 			return 0, err
 		}
@@ -167,8 +167,8 @@ func processOf(thread int) (pid int) {
 	return pid
 }
 
-// filterCalls has the kernel stop a process that has just begun, and all that the process starts, for calls that
-// read and, if a clock is set, for calls that ask for the time of the day.
+// filterCalls makes the kernel stop a new process, and the threads and processes that it starts, at calls that read
+// and, if Clock is set, at calls that ask for the time of the day.
 func (in *injector) filterCalls(pid int) error {
 	const number, firstArgument = 0, 16 // in struct seccomp_data
 	load := func(at uint32) unix.SockFilter {
@@ -193,7 +193,7 @@ func (in *injector) filterCalls(pid int) error {
 	if err := unix.PtraceGetRegs(pid, &r); err != nil {
 		return err
 	}
-	// The list of the filter and its head lie below the stack, which the program overwrites.
+	// The filter and its head lie below the stack, where the program may overwrite them later.
 	var list bytes.Buffer
 	if err := endian.Write(&list, endian.NativeEndian, filter); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (in *injector) filterCalls(pid int) error {
 	return call(pid, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, at)
 }
 
-// call has a stopped process carry out a system call with three arguments, and puts the process back to its state.
+// call makes a stopped process execute a system call with three arguments, and restores the state of the process.
 func call(pid int, number, a, b, c uint64) error {
 	var before unix.PtraceRegs
 	if err := unix.PtraceGetRegs(pid, &before); err != nil {
@@ -260,7 +260,8 @@ type syscallInfo struct {
 	_    uint64
 }
 
-// stopped answers a call that a thread of the program enters, if the call fails or asks for the time of the day.
+// stopped handles a thread that enters a call. It answers the call if the thread belongs to the program, and if the
+// call has to fail or asks for the time of the day.
 func (in *injector) stopped(thread int) error {
 	var info syscallInfo
 	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(thread), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0); errno != 0 {
@@ -277,7 +278,7 @@ func (in *injector) stopped(thread int) error {
 	return nil
 }
 
-// giveResult gives the result of a call that a thread enters: the kernel does not carry out the call.
+// giveResult gives a thread the result of the call that it enters. The kernel does not execute the call.
 func giveResult(thread int, result int64) error {
 	var r unix.PtraceRegs
 	if err := unix.PtraceGetRegs(thread, &r); err != nil {
@@ -287,7 +288,7 @@ func giveResult(thread int, result int64) error {
 	return unix.PtraceSetRegs(thread, &r)
 }
 
-// tellTime writes the time of the clock that is set to an address of a thread.
+// tellTime answers clock_gettime: it writes the time of Clock to an address of a thread.
 func (in *injector) tellTime(thread int, at uintptr) error {
 	text, err := os.ReadFile(in.Clock)
 	if err != nil {
@@ -312,7 +313,7 @@ const (
 	auxFastCode = 33 // the code by which a process reads clocks without a system call
 )
 
-// hideFastClock has a process that has just begun read clocks by system calls.
+// hideFastClock makes a new process read clocks by system calls.
 func hideFastClock(pid int) error {
 	var r unix.PtraceRegs
 	if err := unix.PtraceGetRegs(pid, &r); err != nil {
@@ -320,7 +321,7 @@ func hideFastClock(pid int) error {
 	}
 	word := func(at uint64) uint64 {
 		var b [8]byte
-		_, _ = unix.PtracePeekData(pid, uintptr(at), b[:]) // 0 ends each list
+		_, _ = unix.PtracePeekData(pid, uintptr(at), b[:]) // after an error, 0 ends the list
 		return endian.NativeEndian.Uint64(b[:])
 	}
 	at := r.Rsp + 8*(word(r.Rsp)+2) // behind the arguments
@@ -335,7 +336,7 @@ func hideFastClock(pid int) error {
 	return nil
 }
 
-// entersFailing reports whether a thread enters a call that fails. It logs what reads.
+// entersFailing reports whether a thread enters a call that has to fail. It logs calls that read below Below.
 func (in *injector) entersFailing(thread int, info *syscallInfo) bool {
 	name, path := readOf(thread, info)
 	if !slices.ContainsFunc(in.Below, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }) {
@@ -383,7 +384,7 @@ func readOf(thread int, info *syscallInfo) (name, path string) {
 	return "", ""
 }
 
-// opened returns the path of a descriptor.
+// opened returns the path of an open file.
 func opened(thread int, fd uint64) string {
 	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", thread, int32(fd)))
 	return path
@@ -406,7 +407,7 @@ func named(thread int, info *syscallInfo) string {
 func textAt(thread int, at uintptr) string {
 	text := make([]byte, unix.PathMax)
 	local, remote := []unix.Iovec{{Base: &text[0], Len: unix.PathMax}}, []unix.RemoteIovec{{Base: at, Len: unix.PathMax}}
-	n, _ := unix.ProcessVMReadv(thread, local, remote, 0) // up to the end of what is mapped
+	n, _ := unix.ProcessVMReadv(thread, local, remote, 0) // n is less than PathMax at the end of the mapped memory
 	end := bytes.IndexByte(text[:max(n, 0)], 0)
 	if end < 0 {
 		return ""

@@ -43,7 +43,7 @@ func (s *soak) change() string {
 	return name + " " + s.save(s.holder(name))
 }
 
-// route changes what routes use.
+// route changes the clusters that routes use.
 func (s *soak) route() string {
 	name := choose(s, s.named(func(name string, r *thing) bool { return (r.kind == "routes" || r.kind == "main") && name != "x1" }))
 	uses := s.resources[name].uses
@@ -51,7 +51,7 @@ func (s *soak) route() string {
 	return name + " " + s.save(s.holder(name))
 }
 
-// comeOrGo adds a cluster, or takes one away and changes whoever uses it.
+// comeOrGo adds a cluster, or removes a cluster after it changed the users.
 func (s *soak) comeOrGo() string {
 	name, kind := fmt.Sprint("c", s.rand.IntN(statics)), "static"
 	if s.rand.IntN(3) == 0 {
@@ -82,7 +82,7 @@ func (s *soak) comeOrGo() string {
 	return name + " goes " + s.save(files...)
 }
 
-// form gives a cluster its endpoints by file or in itself, by turns.
+// form changes a cluster from EDS to static endpoints, or back.
 func (s *soak) form() string {
 	list := s.named(func(name string, r *thing) bool {
 		return r.kind == "eds" || r.kind == "static" && strings.HasPrefix(name, "e")
@@ -100,7 +100,7 @@ func (s *soak) form() string {
 	return name + " has its endpoints by file " + s.save(s.add(name+".endpoints", &thing{kind: "endpoints"}), s.holder(name))
 }
 
-// drop takes a resource out of its file.
+// drop removes a resource from its file.
 func (s *soak) drop(name string) (file string) {
 	file = s.holder(name)
 	s.files[file] = slices.DeleteFunc(s.files[file], func(r string) bool { return r == name })
@@ -108,7 +108,7 @@ func (s *soak) drop(name string) (file string) {
 	return file
 }
 
-// edge adds a listener and its routes, or takes both away.
+// edge adds a listener and its routes, or removes both.
 func (s *soak) edge() string {
 	i := s.rand.IntN(edges)
 	name := fmt.Sprint("l", i)
@@ -118,9 +118,9 @@ func (s *soak) edge() string {
 	return name + " goes " + s.save(s.drop(name), s.drop(fmt.Sprint("r", i)))
 }
 
-// address gives a listener another address; then one with a higher number may take
-// the one that it had. Just a higher one: the watch takes several edits for one
-// change, in which two must not have swapped theirs.
+// address gives a listener another address. Then a listener with a higher number may take the old address. Only
+// listeners with higher numbers do, because the watch may publish several edits in one change, in which no two
+// listeners may exchange their addresses.
 func (s *soak) address() string {
 	list := s.named(func(name string, r *thing) bool { return r.kind == "listener" && name != "edge" && name != "guest" })
 	if len(list) == 0 {
@@ -137,8 +137,7 @@ func (s *soak) address() string {
 	return list[i] + " " + s.save(files...)
 }
 
-// move puts a resource into another file: into that one first, so that it is
-// never missing.
+// move moves a resource to another file. It writes the new file first, so that the resource is never missing.
 func (s *soak) move() string {
 	name := choose(s, s.named(func(name string, _ *thing) bool { return !strings.HasPrefix(s.holder(name), "guest/") }))
 	from, to := s.holder(name), s.file()
@@ -176,7 +175,7 @@ func (s *soak) rename() string {
 	return from + " to " + to
 }
 
-// folder gives a folder with all below it another name.
+// folder renames a folder.
 func (s *soak) folder() string {
 	from := choose(s, []string{"clusters", "edge", "team a", "team-b"})
 	to := from + " 2"
@@ -184,7 +183,7 @@ func (s *soak) folder() string {
 		from, to = to, from
 	}
 	if err := os.Rename(s.path(from), s.path(to)); err != nil {
-		return err.Error() // it is not there, or was made again beside the other
+		return err.Error() // from does not exist, or to exists, too
 	}
 	for _, name := range slices.Collect(maps.Keys(s.files)) {
 		below, ok := strings.CutPrefix(name, from+"/")
@@ -201,7 +200,7 @@ func (s *soak) folder() string {
 	return from + " to " + to
 }
 
-// guest moves a folder out of the tree, and back.
+// guest moves a folder out of the tree, or back.
 func (s *soak) guest() string {
 	in, out := filepath.Join(s.src, "guest"), filepath.Join(s.dir, "guest")
 	if s.away {
@@ -212,8 +211,8 @@ func (s *soak) guest() string {
 	return fmt.Sprint("away: ", s.away)
 }
 
-// visitor adds a listener or takes it away; what only it asks for stays, and goes on
-// changing while it drains.
+// visitor adds a listener or removes it. The resources that only this listener asks for stay, and change while it
+// drains.
 func (s *soak) visitor() string {
 	if s.resources["visitor"] == nil {
 		return "comes " + s.save(s.add("visitor", &thing{kind: "visitor"}))
@@ -221,7 +220,7 @@ func (s *soak) visitor() string {
 	return "goes " + s.save(s.drop("visitor"))
 }
 
-// goBad saves a file so that the tree is wrong.
+// goBad saves a file with an error, so that the tree is invalid.
 func (s *soak) goBad() string {
 	name := s.file()
 	if s.bad != "" || strings.HasPrefix(name, "mounted/") || len(s.files[name]) == 0 {
@@ -258,14 +257,14 @@ func (s *soak) goBad() string {
 	return how + ": " + s.put(name, text)
 }
 
-// heal saves the bad file as it is meant to be.
+// heal saves the invalid file without its error.
 func (s *soak) heal() string {
 	name := s.bad
 	s.bad = ""
 	return s.save(name)
 }
 
-// touch changes what is no content.
+// touch changes a file, but not its content.
 func (s *soak) touch() string {
 	name := s.path(s.file())
 	now := time.Now()
@@ -274,7 +273,7 @@ func (s *soak) touch() string {
 	return name
 }
 
-// litter puts beside the files what is no resource, or takes it away.
+// litter adds a file without resources beside the others, or removes it.
 func (s *soak) litter() string {
 	name := s.path(filepath.Join(choose(s, folders), choose(s, []string{"nothing.json", "README.md", ".hidden.yaml", "a.yaml~", ".a.yaml.swp", "4913"})))
 	if err := os.Remove(name); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -297,7 +296,7 @@ func (s *soak) must(err error) {
 	}
 }
 
-// path returns where a file of the tree is now.
+// path returns the present path of a file of the tree.
 func (s *soak) path(name string) string {
 	if s.away && strings.HasPrefix(name, "guest/") {
 		return filepath.Join(s.dir, name)
@@ -305,8 +304,8 @@ func (s *soak) path(name string) string {
 	return filepath.Join(s.src, name)
 }
 
-// save writes files as they are meant to be, in that order, each in a way of its
-// own, and says which. What holds nothing any more goes.
+// save writes the intended content of files, in the given order, each in a random way, and returns the ways. It
+// removes files without resources.
 func (s *soak) save(names ...string) string {
 	var how []string
 	for _, name := range names {
@@ -314,7 +313,7 @@ func (s *soak) save(names ...string) string {
 		case strings.HasPrefix(name, "mounted/"):
 			how = append(how, name+" by "+s.mount())
 		case name == s.bad:
-			how = append(how, name+" later") // when it is healed
+			how = append(how, name+" later") // heal saves it
 		case len(s.files[name]) == 0:
 			delete(s.files, name)
 			if err := os.Remove(s.path(name)); !errors.Is(err, fs.ErrNotExist) {
@@ -328,7 +327,7 @@ func (s *soak) save(names ...string) string {
 	return strings.Join(how, ", ")
 }
 
-// put saves a file in one of the ways in which programs do.
+// put saves a file in one of the ways in which programs save files.
 func (s *soak) put(name, text string) string {
 	path := s.path(name)
 	s.must(os.MkdirAll(filepath.Dir(path), 0o755))
@@ -347,7 +346,7 @@ func (s *soak) put(name, text string) string {
 	case "two writes":
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 		s.must(err)
-		half := max(0, len(text)-3) // is wrong in every format, however long it stands
+		half := max(0, len(text)-3) // invalid in every format, if the watch reads it
 		_, err = f.WriteString(text[:half])
 		s.must(err)
 		s.pause(s.pick(0, 0, 10, 300))
@@ -371,8 +370,8 @@ func (s *soak) put(name, text string) string {
 	return name + " by " + how
 }
 
-// mount turns the folder "mounted" to a new version of all its files, as Kubernetes
-// does: the folder's entries are links through the link ..data, which is swapped.
+// mount replaces all files of the folder "mounted" at once, as Kubernetes does: its entries are links through the
+// link ..data, and a rename replaces this link.
 func (s *soak) mount() string {
 	dir := filepath.Join(s.src, "mounted")
 	version := fmt.Sprintf("..v%d", s.volumes)

@@ -20,15 +20,14 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestSoak edits a tree at random, in each of the ways in which files get changed
-// and with bad saves in between, while a watch and an Envoy are at work on it and
-// requests go through. Time and again it is left in peace: then what is out is what
-// a cold render makes of the tree, Envoy has all of it and has refused nothing, and
-// the watch holds no more of the system than before.
+// TestSoak edits a tree at random, in all ways in which programs change files, and with invalid saves, while a
+// watch publishes the tree to an Envoy with traffic. From time to time, the edits pause. Then the published files
+// are those of a cold render of the tree, Envoy runs them and has refused nothing, and the watch holds no more
+// resources of the system than before.
 //
-// XDSPUB_SOAK is how long it goes on, such as 3m (scripts/soak); XDSPUB_SOAK_SEED
-// repeats the edits of a run, though not their moments. Not in parallel with other
-// tests: its Envoy takes some 30 of the user's inotify instances.
+// XDSPUB_SOAK is the length of the test, such as 3m (scripts/soak). XDSPUB_SOAK_SEED repeats the edits of a run,
+// but not their times. The test does not run in parallel with others: its Envoy takes some 30 of the user's inotify
+// instances.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
@@ -64,9 +63,8 @@ func TestSoak(t *testing.T) {
 	t.Logf("%d edits, %d publishes, %d requests", s.steps, strings.Count(s.watch.Log(), "event=published "), sent)
 }
 
-// dice returns how long a random test goes on and what it draws from. The environment
-// variable is another length, such as 3m, with a seed of its own; XDSPUB_SOAK_SEED is
-// the seed in any case.
+// dice returns the length and the seed of a random test. If the environment variable is set, it is the length, such
+// as 3m, and the seed is random. If XDSPUB_SOAK_SEED is set, it is the seed.
 func dice(t *testing.T, variable string, length time.Duration, seed uint64) (time.Duration, uint64) {
 	t.Helper()
 	var err error
@@ -84,8 +82,7 @@ func dice(t *testing.T, variable string, length time.Duration, seed uint64) (tim
 	return length, seed
 }
 
-// rest leaves the tree in peace, until what is out is what a cold render makes of
-// it, and Envoy has that.
+// rest pauses the edits until the published files are those of a cold render of the tree, and Envoy runs them.
 func (s *soak) rest() {
 	t := s.t
 	t.Helper()
@@ -137,7 +134,7 @@ func (s *soak) snapshot(out string) map[string]string {
 	return files
 }
 
-// refuses makes a bad save: nothing of what is out is touched.
+// refuses saves an invalid file, and fails the test if a published file changes.
 func (s *soak) refuses(round int) {
 	s.t.Helper()
 	before := s.published(s.t)
@@ -152,12 +149,12 @@ func (s *soak) refuses(round int) {
 	}
 }
 
-// usage is what a process holds of the system.
+// usage has the resources of the system that a process holds.
 type usage struct{ descriptors, threads, memory int }
 
 var procStatus = regexp.MustCompile(`(?m)^(VmRSS|Threads):\s*(\d+)`)
 
-// usageOf is known on Linux only; elsewhere it is zero.
+// usageOf returns the usage of a process; zero on systems other than Linux.
 func usageOf(t *testing.T, p *process) usage {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -187,11 +184,10 @@ func usageOf(t *testing.T, p *process) usage {
 	return u
 }
 
-// grows compares what the watch holds with what it held after the first round.
-// Descriptors are as many as then, but for those that are open for a moment: a
-// leak of one a reconcile would show by the hundred. Threads are as many as file
-// operations were ever waited for at once; Go does not end them. The heap is
-// allowed to double before it is collected, and the race detector doubles that.
+// grows compares the usage of the watch with its usage after the first round. The number of descriptors must be the
+// same, except for some that are open for a moment: a leak of one in each reconcile would be hundreds. Go keeps a
+// thread for each file operation that ever blocked at the same time. The heap may double before it is collected,
+// and the race detector doubles it again.
 func (s *soak) grows(first usage) {
 	s.t.Helper()
 	envoytest.Eventually(s.t, patience, "the watch holds no more than at first", func() (bool, string) {

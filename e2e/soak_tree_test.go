@@ -18,14 +18,13 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// soak is a fixture whose tree is edited at random, and what the tree is meant to
-// hold. Routes, listeners and clusters never stand in each other's way: whoever
-// uses something that goes is changed in the same step, and before it.
+// soak is a fixture whose tree is edited at random, with the intended content of the tree. Each edit leaves a valid
+// tree: it changes the users of a resource before it removes the resource.
 type soak struct {
 	*fixture
 	t     *testing.T
 	rand  *rand.Rand
-	dir   string // for what is not in the tree
+	dir   string // for files outside of the tree
 	steps int
 
 	ports     map[string]int // of upstreams and listeners
@@ -33,18 +32,18 @@ type soak struct {
 	files     map[string][]string // names of the resources in each file
 	resources map[string]*thing
 	away      bool   // the folder "guest" is not in the tree
-	bad       string // the file that is wrong right now
+	bad       string // the file that is invalid now; "" for none
 	volumes   int    // versions of the mounted folder so far
 }
 
-// thing is a resource: what it is, what about it changes, and what it uses.
+// thing is a resource: its kind, the value that edits change, and the resources that it uses.
 type thing struct {
 	kind  string
 	value int
 	uses  []string
 }
 
-// orphan is a folder that nobody reads: its routes are in the scopes.
+// orphan is a folder that Envoy does not read, because the scopes have its routes inlined.
 const orphan = "rds/by-scope"
 
 // visited are the folders that only the listener "visitor" reads.
