@@ -70,11 +70,11 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 		if err := f.judge.Status(arrivalOf(ctx).client); err != nil {
 			return csds.Answer{}, err
 		}
-		return csds.Answer{Server: f.itself(), Clients: c.Clients()}, nil
+		return csds.Answer{Server: f.serverStatus(), Clients: c.Clients()}, nil
 	})
 	grpc_health_v1.RegisterHealthServer(f.grpc, f.health)
 	reflection.Register(f.grpc)
-	f.tell(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	f.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	discovery := rest.New(c, rest.Options{Judge: f.judge, Client: admit.OfHTTP, Counter: restMetrics{f.metrics}})
 	mux := http.NewServeMux()
 	mux.Handle("/v3/", discovery)
@@ -96,8 +96,8 @@ func until(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// tell sets the status of all services in the gRPC health service.
-func (f *front) tell(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
+// setHealth sets the status of the server and of all its services in the gRPC health service.
+func (f *front) setHealth(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
 	f.health.SetServingStatus("", status)
 	for service := range f.grpc.GetServiceInfo() {
 		f.health.SetServingStatus(service, status)
@@ -106,12 +106,12 @@ func (f *front) tell(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
 
 // published marks the server ready, and records how long Publish took, including the wait for clients.
 func (f *front) published(took time.Duration) {
-	f.tell(grpc_health_v1.HealthCheckResponse_SERVING)
+	f.setHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	f.metrics.pushes.Observe(took.Seconds())
 }
 
-// itself returns the server's own part of a status answer.
-func (f *front) itself() csds.Server {
+// serverStatus returns the server's own part of a status answer.
+func (f *front) serverStatus() csds.Server {
 	s := csds.Server{Watch: *f.watch.Load()}
 	if f.keys != nil {
 		s.Certificate, s.ClientCA = f.keys.Certificate(), f.keys.ClientCA()

@@ -50,7 +50,7 @@ type incoming struct {
 // decode decodes a message. decode first waits for a turn, and takes the memory of the message from the
 // account.
 func (in *incoming) decode(data []byte) error {
-	defer in.transit.taken(len(data))
+	defer in.transit.received(len(data))
 	turn, err := in.turns.Take(in.ctx)
 	if err != nil {
 		return err

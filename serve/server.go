@@ -119,7 +119,7 @@ func (n *network) MayAsk(r *http.Request) error {
 
 // Ready reports whether clients are served, with the faults of the certificates at a time.
 func (s *Server) Ready(now time.Time) (ready bool, faults []string) {
-	itself := s.front.itself()
+	itself := s.front.serverStatus()
 	return s.front.isReady(), itself.CertificateFaults(now)
 }
 

@@ -75,8 +75,8 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 		s.judge.Refused(a.client.Address, "memory", err)
 		return err
 	}
-	a.transit.opens(1)
-	defer a.transit.opens(-1)
+	a.transit.addStreams(1)
+	defer a.transit.addStreams(-1)
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	stop := context.AfterFunc(s.draining, func() {
@@ -88,7 +88,7 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 	c := &session{of: s, client: a.client, end: end, account: account, turns: s.turns.Client(peer)}
 	c.ctx = context.WithValue(ctx, sessionKey{}, c)
 	b := &bounded{ServerStream: stream, session: c, arrival: a}
-	defer b.done()
+	defer b.stopTimer()
 	err = handler(srv, b)
 	if cause, ok := status.FromError(context.Cause(ctx)); ok && stream.Context().Err() == nil && cause.Code() != codes.OK {
 		return cause.Err()
@@ -103,15 +103,15 @@ func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServer
 	if err := s.enter(a); err != nil {
 		return nil, err
 	}
-	a.transit.opens(1)
-	defer a.transit.opens(-1)
-	a.transit.taken(proto.Size(q.(proto.Message)))
+	a.transit.addStreams(1)
+	defer a.transit.addStreams(-1)
+	a.transit.received(proto.Size(q.(proto.Message)))
 	answer, err = handler(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	out := newOutgoing(answer.(proto.Message), listen.Account(a.conn))
-	return out, s.holds(ctx, a.client, out)
+	return out, s.takeResponse(ctx, a.client, out)
 }
 
 // enter counts a stream, and marks its connection Known. enter returns a gRPC status if too many streams are
@@ -185,7 +185,7 @@ func (b *bounded) SendMsg(m any) error {
 		b.stuck.Stop()
 	}
 	out := newOutgoing(m.(proto.Message), listen.Account(b.arrival.conn))
-	if err := b.of.holds(b.ctx, b.client, out); err != nil {
+	if err := b.of.takeResponse(b.ctx, b.client, out); err != nil {
 		b.end(err)
 		return err
 	}
@@ -202,10 +202,10 @@ func (b *bounded) SendMsg(m any) error {
 	return err
 }
 
-// holds takes the memory of a response from the account of the connection. A publish sends to all clients at
-// once, so a discovery response waits for memory, at most for Limits.Send. holds refuses any other response
+// takeResponse takes the memory of a response from the account of the connection. A publish sends to all clients at
+// once, so a discovery response waits for memory, at most for Limits.Send. takeResponse refuses any other response
 // at once, because that response would stay in memory while it waits. The error is a gRPC status.
-func (s *sessions) holds(ctx context.Context, client admit.Client, out *outgoing) (err error) {
+func (s *sessions) takeResponse(ctx context.Context, client admit.Client, out *outgoing) (err error) {
 	if out.size <= smallest {
 		return nil
 	}
@@ -224,8 +224,8 @@ func (s *sessions) holds(ctx context.Context, client admit.Client, out *outgoing
 	return err
 }
 
-// done stops the timer of SendMsg.
-func (b *bounded) done() {
+// stopTimer stops the timer of the last SendMsg.
+func (b *bounded) stopTimer() {
 	if b.stuck != nil {
 		b.stuck.Stop()
 	}
@@ -302,7 +302,7 @@ func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error
 	if err := g.Stream.OnStreamRequest(id, q); err != nil {
 		return err
 	}
-	return g.remember(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
+	return g.chargeNode(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
 }
 
 // OnStreamDeltaRequest judges an incremental request and forwards it to the Stream.
@@ -324,15 +324,15 @@ func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequ
 	if nonce := q.GetResponseNonce(); nonce != "" && nonce == g.pendingNonce[q.GetTypeUrl()] && q.GetErrorDetail() == nil {
 		g.forgetPending(q.GetTypeUrl())
 	}
-	return g.remember(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
+	return g.chargeNode(q.GetTypeUrl(), q.GetNode(), q.GetErrorDetail().GetMessage())
 }
 
-// remember charges for the parts of a request, besides names, that the library and the cache keep: the node
+// chargeNode charges for the parts of a request, besides names, that the library and the cache keep: the node
 // of the client and the reason of a NACK.
-func (g *guard) remember(typeURL string, node *corev3.Node, refused string) error {
+func (g *guard) chargeNode(typeURL string, node *corev3.Node, refused string) error {
 	size := max(g.heldNode, proto.Size(node))
 	reason := max(g.heldReason[typeURL], min(len(refused), diag.MaxText))
-	if err := g.take(g.heldNode+g.heldReason[typeURL], size+reason); err != nil {
+	if err := g.setCharge(g.heldNode+g.heldReason[typeURL], size+reason); err != nil {
 		return err
 	}
 	g.heldNode, g.heldReason[typeURL] = size, reason
@@ -348,8 +348,8 @@ func (g *guard) forgetPending(typeURL string) {
 	delete(g.pendingNonce, typeURL)
 }
 
-// take changes the stream's charge from was to now bytes.
-func (g *guard) take(was, now int) error {
+// setCharge changes the stream's charge from was to now bytes.
+func (g *guard) setCharge(was, now int) error {
 	err := g.session.account.Set(was, now)
 	if err != nil {
 		g.session.of.judge.Refused(g.session.client.Address, "memory", err)
@@ -357,10 +357,10 @@ func (g *guard) take(was, now int) error {
 	return err
 }
 
-// hold sets the charge for the names of a type, and updates the charge for the parameter sets.
-func (g *guard) hold(typeURL string, bytes int) error {
+// chargeNames sets the charge for the names of a type, and updates the charge for the parameter sets.
+func (g *guard) chargeNames(typeURL string, bytes int) error {
 	sets := g.Stream.ParameterBytes()
-	if err := g.take(g.held[typeURL]+g.heldSets, bytes+sets); err != nil {
+	if err := g.setCharge(g.held[typeURL]+g.heldSets, bytes+sets); err != nil {
 		return err
 	}
 	g.held[typeURL], g.heldSets = bytes, sets
@@ -377,7 +377,7 @@ func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscrip
 	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())); err != nil {
 		return nil, err
 	}
-	if err := g.hold(q.GetTypeUrl(), heldByNames(of.SubscribedResources())); err != nil {
+	if err := g.chargeNames(q.GetTypeUrl(), heldByNames(of.SubscribedResources())); err != nil {
 		return nil, err
 	}
 	return g.Stream.CreateWatch(q, of, answers)
@@ -401,7 +401,7 @@ func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev
 		for name, version := range q.GetInitialResourceVersions() {
 			g.heldPending[q.GetTypeUrl()] += heldByName + len(name) + len(version)
 		}
-		if err := g.hold(q.GetTypeUrl(), heldByNames(of.SubscribedResources())+g.heldPending[q.GetTypeUrl()]); err != nil {
+		if err := g.chargeNames(q.GetTypeUrl(), heldByNames(of.SubscribedResources())+g.heldPending[q.GetTypeUrl()]); err != nil {
 			return nil, err
 		}
 	}

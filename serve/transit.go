@@ -49,7 +49,7 @@ func newTransit(conn net.Conn, account *memory.Account, client admit.Client, jud
 func (c *transit) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if bytes, frames := c.scan(p[:n]); bytes+frames > 0 {
-		if refused := c.arrives(bytes, frames); refused != nil {
+		if refused := c.arrived(bytes, frames); refused != nil {
 			c.judge.Refused(c.client.Address, "memory", refused)
 			return 0, refused // ends the connection
 		}
@@ -86,17 +86,19 @@ func (c *transit) scan(p []byte) (bytes, frames int) {
 	return bytes, frames
 }
 
-// arrives charges request bytes and frames that have arrived.
-func (c *transit) arrives(bytes, frames int) error {
+// arrived counts request bytes and frames that have arrived, and charges their memory. The error is a gRPC
+// status.
+func (c *transit) arrived(bytes, frames int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bytes += bytes
 	c.frames += frames
-	return c.hold()
+	return c.updateCharge()
 }
 
-// taken gives back the charge for a request of this size, after a stream has received the request.
-func (c *transit) taken(bytes int) {
+// received gives back the charge for a request of this size, in bytes, after a stream has received the
+// request. received of a nil transit does nothing.
+func (c *transit) received(bytes int) {
 	if c == nil {
 		return
 	}
@@ -109,12 +111,12 @@ func (c *transit) taken(bytes int) {
 	if c.bytes -= bytes; c.bytes == 0 {
 		c.frames = 0
 	}
-	_ = c.hold() // can't fail: the charge shrinks
+	_ = c.updateCharge() // can't fail: the charge shrinks
 }
 
-// opens adds n to the number of open streams. If no stream is open then, opens gives back the whole charge,
-// because the library has dropped all received bytes.
-func (c *transit) opens(n int) {
+// addStreams adds n to the number of open streams. If no stream is open then, addStreams gives back the whole
+// charge, because the library has dropped all received bytes. addStreams of a nil transit does nothing.
+func (c *transit) addStreams(n int) {
 	if c == nil {
 		return
 	}
@@ -122,12 +124,12 @@ func (c *transit) opens(n int) {
 	defer c.mu.Unlock()
 	if c.streams += n; c.streams == 0 {
 		c.bytes, c.frames = 0, 0
-		_ = c.hold()
+		_ = c.updateCharge()
 	}
 }
 
-// hold sets the charge to the bytes in transit beyond unheld. The caller holds mu.
-func (c *transit) hold() error {
+// updateCharge sets the charge to the bytes in transit beyond unheld. The caller holds mu.
+func (c *transit) updateCharge() error {
 	now := max(0, c.bytes+c.frames*heldByFrame-unheld)
 	err := c.account.Set(c.held, now)
 	if err == nil {

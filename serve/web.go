@@ -136,7 +136,7 @@ func (f *web) serve(handler http.Handler) {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	f.http = &http.Server{
-		Handler:   f.known(handler),
+		Handler:   f.charged(handler),
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: limits.ConnectionStreams, MaxReceiveBufferPerConnection: 4 * window, MaxReceiveBufferPerStream: window,
@@ -152,10 +152,11 @@ func (f *web) serve(handler http.Handler) {
 // connKey is the context key for the connection of a request.
 type connKey struct{}
 
-// known charges a request's memory to its client. known marks the connection Known if the client may request
-// resources. Otherwise, clients need a certificate and the client has none: the client gets only health and
-// metrics, and the Gate may close its connection for another one.
-func (f *web) known(next http.Handler) http.Handler {
+// charged returns a handler that charges the memory of a request to its client, before next handles the
+// request. The handler marks the connection Known if the client may request resources. Otherwise, clients
+// need a certificate and the client has none: the client gets only health and metrics, and the Gate may close
+// its connection for another one.
+func (f *web) charged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := admit.OfHTTP(r)
 		conn, _ := r.Context().Value(connKey{}).(net.Conn)

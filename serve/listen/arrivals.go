@@ -36,7 +36,7 @@ func newArrivals(l net.Listener, gate *Gate) *arrivals {
 func (l *arrivals) Close() error {
 	err := l.Listener.Close()
 	l.close()
-	for c := l.next(); c != nil; c = l.next() {
+	for c := l.dequeue(); c != nil; c = l.dequeue() {
 		c.Close()
 	}
 	return err
@@ -57,7 +57,7 @@ func (l *arrivals) Accept() (net.Conn, error) {
 		if err := l.gate.rate.Wait(context.Background()); err != nil {
 			return nil, err
 		}
-		if c := l.next(); c != nil {
+		if c := l.dequeue(); c != nil {
 			return c, nil
 		}
 	}
@@ -75,16 +75,16 @@ func (l *arrivals) accept() {
 				return
 			}
 		}
-		if c := l.gate.enter(conn, l); c != nil {
-			l.wait(c)
+		if c := l.gate.admit(conn, l); c != nil {
+			l.enqueue(c)
 		} else {
 			conn.Close()
 		}
 	}
 }
 
-// wait queues a connection for Accept. After Close, wait closes the connection.
-func (l *arrivals) wait(c *gatedConn) {
+// enqueue adds a connection to the queue of Accept. After Close, enqueue closes the connection.
+func (l *arrivals) enqueue(c *gatedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -110,8 +110,8 @@ func (l *arrivals) signal() {
 	}
 }
 
-// next dequeues the newest connection of the next address; nil if no connection waits.
-func (l *arrivals) next() *gatedConn {
+// dequeue removes the newest connection of the next address from the queue; nil if the queue is empty.
+func (l *arrivals) dequeue() *gatedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := l.order.Front()
@@ -137,8 +137,8 @@ func (l *arrivals) remove(c *gatedConn) {
 	c.at = nil
 }
 
-// gone removes a closed connection from the queue.
-func (l *arrivals) gone(c *gatedConn) {
+// drop removes a closed connection from the queue, if Accept hasn't returned the connection.
+func (l *arrivals) drop(c *gatedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.at != nil {

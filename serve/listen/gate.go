@@ -66,7 +66,7 @@ func Known(conn net.Conn) {
 	if c := gatedOf(conn); c != nil {
 		c.gate.mu.Lock()
 		defer c.gate.mu.Unlock()
-		c.gate.recognize(c)
+		c.gate.removeStranger(c)
 	}
 }
 
@@ -99,7 +99,7 @@ func Identify(conn net.Conn, kind memory.Kind, name string) error {
 	if c == nil || !c.shaken.CompareAndSwap(false, true) {
 		return nil
 	}
-	c.rest()
+	c.giveTurn()
 	if err := c.account.Identify(kind, name); err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (g *Gate) Open() int {
 	return g.open
 }
 
-// enter admits a connection of a listener to the Gate. enter returns nil if the Gate is full or the budget
+// admit admits a connection of a listener to the Gate. admit returns nil if the Gate is full or the budget
 // has no memory; the caller must then close the connection.
-func (g *Gate) enter(conn net.Conn, of *arrivals) *gatedConn {
+func (g *Gate) admit(conn net.Conn, of *arrivals) *gatedConn {
 	c := &gatedConn{Conn: conn, gate: g, arrivals: of}
-	c.leave = sync.OnceFunc(c.left)
+	c.leave = sync.OnceFunc(c.giveBackPlace)
 	var kind memory.Kind
 	kind, c.peer = peerOf(conn)
 	if g.options.Turns != nil {
@@ -138,14 +138,14 @@ func (g *Gate) enter(conn net.Conn, of *arrivals) *gatedConn {
 	})
 	for refused := c.account.Take(newConnection); refused != nil; refused = c.account.Take(newConnection) {
 		is, _ := refused.(*memory.Refusal)
-		oldest := g.oldest(c.peer, is != nil && is.Level == "client")
+		oldest := g.popOldest(c.peer, is != nil && is.Level == "client")
 		if oldest == nil {
 			c.account.Close()
 			return nil
 		}
 		oldest.Close()
 	}
-	oldest, ok, filled := g.take(c)
+	oldest, ok, filled := g.addStranger(c)
 	if filled {
 		g.options.Log.Write(event.ConnectionsFull{Connections: g.options.Connections})
 	}
@@ -167,10 +167,10 @@ func peerOf(conn net.Conn) (kind memory.Kind, name string) {
 	return memory.Stranger(conn.RemoteAddr().String())
 }
 
-// oldest removes a connection from the strangers, and returns the connection for the caller to close: the
-// oldest connection of the peer, or else the oldest of all peers. With own, oldest returns only a connection
-// of the peer. oldest returns nil if no such connection exists.
-func (g *Gate) oldest(peer string, own bool) *gatedConn {
+// popOldest removes a connection from the strangers, and returns the connection for the caller to close: the
+// oldest connection of the peer, or else the oldest of all peers. With own, popOldest returns only a
+// connection of the peer. popOldest returns nil if no such connection exists.
+func (g *Gate) popOldest(peer string, own bool) *gatedConn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	first := g.strangers.Front()
@@ -184,13 +184,14 @@ func (g *Gate) oldest(peer string, own bool) *gatedConn {
 		return nil
 	}
 	c := first.Value.(*gatedConn)
-	g.recognize(c) // so that no other caller closes c
+	g.removeStranger(c) // so that no other caller closes c
 	return c
 }
 
-// take counts a connection as a stranger. If the Gate is full, take returns the oldest stranger, which the
-// caller must close; ok is false if there is none. filled reports whether the Gate has just become full.
-func (g *Gate) take(c *gatedConn) (oldest *gatedConn, ok, filled bool) {
+// addStranger counts an open connection, and adds the connection to the strangers. If the Gate is full,
+// addStranger first removes the oldest stranger, which the caller must close. ok is false if a full Gate has
+// no stranger: addStranger then adds nothing. filled reports whether the Gate has just become full.
+func (g *Gate) addStranger(c *gatedConn) (oldest *gatedConn, ok, filled bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open < g.most {
@@ -202,15 +203,15 @@ func (g *Gate) take(c *gatedConn) (oldest *gatedConn, ok, filled bool) {
 			return nil, false, filled
 		}
 		oldest = first.Value.(*gatedConn)
-		g.recognize(oldest)
+		g.removeStranger(oldest)
 	}
 	c.place = g.strangers.PushBack(c)
 	g.open++
 	return oldest, true, filled
 }
 
-// recognize removes a connection from the strangers. The caller holds g.mu.
-func (g *Gate) recognize(c *gatedConn) {
+// removeStranger removes a connection from the strangers. The caller holds g.mu.
+func (g *Gate) removeStranger(c *gatedConn) {
 	if c.place != nil {
 		g.strangers.Remove(c.place)
 		c.place = nil
@@ -239,20 +240,20 @@ type gatedConn struct {
 	turn  atomic.Pointer[turns.Turn] // nil if the connection has no turn
 }
 
-// work takes a turn for the computation after a read of the handshake.
-func (c *gatedConn) work() {
-	c.rest()
+// takeTurn waits for a turn for the computation after a read of the handshake.
+func (c *gatedConn) takeTurn() {
+	c.giveTurn()
 	turn, _ := c.turns.Take(context.Background())     // the background context never ends
 	if another := c.turn.Swap(turn); another != nil { // taken by another goroutine
 		another.Give()
 	}
 	if c.shaken.Load() { // Identify was called meanwhile.
-		c.rest()
+		c.giveTurn()
 	}
 }
 
-// rest gives back the connection's turn, if any.
-func (c *gatedConn) rest() {
+// giveTurn gives back the connection's turn, if the connection has one.
+func (c *gatedConn) giveTurn() {
 	if turn := c.turn.Swap(nil); turn != nil {
 		turn.Give()
 	}
@@ -265,15 +266,15 @@ func withoutTurn(conn net.Conn, f func()) {
 		f()
 		return
 	}
-	c.rest()
+	c.giveTurn()
 	f()
-	c.work()
+	c.takeTurn()
 }
 
 // Read reads from the connection. Until Identify, Read takes the memory of the bytes from the account, and
 // fails if the account refuses.
 func (c *gatedConn) Read(p []byte) (int, error) {
-	c.rest()
+	c.giveTurn()
 	n, err := c.Conn.Read(p)
 	if c.shaken.Load() {
 		return n, err
@@ -284,13 +285,13 @@ func (c *gatedConn) Read(p []byte) (int, error) {
 		}
 		c.read.Add(int64(n))
 	}
-	c.work()
+	c.takeTurn()
 	return n, err
 }
 
 // Write writes to the connection.
 func (c *gatedConn) Write(p []byte) (int, error) {
-	c.rest()
+	c.giveTurn()
 	n, err := c.Conn.Write(p)
 	c.written.Add(int64(n))
 	return n, err
@@ -298,19 +299,19 @@ func (c *gatedConn) Write(p []byte) (int, error) {
 
 // Close closes the connection, and gives back its place and its memory.
 func (c *gatedConn) Close() error {
-	c.rest()
+	c.giveTurn()
 	defer c.leave()
 	return c.Conn.Close()
 }
 
-// left gives back the place and the memory of the connection.
-func (c *gatedConn) left() {
-	c.arrivals.gone(c)
+// giveBackPlace gives back the place and the memory of the connection.
+func (c *gatedConn) giveBackPlace() {
+	c.arrivals.drop(c)
 	c.account.Close()
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
 	c.gate.open--
-	c.gate.recognize(c)
+	c.gate.removeStranger(c)
 }
 
 // Close closes the connections that are not Known, so that they don't delay the shutdown of a server. From

@@ -452,9 +452,9 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	}
 	another()
 	c := &gatedConn{turns: all.Client("slow")}
-	c.work()
+	c.takeTurn()
 	withoutTurn(c, another)
-	c.rest()
+	c.giveTurn()
 	another()
 }
 

@@ -280,14 +280,14 @@ func (a *Account) takeOr(bytes int, spare bool) error {
 			b.mu.Unlock()
 			return err
 		}
-		heavy := a.outweighed(int64(bytes), refusal)
+		heavy := a.heavierPeer(int64(bytes), refusal)
 		if heavy != nil && spare {
 			b.mu.Unlock()
 			spare = false
 			continue
 		}
 		if heavy != nil {
-			evict := heavy.giveWay()
+			evict := heavy.evictOne()
 			b.mu.Unlock()
 			evict()
 			continue
@@ -305,9 +305,9 @@ func (a *Account) takeOr(bytes int, spare bool) error {
 	}
 }
 
-// outweighed returns the peer that must lose connections after a refusal; nil for none. The caller holds the
+// heavierPeer returns the peer that must lose connections after a refusal; nil for none. The caller holds the
 // lock.
-func (a *Account) outweighed(bytes int64, refusal *Refusal) *Account {
+func (a *Account) heavierPeer(bytes int64, refusal *Refusal) *Account {
 	if refusal.Level == "stream" || refusal.Level == "connection" {
 		return nil
 	}
@@ -338,10 +338,10 @@ func (b *Budget) largestOf(kind Kind) *Account {
 	return is.peer
 }
 
-// giveWay closes the account of a connection of the peer, and returns the function that closes the
-// connection, for a call without the lock. giveWay prefers unidentified connections, and among them the
+// evictOne closes the account of a connection of the peer, and returns the function that closes the
+// connection, for a call without the lock. evictOne prefers unidentified connections, and among them the
 // connection that holds the most. The caller holds the lock.
-func (a *Account) giveWay() (evict func()) {
+func (a *Account) evictOne() (evict func()) {
 	var first *Account
 	for c := range a.connections {
 		if first == nil || first.identified && !c.identified || first.identified == c.identified && c.held > first.held {
@@ -393,8 +393,8 @@ func (a *Account) refusal(bytes int64) string {
 		who, mib(a.held), mib(a.most), mib(bytes), float64(a.budget.limit)/(1<<20))
 }
 
-// add adds bytes, which may be negative, to the account and to the accounts above. A closed account ends the
-// way up. The caller holds the lock.
+// add adds bytes, which may be negative, to the account and to the accounts above, up to the first closed
+// account. The caller holds the lock.
 func (a *Account) add(bytes int64) {
 	b := a.budget
 	for is := a; is != nil && !is.closed; is = is.above {

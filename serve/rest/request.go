@@ -53,7 +53,7 @@ func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, sta
 	q = newRequest(of)
 	q.account = memory.Of(r.Context())
 	body := &held{Reader: http.MaxBytesReader(w, r.Body, largest), account: q.account, turns: turns.Of(r.Context()), ctx: r.Context()}
-	defer body.done()
+	defer body.close()
 	if err := q.parse(body); err != nil {
 		if _, noMemory := errors.AsType[*memory.Refusal](err); noMemory {
 			return nil, http.StatusServiceUnavailable, err
@@ -89,7 +89,7 @@ type held struct {
 }
 
 func (h *held) Read(p []byte) (int, error) {
-	h.rest()
+	h.giveTurn()
 	n, err := h.Reader.Read(p)
 	var gone error
 	if h.turn, gone = h.turns.Take(h.ctx); gone != nil {
@@ -102,15 +102,15 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rest gives back the turn.
-func (h *held) rest() {
+// giveTurn gives back the turn.
+func (h *held) giveTurn() {
 	h.turn.Give()
 	h.turn = nil
 }
 
-// done gives back the turn and the bytes of the body.
-func (h *held) done() {
-	h.rest()
+// close gives back the turn and the bytes of the body.
+func (h *held) close() {
+	h.giveTurn()
 	h.account.Give(h.bytes)
 }
 

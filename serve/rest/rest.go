@@ -178,7 +178,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 		Refuse(w, err)
 		return
 	}
-	h.count(q, rejected)
+	h.countRejection(q, rejected)
 	patience := time.NewTimer(q.patience(r.Header, h.options.Wait))
 	defer patience.Stop()
 	for {
@@ -190,7 +190,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 		}
 		s := now.selected(q)
 		verdict := poll.Judge(s.version, now.Snapshot)
-		h.count(q, verdict.Rejected)
+		h.countRejection(q, verdict.Rejected)
 		if verdict.Send {
 			if h.send(w, r, s, poll, client) {
 				poll.Sent(s.version)
@@ -239,8 +239,8 @@ func (h *Handler) read(p *cache.Poll) (*content, <-chan struct{}) {
 	return h.now[class], changed
 }
 
-// count counts a NACK.
-func (h *Handler) count(q *request, rejected bool) {
+// countRejection counts a NACK.
+func (h *Handler) countRejection(q *request, rejected bool) {
 	if rejected {
 		h.options.Counter.Rejected(q.Type)
 	}

@@ -30,7 +30,7 @@ type Turns struct {
 	mu      sync.Mutex
 	taken   int               // open turns
 	clients map[string]*state // by name
-	forget  int               // with more clients, next removes idle ones
+	forget  int               // with more clients, giveNext removes idle clients
 	waiting queue
 	// now is the virtual time: the time that the client of the last turn had used before the turn.
 	now time.Duration
@@ -45,7 +45,7 @@ func New(most int) *Turns { return &Turns{most: most, clients: make(map[string]*
 type state struct {
 	used    time.Duration   // the virtual time up to which the client has used the processors
 	taken   int             // open turns
-	waiting []chan struct{} // next closes the first channel when its turn comes
+	waiting []chan struct{} // giveNext closes the first channel when its turn comes
 	arrival int             // Turns.arrivals when the client began to wait
 	place   int             // in the queue
 }
@@ -110,19 +110,19 @@ func (c *Client) Take(ctx context.Context) (*Turn, error) {
 	case <-comes:
 		return &Turn{t, s, time.Now()}, nil
 	case <-ctx.Done():
-		t.leave(s, comes)
+		t.cancelWait(s, comes)
 		return nil, context.Cause(ctx)
 	}
 }
 
-// leave stops a client's wait for a turn. If the turn has already come, leave passes it on.
-func (t *Turns) leave(s *state, comes chan struct{}) {
+// cancelWait ends a client's wait for a turn. If the turn has already come, cancelWait passes the turn on.
+func (t *Turns) cancelWait(s *state, comes chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	place := slices.Index(s.waiting, comes)
 	if place < 0 {
 		s.taken--
-		t.pass()
+		t.passOn()
 		return
 	}
 	if s.waiting = slices.Delete(s.waiting, place, place+1); len(s.waiting) == 0 {
@@ -143,13 +143,13 @@ func (turn *Turn) Give() {
 	if len(s.waiting) > 0 {
 		heap.Fix(&t.waiting, s.place)
 	}
-	t.pass()
+	t.passOn()
 }
 
-// pass passes a returned turn to the next client. The caller holds the lock.
-func (t *Turns) pass() {
+// passOn passes a returned turn to the next waiting client. The caller holds the lock.
+func (t *Turns) passOn() {
 	if len(t.waiting) > 0 {
-		t.next()
+		t.giveNext()
 		return
 	}
 	if t.taken--; t.taken == 0 {
@@ -157,8 +157,8 @@ func (t *Turns) pass() {
 	}
 }
 
-// next gives a turn to the client that has used the least. The caller holds the lock.
-func (t *Turns) next() {
+// giveNext gives a turn to the waiting client that has used the least time. The caller holds the lock.
+func (t *Turns) giveNext() {
 	s := t.waiting[0]
 	t.now = s.used
 	s.taken++
