@@ -25,6 +25,7 @@ type fixture struct {
 	args     []string // of render and watch, in front of src
 	format   string   // of the published files
 	admin    int      // port of Envoy's admin interface
+	http     string   // the Unix socket of the watch for --http; empty for none
 	watch    *process
 	envoy    *envoytest.Envoy
 }
@@ -66,7 +67,15 @@ func (s *fixture) startWatch(t *testing.T, args ...string) {
 // beginWatch is startWatch without the wait.
 func (s *fixture) beginWatch(t *testing.T, args ...string) {
 	t.Helper()
-	s.watch = startWatch(t, append(append(s.args, args...), s.src)...)
+	s.watch = startWatch(t, slices.Concat(s.args, s.operations(), args, []string{s.src})...)
+}
+
+// operations returns the flags of the HTTP server.
+func (s *fixture) operations() []string {
+	if s.http == "" {
+		return nil
+	}
+	return []string{"--http", "unix:" + s.http}
 }
 
 // startEnvoy starts an Envoy on a bootstrap made for the fixture.

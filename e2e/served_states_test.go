@@ -123,9 +123,12 @@ func (s *served) status(flags ...string) (string, int) {
 }
 
 // get asks a view that answers HTTP; code 0 means that nobody answers.
-func (s *served) get(path string) (body string, code int) {
+func (s *served) get(path string) (body string, code int) { return getUnix(s.http, path) }
+
+// getUnix asks the HTTP server behind a Unix socket; code is 0 if nobody answers.
+func getUnix(socket, path string) (body string, code int) {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", s.http)
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	response, err := client.Get("http://xds" + path)
 	if err != nil {

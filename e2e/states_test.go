@@ -36,18 +36,21 @@ type state struct {
 	Broken bool
 	// Unknown is why a view can't know that.
 	Unknown string
+	// Unseen is why a running watch does not know that yet.
+	Unseen string
 	// OfClient means that a client of a serve is at fault, not the server: /readyz is about the server.
 	OfClient bool `json:"of_client"`
 }
 
 // watchState is a row of the table of a watch.
 type watchState struct {
-	state  `json:",inline"`
-	Out    *cell
-	Src    *cell
-	JSON   *cell `json:"json"`
-	Log    *cell
-	Socket *cell
+	state           `json:",inline"`
+	Out             *cell
+	Src             *cell
+	JSON            *cell `json:"json"`
+	Log             *cell
+	Socket          *cell
+	Readyz, Metrics *cell
 }
 
 // servedState is a row of the table of a serve.
@@ -75,7 +78,8 @@ func (c *cell) number() *int { return cmp.Or(c.Exit, c.Code) }
 
 // cells returns the views of a row.
 func (s *watchState) cells() []namedCell {
-	return []namedCell{{"`status --out OUT`", s.Out}, {statusOfSource, s.Src}, {"`status --out OUT --format json`", s.JSON}, {"log", s.Log}, {"`GET /v1/watch`", s.Socket}}
+	return []namedCell{{"`status --out OUT`", s.Out}, {statusOfSource, s.Src}, {"`status --out OUT --format json`", s.JSON}, {"log", s.Log}, {"`GET /v1/watch`", s.Socket},
+		{"`/readyz`", s.Readyz}, {"`/metrics`", s.Metrics}}
 }
 
 // statusOfSource is the one view of status that knows the source tree in any case.
@@ -343,7 +347,7 @@ func (s *fixture) startIsolated(t *testing.T, first string) {
 // startUnshared starts the watch by unshare with these arguments.
 func (s *fixture) startUnshared(t *testing.T, args ...string) {
 	t.Helper()
-	s.watch = startUnshared(t, args, slices.Concat([]string{watcher, "watch"}, s.args, []string{s.src})...)
+	s.watch = startUnshared(t, args, slices.Concat([]string{watcher, "watch"}, s.args, s.operations(), []string{s.src})...)
 	s.watch.WaitLog(t, "event=published ")
 }
 
@@ -417,6 +421,7 @@ func TestStates(t *testing.T) {
 			if makeState[row.State] == nil {
 				t.Fatal("no function makes this state")
 			}
+			s.http = filepath.Join(socketDir(t), "h.sock")
 			makeState[row.State](t, s)
 			status := func(args ...string) func() (string, int) {
 				return func() (string, int) {
@@ -441,8 +446,32 @@ func TestStates(t *testing.T) {
 				text, err := json.MarshalIndent(w, "", "  ")
 				return fmt.Sprint(string(text), err), 0
 			})
+			row.Readyz.holds(t, "/readyz", func() (string, int) { return getUnix(s.http, "/readyz") })
+			row.Metrics.holds(t, "/metrics", func() (string, int) { return getUnix(s.http, "/metrics") })
+			sameFaults(t, s.http)
 		})
 	}
+}
+
+// sameFaults fails if /readyz and the API name different faults.
+func sameFaults(t *testing.T, socket string) {
+	t.Helper()
+	envoytest.Eventually(t, patience, "/readyz and /api/v1/status", func() (bool, string) {
+		text, code := getUnix(socket, "/readyz")
+		body, _ := getUnix(socket, "/api/v1/status")
+		if code == 0 {
+			return true, ""
+		}
+		var is struct {
+			Ready   bool
+			Targets []struct{ Faults []string }
+		}
+		if err := json.Unmarshal([]byte(body), &is); err != nil || len(is.Targets) != 1 {
+			return false, fmt.Sprint(err, body)
+		}
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		return (code == http.StatusOK) == is.Ready && slices.Equal(lines[1:], is.Targets[0].Faults), text + body
+	})
 }
 
 // complete fails if a row has no entry for a view, or a view says that all is well in a broken state.
@@ -456,7 +485,7 @@ func complete(t *testing.T, s state, cells []namedCell) {
 		case !s.Broken || s.Unknown != "" && c.view != statusOfSource:
 		case ofStatus && *c.Exit == 0:
 			t.Errorf("%s exits 0 in a state that is broken", c.view)
-		case c.view == "`/readyz`" && !s.OfClient && *c.Code == http.StatusOK && slices.Equal(c.Shows, []string{"ok\n"}):
+		case c.view == "`/readyz`" && !s.OfClient && s.Unseen == "" && *c.Code == http.StatusOK && slices.Equal(c.Shows, []string{"ok\n"}):
 			t.Errorf("%s says that all is well in a state that is broken", c.view)
 		}
 	}
@@ -499,7 +528,8 @@ says why the view can't know.
 
 ## A watch and its output directory
 
-A ~watch~ opens no port.
+A ~watch~ opens no port without ~--http~. [Monitoring](../monitoring.md) explains ~/readyz~ and ~/metrics~. If no watch
+answers, both have no answer.
 
 `))
 	for i := range table.Watch {
@@ -551,7 +581,7 @@ func writeState(b *strings.Builder, s state, cells, usual []namedCell, first boo
 		b.WriteString("\n|---" + strings.Repeat("|---", len(cells)) + "|\n")
 	}
 	fmt.Fprintf(b, "| **%s**", s.State)
-	if means := strings.Join(slices.DeleteFunc([]string{s.Means, s.Unknown}, func(text string) bool { return text == "" }), "; "); means != "" {
+	if means := strings.Join(slices.DeleteFunc([]string{s.Means, s.Unknown, s.Unseen}, func(text string) bool { return text == "" }), "; "); means != "" {
 		b.WriteString(": " + means)
 	}
 	for i, c := range cells {

@@ -281,12 +281,40 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	if fault := w.Certificates.Fault(); fault != "" {
 		faults = append(faults, fault)
 	}
+	faults = append(faults, w.envoyFaults()...)
 	switch r := w.Running; {
 	case r == nil:
 	case r.Snapshot != "":
 		faults = append(faults, fmt.Sprintf("snapshot %s is being published", r.Snapshot))
 	case now.Sub(r.Began) > wedged:
 		faults = append(faults, fmt.Sprintf("the watch has been busy since %s (%s)", r.Began.Format(time.RFC3339), r.Reason))
+	}
+	return faults
+}
+
+// envoyFaults says how many Envoys do not run the published files, as text such as "1 of 2 Envoys is not in sync".
+func (w *Watch) envoyFaults() (faults []string) {
+	is := make(map[RunState]int)
+	for _, e := range w.EnvoyStates {
+		if e.State != Unknown || e.Error != "" {
+			is[e.State]++
+		}
+	}
+	for _, of := range []struct {
+		state     RunState
+		one, more string
+	}{
+		{Unreachable, "does not answer", "do not answer"},
+		{Unknown, "does not say what it runs", "do not say what they run"},
+		{NotApplied, "is not in sync", "are not in sync"},
+	} {
+		if n := is[of.state]; n > 0 {
+			verb := of.more
+			if n == 1 {
+				verb = of.one
+			}
+			faults = append(faults, fmt.Sprintf("%d of %d Envoys %s", n, len(w.EnvoyStates), verb))
+		}
 	}
 	return faults
 }
