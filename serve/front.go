@@ -38,7 +38,7 @@ type Security struct {
 	Status []admit.NamePattern
 }
 
-// front is the network side of a Server: the gRPC services, and REST beside the HTTP of web.
+// front is the network side of a Server: gRPC services, REST, and the handler Options.Operations.
 type front struct {
 	*web
 	grpc     *grpc.Server
@@ -86,7 +86,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	return f, nil
 }
 
-// until returns a handler whose requests end when ctx does.
+// until returns a handler that ends the context of each request when ctx ends.
 func until(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		of, cancel := context.WithCancel(r.Context())

@@ -14,16 +14,16 @@ import (
 type network struct {
 	*web
 	listeners []listener
-	end       func() // ends the services
+	end       func() // drains the clients and ends the services
 }
 
-// listener is an address with the function that serves it.
+// listener is an open address. serve accepts its connections.
 type listener struct {
 	net.Listener
 	serve func(net.Listener) error
 }
 
-// open opens addresses. After an error no address is open.
+// open opens addresses. If an address fails, open closes all addresses of the network and returns an error.
 func (n *network) open(ctx context.Context, protocol string, addresses []string, serve func(net.Listener) error) error {
 	for _, address := range addresses {
 		l, err := n.listen(ctx, address)
@@ -39,8 +39,9 @@ func (n *network) open(ctx context.Context, protocol string, addresses []string,
 	return nil
 }
 
-// Run answers clients until ctx ends, drains them for at most DrainTime, and returns nil. Run also drains the
-// clients if an address fails, and then returns an error.
+// Run answers clients until ctx ends, drains the clients, and returns nil. A Server drains them for at most
+// DrainTime, an Operations for a second. If an address fails, Run also drains the clients, and returns an
+// error.
 func (n *network) Run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -65,8 +66,8 @@ func (n *network) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunWhile runs until publish returns. The context of publish ends if the network ends, because a Server without
-// clients has no use for a Snapshot. RunWhile returns the errors of both.
+// RunWhile runs until publish returns. The context of publish ends if Run ends, because a Server without
+// clients has no use for a Snapshot. RunWhile returns the errors of publish and Run.
 func (n *network) RunWhile(ctx context.Context, publish func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)

@@ -42,8 +42,8 @@ type Options struct {
 	// Security configures who may connect and what a client may request. Limits bound the cost of clients.
 	Security Security
 	Limits   Limits
-	// Operations is the handler of HTTP requests that are not for REST; nil for none. Its requests end when the
-	// Server drains. Registry gets the metrics of the Server; nil discards them.
+	// Operations handles HTTP requests that are not for REST; nil answers them with 404. The contexts of its
+	// requests end when the Server drains. Registry gets the metrics of the Server; nil discards them.
 	Operations http.Handler
 	Registry   *prometheus.Registry
 	// ClientMemory is the memory in bytes that clients may make the server hold; 0 means memory.Default.
@@ -87,8 +87,8 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 // limits of a Server.
 type Operations struct{ network }
 
-// ListenOperations opens the addresses of Options.HTTP. Call Run to serve and to close them. Of the Options,
-// ListenOperations uses HTTP, Operations, Security, Limits, ClientMemory, DrainTime and Log.
+// ListenOperations opens the addresses of Options.HTTP. Run serves and closes them, and must be called. Of
+// the Options, ListenOperations uses HTTP, Operations, Security, Limits, ClientMemory and Log.
 func ListenOperations(ctx context.Context, o Options) (*Operations, error) {
 	web, err := newWeb(o, nil, func(string) {})
 	if err != nil {
@@ -117,7 +117,8 @@ func (n *network) MayAsk(r *http.Request) error {
 	return nil
 }
 
-// Ready reports whether clients are served, with the faults of the certificates at a time.
+// Ready reports whether a Snapshot is published and the Server doesn't drain. Ready also returns the faults
+// of the certificates at a time, as text for people.
 func (s *Server) Ready(now time.Time) (ready bool, faults []string) {
 	itself := s.front.serverStatus()
 	return s.front.isReady(), itself.CertificateFaults(now)
@@ -163,8 +164,8 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 	return err
 }
 
-// Unconfirmed says why the quorum of clients has not acknowledged the last published Snapshot; empty if the quorum has
-// acknowledged it, or without Options.Confirm.
+// Unconfirmed returns how many clients have acknowledged the last published Snapshot, as text; "" if the
+// quorum has acknowledged the Snapshot, or without Options.Confirm.
 func (s *Server) Unconfirmed() string {
 	if text := s.unconfirmed.Load(); text != nil {
 		return *text

@@ -35,8 +35,8 @@ type web struct {
 	log      *event.Log
 }
 
-// newWeb returns a web without a handler. resources returns the number of served resources, and refused is called
-// with the level of each refusal of memory.
+// newWeb returns a web; serve sets its handler. resources returns the number of published resources; may be
+// nil. newWeb's Budget calls refused with the level of each refusal of memory.
 func newWeb(o Options, resources func() int, refused func(level string)) (*web, error) {
 	o.ClientMemory = cmp.Or(o.ClientMemory, memory.Default)
 	f := &web{log: o.Log, security: o.Security, limits: o.Limits.orDefault()}
@@ -86,7 +86,7 @@ func (f *web) serveHTTP(l net.Listener) error {
 	return nil
 }
 
-// shutdown ends the HTTP server, gracefully until ctx ends.
+// shutdown ends the HTTP server when its requests have ended, or when ctx ends.
 func (f *web) shutdown(ctx context.Context) {
 	if f.http.Shutdown(ctx) != nil {
 		f.http.Close()

@@ -316,7 +316,7 @@ func IsLoopback(local net.Addr) bool {
 	return ok && a.IP.IsLoopback()
 }
 
-// OfHTTP returns the client of an HTTP request. OfHTTP doesn't set Loopback.
+// OfHTTP returns the client of an HTTP request.
 func OfHTTP(r *http.Request) Client {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local != nil && local.Network() == "unix" {

@@ -218,8 +218,8 @@ func (w *wait) removeExpected(c *clients.Client, s *Stream) *tally {
 	return t
 }
 
-// await waits until the quorum is decided, no client is left to answer, or ctx ends. await returns the
-// answers so far.
+// await waits until the quorum is decided or ctx ends, and returns the answers so far. Without a concerned
+// client the quorum is met.
 func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
 	for {
 		a := w.count()
@@ -237,7 +237,7 @@ func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
 	}
 }
 
-// count returns the answers so far. count doesn't set Refused or TakenBack.
+// count returns the answers so far. count doesn't set Confirmed, Refused and TakenBack.
 func (w *wait) count() Answers {
 	w.mu.Lock()
 	defer w.mu.Unlock()
