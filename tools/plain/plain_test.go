@@ -99,6 +99,30 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// mostWords is the number of words of all pages that people write. A word has a letter or a digit, and stands outside
+// of a block of code.
+const mostWords = 35_000
+
+// TestWords holds that the pages stay short enough to be read. Pages that follow from code or tests don't count.
+func TestWords(t *testing.T) {
+	made := regexp.MustCompile(`docs/evidence/envoy-facts\.md$|docs/reference/states\.md$`)
+	code, word := regexp.MustCompile("(?ms)^```.*?^```"), regexp.MustCompile(`\S*[\pL\pN]\S*`)
+	words := 0
+	for _, file := range listed(t, ".md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !made.MatchString(file) && !bytes.Contains(text, []byte("<!-- Made by go generate")) {
+			words += len(word.FindAll(code.ReplaceAll(text, nil), -1))
+		}
+	}
+	t.Logf("%d words", words)
+	if words > mostWords {
+		t.Errorf("the pages have %d words, at most %d: say a thing once, and link to it", words, mostWords)
+	}
+}
+
 // TestColumns holds that no line of a comment is so long that a reader loses the place. What an example prints
 // stands as printed.
 func TestColumns(t *testing.T) {
