@@ -13,7 +13,7 @@ import (
 	"xdspub/event"
 )
 
-// An event is a line with a stable name and stable keys.
+// A Log writes an event as a line with a stable name and stable keys.
 func Example() {
 	noTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestDamage: each byte of a binary file that is not what it was, and each end
-// that is missing, is found before the file gets out.
+// TestDamage checks that the checks of a binary file before its publish find each changed byte and each missing
+// end.
 func TestDamage(t *testing.T) {
 	var resources [][]byte
 	for _, name := range []string{"blue", "", "green"} {

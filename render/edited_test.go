@@ -16,7 +16,7 @@ import (
 	"xdspub/xds"
 )
 
-// nowhere is an Origin that knows no places.
+// nowhere is an Origin without places.
 type nowhere struct{}
 
 func (nowhere) Range(xds.Path) diag.Range          { return diag.Range{} }
@@ -56,7 +56,7 @@ func TestEditedTakesNoSpace(t *testing.T) {
 	}
 }
 
-// contents are the resources of TestEdited, each in its contents.
+// contents has the possible contents of each resource of TestEdited.
 var contents = func() (list [][]string) {
 	hcm := `{"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, %s}`
 	for n := range 3 {
@@ -75,12 +75,12 @@ var contents = func() (list [][]string) {
 			[]string{fmt.Sprintf(listener, fmt.Sprintf("rds: {route_config_name: r%d, config_source: {ads: {}}}", n)), fmt.Sprintf(listener, scoped)},
 		)
 	}
-	const other = `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: R0}` // a folder like that of another
+	const other = `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: R0}` // its folder collides with the folder of r0
 	return append(list, []string{other}, []string{`{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: s, route_configuration_name: r0, key: {fragments: [{string_key: k}]}}`})
 }()
 
-// TestEdited: what Edited says of random changes makes of the Output before, which may be trimmed since,
-// the one that a Renderer makes that knows nothing.
+// TestEdited checks the Edits of random changes. Applied to the Output before, which may have been trimmed
+// since, an Edit gives the Output of a new Renderer.
 func TestEdited(t *testing.T) {
 	edited, whole, trimmed := 0, 0, 0
 	for seed := range uint64(20) {
@@ -134,8 +134,7 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// TestTrimmedOthers: after a trim of clusters that the Renderer has not written, it can't tell how an
-// Output differs from the one before.
+// TestTrimmedOthers checks that Edited gives up after a trim of clusters that the Renderer has not written.
 func TestTrimmedOthers(t *testing.T) {
 	cluster := func() *xds.Resource {
 		return xds.ResourceOf(xds.Key{Type: xds.Cluster, Name: "c"}, &clusterv3.Cluster{Name: "c"})
@@ -153,7 +152,8 @@ func TestTrimmedOthers(t *testing.T) {
 	}
 }
 
-// trim trims the Output of s to what a target retires, and returns the watches then.
+// trim trims the clusters that to retires from out, the Output of s, and returns the path subscriptions of the
+// result.
 func trim(t *testing.T, r *Renderer, s *xds.Snapshot, out *Output, to Target) (watches []string) {
 	t.Helper()
 	at := slices.IndexFunc(out.Files, func(f File) bool { return f.Type == xds.Cluster })
@@ -175,7 +175,7 @@ func trim(t *testing.T, r *Renderer, s *xds.Snapshot, out *Output, to Target) (w
 	return want.Watches
 }
 
-// of returns what an edit makes of the Output before.
+// of returns the Output that the Edit makes of the Output before.
 func (e Edit) of(before *Output) *Output {
 	is := &Output{ID: e.ID, Watches: e.Watches}
 	for _, f := range before.Files {

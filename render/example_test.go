@@ -9,8 +9,7 @@ import (
 	"xdspub/source/load"
 )
 
-// An endpoint assignment gets a file of its own, and the cluster that asks for it a
-// config source with the path of that file.
+// An endpoint assignment gets a file, and its cluster gets a config source with the path of that file.
 func ExampleRenderer_Render() {
 	loaded := load.Parse(load.Input{Name: "web.yaml", Format: "yaml", Data: []byte(`"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: web

@@ -9,7 +9,7 @@ import (
 	"xdspub/xds"
 )
 
-// TestFolderCollisions: what has the folder of another resource is refused, and it is said why.
+// TestFolderCollisions checks that a resource with the folder of another resource is an error, and the message.
 func TestFolderCollisions(t *testing.T) {
 	for _, tt := range []struct{ a, b, want string }{
 		{"web", "Web", "differ only in letter case"},

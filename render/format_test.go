@@ -23,7 +23,7 @@ import (
 	"xdspub/xds"
 )
 
-// read returns what a published file says to a reader of its format.
+// read parses a published file in its format.
 func read(t *testing.T, f *render.Format, data []byte) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	var err error
@@ -49,8 +49,8 @@ func read(t *testing.T, f *render.Format, data []byte) *discoveryv3.DiscoveryRes
 	return &r
 }
 
-// TestFormatsAgree: whatever the format, a file says the same, in the same version,
-// of the same resources, and stands in the same folder.
+// TestFormatsAgree checks that in each format a file has the same resources, the same version and the same
+// folder.
 func TestFormatsAgree(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -68,10 +68,10 @@ func TestFormatsAgree(t *testing.T) {
 			}
 		}
 		s := snapshot(t, src)
-		var r render.Renderer // one for all: nothing of a format may be kept for the next
+		var r render.Renderer // a Renderer must not keep anything of a format for the next
 		want, list := r.Render(t.Context(), s, render.Target{EnvoyPath: "/xds"})
 		if list.HasErrors() {
-			continue // the tree is about what is refused
+			continue // the tree has errors
 		}
 		for _, format := range render.Formats {
 			t.Run(fmt.Sprintf("%s/%s", filepath.Base(name), format.Name), func(t *testing.T) {
@@ -105,10 +105,10 @@ func TestFormatsAgree(t *testing.T) {
 	}
 }
 
-// bound is the path of a config source that was bound.
+// bound matches the path of a bound config source.
 var bound = regexp.MustCompile(`("/xds/[^"]*)\.json"`)
 
-// canonical returns the resources of a response, in a form that equal ones share.
+// canonical returns the resources of a response in canonical form.
 func canonical(t *testing.T, r *discoveryv3.DiscoveryResponse) []string {
 	t.Helper()
 	var list []string
@@ -131,7 +131,7 @@ func marshal(t *testing.T, m proto.Message) string {
 	return string(b)
 }
 
-// FuzzYAML: a reader of YAML gets every text back, as a key and as a value.
+// FuzzYAML checks that YAML readers get every text back, as a key and as a value.
 func FuzzYAML(f *testing.F) {
 	for _, s := range []string{"", "yes", "~", "1e3", "<<", " a ", "a\nb", "\x00\u0085\u2028\ufeff\U000e0001", "\"\\", "# a: - b", strings.Repeat("k", 2000)} {
 		f.Add(s, s)

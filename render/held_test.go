@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestHeldOnce: of a resource that is alone in a binary file, a watch holds the bytes of the file
-// and no copy of what stands in it.
+// TestHeldOnce checks that, for a resource alone in a binary file, a watch holds the bytes of the file and no
+// copy of the resource in it.
 func TestHeldOnce(t *testing.T) {
 	r := xds.ResourceOf(xds.Key{Type: xds.Endpoints, Name: "a"}, &endpointv3.ClusterLoadAssignment{ClusterName: "a"})
 	out, list := new(render.Renderer).Render(t.Context(), xds.NewSnapshot([]*xds.Resource{r}), render.Target{EnvoyPath: "/xds", Format: render.Binary})

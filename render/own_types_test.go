@@ -11,7 +11,7 @@ import (
 	"xdspub/xds"
 )
 
-// ownTypes is a version whose Envoys take the types of the example.
+// ownTypes returns a version of Envoys that have the types of the example.
 func ownTypes(t *testing.T) *envoyapi.Version {
 	t.Helper()
 	sets := load.DescriptorSets{Files: []string{"../examples/own-types/config/types.binpb"}}
@@ -49,8 +49,8 @@ metadata:
       value: {tenant: struct}
 `
 
-// TestOwnTypes: a resource with messages of own types is read and written in each format, and each
-// file says the same.
+// TestOwnTypes reads and writes a resource with messages of the user's own types in each format, and checks
+// that each file has the same resource.
 func TestOwnTypes(t *testing.T) {
 	v := ownTypes(t)
 	read := func(format string, data []byte) *xds.Resource {

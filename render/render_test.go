@@ -25,10 +25,9 @@ var update = flag.Bool("update", false, "write the goldens again, and fail")
 // bytesOnly compares files without the resources that went into them.
 var bytesOnly = cmpopts.IgnoreFields(render.File{}, "Resources")
 
-// TestGolden renders the source tree src/ of each testdata/*.txtar; out/ holds
-// the files that come out, watches the path subscriptions that they cost, and
-// findings what is said instead. What the comment says of "format F", "inline
-// endpoints", "inline routes", "polled" and "empty layer L" is how.
+// TestGolden renders the source tree src/ of each testdata/*.txtar. out/ has the rendered files, watches the
+// path subscriptions that they need, and findings the findings if there are errors. The comment of the archive
+// may set options: "format F", "inline endpoints", "inline routes", "polled" and "empty layer L".
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -85,7 +84,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSecret tells which files are only for Envoy's group to read.
+// TestSecret checks which files only Envoy's group may read.
 func TestSecret(t *testing.T) {
 	src := t.TempDir()
 	write(t, filepath.Join(src, "a.yaml"), []byte(`
@@ -115,8 +114,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestAgain renders with what the Renderer keeps, after every kind of change
-// that can reach into another resource, and compares with a cold one.
+// TestAgain renders again after each kind of change that can affect another resource, and compares with a new
+// Renderer.
 func TestAgain(t *testing.T) {
 	const (
 		eds     = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, type: EDS}`
@@ -161,8 +160,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip: what is rendered is a source tree too, in each format, and renders
-// to itself.
+// FuzzRoundTrip checks that rendered files are a source tree in each format, and render to themselves.
 func FuzzRoundTrip(f *testing.F) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -188,7 +186,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		s := loaded.Snapshot()
 		if slices.ContainsFunc(s.All(), func(r *xds.Resource) bool { return r.Name == "" || s.Lookup(r.Type, r.Name) != r }) {
-			return // validation refuses these
+			return // validation finds errors in such trees
 		}
 		for _, format := range render.Formats {
 			target := render.Target{EnvoyPath: "/xds", Format: format}

@@ -27,8 +27,8 @@ func (r rejecting) After(_ context.Context, s publish.Step) (answered bool, err 
 	return true, &publish.RefusedError{Refusal: r.of}
 }
 
-// ports are variants of a listener for environments a and b, of which each may have reuse_port, beside those of a
-// cluster with their timeouts.
+// ports returns variants of a listener for the environments a and b, each with or without reuse_port, and
+// variants of a cluster with the timeouts a and b.
 func ports(aReuses, bReuses bool, a, b int) string {
 	text := perEnvironment(a, b)
 	for env, reuses := range map[string]bool{"a": aReuses, "b": bReuses} {
@@ -69,7 +69,7 @@ func TestAllOrNothing(t *testing.T) {
 	s.write(ports(true, true, 2, 2))
 	published()
 
-	s.write(ports(true, true, -1, 3)) // which is no timeout
+	s.write(ports(true, true, -1, 3)) // an invalid timeout
 	logs["a"].wait(t, "event=source-invalid target=a")
 	logs["b"].wait(t, "target a is refused, and so are all: 1 error")
 	s.write(ports(true, true, 3, 3))

@@ -16,8 +16,8 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// BenchmarkPass is a pass of a watch after an edit, from the look at the source tree to the
-// last rename, by the size of the tree. cpu-ms/op is processor time.
+// BenchmarkPass measures a pass of a watch after an edit, from the look at the source tree to the last rename,
+// for trees of several sizes. cpu-ms/op is processor time.
 func BenchmarkPass(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		topology := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
@@ -39,7 +39,7 @@ func BenchmarkPass(b *testing.B) {
 						if e.folder {
 							changed = []string{filepath.Dir(changed[0])}
 						}
-						tree.c.Trust(len(changed) > 0 || e.trims) // as after an event; a rescan looks at all
+						tree.c.Trust(len(changed) > 0 || e.trims) // as after an event; a rescan reads everything
 						begun := processorTime()
 						b.StartTimer()
 						if e.trims {
@@ -57,15 +57,15 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// benchEdit is an edit of the source tree: files by name, an empty one is removed.
+// benchEdit is an edit of the source tree: files by name. An empty text removes the file.
 type benchEdit struct {
 	name string
 	// before are the edits before each measured edit; trimmed adds a trim before it.
 	before  []func(change int) map[string]string
 	trimmed bool
 	files   func(change int) map[string]string
-	// folder means that the folder of the file comes with it, trims that what is measured is a
-	// trim and no pass.
+	// folder means that the edit also creates the folder of the file. trims means that the benchmark measures a
+	// trim and not a pass.
 	folder, trims bool
 }
 
@@ -95,7 +95,7 @@ func editsOf(t sample.Topology) []benchEdit {
 		return come(i, t.Cluster(i, 0), t.Endpoints(i, 0))
 	}
 	listener := func(change int) map[string]string {
-		i, own := t.Routes+change, sample.Topology{Clusters: t.Clusters, Routes: 1, Listeners: 1} // it asks for one
+		i, own := t.Routes+change, sample.Topology{Clusters: t.Clusters, Routes: 1, Listeners: 1} // the listener asks for one route configuration
 		return come(i, own.Listener(i, 0), own.RouteConfiguration(i, 0))
 	}
 	folder := func(change int) map[string]string {
@@ -193,7 +193,7 @@ func (t *tree) pass(changed ...string) {
 	}
 }
 
-// trim is that of a watch, once the trim delay is over.
+// trim runs the trim of a watch after the trim delay.
 func (t *tree) trim() {
 	trimmed, _, err := t.c.pipeline.Trim(context.Background(), t.c.dir, time.Now().Add(2*t.o.TrimDelay))
 	if written, removed := Files(trimmed); err != nil || written+removed == 0 {

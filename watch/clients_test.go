@@ -61,8 +61,8 @@ func (s *critic) Trim(context.Context, time.Time) (int, time.Time, error) {
 	return 0, time.Time{}, nil
 }
 
-// TestClientsReject: what clients of the Server reject is held until the source changes or somebody
-// asks, and the output directory has what was published before.
+// TestClientsReject checks that a snapshot that clients of the Server reject is held until the source changes
+// or somebody asks for a retry. The output directory has the snapshot before.
 func TestClientsReject(t *testing.T) {
 	for _, writes := range []bool{false, true} {
 		s := newSite(t, web)
@@ -106,7 +106,7 @@ func TestClientsReject(t *testing.T) {
 		expect(RefusedByEnvoy, "")
 		s.write(strings.ReplaceAll(other, "other", "third"))
 		expect(Published, "")
-		s.write(web) // not held any more
+		s.write(web) // no longer held
 		expect(RefusedByEnvoy, "")
 		if want := []string{"web", "other", "third"}; !slices.Equal(server.served, want) {
 			t.Errorf("served %v, want %v", server.served, want)
@@ -114,7 +114,7 @@ func TestClientsReject(t *testing.T) {
 	}
 }
 
-// TestFirstOfClientsStays: nothing was published before the first snapshot.
+// TestFirstOfClientsStays checks that the first snapshot stays published if clients reject it.
 func TestFirstOfClientsStays(t *testing.T) {
 	s := newSite(t, web)
 	s.o.Server, s.o.Out = &critic{rejects: "web"}, ""

@@ -57,7 +57,7 @@ func (s *site) write(text string) {
 	}
 }
 
-// pass reconciles once by c, which is open.
+// pass runs a reconcile by c, which must be open.
 func (s *site) pass(c *Controller) Outcome {
 	s.t.Helper()
 	ctx := context.Background()
@@ -79,7 +79,7 @@ func (s *site) pass(c *Controller) Outcome {
 	return o
 }
 
-// TestPasses: what becomes of a tree that changes from reconcile to reconcile.
+// TestPasses checks the outcomes of reconciles of a changing tree.
 func TestPasses(t *testing.T) {
 	s := newSite(t, web)
 	s.o.WarningsAsErrors = true
@@ -98,7 +98,7 @@ func TestPasses(t *testing.T) {
 		{"the same", web, Published, 0},
 		{"an error", wrong, Invalid, 0},
 		{"a change", other, Published, 1},
-		{"the first again", web, Published, 0}, // both are in the file: what went stays for a time
+		{"the first again", web, Published, 0}, // the file has both clusters: a retired cluster stays for the trim delay
 	} {
 		s.write(step.text)
 		o := s.pass(c)
@@ -114,7 +114,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: two Controllers do not publish into one directory.
+// TestOneAtATime checks that two Controllers can't open the same directory.
 func TestOneAtATime(t *testing.T) {
 	s := newSite(t, web)
 	one, two := New(s.o), New(s.o)
@@ -146,7 +146,7 @@ func TestAfterRefusal(t *testing.T) {
 	}
 }
 
-// heard is a log with a wait for an event.
+// heard is a log that tests can wait for.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -163,7 +163,7 @@ func (h *heard) Write(p []byte) (int, error) {
 	return h.text.Write(p)
 }
 
-// wait waits for a text, and takes all up to it off.
+// wait waits for a text in the log, and removes the log up to the text.
 func (h *heard) wait(t *testing.T, text string) {
 	t.Helper()
 	for late := time.After(2 * time.Minute); ; {
@@ -186,8 +186,8 @@ func (h *heard) wait(t *testing.T, text string) {
 	}
 }
 
-// TestWatch: edits, settings, SIGHUP and requests reach a running Watch, which ends with
-// its context.
+// TestWatch checks that edits, settings, SIGHUP and requests reach a running Watch, and that it ends with its
+// context.
 func TestWatch(t *testing.T) {
 	s := newSite(t, web)
 	log := &heard{more: make(chan struct{}, 1)}

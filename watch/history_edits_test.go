@@ -72,11 +72,11 @@ func (tree *sourceTree) edit() {
 		tree.put()
 	case n < 14:
 		tree.vary(one(tree.random, fileNames))
-	case n < 16: // it may stand elsewhere, too
+	case n < 16: // another file may have the resource too
 		tree.add(one(tree.random, slots), tree.random.IntN(contents), one(tree.random, fileNames), false)
 	case n < 19:
 		tree.drop(one(tree.random, slots))
-	case n < 20: // something may need it
+	case n < 20: // other resources may need it
 		tree.leave(one(tree.random, slots))
 	case n < 22:
 		tree.rename(one(tree.random, fileNames), one(tree.random, fileNames))
@@ -91,9 +91,9 @@ func (tree *sourceTree) edit() {
 		tree.folder = to
 	case n < 28:
 		tree.leaveData()
-	case n < 29: // an editor writes the same once more
+	case n < 29: // an editor writes the same text again
 		tree.save(one(tree.random, fileNames))
-	default: // the places of resources move, their content does not
+	default: // the resources move within the file, without a change of content
 		name := one(tree.random, fileNames)
 		if list := tree.files[name]; len(list) > 1 {
 			tree.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -102,7 +102,7 @@ func (tree *sourceTree) edit() {
 	}
 }
 
-// vary gives one of the resources of a file another content, mostly one that differs little.
+// vary changes the content of a resource of a file, mostly a little.
 func (tree *sourceTree) vary(name string) {
 	if list := tree.files[name]; len(list) > 0 {
 		f := &list[tree.random.IntN(len(list))]
@@ -112,7 +112,7 @@ func (tree *sourceTree) vary(name string) {
 	}
 }
 
-// leaveData writes the file that resources name, wherever they stand.
+// leaveData writes the file that resources inline, relative to each folder of the tree.
 func (tree *sourceTree) leaveData() {
 	text := one(tree.random, []string{"x", "y"})
 	for _, dir := range []string{"", "FOLDER", "FOLDER/x"} {
@@ -120,7 +120,7 @@ func (tree *sourceTree) leaveData() {
 	}
 }
 
-// put gives a slot another content and place, with what it needs and no file has.
+// put changes the content and the place of a slot, and adds the slots that it needs and no file has.
 func (tree *sourceTree) put() {
 	s, name := one(tree.random, slots), one(tree.random, fileNames)
 	if was := tree.where(s); was != "" && tree.random.IntN(4) > 0 {
@@ -138,7 +138,7 @@ func (tree *sourceTree) add(s slot, content int, name string, needs bool) {
 	tree.save(name)
 }
 
-// need adds what a slot needs and no file has. What stands in a hidden file needs nothing.
+// need adds the slots that a slot needs and no file has. A slot in a hidden file needs nothing.
 func (tree *sourceTree) need(s slot, content int, name string) {
 	if tree.where(s) == "" {
 		return
@@ -151,7 +151,7 @@ func (tree *sourceTree) need(s slot, content int, name string) {
 	}
 }
 
-// where returns a file that holds a slot and counts, or "".
+// where returns a file with the slot that is not hidden, or "".
 func (tree *sourceTree) where(s slot) string {
 	for _, name := range slices.Sorted(maps.Keys(tree.files)) {
 		if name[0] == '.' || tree.folder[0] == '.' && strings.HasPrefix(name, "FOLDER") {
@@ -164,7 +164,7 @@ func (tree *sourceTree) where(s slot) string {
 	return ""
 }
 
-// drop takes a slot out of every file, and all that needs it.
+// drop removes a slot from every file, and all slots that need it.
 func (tree *sourceTree) drop(s slot) {
 	if tree.where(s) == "" {
 		return
@@ -179,7 +179,7 @@ func (tree *sourceTree) drop(s slot) {
 	}
 }
 
-// leave takes a slot out of every file.
+// leave removes a slot from every file.
 func (tree *sourceTree) leave(s slot) {
 	for _, name := range slices.Sorted(maps.Keys(tree.files)) {
 		list := tree.files[name]
@@ -197,7 +197,7 @@ func (tree *sourceTree) rename(from, to string) {
 	if _, err := os.Stat(tree.path(from)); err != nil {
 		return
 	}
-	if filepath.Ext(from) != filepath.Ext(to) { // an editor saves it as another file
+	if filepath.Ext(from) != filepath.Ext(to) { // the other suffix needs another text
 		tree.files[to] = tree.files[from]
 		delete(tree.files, from)
 		tree.save(from)
@@ -217,8 +217,8 @@ func (tree *sourceTree) damage(name string) {
 	}
 }
 
-// heal gives every file its intended content. It removes resources that collide with an earlier resource, and
-// adds resources that others need.
+// heal writes the intended content of every file. heal removes resources that collide with an earlier resource,
+// and adds resources that others need.
 func (tree *sourceTree) heal() {
 	for _, name := range slices.Sorted(maps.Keys(tree.files)) {
 		had := make(map[slot]bool)
@@ -293,7 +293,7 @@ func (tree *sourceTree) write(name string, data []byte) {
 		over = filepath.Join(filepath.Dir(tree.src), "new")
 	}
 	tree.must(os.WriteFile(over, data, 0o644))
-	// The clock of the files is that of the history. No two saves have one time.
+	// The files have times by the clock of the history, and each save has another time.
 	tree.saves++
 	at := time.Now().Add(time.Duration(tree.saves))
 	tree.must(os.Chtimes(over, at, at))

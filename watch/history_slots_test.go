@@ -11,7 +11,7 @@ type slot struct {
 	n    int
 }
 
-// slots are all slots.
+// slots lists all slots.
 var slots = func() (list []slot) {
 	for _, k := range []struct {
 		kind string
@@ -32,14 +32,14 @@ const contents = 60
 
 const hcm = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 
-// text returns a resource as YAML of one line, and what it can't be without.
+// text returns a resource as one line of YAML, and the slots that it needs.
 func (s slot) text(content int) (text string, needs []slot) {
 	at := func(kind string, below int) slot { return slot{kind, content % below} }
 	switch s.kind {
 	case "cluster":
 		return s.cluster(content)
 	case "endpoints":
-		if content%4 == 3 { // its endpoints come by LEDS
+		if content%4 == 3 { // its endpoints come from LEDS
 			return typed("config.endpoint.v3.ClusterLoadAssignment", fmt.Sprintf("cluster_name: c%d, endpoints: [{leds_cluster_locality_config: {leds_collection_name: %s/*, leds_config: {ads: {}}}}]",
 				s.n, endpointGroup(s.n%2))), []slot{{"endpoint", s.n%2*2 + content/4%2}}
 		}
@@ -48,7 +48,7 @@ func (s slot) text(content int) (text string, needs []slot) {
 	case "endpoint":
 		return typed("service.discovery.v3.Resource", fmt.Sprintf("name: %s/e%d, resource: %s", endpointGroup(s.n/2), s.n%2,
 			typed("config.endpoint.v3.LbEndpoint", fmt.Sprintf("endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}", 10+content%3)))), nil
-	case "forward": // both share one DNS cache, which has to be the same in them
+	case "forward": // both share a DNS cache, whose settings must be equal
 		return typed("config.cluster.v3.Cluster", fmt.Sprintf("name: f%d, connect_timeout: %ds, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: forward, typed_config: %s}", s.n, 1+content%2,
 			typed("extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig", dnsCache(content/2)))), nil
 	case "routes":
@@ -59,7 +59,7 @@ func (s slot) text(content int) (text string, needs []slot) {
 			name = fmt.Sprint("v", to.n/2)
 		}
 		return typed("config.route.v3.RouteConfiguration", fmt.Sprintf(`name: r%d, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: %s}}%s]}]%s`,
-			s.n, name, pick(content, "", "", "", `, {match: {prefix: /a}, direct_response: {status: 200}}`), share(content/6))), []slot{to} // the last is never reached
+			s.n, name, pick(content, "", "", "", `, {match: {prefix: /a}, direct_response: {status: 200}}`), share(content/6))), []slot{to} // no request reaches the last route
 	case "dynamic":
 		return typed("config.route.v3.RouteConfiguration", fmt.Sprintf("name: d%d, vhds: {config_source: {ads: {}}}%s", s.n, pick(content, "", ", ignore_port_in_host_matching: true"))), nil
 	case "host":
@@ -102,13 +102,13 @@ func (s slot) cluster(content int) (text string, needs []slot) {
 		more = fmt.Sprintf(", transport_socket: {name: tls, typed_config: %s}", typed("extensions.transport_sockets.tls.v3.UpstreamTlsContext",
 			fmt.Sprintf("common_tls_context: {validation_context_sds_secret_config: {name: a%d%s}}", ca.n, pick(content/7, "", ", sds_config: {ads: {}}"))))
 		needs = []slot{own, ca}
-	case 6: // deprecated, and another stat prefix
+	case 6: // a deprecated field, and another stat prefix
 		more, needs = ", alt_stat_name: other, respect_dns_ttl: true", []slot{own}
 	}
 	return typed("config.cluster.v3.Cluster", fmt.Sprintf("name: c%d, type: EDS%s", s.n, more)), needs
 }
 
-// variant returns one of the two variants of a resource. Mostly each client gets one of them.
+// variant returns one of the two variants of a resource. In most cases each client gets one of them.
 func (s slot) variant(content int) (text string, needs []slot) {
 	name, to := fmt.Sprint("v", s.n/2), slot{"endpoints", content % 6}
 	resource := typed("config.cluster.v3.Cluster", fmt.Sprintf("name: %s, type: EDS, eds_cluster_config: {service_name: c%d}", name, to.n))
@@ -122,9 +122,9 @@ func (s slot) variant(content int) (text string, needs []slot) {
 		of = "not_constraints: {" + prod + "}"
 	}
 	switch content {
-	case 0: // which may leave a gap
+	case 0: // which may leave a variant gap
 		of = "constraint: {key: env, value: test}"
-	case 1, 2: // which overlaps with the other
+	case 1, 2: // which overlaps with the other variant
 		of = "constraint: {key: env, exists: {}}"
 	}
 	return typed("service.discovery.v3.Resource", fmt.Sprintf("resource_name: {name: %s, dynamic_parameter_constraints: {%s}}, resource: %s", name, of, resource)), []slot{{s.kind, s.n ^ 1}, to}
@@ -149,14 +149,14 @@ func (s slot) listener(content int) (text string, needs []slot) {
 	case 2: // scoped routes
 		from = "scoped_routes: {name: s, scope_key_builder: {fragments: [{header_value_extractor: {name: x, index: 0}}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}"
 		needs = []slot{{"scope", content % 2}}
-	case 3: // the DNS cache that clusters have, too
+	case 3: // the DNS cache of clusters
 		inner = fmt.Sprintf("{name: forward, typed_config: %s}, ", typed("extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig", dnsCache(content/15)))
 	case 4:
 		to := slot{"cluster", content % 6}
 		return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: tcp, typed_config: %s}]}]}`,
 			s.n, 10000+(2*s.n+content/15)%8, typed("extensions.filters.network.tcp_proxy.v3.TcpProxy", fmt.Sprintf("stat_prefix: tcp, cluster: c%d", to.n))), []slot{to}
 	}
-	// Other listeners use the same ports: the listeners move and exchange ports.
+	// Several slots of listeners have the same ports, so listeners move and exchange ports.
 	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}%s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": %s, stat_prefix: in, %s, http_filters: [%s%s{name: router, typed_config: %s}]}}]}]}`,
 		s.n, 10000+(2*s.n+content/15)%8, pick(content, "", ", reuse_port: false"), hcm, from, limits, inner, typed("extensions.filters.http.router.v3.Router", "")), needs
 }
@@ -166,7 +166,8 @@ func endpointGroup(n int) string {
 	return fmt.Sprintf("xdstp://a/envoy.config.endpoint.v3.LbEndpoint/g%d", n)
 }
 
-// share returns a bucket with the same settings in all route configurations.
+// share returns a filter with a bandwidth bucket that route configurations share; empty for most contents. The
+// settings of the bucket depend on content.
 func share(content int) string {
 	if content%3 > 0 {
 		return ""

@@ -107,7 +107,7 @@ const (
 	atATime   = 4
 )
 
-// play plays one history. Its clock stands still but where the history says otherwise.
+// play plays a history. Its clock moves only by events of the history.
 func play(t *testing.T, seed uint64) {
 	const turns = 40
 	t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -136,23 +136,23 @@ type history struct {
 	tree   *sourceTree
 	dir    string
 	w      *watching
-	o      Options // what the settings say now
-	edited bool    // since the watch read them
+	o      Options // the current settings
+	edited bool    // the settings have changed since the watch read them
 	log    fixture.Ender
 	answers
 	// said describes the events so far, for failure messages.
 	said []string
-	// damaged means that somebody has changed the output directory by hand: only a look at
-	// the whole of it sees that.
+	// damaged means that somebody has changed the output directory by hand. Only a pass that reads the whole
+	// directory sees that.
 	damaged bool
-	// trimmed means that the last turn trimmed a cluster, by what was known of the directory.
+	// trimmed means that the last turn trimmed a cluster and trusted its knowledge of the directory.
 	trimmed bool
 }
 
 func newHistory(t *testing.T, random *rand.Rand) *history {
 	start := time.Now()
 	dir := memdir.New(t)
-	if info, err := os.Stat(dir); err == nil { // the files' clock
+	if info, err := os.Stat(dir); err == nil { // the clock of the files
 		time.Sleep(info.ModTime().Sub(start))
 	}
 	h := &history{t: t, random: random, dir: dir, tree: newSourceTree(t, random, filepath.Join(dir, "src"))}
@@ -169,10 +169,10 @@ func newHistory(t *testing.T, random *rand.Rand) *history {
 // configure changes settings.
 func (h *history) configure() {
 	h.o.Endpoints = one(h.random, []planner.EndpointsMode{planner.EndpointsAuto, planner.EndpointsAuto, planner.EndpointsFile, planner.EndpointsInline})
-	h.o.InotifyBudget = one(h.random, []int{4, 8, 12, 100, 100, 100}) // for some trees too little
+	h.o.InotifyBudget = one(h.random, []int{4, 8, 12, 100, 100, 100}) // the first are too small for some trees
 	h.o.Source.AllowEmpty = h.random.IntN(2) == 0
 	h.o.WarningsAsErrors = h.random.IntN(20) == 0
-	h.o.Source.Disable = one(h.random, [][]string{{"bad-trusted-ca"}, {"bad-trusted-ca", "orphan-endpoints"}}) // no certificates are at hand
+	h.o.Source.Disable = one(h.random, [][]string{{"bad-trusted-ca"}, {"bad-trusted-ca", "orphan-endpoints"}}) // the trees have no real certificates
 	h.o.Source.Client = one(h.random, []*variants.Client{nil, {}, {Parameters: params.Parameters{"env": "prod"}}, {Parameters: params.Parameters{"env": "test"}}})
 	h.edited = true
 }
@@ -189,7 +189,7 @@ func (h *history) start() {
 		return []Options{h.o}, edited, nil
 	}}), h.o)
 	var err error
-	// The watcher is idle: the history itself reports changes.
+	// This Watcher does nothing: the history itself reports changes.
 	h.w.source.watcher, err = notify.New(h.t.Context(), h.o.Source.Path, notify.Options{Poll: time.Hour, Skip: load.Hidden})
 	h.tree.must(err)
 	h.tree.must(h.w.Open())
@@ -204,7 +204,7 @@ func (h *history) stop() {
 	h.w.source.watcher.Run(ended)
 }
 
-// next is what happens next: edits, what else comes, and a turn of the watch.
+// next plays the next edits, other events and a turn of the watch.
 func (h *history) next() {
 	for range one(h.random, []int{0, 1, 1, 1, 2, 3, 6}) {
 		h.tree.edit()
@@ -263,7 +263,7 @@ func (h *history) answersNext() answers {
 
 // pass lets time pass.
 func (h *history) pass(d time.Duration) {
-	h.w.control.Unbind() // whose goroutine would hold the clock
+	h.w.control.Unbind() // its goroutine would stop the fake clock
 	time.Sleep(d)
 }
 
@@ -296,13 +296,13 @@ func (h *history) harm() {
 func (h *history) end() {
 	h.o.WarningsAsErrors, h.o.InotifyBudget, h.edited = false, 100, true
 	h.tree.heal()
-	for range 2 { // a trim can open the way for what the first rescan can't publish
+	for range 2 { // after a trim, the second rescan may publish more than the first
 		h.turn(string(notify.Rescan), noAnswers)
 		h.pass(2 * h.o.TrimDelay)
 		h.turn(trimming, noAnswers)
 	}
 	if result := h.turn(string(notify.Rescan), noAnswers); result.Outcome != control.Published {
-		return // the tree is not right, or not on the way from what is out
+		return // the tree is invalid, or has no transition from the published snapshot
 	}
 	before := h.contents(h.w.options.Out)
 	h.turn(string(notify.Rescan), noAnswers)
@@ -314,22 +314,22 @@ func (h *history) end() {
 		h.t.Errorf("%v are not trimmed", m.Retired)
 	}
 	if m.InlineRoutesBudget > 0 {
-		return // which is not of the tree
+		return // which routes are inline then does not follow from the tree
 	}
 	h.o.Endpoints = planner.EndpointsMode(m.EDSMode)
 	published := h.cold(filepath.Join(h.dir, "empty"), starting, noAnswers, false).Files
 	for _, files := range []map[string]string{before, published} {
 		maps.DeleteFunc(files, func(name, _ string) bool {
 			return strings.HasPrefix(name, ".xdspub/") || strings.HasPrefix(name, "rtds/")
-		}) // an empty layer stays
+		}) // files of empty layers stay
 	}
 	if diff := cmp.Diff(published, before); diff != "" {
 		h.t.Errorf("what is out (-of a new directory +of this one):\n%s", diff)
 	}
 }
 
-// turn has the watch do one thing, and a new process the same with a copy of the output
-// directory.
+// turn runs a turn of the watch, and the same turn of a new process with a copy of the output directory, and
+// compares them.
 func (h *history) turn(reason string, a answers) control.Result {
 	h.t.Helper()
 	changed := h.tree.take()
@@ -343,7 +343,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 	want := h.cold(copied, reason, a, retry)
 	ended := a.ends >= 0 && got.Error != ""
 	switch {
-	case h.damaged && (reason == string(notify.Change) || reason == trimming): // it trusts what it knows
+	case h.damaged && (reason == string(notify.Change) || reason == trimming): // such a turn trusts its knowledge
 	default:
 		h.damaged = false
 		h.compare(want, got)
@@ -373,7 +373,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 	return got.Result
 }
 
-// settled returns the snapshot that the watch takes for the contents of the output directory; nil for none.
+// settled returns the snapshot that the output directory has, as far as the watch knows; nil if unknown.
 func (h *history) settled() *xds.Snapshot {
 	if !h.w.state.trusted() {
 		return nil
@@ -381,8 +381,8 @@ func (h *history) settled() *xds.Snapshot {
 	return h.w.changeLog.snapshot
 }
 
-// happened counts what the histories of a process have: the changes of resources that were published
-// by what is known of the plan before, by type and kind, the verdicts, and the events below.
+// happened counts the events of all histories in this process: published edits by type and kind, verdicts, and
+// the events below.
 var happened events
 
 type events struct {
@@ -458,7 +458,7 @@ func (h *history) copy(from, to string) {
 			return err
 		case e.IsDir():
 			return os.Mkdir(at, info.Mode())
-		case !e.Type().IsRegular(): // the socket
+		case !e.Type().IsRegular(): // the control socket
 			return nil
 		}
 		data, err := os.ReadFile(filepath.Join(from, name))
@@ -469,9 +469,9 @@ func (h *history) copy(from, to string) {
 	}))
 }
 
-// seen is what a turn says and leaves.
+// seen is the result of a turn: its log and its files.
 type seen struct {
-	Findings diag.List // of the tree; only where Checked
+	Findings diag.List // of the tree; only if Checked
 	Checked  bool
 	Result   control.Result
 	Error    string
@@ -493,7 +493,7 @@ func (h *history) compare(want, got seen) {
 	}
 }
 
-// warm is a turn of the watch.
+// warm runs a turn of the watch.
 func (h *history) warm(reason string, a answers) seen {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -504,7 +504,7 @@ func (h *history) warm(reason string, a answers) seen {
 	return seen{Findings: slices.Clip(h.w.changeLog.findings), Checked: true, Result: result, Error: said(err, h.w.options.Out), NextTrim: h.w.nextTrim, Files: h.contents(h.w.options.Out)}
 }
 
-// cold is the same turn of a new process, in a copy of the output directory.
+// cold runs the same turn in a new process, with a copy of the output directory.
 func (h *history) cold(out, reason string, a answers, retry bool) seen {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -525,7 +525,7 @@ func (h *history) cold(out, reason string, a answers, retry bool) seen {
 	return s
 }
 
-// pass runs the part of a watch between the look at the tree and the trim.
+// pass runs the part of a turn between the look at the tree and the trim.
 func (s *seen) pass(ctx context.Context, c *Controller, reason string) error {
 	if reason != trimming {
 		checked, err := Tree([]Options{c.options}).Check(ctx)
@@ -581,7 +581,7 @@ func (h *history) contents(out string) map[string]string {
 	return files
 }
 
-// names returns the paths of the regular files in an output directory, but for the lock.
+// names returns the paths of the regular files in an output directory, except the lock.
 func (h *history) names(out string) (names []string) {
 	h.t.Helper()
 	h.tree.must(fs.WalkDir(os.DirFS(out), ".", func(name string, e fs.DirEntry, err error) error {
@@ -593,7 +593,7 @@ func (h *history) names(out string) (names []string) {
 	return names
 }
 
-// compareDelta holds what Diff says against a comparison of all resources.
+// compareDelta compares the result of Diff with a comparison of all resources.
 func compareDelta(t *testing.T, old, is *xds.Snapshot) {
 	t.Helper()
 	var want, got []string
@@ -637,10 +637,10 @@ func compareDelta(t *testing.T, old, is *xds.Snapshot) {
 	}
 }
 
-// answers are what Envoy says to the steps of a change, and when the process ends: numbers of
-// steps, below 0 for none.
+// answers has the numbers of the steps that Envoy refuses, at which the Confirmer fails, and at which the
+// process ends; below 0 for none.
 type answers struct {
-	confirms             bool // somebody confirms
+	confirms             bool // a Confirmer exists
 	refuses, fails, ends int
 	silent               bool // no Envoy answers
 }

@@ -18,8 +18,8 @@ import (
 	"xdspub/xds"
 )
 
-// restarted publishes web, has somebody edit the output directory, and returns a Controller of a
-// later process with a Server of its own, and its log.
+// restarted publishes web, edits the output directory by edit, and returns a Controller of a later process with
+// its Server and its log.
 func restarted(t *testing.T, edit func(out string)) (*site, *Controller, *critic, *bytes.Buffer) {
 	s := newSite(t, web)
 	first := New(s.o)
@@ -41,8 +41,8 @@ func restarted(t *testing.T, edit func(out string)) (*site, *Controller, *critic
 	return s, c, server, log
 }
 
-// TestRestored: a Server that starts serves what is in the output directory, and then the source
-// tree as a change of it.
+// TestRestored checks that a new Server serves the snapshot in the output directory, and then the source tree
+// as a change of that snapshot.
 func TestRestored(t *testing.T) {
 	s, c, server, _ := restarted(t, func(string) {})
 	s.write(other)
@@ -62,8 +62,9 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredVariants: the output directory has what one kind of clients gets. So a Server that starts serves the
-// variants of the source tree, and of what was published only what the tree no longer has.
+// TestRestoredVariants checks a tree with variants, of which the output directory has those of one kind of
+// client. A new Server serves all variants of the tree, and only those published resources that the tree no
+// longer has.
 func TestRestoredVariants(t *testing.T) {
 	const variants = `
 - "@type": type.googleapis.com/envoy.service.discovery.v3.Resource
@@ -146,8 +147,8 @@ func TestRestoredForm(t *testing.T) {
 	}
 }
 
-// TestRestoredDamage: what is wrong in the output directory keeps no Server from serving the source
-// tree, and is not restored.
+// TestRestoredDamage checks that damaged parts of the output directory are not restored, and do not keep the
+// Server from serving the source tree.
 func TestRestoredDamage(t *testing.T) {
 	clusters := func(out string) string { return filepath.Join(out, "cds/cds.json") }
 	for name, tt := range map[string]struct {
@@ -199,8 +200,8 @@ func overwrite(t *testing.T, file, text string) {
 	}
 }
 
-// TestFirstTakenBack: clients that reject the first snapshot of a Server go back to what was restored,
-// and so do the files.
+// TestFirstTakenBack checks that, if clients reject the first snapshot after a restore, clients and files go
+// back to the restored snapshot.
 func TestFirstTakenBack(t *testing.T) {
 	s, c, server, _ := restarted(t, func(string) {})
 	server.rejects = "other"

@@ -33,7 +33,7 @@ func (h hanging) After(ctx context.Context, _ publish.Step) (answered bool, err 
 	}
 }
 
-// perEnvironment are variants of a cluster for two environments, each with a timeout.
+// perEnvironment returns variants of a cluster for two environments, each with a timeout.
 func perEnvironment(a, b int) string {
 	text := ""
 	for env, seconds := range map[string]int{"a": a, "b": b} {
@@ -43,7 +43,7 @@ func perEnvironment(a, b int) string {
 	return text
 }
 
-// environments returns targets a and b, each with its log.
+// environments returns the options of the targets a and b, and their logs.
 func (s *site) environments() (all []Options, logs map[string]*heard) {
 	logs = map[string]*heard{"a": {more: make(chan struct{}, 1)}, "b": {more: make(chan struct{}, 1)}}
 	for _, name := range []string{"a", "b"} {
@@ -76,7 +76,7 @@ func TestTargetsDoNotWait(t *testing.T) {
 	logs["b"].wait(t, "event=published target=b")
 	close(slow.released)
 	logs["a"].wait(t, "event=published target=a")
-	logs["a"].wait(t, "event=published target=a") // the edit of its variant, and no other
+	logs["a"].wait(t, "event=published target=a") // only the edit of its own variant
 	s.write(perEnvironment(3, 5))
 	logs["a"].wait(t, "event=published target=a")
 	end()
@@ -85,8 +85,8 @@ func TestTargetsDoNotWait(t *testing.T) {
 	}
 }
 
-// TestServedVariants: the edit of a variant is published for the clients of the Server that get it, and said
-// in the log, with files or without, though these are for other clients.
+// TestServedVariants checks that the edit of a variant is served to the clients that get the variant, and
+// logged, with or without files. The files have the variants of other clients.
 func TestServedVariants(t *testing.T) {
 	for _, out := range []bool{false, true} {
 		s := newSite(t, perEnvironment(1, 1))
@@ -122,8 +122,8 @@ func TestServedVariants(t *testing.T) {
 	}
 }
 
-// TestTargetThatCannotBegin adds a target while a watch runs, whose directory another process has locked. The
-// watch of the others goes on. The target is published when the directory is free.
+// TestTargetThatCannotBegin adds a target to a running watch. Another process has locked the output directory
+// of the target. The watch publishes the other targets, and the new target when its directory is free.
 func TestTargetThatCannotBegin(t *testing.T) {
 	s := newSite(t, perEnvironment(1, 1))
 	all, logs := s.environments()

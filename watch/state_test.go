@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTransitions holds each pair of a state and an input to laws that know no table: who is trusted, and how
-// long an idle pass counts.
+// TestTransitions checks each pair of a state and an input by rules that do not use the table: when a state is
+// trusted, and how long an idle pass is valid.
 func TestTransitions(t *testing.T) {
 	gains, loses := []input{planPublished, movedNothing}, []input{planAll, planObjected, planRefused, failed}
 	for s := range states {
@@ -31,7 +31,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestJoinedNews: the most urgent reason counts, and the first one of two that are as urgent.
+// TestJoinedNews checks that joined news have the most urgent reason, and the first of two equally urgent
+// reasons.
 func TestJoinedNews(t *testing.T) {
 	for _, tt := range []struct{ was, later, want string }{
 		{"change", "rescan", "change"},

@@ -18,7 +18,7 @@ import (
 	"xdspub/xds"
 )
 
-// ported is a listener, and a cluster of a name.
+// ported returns a listener and a cluster with the given name.
 func ported(reusesPort bool, cluster string) string {
 	return fmt.Sprintf(`"@type": type.googleapis.com/envoy.config.listener.v3.Listener
 name: edge
@@ -69,7 +69,7 @@ func TestServedTransitions(t *testing.T) {
 	})
 	t.Run("for gRPC clients", func(t *testing.T) {
 		s, c := serving(t, func(*Options) {})
-		c.options.Source.Profiles = []string{string(validate.GRPC)} // the tree is one for Envoys
+		c.options.Source.Profiles = []string{string(validate.GRPC)} // for the transition rules only; the tree is one for Envoys
 		s.write(ported(false, "web"))
 		if o := s.pass(c); o.Verdict != Published {
 			t.Errorf("%s: %v", o.Verdict, o.Findings)
@@ -97,7 +97,7 @@ func TestServedTransitions(t *testing.T) {
 		}
 	})
 	t.Run("what waits for its trim", func(t *testing.T) {
-		// The cluster is gone from the tree, and asks for the secret as long as it is served.
+		// The tree no longer has the cluster. While the cluster is still served, it asks for the secret.
 		asks := `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: old
 transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {validation_context_sds_secret_config: {name: s, sds_config: {ads: {}}}}}}
@@ -127,7 +127,8 @@ name: s
 	})
 }
 
-// TestServedEdit: to judge the edit of a cluster costs the same however many listeners are served.
+// TestServedEdit checks that judging the edit of a cluster takes the same time for any number of served
+// listeners.
 func TestServedEdit(t *testing.T) {
 	allocated := func(n int) float64 {
 		resource := func(m proto.Message) *xds.Resource {
@@ -156,7 +157,7 @@ func TestServedEdit(t *testing.T) {
 			}
 			server.now = is
 		}
-		edit() // the first looks at all
+		edit() // the first edit looks at everything
 		return testing.AllocsPerRun(5, edit)
 	}
 	if few, many := allocated(10), allocated(1000); many > 2*few {

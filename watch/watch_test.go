@@ -12,8 +12,8 @@ import (
 	"xdspub/watch/notify"
 )
 
-// TestWholeLook: whatever looks at the whole source tree looks at the whole output directory.
-// A rescan that comes in a burst of events has no signal of its own.
+// TestWholeLook checks that a pass after a look at the whole source tree reads the whole output directory. A
+// rescan during a burst of events has no signal of its own.
 func TestWholeLook(t *testing.T) {
 	s := newSite(t, web)
 	w := watchingOf(t, s)
@@ -60,7 +60,7 @@ func TestRescanOfWrongTree(t *testing.T) {
 	}
 }
 
-// watchingOf returns a Watch of s that takes no turn by itself.
+// watchingOf returns a watching of s that takes no turn by itself.
 func watchingOf(t *testing.T, s *site) *watching {
 	t.Helper()
 	w := newWatching(newSource([]Options{s.o}, WatchOptions{}), s.o)
@@ -72,7 +72,7 @@ func watchingOf(t *testing.T, s *site) *watching {
 	t.Cleanup(func() {
 		ended, end := context.WithCancel(context.Background())
 		end()
-		w.source.watcher.Run(ended) // frees what New took
+		w.source.watcher.Run(ended) // frees the resources of New
 	})
 	if err := w.Open(); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRescanOfNothing(t *testing.T) {
 				}
 			}
 			rescan()
-			rescan() // which finds nothing
+			rescan() // this rescan finds nothing
 			if err := c.change(s, w); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestRescanOfNothing(t *testing.T) {
 	}
 }
 
-// draining puts a path subscription on record that has drained for a time.
+// draining records a path subscription that drains since the given time.
 func (w *watching) draining(since time.Duration) error {
 	m, err := w.dir.Reader().Manifest()
 	if err != nil {
@@ -144,8 +144,8 @@ func (w *watching) draining(since time.Duration) error {
 	return err
 }
 
-// TestTrimFails: after a trim that failed, the next reconcile looks at the whole output directory:
-// nobody knows how far the trim came.
+// TestTrimFails checks that the reconcile after a failed trim reads the whole output directory, because the
+// trim may have removed some files.
 func TestTrimFails(t *testing.T) {
 	s := newSite(t, web)
 	envoys := noAnswers

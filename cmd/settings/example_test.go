@@ -9,7 +9,7 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// The command line wins over the settings file, and that over the default.
+// The command line wins over the settings file, and the settings file over the default.
 func Example() {
 	tree, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// TestPaths holds that each file and folder in a settings file is looked for from the folder of
-// that file, but for the one that Envoy sees.
+// TestPaths checks that a path in a settings file is relative to the folder of the settings file, except the
+// path that Envoy sees.
 func TestPaths(t *testing.T) {
 	paths := 0
 	for _, r := range Settable() {
@@ -37,8 +37,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestRows holds that each row can be read, explained and compared, and that a row that a settings file can
-// have names the same field for all commands.
+// TestRows checks that each row can be read, explained and compared, and that rows of the same name in several
+// commands set the same field, if a settings file can have them.
 func TestRows(t *testing.T) {
 	for name, rows := range map[string][]Row{
 		"validate": Validate(), "render": Render(), "watch": Watched(), "serve": Served(), "status": Status(), "bootstrap envoy": BootstrapEnvoy(),

@@ -9,8 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestFlagsAreTried holds the flags_<command> scripts against the flags that the
-// commands have.
+// TestFlagsAreTried checks that the script flags_COMMAND tries each flag of the command.
 func TestFlagsAreTried(t *testing.T) {
 	flagsAreTried(t, "flags", newApp(io.Discard, io.Discard).Commands)
 }
@@ -39,7 +38,7 @@ func flagsAreTried(t *testing.T, prefix string, commands []*cli.Command) {
 	}
 }
 
-// TestErrorsForTerminals: the name of a file can't write to the terminal what it likes.
+// TestErrorsForTerminals checks that an error has no control characters from the name of a file.
 func TestErrorsForTerminals(t *testing.T) {
 	var b strings.Builder
 	if status := run([]string{"xdspub", "validate", t.TempDir() + "/no\x1b[2J\r"}, io.Discard, &b); status != exitFailed {

@@ -19,8 +19,8 @@ import (
 	"xdspub/diag"
 )
 
-// completionCases are words, the last of which is completed, and what it can be: a kind, and words
-// among those that are offered. A word with a ! is not offered.
+// completionCases are words and the completions of the last of them: a kind, and words that must be among the
+// completions. A word after ! must not be among them.
 var completionCases = []struct {
 	words string // a ~ stands for an empty word
 	kind  string
@@ -78,7 +78,7 @@ func completionWords(text string) []string {
 	return words
 }
 
-// offers reports what is wrong with what is offered for a case.
+// offers reports an error if the completions got do not fit the case.
 func offers(t *testing.T, want string, got []string) {
 	t.Helper()
 	for _, word := range strings.Fields(want) {
@@ -113,8 +113,8 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestPlaceholders holds what the help calls values to what completion knows of them: an argument or
-// a value that is neither of files nor of some words has a name that is known to have no completion.
+// TestPlaceholders checks that completion knows each placeholder of the help: it stands for files, folders or
+// words, or is in the list of placeholders without completions.
 func TestPlaceholders(t *testing.T) {
 	free := strings.Fields(`PATTERN TIME GROUP URL N NAME NAME=VALUE ADDR ID KEY=VALUE IP:PORT SIZE REV ID=SAN SAN
 		REGION[/ZONE[/SUB-ZONE]] TEMPLATE NAME[=TEMPLATE] NAME=ADDR TARGET NAME=CERT:KEY:CA COMMAND KEY=FIELD KEY=VALUE=SAN`)
@@ -142,7 +142,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// shell returns a program, and a folder with two files and one folder for it to complete.
+// shell returns the path of a shell, and a folder with two files and a folder for completions.
 func shell(t *testing.T, name string) (program, dir string) {
 	t.Helper()
 	program, err := exec.LookPath(name)
@@ -162,7 +162,7 @@ func shell(t *testing.T, name string) (program, dir string) {
 	return program, dir
 }
 
-// printed returns the lines that a shell prints.
+// printed returns the output of a shell as lines.
 func printed(t *testing.T, dir, program string, args ...string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -177,7 +177,7 @@ func printed(t *testing.T, dir, program string, args ...string) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// TestBash has bash complete what its line editor would split into these words.
+// TestBash runs the completion of bash with the words that its line editor would make.
 func TestBash(t *testing.T) {
 	bash, dir := shell(t, "bash")
 	const ask = `. ./_xdspub
@@ -191,10 +191,10 @@ printf '%s\n' "${COMPREPLY[@]}"`
 		{"validate --format s", "+o default|sarif"},
 		{"validate --format = s", "+o default|sarif"},
 		{"validate --format = te", "+o default|text"},
-		{"validate --format=te", "+o default|--format=text"}, // with no = in COMP_WORDBREAKS
+		{"validate --format=te", "+o default|--format=text"}, // without = in COMP_WORDBREAKS
 		{"validate x --chan", "+o default|--changed-since"},
 		{"render --config", "+o default|--config"},
-		{"validate e", ""}, // files are left to bash
+		{"validate e", ""}, // bash completes files itself
 		{"validate --config = e", ""},
 		{"init s", "+o default -o dirnames|"},
 		{"render --out = s", "+o default -o dirnames|"},
@@ -210,7 +210,7 @@ printf '%s\n' "${COMPREPLY[@]}"`
 	}
 }
 
-// TestZsh has zsh make the lists that its completion system takes.
+// TestZsh checks the lists that the script gives to the completion system of zsh.
 func TestZsh(t *testing.T) {
 	zsh, dir := shell(t, "zsh")
 	const ask = `compdef() { print -r -- "compdef $*" }
@@ -239,7 +239,7 @@ _xdspub`
 	}
 }
 
-// TestFish has fish complete whole lines.
+// TestFish checks the completions of fish for whole lines.
 func TestFish(t *testing.T) {
 	fish, dir := shell(t, "fish")
 	for _, c := range []struct{ words, want string }{

@@ -10,7 +10,7 @@ import (
 	"xdspub/check/codes"
 )
 
-// TestURLs: the address of each code leads to a heading of docs/rules.
+// TestURLs checks that the URL of each code leads to a heading of docs/rules.
 func TestURLs(t *testing.T) {
 	const base = "https://example.com/a%20b/blob/v1"
 	for _, address := range []string{base, base + "/"} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestExplain: each code that xdspub rules lists is explained, with its severity and its summary.
+// TestExplain checks that xdspub explain knows each code of xdspub rules, with its severity and its summary.
 func TestExplain(t *testing.T) {
 	command := func(args ...string) string {
 		var out, errs bytes.Buffer

@@ -9,9 +9,8 @@ import (
 	"xdspub/cmd/settings"
 )
 
-// TestMaxFindings: on a terminal, which /dev/null is as far as can be told, a person
-// gets 100 unless another number is asked for. (The pseudo terminals of the scripts
-// lose what comes last.)
+// TestMaxFindings checks that a terminal shows 100 findings without --max-findings. /dev/null counts as a
+// terminal. (The pseudo terminals of the scripts lose the last output.)
 func TestMaxFindings(t *testing.T) {
 	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

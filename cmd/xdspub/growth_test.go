@@ -17,7 +17,7 @@ import (
 	"xdspub/tools/sample"
 )
 
-// logLines takes each line of a log.
+// logLines is an io.Writer that sends each line of a log.
 type logLines chan string
 
 func (l logLines) Write(line []byte) (int, error) {
@@ -25,7 +25,7 @@ func (l logLines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// until waits for a line with that text in it.
+// until waits for a line with the text.
 func (l logLines) until(t *testing.T, text string) {
 	t.Helper()
 	for late := time.After(2 * time.Minute); ; {
@@ -40,7 +40,7 @@ func (l logLines) until(t *testing.T, text string) {
 	}
 }
 
-// holdings is what a process holds for as long as it wants.
+// holdings are the resources of a process that a leak would increase.
 type holdings struct {
 	goroutines, files int
 	heap              uint64
@@ -52,15 +52,15 @@ func (h holdings) within(most holdings) bool {
 
 func holds() holdings {
 	runtime.GC()
-	runtime.GC() // the second one frees what had a cleanup
+	runtime.GC() // the second collection frees objects with cleanups
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	open, _ := os.ReadDir("/proc/self/fd") // 0 where there is none
+	open, _ := os.ReadDir("/proc/self/fd") // 0 on other systems
 	return holdings{goroutines(), len(open), m.HeapAlloc}
 }
 
-// goroutines counts those that run the program's own code: the runtime starts and
-// ends some of its own at any time.
+// goroutines counts the goroutines that run code of the program. The runtime starts and ends goroutines of its
+// own at any time.
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -73,11 +73,10 @@ func goroutines() int {
 	return n
 }
 
-// TestNothingGrows takes a watch through 1,000 changes; with every tenth come a bad
-// save, another cluster, and one that goes. The watch then holds no goroutine, no
-// descriptor and hardly a byte more than after the first 50, and when it has ended
-// no goroutine and no descriptor at all. A change is 7 kB of source: if passes kept
-// that, or what is made of it, it would be three times the slack.
+// TestNothingGrows makes 1,000 changes under a watch. Every tenth change comes with an invalid save, a new
+// cluster and a removed cluster. The watch then has no more goroutines, no more descriptors and hardly more
+// memory than after the first 50 changes. After its end, the watch has none of its goroutines and descriptors.
+// A change is 7 kB of source: if passes kept that, the memory would grow by three times the slack.
 func TestNothingGrows(t *testing.T) {
 	const settled, slack = 50, 2 << 20
 	changes := 1000
@@ -102,7 +101,7 @@ func TestNothingGrows(t *testing.T) {
 	save(sample.Part(0, 20))
 
 	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP) // from its first use on, package signal keeps a goroutine
+	signal.Notify(hup, syscall.SIGHUP) // package signal keeps a goroutine after its first use
 	signal.Stop(hup)
 	before := holds()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -131,12 +130,12 @@ func TestNothingGrows(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	before.heap = math.MaxUint64 // what the program makes once, it keeps
+	before.heap = math.MaxUint64 // the program keeps what it creates once
 	eventually(t, "after the end", before)
 }
 
-// eventually waits until no more is held: a goroutine that has said goodbye may
-// not be off the count yet, and a rescan may have a descriptor for a moment.
+// eventually waits until the process holds no more than most. A goroutine that is at its end may still count,
+// and a rescan may have a descriptor for a moment.
 func eventually(t *testing.T, when string, most holdings) {
 	t.Helper()
 	for late := time.Now().Add(2 * time.Minute); ; runtime.Gosched() {

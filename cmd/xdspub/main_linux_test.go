@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unprivileged COMMAND ARG… runs a command to which file modes apply, as they do
-// not to root.
+// unprivileged COMMAND ARG… runs a command without the rights of root over files.
 func unprivileged() {
-	runtime.LockOSThread() // capabilities are a thread's
+	runtime.LockOSThread() // capabilities belong to a thread
 	for _, c := range []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH} {
 		if os.Geteuid() != 0 {
 			break
@@ -25,8 +24,8 @@ func unprivileged() {
 	become(os.Args[1:])
 }
 
-// mounted DIR OPTIONS COMMAND ARG… runs a command in a mount namespace of its own
-// with a tmpfs at DIR, both of which end with it.
+// mounted DIR OPTIONS COMMAND ARG… runs a command in a new mount namespace with a tmpfs at DIR. Both end with
+// the command.
 func mounted() {
 	const inside = "XDSPUB_TEST_MOUNTED"
 	if os.Getenv(inside) == "" {

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"xdspub": main, "unprivileged": unprivileged, "mounted": mounted})
 }
 
-// TestScripts runs testdata/script. Each script starts in a directory of its own
-// with a copy of testdata/tree, which is a valid source tree, as src.
+// TestScripts runs testdata/script. Each script starts in a new directory with src, a copy of the valid source
+// tree testdata/tree.
 func TestScripts(t *testing.T) {
 	if *update {
 		t.Error("scripts were updated: look at the difference and run again")
@@ -52,9 +52,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition tells what the machine allows: [unprivileged] to take away the rights
-// over files that root has, [mounts] to mount a file system; and whether this is
-// a build with the race detector, which takes much memory.
+// condition reports whether a condition of a script holds: [unprivileged] if a test may drop the rights of root
+// over files, [mounts] if it may mount a file system, and a condition for builds with the race detector, which
+// need much memory.
 func condition(name string) (bool, error) {
 	switch name {
 	case "root":
@@ -70,7 +70,7 @@ func condition(name string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", name)
 }
 
-// exits STATUS COMMAND ARG… runs a command that has to end with that status.
+// exits STATUS COMMAND ARG… runs a command that must end with the exit status.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND ARG…")
@@ -106,8 +106,8 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d %s", r.StatusCode, body)
 }
 
-// listing [-touch] DIR prints all that a directory holds, a line each: mode and
-// path; with -touch also hash, inode and time, of which each rewrite changes one.
+// listing [-touch] DIR prints the mode and the path of each file in a directory. With -touch, listing also
+// prints the hash, the inode and the time, of which each rewrite changes at least one.
 func listing(ts *testscript.TestScript, neg bool, args []string) {
 	touch := len(args) == 2 && args[0] == "-touch"
 	if neg || !touch && len(args) != 1 {
@@ -139,8 +139,8 @@ func listing(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// waitFor FILE REGEXP waits until the text of a file matches; with ! until it does
-// not, or the file is gone.
+// waitFor FILE REGEXP waits until the text of a file matches. With !, waitFor waits until the text does not
+// match or the file is missing.
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: [!] waitfor FILE REGEXP")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestManual has the tools that read manual pages find nothing wrong in ours, as far as they are
-// here, and holds it to the commands and flags.
+// TestManual checks that the manual page has all commands and flags, and that installed tools for manual pages
+// find no fault.
 func TestManual(t *testing.T) {
 	app := newApp(io.Discard, io.Discard)
 	page := manual(app)
@@ -49,9 +49,9 @@ func TestManual(t *testing.T) {
 		cmd.Stdin = strings.NewReader(page)
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
-		_ = cmd.Run() // what it says is enough
+		_ = cmd.Run() // the output tells all
 		for line := range strings.Lines(said.String()) {
-			if !strings.Contains(line, "missing date") { // a build has none
+			if !strings.Contains(line, "missing date") { // the page of a build has no date
 				t.Errorf("%q: %s", judge, line)
 			}
 		}

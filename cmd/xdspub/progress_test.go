@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestProgress: nothing is written in the first second, and what is written later is gone in the
-// end.
+// TestProgress checks that writeProgress writes nothing in the first second, and that end removes the line.
 func TestProgress(t *testing.T) {
 	for took, want := range map[time.Duration]string{
 		900 * time.Millisecond:  "",

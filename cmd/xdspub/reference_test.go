@@ -21,7 +21,7 @@ import (
 
 var writeReference = flag.Bool("write-reference", false, "write docs/reference again")
 
-// TestReference holds docs/reference to the commands and flags of the program.
+// TestReference compares docs/reference with the commands and flags of the program.
 func TestReference(t *testing.T) {
 	for name, want := range map[string][]byte{"command-line.md": commandLinePage(t), "settings.md": settingsPage(), "xdspub.schema.json": schemaText(t)} {
 		path := filepath.Join("..", "..", "docs", "reference", name)
@@ -51,7 +51,7 @@ func schemaText(t *testing.T) []byte {
 
 const madeReference = "\n<!-- Made by go generate ./cmd/xdspub; a test compares. -->\n"
 
-// commandLinePage is the page of all commands: their help.
+// commandLinePage returns the page with the help of all commands.
 func commandLinePage(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -90,14 +90,13 @@ func helpOf(t *testing.T, b *bytes.Buffer, names ...string) {
 	fmt.Fprintf(b, "\n## %s\n\n```text\n%s\n```\n", strings.Join(args, " "), strings.TrimSpace(help.String()))
 }
 
-// listed is a row, with the commands that have it.
+// listed is a row with the commands that have it.
 type listed struct {
 	settings.Row
 	commands []string
 }
 
-// withVariables returns all rows that an environment variable sets, each once, in the order of the
-// commands.
+// withVariables returns the rows with an environment variable, each once, in the order of the commands.
 func withVariables() (list []*listed) {
 	for _, command := range newApp(io.Discard, io.Discard).Commands {
 		commands := append([]*cli.Command{command}, command.Subcommands...)
@@ -117,7 +116,7 @@ func withVariables() (list []*listed) {
 	return list
 }
 
-// settingsPage is the page of options that can stand in the environment and in xdspub.yaml.
+// settingsPage returns the page of options that environment variables and xdspub.yaml can set.
 func settingsPage() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Settings and environment\n" + madeReference + `

@@ -19,7 +19,7 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// compiled returns the schema of settings files, as a library reads it.
+// compiled returns the schema of settings files, compiled by a library.
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	var b bytes.Buffer
@@ -41,7 +41,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// bySchema returns what the schema says against a settings file.
+// bySchema returns the error of the schema about a settings file.
 func bySchema(s *jsonschema.Schema, text string) error {
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -54,7 +54,7 @@ func bySchema(s *jsonschema.Schema, text string) error {
 	return s.Validate(doc)
 }
 
-// byReader returns what a command says against a settings file, "" where it takes it.
+// byReader returns the error of a command about a settings file, or "".
 func byReader(t *testing.T, text string) string {
 	t.Helper()
 	src := t.TempDir()
@@ -67,14 +67,15 @@ func byReader(t *testing.T, text string) string {
 		return errs.String()
 	}
 	for line := range strings.Lines(out.String()) {
-		if strings.Contains(line, "[invalid-when]") && !strings.Contains(line, "matches no resource file") { // there is none
+		if strings.Contains(line, "[invalid-when]") && !strings.Contains(line, "matches no resource file") { // the tree has none
 			return line
 		}
 	}
 	return ""
 }
 
-// TestSchemaHasAllSettings holds that the schema has each setting with what an editor shows of it.
+// TestSchemaHasAllSettings checks that the schema has each setting, with the description and the default that
+// an editor shows.
 func TestSchemaHasAllSettings(t *testing.T) {
 	s := compiled(t)
 	for _, r := range settings.Settable() {
@@ -103,8 +104,7 @@ func TestSchemaHasAllSettings(t *testing.T) {
 	}
 }
 
-// settingsFiles returns all settings files of the repository, by where they stand: those of examples,
-// of tests and of pages.
+// settingsFiles returns the settings files in examples, tests and pages of the repository, by place.
 func settingsFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -161,7 +161,7 @@ func onlySettings(text string) bool {
 	return true
 }
 
-// yamlBlocks returns the blocks of YAML on a page.
+// yamlBlocks returns the YAML blocks of a page.
 func yamlBlocks(page string) (blocks []string) {
 	for _, part := range strings.Split(page, "```yaml\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
@@ -170,7 +170,7 @@ func yamlBlocks(page string) (blocks []string) {
 	return blocks
 }
 
-// TestSchemaOfFiles holds that the schema takes every settings file of the repository that is read, and
+// TestSchemaOfFiles checks that the schema accepts the settings files of the repository that xdspub reads, and
 // no other.
 func TestSchemaOfFiles(t *testing.T) {
 	s := compiled(t)
@@ -189,7 +189,7 @@ func TestSchemaOfFiles(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses tries values at random: what the reader refuses, the schema refuses too.
+// TestSchemaRefuses checks with random values that the schema rejects what the reader rejects.
 func TestSchemaRefuses(t *testing.T) {
 	s := compiled(t)
 	values := []string{`""`, "x", "0", "1", "-1", "2.5", "true", "off", "[]", "[x]", "[x, 1]", "[[x]]", "{}", "{a: b}", "null", "[null]", "0s", "5s", "-5s", "1m30s", "5", `"5"`, "5 s", "1d", "../x",
@@ -215,7 +215,7 @@ func TestSchemaRefuses(t *testing.T) {
 			t.Errorf("the schema takes %q, and the reader says %s", text, said)
 		}
 	}
-	for _, value := range values { // all of those for which there are many
+	for _, value := range values { // all values of a setting with many
 		for _, name := range []string{"rules", "overrides", settingsfile.When, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
 			try(name + ": " + value)
 		}
@@ -231,7 +231,7 @@ func TestSchemaRefuses(t *testing.T) {
 	if refused < 300 || taken < 40 {
 		t.Errorf("%d were refused, and %d taken", refused, taken)
 	}
-	// What a schema can't tell.
+	// A schema can't find these faults.
 	for _, text := range []string{`ignore: "["`, "poll-interval: 1ns", "eds: file\neds: file"} {
 		if byReader(t, text) == "" {
 			t.Errorf("the reader takes %q", text)

@@ -18,9 +18,8 @@ import (
 	"xdspub/render/publish"
 )
 
-// The trees of these tests have two groups of files. All files of a group say the
-// same number in every state that was ever committed: a snapshot of half of a state
-// has another id than any whole one.
+// The trees of these tests have two groups of files. In each committed state, all files of a group have the
+// same number. So a snapshot of half a state has an id that no whole state has.
 const (
 	groupSize = 25
 	states    = 4 // of each group
@@ -46,7 +45,7 @@ func writeGroup(t *testing.T, dir, group string, state int) {
 	}
 }
 
-// wholes returns the ids of all whole states.
+// wholes returns the snapshot ids of all whole states.
 func wholes(t *testing.T) map[string]string {
 	t.Helper()
 	ids := make(map[string]string)
@@ -69,7 +68,7 @@ func wholes(t *testing.T) map[string]string {
 	return ids
 }
 
-// outLog takes a log, for what it says is out.
+// outLog is an io.Writer that reads a log for the published snapshots.
 type outLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -83,7 +82,7 @@ func (l *outLog) Write(line []byte) (int, error) {
 
 var isOut = regexp.MustCompile(`event=published snapshot=(\w+)`)
 
-// ids returns the snapshots that were out, in their order.
+// ids returns the ids of the published snapshots, in their order.
 func (l *outLog) ids() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,9 +99,8 @@ func (l *outLog) String() string {
 	return l.text.String()
 }
 
-// TestNeverHalf changes a source tree as git and Kubernetes do, all the time, under a
-// watch that looks all the time. What is published is always a state that was
-// committed, and in the end the last one.
+// TestNeverHalf changes a source tree all the time, as git and Kubernetes do, under a watch that reads all the
+// time. The published snapshot is always a committed state, and in the end the last one.
 func TestNeverHalf(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("NOT TESTED: needs git")
@@ -130,7 +128,7 @@ type half struct {
 	log      *outLog
 }
 
-// watched runs do beside a watch of the tree, which has to end with the state want.
+// watched runs do while a watch publishes the tree. The last published state must be want.
 func (h *half) watched(t *testing.T, want string, do func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +153,7 @@ func (h *half) watched(t *testing.T, want string, do func()) {
 	t.Logf("%d snapshots, %d of them different", len(list), len(slices.Compact(slices.Sorted(slices.Values(list)))))
 }
 
-// until waits for the state that was published last.
+// until waits until is accepts the last published state. what describes the wait.
 func (h *half) until(t *testing.T, what string, is func(last string) bool) {
 	t.Helper()
 	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -212,7 +210,7 @@ func (h *half) checkouts(t *testing.T) {
 	h.watched(t, "a1 b2", func() { h.checkOut(t, h.src, commits, 1) })
 }
 
-// worktree is a source tree whose .git is elsewhere.
+// worktree tests a linked work tree, whose repository is elsewhere.
 func (h *half) worktree(t *testing.T) {
 	repo := h.repository(t, filepath.Join(h.dir, "repo"))
 	commits := h.history(t, repo)
@@ -223,7 +221,7 @@ func (h *half) worktree(t *testing.T) {
 	})
 }
 
-// checkOut checks out one commit after the other, and last of all one of them.
+// checkOut checks out the commits at random, and in the end the commit with the number last.
 func (h *half) checkOut(t *testing.T, repo string, commits []string, last int) {
 	t.Helper()
 	for range 15 {
@@ -233,8 +231,8 @@ func (h *half) checkOut(t *testing.T, repo string, commits []string, last int) {
 	h.git(t, repo, "checkout", "-q", commits[last])
 }
 
-// rebase has a branch with changes of one group go from one change of the other group
-// to the next.
+// rebase tests git rebase: a branch with changes of one group moves from one change of the other group to the
+// next.
 func (h *half) rebase(t *testing.T) {
 	repo := h.repository(t, h.src)
 	h.commit(t, repo, map[string]int{"a": 0, "b": 0})
@@ -269,7 +267,7 @@ func (h *half) bisect(t *testing.T) {
 	})
 }
 
-// submodule has one of the groups in a submodule.
+// submodule tests a tree with one of the groups in a submodule.
 func (h *half) submodule(t *testing.T) {
 	upstream := h.repository(t, filepath.Join(h.dir, "upstream"))
 	var commits []string
@@ -296,8 +294,8 @@ func (h *half) submodule(t *testing.T) {
 	})
 }
 
-// kubelet is a volume of Kubernetes: each file is a link through ..data, which is turned.
-// What it led to before is removed at once.
+// kubelet tests a volume of Kubernetes: each file is a link through the link ..data, which turns. The old
+// target of ..data is removed at once.
 func (h *half) kubelet(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
@@ -335,5 +333,5 @@ func (h *half) kubelet(t *testing.T) {
 	})
 }
 
-// rest leaves the watch some time, or none.
+// rest sleeps for a random time, which may be zero.
 func rest() { time.Sleep(time.Duration(rand.IntN(3)*rand.IntN(40)) * time.Millisecond) }

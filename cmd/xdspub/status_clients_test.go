@@ -15,7 +15,7 @@ import (
 	"xdspub/xds/clients"
 )
 
-// TestWriteHostileClients: a server can't write to the terminal what it likes.
+// TestWriteHostileClients checks that no control characters of a server get to the terminal.
 func TestWriteHostileClients(t *testing.T) {
 	const bad = "\x1b[2J\r\n"
 	var b bytes.Buffer
@@ -37,7 +37,7 @@ func TestWriteHostileClients(t *testing.T) {
 	}
 }
 
-// TestWriteClients: who is not in sync comes first, and why.
+// TestWriteClients checks that clients out of sync come first, with the reason.
 func TestWriteClients(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b bytes.Buffer

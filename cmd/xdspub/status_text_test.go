@@ -12,8 +12,7 @@ import (
 	"xdspub/watch/status"
 )
 
-// TestStatusText prints a report with much in it: what is many is counted, and what
-// is wrong stands before what is not.
+// TestStatusText prints a large report: long lists end in a count, and faults come first.
 func TestStatusText(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	rows := func(s status.Sync, n int) []status.Row {

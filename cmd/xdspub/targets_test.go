@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTargetsAreParams: whatever the variants, a target gets what render --param publishes for its parameters
-// alone, byte for byte, and is refused where that is.
+// TestTargetsAreParams checks with random variants that a target gets the same bytes as render --param with its
+// parameters, and is invalid if that render is.
 func TestTargetsAreParams(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	published, refused := 0, 0
@@ -65,7 +65,7 @@ func writeVaried(t *testing.T, r *rand.Rand, src string) map[string][]string {
 		switch r.IntN(6) {
 		case 0:
 			cluster(name, "", i+1)
-		case 1: // for some clients only
+		case 1: // only for some clients
 			cluster(name, is("env", "b"), i+1)
 			cluster(name, is("env", "a"), i+2)
 		default:
@@ -92,7 +92,7 @@ func writeVaried(t *testing.T, r *rand.Rand, src string) map[string][]string {
 	return targets
 }
 
-// filesIn returns the published files of a directory, none where there is no directory.
+// filesIn returns the published files of a directory; none if the directory is missing.
 func filesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)

@@ -18,8 +18,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestNote: what stays when a change goes back is what each Envoy that can have it has
-// taken, in all of its subscriptions.
+// TestNote checks that a file counts as acknowledged only if each Envoy with a subscription to the file has
+// acknowledged it, in all subscriptions. A rollback keeps such files.
 func TestNote(t *testing.T) {
 	sub := func(file string, t *xds.Type) envoy.Subscription {
 		return envoy.Subscription{File: file, API: t.API}
@@ -43,8 +43,8 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestChangedByHand: Envoys are asked about a file with the time at which it last changed, or its
-// folder, by whoever.
+// TestChangedByHand checks that the question about a file has the time of the last change of the file or its
+// folder, even of a change by hand.
 func TestChangedByHand(t *testing.T) {
 	out := t.TempDir()
 	file := filepath.Join(out, "cds/cds.json")
@@ -68,8 +68,8 @@ func TestChangedByHand(t *testing.T) {
 	}
 }
 
-// BenchmarkNote notes what three Envoys have taken. What counts is ns/unit, the time for
-// one file: it hardly moves where the work is linear.
+// BenchmarkNote notes the files that three Envoys have taken. ns/unit is the time for one file, which is
+// constant if the work is linear.
 func BenchmarkNote(b *testing.B) {
 	for _, n := range []int{1_000, 2_000, 4_000, 8_000} {
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 	"xdspub/render/published"
 )
 
-// An Envoy is asked about a step. It is down, and so confirms nothing.
+// A change asks an Envoy about a step. The Envoy is down, and so confirms nothing.
 func Example() {
 	out, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

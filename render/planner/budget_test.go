@@ -11,8 +11,8 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// edsClusters are n EDS clusters with their endpoints, one file. config stands for
-// further fields of each cluster.
+// edsClusters returns a file with n EDS clusters and their endpoints. config has further fields of each
+// cluster.
 func edsClusters(prefix string, n int, config string) string {
 	var documents []string
 	for i := range n {
@@ -29,8 +29,8 @@ func wantMode(s *fixture.Fixture, what, want string) {
 	}
 }
 
-// TestBudgetOfWhatGoes: a cluster that waits for its trim counts, and the file that
-// it reads does not count beside it.
+// TestBudgetOfWhatGoes checks that a retired cluster counts for the inotify budget, and that its file does not
+// count again.
 func TestBudgetOfWhatGoes(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(edsClusters("a", 110, ""))
@@ -41,7 +41,7 @@ func TestBudgetOfWhatGoes(t *testing.T) {
 	s.Tree(edsClusters("b", 9, ""))
 	wantMode(s, "9 clusters, and 110 that go", "inline")
 
-	// The old clusters are by file still, and leave in their time.
+	// The old clusters still read files, and are trimmed later.
 	s = fixture.New(t, nil)
 	s.Tree(edsClusters("a", 70, ""))
 	s.Publish()
@@ -55,8 +55,8 @@ func TestBudgetOfWhatGoes(t *testing.T) {
 	}
 }
 
-// TestBudgetOfWhatGetsWarm: a cluster with health checks that changes runs until
-// the new one is warm, and both subscribe. Any other is replaced at once.
+// TestBudgetOfWhatGetsWarm checks that a changed cluster with health checks counts twice, because the old
+// cluster runs until the new one is warm. Envoy replaces other clusters at once.
 func TestBudgetOfWhatGetsWarm(t *testing.T) {
 	const checks = ", health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]"
 	for _, test := range []struct{ config, want string }{
@@ -73,7 +73,7 @@ func TestBudgetOfWhatGetsWarm(t *testing.T) {
 	}
 }
 
-// routed returns a listener and its routes, asked for by name.
+// routed returns a listener and its route configuration, with RDS.
 func routed(name string) []string {
 	return []string{
 		strings.NewReplacer("name: in,", "name: "+name+",", "route_config_name: main", "route_config_name: "+name).Replace(fmt.Sprintf(fixture.Listener, name)),
@@ -81,7 +81,7 @@ func routed(name string) []string {
 	}
 }
 
-// listeners are n of them, on ports of their own, with one cluster by file.
+// listeners returns n listeners on different ports, and a cluster with an endpoint file.
 func listeners(n int) string {
 	documents := []string{fixture.Blue, fixture.BlueEndpoints}
 	for i := range n {
@@ -92,13 +92,13 @@ func listeners(n int) string {
 	return fixture.Tree(documents...)
 }
 
-// setBudget restarts with another budget.
+// setBudget starts a new pipeline with another budget.
 func setBudget(s *fixture.Fixture, n int) {
 	s.Restart(func(o *pipeline.Options) { o.InotifyBudget = n })
 }
 
-// TestBudgetOfRoutes: routes go into their listeners where endpoints inline do not
-// save enough, stay there, and come back when the budget is raised.
+// TestBudgetOfRoutes checks that routes go inline into their listeners if inlining endpoints does not save
+// enough, stay inline, and become files again when the budget is raised.
 func TestBudgetOfRoutes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans for 119 listeners a dozen times")
@@ -149,8 +149,8 @@ func TestBudgetOfRoutes(t *testing.T) {
 	want("both are too many", "endpoints-inlined routes-inlined", 120)
 }
 
-// TestBudgetOfWhatDrains: the filter chain that a listener had holds its routes'
-// subscription until it has drained, though the file is there to stay.
+// TestBudgetOfWhatDrains checks that the old filter chain of a changed listener counts until it has drained,
+// because it keeps its subscription to routes.
 func TestBudgetOfWhatDrains(t *testing.T) {
 	s := fixture.New(t, func(o *pipeline.Options) { o.InotifyBudget = 5 })
 	source := func(asked string, more ...string) string {
@@ -192,7 +192,7 @@ func TestBudgetOfWhatDrains(t *testing.T) {
 	}
 }
 
-// TestInotifyBudget: endpoints go inline once, and stay there.
+// TestInotifyBudget checks that endpoints go inline when the budget is exceeded, and stay inline.
 func TestInotifyBudget(t *testing.T) {
 	many := func(prefix string, n int) string {
 		var documents []string
@@ -208,7 +208,7 @@ func TestInotifyBudget(t *testing.T) {
 	if got := s.Plan().Change.Manifest.EDSMode; got != "file" {
 		t.Fatalf("70 clusters: mode %q", got)
 	}
-	// Old and new count together: one too many would abort a live Envoy.
+	// Old and new subscriptions count together, because one too many would abort a live Envoy.
 	s.Tree(many("b", 70))
 	if got := s.Plan().Change.Manifest.EDSMode; got != "inline" {
 		t.Fatalf("70 clusters replaced by 70 others: mode %q", got)

@@ -26,13 +26,13 @@ const (
 	filter  = `{"@type": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: marker, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation}}`
 )
 
-// in returns fixture.Listener with another name and port; more stands in its connection manager.
+// in returns fixture.Listener with another name and port.
 func in(name, port string) string {
 	return strings.NewReplacer("name: in,", "name: "+name+",", "10000", port, `"%s"`, "x").Replace(fixture.Listener)
 }
 
-// TestChanges: what adds or removes resources is planned without the files that stay, and comes to
-// the same as a plan that knows nothing.
+// TestChanges checks that the plan of added or removed resources has only the files that change, and has the
+// same result as the plan of a new Planner.
 func TestChanges(t *testing.T) {
 	routes := strings.Replace(fixture.RoutesTo, "%s", "blue", 1)
 	other := strings.NewReplacer("name: main", "name: other", "%s", "blue").Replace(fixture.RoutesTo)
@@ -68,7 +68,7 @@ func TestChanges(t *testing.T) {
 			})
 			dir := s.Open()
 			s.Tree(fixture.Tree(tt.before...))
-			for range 2 { // the second one finds that transition rules have nothing to say
+			for range 2 { // in the second pass, the transition rules are known to find nothing
 				if _, err := s.P.Publish(t.Context(), dir, s.Plan()); err != nil {
 					t.Fatal(err)
 				}
@@ -94,7 +94,7 @@ func filesOf(plan *planner.Plan) (files []string) {
 	return files
 }
 
-// compareCold holds a plan against that of a pipeline that knows nothing.
+// compareCold compares a plan with the plan of a new pipeline.
 func compareCold(t *testing.T, s *fixture.Fixture, plan *planner.Plan) {
 	t.Helper()
 	cold := pipeline.New(s.Options)
@@ -116,7 +116,7 @@ func compareCold(t *testing.T, s *fixture.Fixture, plan *planner.Plan) {
 	}
 }
 
-// TestWholePlans: where a change does not tell enough, all is planned.
+// TestWholePlans checks which changes need a plan of all files.
 func TestWholePlans(t *testing.T) {
 	routes := strings.Replace(fixture.RoutesTo, "%s", "blue", 1)
 	moved := strings.Replace(in("second", "10000"), "route_config_name: other", "route_config_name: main", 1)
@@ -157,8 +157,8 @@ func TestWholePlans(t *testing.T) {
 	}
 }
 
-// TestWarningOfWhatRuns: a plan that leads to a state of which transition rules warn leaves the
-// warning to the plan after it, also where that is for an edit of something else.
+// TestWarningOfWhatRuns checks that the next plan has the warning of a transition rule about the published
+// state, even if the next plan is for an edit of another resource.
 func TestWarningOfWhatRuns(t *testing.T) {
 	const redis = `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: NAME, address: {socket_address: {address: 127.0.0.1, port_value: PORT}}, filter_chains: [{filters: [{name: redis, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy, stat_prefix: redis, prefix_routes: {catch_all_route: {cluster: blue}}, settings: {op_timeout: 1s, dns_cache_config: {name: hosts, dns_lookup_family: V4_ONLY}}}}]}]}`
 	one := strings.NewReplacer("NAME", "a", "PORT", "10001").Replace(redis)
@@ -171,7 +171,7 @@ func TestWarningOfWhatRuns(t *testing.T) {
 		documents []string
 		want      string
 	}{
-		{[]string{fixture.Blue, fixture.BlueEndpoints, one, two}, ""}, // nothing runs yet
+		{[]string{fixture.Blue, fixture.BlueEndpoints, one, two}, ""}, // nothing is published yet
 		{[]string{fixture.Blue, edited, one, two}, "shared-settings-changed"},
 		{[]string{fixture.Blue, fixture.BlueEndpoints, one, two}, "shared-settings-changed"},
 	} {

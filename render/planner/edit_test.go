@@ -11,8 +11,8 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// TestPlanEdit: an edit of an endpoint assignment or a cluster is planned without the files that
-// stay. That it comes to the same as any other plan FuzzEdits shows.
+// TestPlanEdit checks that the plan of an edit of an endpoint assignment or a cluster has only the files that
+// change. FuzzEdits shows that the result is the same as of a plan of all files.
 func TestPlanEdit(t *testing.T) {
 	s := fixture.New(t, func(o *pipeline.Options) { o.Endpoints = planner.EndpointsFile })
 	const tree = `
@@ -85,8 +85,8 @@ eds_cluster_config: {eds_config: {ads: {}}}
 	}
 }
 
-// TestEditOfWhatIsShared: an edit that Envoy would refuse because of what runs is refused,
-// where it is a route configuration's, too (bad14 of diff's shared-settings-changed).
+// TestEditOfWhatIsShared checks that an edit is an error if Envoy would refuse it because of a running
+// singleton, even the edit of a route configuration (bad14 of the rule shared-settings-changed).
 func TestEditOfWhatIsShared(t *testing.T) {
 	s := fixture.New(t, nil)
 	dir := s.Open()
@@ -131,8 +131,8 @@ filter_chains:
 	}
 }
 
-// TestEditAfterNoPlan: an edit that follows what was rendered and could not be planned is
-// no edit of what is published.
+// TestEditAfterNoPlan checks that an edit after a snapshot that was rendered, and could not be planned, is
+// planned against the published files and not against that snapshot.
 func TestEditAfterNoPlan(t *testing.T) {
 	s := fixture.New(t, func(o *pipeline.Options) { o.Endpoints, o.InotifyBudget = planner.EndpointsFile, 3 })
 	dir := s.Open()
@@ -168,8 +168,7 @@ endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.
 	}
 }
 
-// TestOpenedAgain: what was known of an output directory is not believed of the one that was
-// opened after it.
+// TestOpenedAgain checks that a Planner forgets an output directory when another one is opened.
 func TestOpenedAgain(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(`
@@ -208,8 +207,8 @@ func TestOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestEditForgetsWhatHasGone: a retired file that is neither out nor on record, as after a trim
-// that ended early, is forgotten by the plan of an edit as by any other.
+// TestEditForgetsWhatHasGone checks that the plan of an edit drops a retired file that is neither published nor
+// recorded, as after an interrupted trim.
 func TestEditForgetsWhatHasGone(t *testing.T) {
 	s := fixture.New(t, func(o *pipeline.Options) { o.Endpoints = planner.EndpointsFile })
 	dir := s.Open()

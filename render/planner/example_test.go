@@ -11,8 +11,8 @@ import (
 	"xdspub/source/load"
 )
 
-// A plan is made for an output directory that does not exist yet: what a resource names comes
-// before it.
+// A plan for an output directory that does not exist yet. The files that a resource names come before the
+// resource.
 func Example() {
 	snapshot := load.Parse(load.Input{Name: "web.yaml", Format: "yaml", Data: []byte(`
 - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}

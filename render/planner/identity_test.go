@@ -10,8 +10,8 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// A snapshot's id depends on the tree alone; what goes out, and what is held, on how it is
-// delivered as well.
+// TestIdentity checks that the id of a snapshot depends only on the tree, and that the published bytes and the
+// held snapshots also depend on the delivery.
 func TestIdentity(t *testing.T) {
 	const tree = `-- tree.yaml --
 - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}
@@ -25,10 +25,10 @@ func TestIdentity(t *testing.T) {
 	first := planFor(func(*pipeline.Options) {})
 	for name, tt := range map[string]struct {
 		change   func(*pipeline.Options)
-		delivery bool // is the same
+		delivery bool // whether the delivery is the same
 	}{
 		"the same":   {func(*pipeline.Options) {}, true},
-		"format":     {func(o *pipeline.Options) { o.Format = render.Binary }, false}, // its paths are others
+		"format":     {func(o *pipeline.Options) { o.Format = render.Binary }, false}, // its paths differ
 		"envoy path": {func(o *pipeline.Options) { o.EnvoyPath = "/elsewhere" }, false},
 		"inline":     {func(o *pipeline.Options) { o.Endpoints = planner.EndpointsInline }, false},
 	} {
@@ -40,7 +40,7 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s: the delivery is the same: %v", name, is)
 		}
 	}
-	old := publish.Refused{Held: []publish.Refusal{{Snapshot: first.Delivery}}} // which older records have as the id
+	old := publish.Refused{Held: []publish.Refusal{{Snapshot: first.Delivery}}} // older records have the delivery as the id
 	if old.Holds(first.ID, first.Delivery) == nil || old.Holds(first.ID, "other") != nil {
 		t.Error("an older record does not hold what it held")
 	}

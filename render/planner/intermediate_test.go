@@ -10,7 +10,7 @@ import (
 	"xdspub/tools/fixture"
 )
 
-// listenersAt are documents of listeners, each "name port".
+// listenersAt returns documents of listeners. Each element of list is "name port".
 func listenersAt(list ...string) string {
 	var documents []string
 	for _, l := range list {
@@ -30,8 +30,8 @@ func listed(s *fixture.Fixture) string {
 	return string(data)
 }
 
-// TestAddressesMove: who leaves an address goes out before who takes it; in the
-// end the file is the same as that of a new directory.
+// TestAddressesMove checks that a plan publishes the listener that leaves an address before the listener that
+// takes it. In the end the file is the same as in a new directory.
 func TestAddressesMove(t *testing.T) {
 	const step, last = "listeners that leave an address: lds/lds.json\n", "listeners: lds/lds.json\n"
 	for _, c := range []struct{ name, old, new, want string }{
@@ -79,7 +79,7 @@ func TestAddressesSwap(t *testing.T) {
 	}
 }
 
-// TestSwapBehindAnother: b and c swap their addresses, and a, first by name, takes
+// TestSwapBehindAnother checks a plan in which b and c swap their addresses, and a, the first by name, takes
 // another address of c.
 func TestSwapBehindAnother(t *testing.T) {
 	more := func(document, port string) string {

@@ -13,8 +13,8 @@ import (
 	"xdspub/tools/fixture"
 )
 
-// TestOrder: what is named goes out before what names it, and what named it
-// before is still there.
+// TestOrder checks that a plan publishes the files that a resource names before the resource, and that
+// resources that named them before still exist then.
 func TestOrder(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fmt.Sprintf(fixture.RoutesTo, "blue"), fmt.Sprintf(fixture.Listener, "a"), fmt.Sprintf(fixture.Secret, "x")))
@@ -38,8 +38,8 @@ listeners: lds/lds.json
 routes: rds/main/rds.json`)
 }
 
-// TestReturn: a cluster that comes back while it waits is as if it never went: Envoy
-// is subscribed to its file all the time.
+// TestReturn checks that a retired cluster that comes back is planned as if it never went, because Envoy kept
+// the subscription to its file.
 func TestReturn(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.Green, fixture.BlueEndpoints, fixture.GreenEndpoints))
@@ -53,8 +53,8 @@ func TestReturn(t *testing.T) {
 	s.Want("and does not go", "")
 }
 
-// TestRoutesWaitForClusters: routes that come back before their file was trimmed
-// are still followed by a listener that drains.
+// TestRoutesWaitForClusters checks that routes that come back before the trim of their file wait for their
+// clusters, because a draining listener still reads the file.
 func TestRoutesWaitForClusters(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fmt.Sprintf(fixture.RoutesTo, "blue"), fmt.Sprintf(fixture.Listener, "a")))
@@ -70,8 +70,8 @@ listeners: lds/lds.json
 `)
 }
 
-// TestRoutesOfADeadChange has a publish end early that brought routes to a cluster which
-// then never comes: a listener does not get to see them.
+// TestRoutesOfADeadChange interrupts a publish after routes to a cluster that then never comes. No listener may
+// read these routes.
 func TestRoutesOfADeadChange(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Green, fixture.GreenEndpoints))
@@ -85,7 +85,7 @@ routes that no listener asks for yet: rds/main/rds.json
 listeners: lds/lds.json`)
 }
 
-// TestEndpointsOfADeadChange is the same with a cluster, which runs as STATIC.
+// TestEndpointsOfADeadChange is TestRoutesOfADeadChange for the endpoints of a cluster that runs as STATIC.
 func TestEndpointsOfADeadChange(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(strings.Replace(fixture.Blue, "EDS", "STATIC", 1), fixture.Green, fixture.GreenEndpoints))
@@ -98,8 +98,8 @@ new names: eds/blue/eds.json
 clusters: cds/cds.json`)
 }
 
-// TestExtensionsAfterClusters: a filter calls clusters, so one that comes or changes goes
-// out behind those that come; but for one that clusters themselves have.
+// TestExtensionsAfterClusters checks that new and changed filters are published after new clusters, which they
+// may call. The filters of clusters are an exception.
 func TestExtensionsAfterClusters(t *testing.T) {
 	const (
 		extension = `{"@type": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: lua, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: 'function envoy_on_request(h) h:httpCall("%s", {}, "", 1) end'}}}`
@@ -137,8 +137,8 @@ clusters: cds/cds.json
 extensions: ecds/lua/ecds.json`)
 }
 
-// TestEditedByHand: what somebody put into a published file does not go out again
-// unseen, and does not stop the publishing.
+// TestEditedByHand checks that an edit of a published file by hand is not published again, and does not stop
+// publishing.
 func TestEditedByHand(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fixture.Layer))

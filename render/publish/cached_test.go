@@ -13,7 +13,7 @@ import (
 
 var layoutOfTests = map[string]string{"cds": "cds.json", "eds": "eds.json"}
 
-// agrees holds what r knows against the disk.
+// agrees checks that r returns the files and the record that are on disk.
 func agrees(t *testing.T, r *Reader, out string) {
 	t.Helper()
 	fresh := NewReader(out)
@@ -42,8 +42,8 @@ func agrees(t *testing.T, r *Reader, out string) {
 	}
 }
 
-// TestReaderKnowsWhatIsWritten: after random plans, the Reader of a Dir that trusts what it
-// knows says what is on disk.
+// TestReaderKnowsWhatIsWritten checks that, after random plans, the trusting Reader of a Dir agrees with the
+// disk.
 func TestReaderKnowsWhatIsWritten(t *testing.T) {
 	out := t.TempDir()
 	d := mustOpen(t, out, osDisk{})
@@ -76,8 +76,8 @@ func TestReaderKnowsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestTrustAsksNothing: a Reader that trusts knows the bytes that were published, and need not
-// read them, nor what they replace.
+// TestTrustAsksNothing checks that a trusting Reader reads neither published files nor the files that they
+// replace.
 func TestTrustAsksNothing(t *testing.T) {
 	out := t.TempDir()
 	d := mustOpen(t, out, osDisk{})
@@ -105,8 +105,8 @@ func TestTrustAsksNothing(t *testing.T) {
 	}
 }
 
-// TestTrustBeginsAnew: of two files that were damaged before a look, a Reader does not trust the one
-// that the look did not ask about, as of a file that is retired.
+// TestTrustBeginsAnew checks that a Reader that trusts again trusts its knowledge of the files that the last
+// look asked about, and of no other file, such as a retired one.
 func TestTrustBeginsAnew(t *testing.T) {
 	out := t.TempDir()
 	d := mustOpen(t, out, osDisk{})
@@ -143,8 +143,8 @@ func TestTrustBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestReaderSeesOthers: what somebody else does is seen at once, or once the Reader trusts
-// no longer, and mended by the next Publish.
+// TestReaderSeesOthers checks that a Reader sees the changes of others at once, or, if it trusts, after
+// Trust(false). The next Publish restores the files.
 func TestReaderSeesOthers(t *testing.T) {
 	out := t.TempDir()
 	d := mustOpen(t, out, osDisk{})
@@ -174,7 +174,7 @@ func TestReaderSeesOthers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := d.Publish(t.Context(), p); err != nil { // which finds out what is out
+			if _, err := d.Publish(t.Context(), p); err != nil { // which reads the published files
 				t.Fatal(err)
 			}
 			agrees(t, d.Reader(), out)
@@ -205,8 +205,8 @@ func TestReaderSeesOthers(t *testing.T) {
 	}
 }
 
-// TestAsLeft: whatever somebody else does to the directory, AsLeft tells. While nobody does
-// anything it says so, also after an edit by a Dir that trusts what it knows.
+// TestAsLeft checks that AsLeft notices each change of the directory by others. Without such a change AsLeft
+// returns true, even after an edit by a trusting Dir.
 func TestAsLeft(t *testing.T) {
 	at := func(d *Dir, name string) string { return filepath.Join(d.Path(), name) }
 	for name, change := range map[string]func(d *Dir) error{
@@ -243,7 +243,7 @@ func TestAsLeft(t *testing.T) {
 			}
 			p := Plan{Manifest: Manifest{Snapshot: "s"}}
 			for data := range 3 {
-				d.Reader().Trust(data > 0) // the last ones are edits
+				d.Reader().Trust(data > 0) // the last plans are edits
 				if _, err := d.Reader().List(layoutOfTests); err != nil {
 					t.Fatal(err)
 				}
@@ -253,7 +253,7 @@ func TestAsLeft(t *testing.T) {
 				}
 			}
 			d.Reader().Trust(false)
-			d.AsLeft() // which meets what no plan has published
+			d.AsLeft() // which finds files that no plan has published
 			if !d.AsLeft() {
 				t.Fatal("nobody did anything")
 			}

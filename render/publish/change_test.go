@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The change that most tests publish: a cluster and a secret come, a cluster
-// goes, the listener changes and gets a key inline.
+// The change that most tests publish: a cluster and a secret come, a cluster goes, and the listener changes and
+// gets an inline key.
 var (
 	day1 = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	day2 = day1.Add(24 * time.Hour)
@@ -60,7 +60,7 @@ func mustOpen(t *testing.T, out string, real disk) *Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() }) // a second Close only reports that
+	t.Cleanup(func() { d.Close() }) // a second Close returns an error
 	return d
 }
 
@@ -73,7 +73,7 @@ func mustPublish(t *testing.T, d *Dir, p Plan) Result {
 	return res
 }
 
-// publishOnce publishes p into out and lets go of it.
+// publishOnce opens out, publishes p, and closes out.
 func publishOnce(t *testing.T, out string, p Plan) {
 	t.Helper()
 	d := mustOpen(t, out, &probe{root: out, quick: true})
@@ -83,7 +83,7 @@ func publishOnce(t *testing.T, out string, p Plan) {
 	}
 }
 
-// published returns the files under out, without .xdspub: mode and bytes by path.
+// published returns the mode and the bytes of the files under out, by path, without .xdspub.
 func published(t *testing.T, out string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -144,7 +144,7 @@ func checkPublished(t *testing.T, out string, want map[string]string) {
 	}
 }
 
-// checkPrivate fails when .xdspub holds anything but what belongs there.
+// checkPrivate fails the test if .xdspub has files that do not belong there.
 func checkPrivate(t *testing.T, out string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(out, private))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestChanged: whatever somebody does to a file or its folder is seen by the time of it.
+// TestChanged checks that Changed notices each change of a file or its folder.
 func TestChanged(t *testing.T) {
 	out := t.TempDir()
 	const file = "eds/web/eds.json"
@@ -34,7 +34,7 @@ func TestChanged(t *testing.T) {
 			return errors.Join(os.RemoveAll(filepath.Dir(path)), os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("2"), 0o644))
 		}},
 	} {
-		for past := false; !past; past = Changed(out, "clock").After(before) { // that of the file system goes on
+		for past := false; !past; past = Changed(out, "clock").After(before) { // until the clock of the file system has advanced
 			if err := os.WriteFile(filepath.Join(out, "clock"), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/counts.txt and its sums in docs/evidence/reliability.md again, and fail")
 
-// TestCounts compares what TestFaults and TestKill do with testdata/counts.txt, and the sums with
-// docs/evidence/reliability.md.
+// TestCounts compares the numbers of faults and kills in TestFaults and TestKill with testdata/counts.txt, and
+// the sums with docs/evidence/reliability.md.
 func TestCounts(t *testing.T) {
 	const table, page = "testdata/counts.txt", "../../docs/evidence/reliability.md"
 	counts := fmt.Sprintf("%-60s %8s %8s %8s\n", "scenario", "calls", "faults", "kills")

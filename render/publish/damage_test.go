@@ -15,7 +15,7 @@ import (
 	"xdspub/tools/memdir"
 )
 
-// damages are what may have become of a file or folder in .xdspub.
+// damages are ways to damage a file or folder in .xdspub.
 var damages = []struct {
 	name string
 	do   func(name string) error
@@ -45,7 +45,7 @@ func instead(do func(name string) error) func(string) error {
 	return func(name string) error { return errors.Join(os.RemoveAll(name), do(name)) }
 }
 
-// resume is settle, with the error that the program would end with.
+// resume is settle, and returns the error with which the program would end.
 func (w world) resume(d *Dir) error {
 	e := w.envoy(d.Path())
 	r, err := ReadRefused(d.Path())
@@ -64,8 +64,7 @@ func (w world) resume(d *Dir) error {
 	return nil
 }
 
-// onlyRefused reports whether err says nothing but that Envoy refused a step. Callers
-// tell it by the same test.
+// onlyRefused reports whether err is only a refusal by Envoy. Callers of Publish use the same test.
 func onlyRefused(err error) bool {
 	_, ok := err.(*RefusedError)
 	return ok
@@ -73,9 +72,9 @@ func onlyRefused(err error) bool {
 
 var wayOut = regexp.MustCompile(`remove (/\S+) and publish again`)
 
-// TestDamage has each of our own files damaged in each of the ways, with nothing
-// under way, and half-way forward and back; between two runs and under a writer. The
-// writer carries on, or says what is wrong and what to do. That helps then.
+// TestDamage damages each file of .xdspub in each way: while no change is running, halfway forward, and halfway
+// back; between two processes, and while a writer runs. The writer carries on, or its error names a remedy that
+// works.
 func TestDamage(t *testing.T) {
 	turn := 0
 	half := scenario{plan: state2(), refuse: "main 2", confirmed: true}
@@ -107,12 +106,12 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// refusedOnce leaves a refusal on record.
+// refusedOnce records a refusal.
 func refusedOnce(out string) error {
 	return within(out, nil, func(d *Dir) error { return d.refused(Refusal{Time: day1}, true) })
 }
 
-// parts are .xdspub and what is in it, and of what was saved the first.
+// parts returns the paths of .xdspub, of its entries, and of the first saved file.
 func parts(t *testing.T, out string) []string {
 	t.Helper()
 	list := []string{private}
@@ -153,7 +152,7 @@ func (w world) damaged(t *testing.T, out, name string, damage func(string) error
 		d.Close()
 	}
 	w.checkUnharmed(t, out, before)
-	for range 3 { // at most: what is wrong may be found one by one
+	for range 3 { // each attempt may find another fault
 		if err == nil {
 			break
 		}
@@ -189,8 +188,7 @@ func (w world) damaged(t *testing.T, out, name string, damage func(string) error
 	}
 }
 
-// checkUnharmed holds that all published files are there, whole, and of a version
-// that was published.
+// checkUnharmed checks that all published files exist, and have a version that was published.
 func (w world) checkUnharmed(t *testing.T, out string, before files) {
 	t.Helper()
 	is := files(published(t, out))
@@ -206,8 +204,8 @@ func (w world) checkUnharmed(t *testing.T, out string, before files) {
 	}
 }
 
-// TestTakenAway has the directory, or what is ours in it, taken away while Envoy is
-// asked about a step. Another writer may have it by then: its files are not ours.
+// TestTakenAway removes the output directory, or its .xdspub, while a publish waits for Envoy. The publish
+// fails, and does not touch the files of another writer that has opened the directory meanwhile.
 func TestTakenAway(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		for _, refuse := range []bool{false, true} {
@@ -231,7 +229,7 @@ func TestTakenAway(t *testing.T) {
 					t.Fatal(err)
 				}
 				other = mustOpen(t, out, &probe{root: out, quick: true})
-				// It is about to publish.
+				// The other writer is about to publish.
 				if _, err := other.stageAll(context.Background(), state3().files()); err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +265,7 @@ func recovered(d *Dir) error {
 	return err
 }
 
-// taken is an envoy that something happens to at a step.
+// taken is an envoy that calls take after a step.
 type taken struct {
 	*envoy
 	step string

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestSymlinkedOut has the link turned that leads to the directory. Who has it open
-// must neither go on in the one nor begin in the other.
+// TestSymlinkedOut turns the link that leads to the output directory. A Dir that was opened before must publish
+// neither into the old directory nor into the new one.
 func TestSymlinkedOut(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
@@ -85,8 +85,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestLost: whoever takes the directory away takes the lock along, and a new
-// writer may have it by now.
+// TestLost removes or replaces the open output directory. The lock goes with the directory, so a new writer may
+// have opened the path.
 func TestLost(t *testing.T) {
 	for name, take := range map[string]func(out string) error{
 		"all of it":   os.RemoveAll,

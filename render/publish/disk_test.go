@@ -12,17 +12,16 @@ import (
 	"testing"
 )
 
-// probe is the real disk, with an eye on every call that changes something.
+// probe is the real disk. probe records each call that changes the disk, and can make it fail.
 type probe struct {
 	root  string
 	calls []string // as in "rename .xdspub/stage/0001 cds/cds.json"
-	// fault is asked before each call, the n-th from 1; what it returns is
-	// reported in place of the call's own result.
+	// fault runs before each call; n counts calls from 1. If fault returns an error, the call is not made and
+	// returns that error.
 	fault func(n int, call string) error
-	// late makes the call all the same, and reports the fault after it.
+	// late means that the call is made nevertheless, before its error is returned.
 	late bool
-	// quick leaves fsync out: it makes no difference to what a process sees,
-	// and all the difference to how long thousands of publishes take.
+	// quick omits fsync. Processes see no difference, and thousands of publishes take much less time.
 	quick bool
 }
 
@@ -80,7 +79,7 @@ func (p *probe) Remove(in folder, name string) error {
 	return p.call("remove", func() error { return osDisk{}.Remove(in, name) }, in.path(name))
 }
 
-// Many lets the larger scenarios flush all at once, and the others each file.
+// Many makes the larger scenarios flush all files at once, and other scenarios each file.
 func (p *probe) Many() int { return 8 }
 
 func (p *probe) SyncAll(in folder) error {
@@ -117,7 +116,7 @@ func (f *probeFile) Sync() error {
 	}, f.name)
 }
 
-// Close closes in any case, as close(2) does when it reports an error.
+// Close closes the file even if it returns an error, as close(2) does.
 func (f *probeFile) Close() error {
 	err := f.file.Close()
 	if cerr := f.p.call("close", func() error { return nil }, f.name); cerr != nil {
@@ -126,8 +125,8 @@ func (f *probeFile) Close() error {
 	return err
 }
 
-// TestOneDoor holds the package to its seam: a call that changes the disk past
-// it would be one that no fault is ever injected into.
+// TestOneDoor checks that package publish changes the disk only through type disk, because the tests inject no
+// fault into other calls.
 func TestOneDoor(t *testing.T) {
 	reading := []string{
 		"os.Lstat", "os.OpenFile", "os.NewFile", "os.File", "os.Getpid", "os.ErrClosed",

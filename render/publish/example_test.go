@@ -11,8 +11,8 @@ import (
 	"xdspub/render/publish"
 )
 
-// A cluster and its endpoints go out: the file that the cluster names first,
-// since Envoy refuses a cluster whose file is not there.
+// A plan publishes a cluster and its endpoints. The file that the cluster names comes first, because Envoy
+// refuses a cluster whose file is missing.
 func Example() {
 	tmp, err := os.MkdirTemp("", "xdspub")
 	if err != nil {
@@ -40,7 +40,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer dir.Close()
-	for range 2 { // the second time, all is settled
+	for range 2 { // the second Publish moves nothing
 		res, err := dir.Publish(context.Background(), plan)
 		if err != nil {
 			log.Fatal(err)

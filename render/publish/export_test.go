@@ -1,8 +1,8 @@
 package publish
 
-// OpenUnder is Open for tests of other packages: they are told of each call that
-// changes the disk before it is made, and what they return is reported in its place.
-// Nothing is flushed, and the record has a base soon.
+// OpenUnder is Open for tests of other packages. before runs before each call that changes the disk; if before
+// returns an error, the call is not made and returns that error. The Dir flushes nothing, and its record gets a
+// base soon.
 func OpenUnder(out string, before func(call string) error) (*Dir, error) {
 	return open(out, Options{maxChanged: 2}, &probe{root: out, quick: true, fault: func(_ int, call string) error { return before(call) }})
 }

@@ -18,9 +18,9 @@ import (
 // fault is a way for a system call to fail.
 type fault struct {
 	errno syscall.Errno
-	// late has the call carried out all the same.
+	// late means that the call has its effect, and fails afterwards.
 	late bool
-	// on has each call from there on fail, those that clean up too.
+	// on means that all later calls fail too, including calls that clean up.
 	on bool
 }
 
@@ -28,10 +28,9 @@ func (f fault) String() string {
 	return fmt.Sprintf("%v, late %t, on %t", f.errno, f.late, f.on)
 }
 
-// faultsOf returns the ways for the n-th call of a scenario to fail that are tried: with what such a call
-// reports, before it did anything and after it, and with all that follow. A write
-// that fails, or dies, has half of its bytes written. What may be reported takes turns: nothing goes
-// by it.
+// faultsOf returns the faults that the tests try for the n-th call of a scenario: the call fails without
+// effect, after its effect, or together with all later calls. A write that fails has written half of its bytes.
+// The errors that such a call can report take turns, because no code depends on them.
 func faultsOf(n int, call string) []fault {
 	op, _, _ := strings.Cut(call, " ")
 	errnos := map[string][]syscall.Errno{
@@ -63,8 +62,7 @@ func (s scenario) open(t *testing.T, out string, real disk) *Dir {
 	return d
 }
 
-// trace returns the calls of a scenario that nothing disturbs. The invariants hold
-// before and after each of them.
+// trace returns the calls of a scenario without faults. trace checks the invariants before and after each call.
 func (s scenario) trace(t *testing.T) []string {
 	t.Helper()
 	out := filepath.Join(memdir.New(t), "out")
@@ -90,7 +88,7 @@ func (s scenario) trace(t *testing.T) []string {
 	return calls
 }
 
-// calls returns those of a scenario: those that open its directory, and the others.
+// calls returns the calls of a scenario: the calls that open its directory, and the rest.
 func (s scenario) calls(t *testing.T) (opening, rest []string) {
 	t.Helper()
 	out := filepath.Join(memdir.New(t), "out")
@@ -104,7 +102,7 @@ func (s scenario) calls(t *testing.T) (opening, rest []string) {
 	return opening, slices.Clone(p.calls[len(opening):])
 }
 
-// checkError holds that the caller hears of a refusal, and of what else went wrong.
+// checkError checks that err reports a refusal of e, and each of the errors is.
 func (s scenario) checkError(t *testing.T, e *envoy, err error, is ...error) {
 	t.Helper()
 	refused, ok := errors.AsType[*RefusedError](err)
@@ -124,8 +122,7 @@ func (s scenario) checkError(t *testing.T, e *envoy, err error, is ...error) {
 	}
 }
 
-// settle is what the program does with a directory after its start, and with one in
-// which the last publish went wrong.
+// settle does what the program does with a directory after its start, or after a publish that failed.
 func (w world) settle(t *testing.T, d *Dir) {
 	t.Helper()
 	e := w.envoy(d.Path())
@@ -154,7 +151,7 @@ func (w world) settle(t *testing.T, d *Dir) {
 	if done, err := in.done(m); err != nil || done {
 		return
 	}
-	// Nobody saw the answer to what was out already.
+	// Nobody saw the answer to the files that were published before.
 	moved, last := in.paths(), w.plan.after(PublishedFiles{}, NewReader(""))
 	for _, name := range last.Names() {
 		if f, _ := last.Get(name); moved[name] && e.took[name] != f.Version {
@@ -163,7 +160,7 @@ func (w world) settle(t *testing.T, d *Dir) {
 	}
 }
 
-// disturb carries the scenario out with a fault at a call, and then on to its end.
+// disturb executes the scenario with a fault at a call, and then settles the directory.
 func (w world) disturb(t *testing.T, out string, at int, call string, f fault) {
 	t.Helper()
 	w = w.at(t, out)
@@ -192,7 +189,7 @@ func (w world) disturb(t *testing.T, out string, at int, call string, f fault) {
 	}
 	w.checkError(t, e, err, f.errno)
 	w.check(t, out)
-	// A watch goes on with what it has, or is restarted.
+	// A watch goes on with its Dir, or is restarted.
 	if f.late || f.on {
 		d.Close()
 		if d, err = open(out, w.options(), &probe{root: out, quick: true}); err != nil {
@@ -203,8 +200,8 @@ func (w world) disturb(t *testing.T, out string, at int, call string, f fault) {
 	w.checkEnd(t, out)
 }
 
-// TestFaults makes the system calls of each scenario fail, in each of the ways: one fault of seven, which
-// find what all of them find (docs/evidence/reliability.md). make soak PART=whole tries all.
+// TestFaults makes the system calls of each scenario fail. TestFaults tries one fault of seven, which find what
+// all of them find (docs/evidence/reliability.md). make soak PART=whole tries all.
 func TestFaults(t *testing.T) {
 	every := portion.Every(7, 29)
 	for _, s := range scenarios() {
@@ -226,7 +223,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestOpenFaults makes each call of Open fail in turn: it leaves no lock behind.
+// TestOpenFaults makes each call of Open fail in turn, and checks that Open leaves no lock behind.
 func TestOpenFaults(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for at := 1; ; at++ {
@@ -256,8 +253,8 @@ func TestOpenFaults(t *testing.T) {
 	}
 }
 
-// TestCleanUpFails has a publish that fails and can't clear away what it staged.
-// The same Dir, which may belong to a watcher that runs for months, gets over it.
+// TestCleanUpFails checks that a Dir still works after a publish that failed and could not remove its staged
+// files. The Dir may belong to a watch that runs for months.
 func TestCleanUpFails(t *testing.T) {
 	out := t.TempDir()
 	publishOnce(t, out, oldPlan())

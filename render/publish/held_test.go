@@ -23,27 +23,27 @@ import (
 const (
 	cdsFile = "cds/cds.pb"
 	ldsFile = "lds/lds.pb"
-	// envoyPath is where the published files are for an Envoy.
+	// envoyPath is the path of the output directory for an Envoy.
 	envoyPath = "/xds/"
 	// drains is how long an Envoy lets a listener or filter chain drain.
 	drains = 10 * time.Minute
 )
 
-// resource is what one published resource needs.
+// resource is a published resource with the names that it needs.
 type resource struct {
 	name  string
 	bytes string
-	// files are those that it subscribes to. routes are those of them that lead to
-	// clusters, and clusters are those that it routes to itself.
+	// files are the files that the resource subscribes to. routes are the files among them that have routes.
+	// clusters are the clusters that the resource itself routes to.
 	files, routes, clusters []string
 }
 
-// parsed returns the resources of a published file. It has its own reading of what names
-// what: that of the program is on trial.
+// parsed returns the resources of a published file. parsed finds the names by its own code, because the code of
+// the program is under test.
 func parsed(data string) []resource {
 	var response discoveryv3.DiscoveryResponse
 	if err := proto.Unmarshal([]byte(data), &response); err != nil {
-		panic(err) // no half of a file is ever out
+		panic(err) // a published file is always whole
 	}
 	var list []resource
 	for _, r := range response.GetResources() {
@@ -118,24 +118,22 @@ func (r *resource) leadsTo(routes *routev3.RouteConfiguration) {
 	}
 }
 
-// held is what an Envoy holds that follows each rename at once, and what lies before
-// it. Its methods return what is wrong with that, or "".
+// held is the state of an Envoy that follows each rename at once, with the published files. Its methods return
+// the fault of that state, or "".
 type held struct {
 	disk     map[string]string
 	clusters map[string]resource
 	live     map[string]resource // listeners
 	draining []draining
-	// routes are the resources of the files that a listener, or one that drains, reads
-	// its routes from, as Envoy read them last.
+	// routes are the resources of the route files of live and draining listeners, as Envoy read them last.
 	routes map[string][]resource
 
 	trimDelay time.Duration
-	// want is what the publish under way brings; nil on the way back, and in a trim.
+	// want are the files of the running publish; nil during a rollback and a trim.
 	want map[string]string
-	// routed and named are when a listener routed to a cluster, and named a file, for
-	// the last time.
+	// routed is when a listener last routed to a cluster, and named when one last named a file.
 	routed, named map[string]time.Time
-	// excused are clusters and files that somebody has edited by hand.
+	// excused are the files that somebody has removed by hand, and their clusters.
 	excused map[string]bool
 
 	known map[string][]resource
@@ -166,7 +164,7 @@ func (h *held) read(file string) []resource {
 	return list
 }
 
-// passes is time that passes: what has drained by then is gone.
+// passes moves the time to now, and removes listeners that have drained by then.
 func (h *held) passes(now time.Time) {
 	for _, c := range h.leads(maps.Values(h.live)) {
 		h.routed[c] = now
@@ -180,7 +178,7 @@ func (h *held) passes(now time.Time) {
 	h.drop()
 }
 
-// lost is a file that somebody removed: its clusters can't stay when they go.
+// lost records that somebody removed a file. The clusters that name the file may then be removed at any time.
 func (h *held) lost(file string, now time.Time) {
 	h.passes(now)
 	delete(h.disk, file)
@@ -192,12 +190,12 @@ func (h *held) lost(file string, now time.Time) {
 	}
 }
 
-// names reports whether something published names a file.
+// names reports whether a published cluster or listener names a file.
 func (h *held) names(file string) bool {
 	return slices.ContainsFunc(slices.Concat(h.read(cdsFile), h.read(ldsFile)), func(r resource) bool { return slices.Contains(r.files, file) })
 }
 
-// drop ends the subscriptions to routes that nobody has any more.
+// drop removes the route files that no listener reads any more.
 func (h *held) drop() {
 	had := make(map[string]bool)
 	for r := range h.readers() {
@@ -208,7 +206,7 @@ func (h *held) drop() {
 	maps.DeleteFunc(h.routes, func(file string, _ []resource) bool { return !had[file] })
 }
 
-// readers returns the listeners, and those that drain.
+// readers returns the live and the draining listeners.
 func (h *held) readers() func(yield func(resource) bool) {
 	return func(yield func(resource) bool) {
 		for _, r := range h.live {
@@ -238,7 +236,7 @@ func (h *held) leads(listeners func(yield func(resource) bool)) []string {
 	return clusters
 }
 
-// written notes a file that was renamed into place, removed one that was unlinked.
+// written records a file that was renamed into place.
 func (h *held) written(file, data string, now time.Time) string {
 	h.passes(now)
 	h.disk[file] = data
@@ -311,8 +309,8 @@ func (h *held) takeListeners(now time.Time) string {
 	return h.asked(before, h.live)
 }
 
-// asked returns a file with its first subscriber that is not as the publish under way brings
-// it: Envoy would run something that nobody wants any more.
+// asked returns a fault if a resource subscribes to a file that nobody subscribed to before, and the file is
+// not yet as the running publish brings it. Envoy would then run an outdated file.
 func (h *held) asked(before, now map[string]resource) string {
 	asked := make(map[string]bool)
 	for _, r := range before {
@@ -320,7 +318,7 @@ func (h *held) asked(before, now map[string]resource) string {
 			asked[file] = true
 		}
 	}
-	for _, d := range h.draining { // they keep their subscriptions, and share them
+	for _, d := range h.draining { // draining listeners keep their subscriptions, and share them
 		for _, file := range d.files {
 			asked[file] = true
 		}
@@ -335,8 +333,7 @@ func (h *held) asked(before, now map[string]resource) string {
 	return ""
 }
 
-// wrong returns what must not be at any moment, for the Envoy that runs and for one that
-// starts.
+// wrong returns the fault of the current state, for the running Envoy and for an Envoy that starts now.
 func (h *held) wrong() string {
 	starts := make(map[string]bool)
 	for _, of := range []string{cdsFile, ldsFile} {

@@ -30,28 +30,29 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// event is one change of the tree in a history, and what becomes of its publish.
+// event is a change of the tree in a history, and the end of its publish.
 type event struct {
-	// Wait is the time since the event before: what is due is trimmed meanwhile.
+	// Wait is the time since the event before. Due trims run meanwhile.
 	Wait time.Duration
-	// Leap is how the clock is set before it.
+	// Leap is by how much the clock is set before the event.
 	Leap time.Duration
 	Tree tree
 	// End is "whole", "stopped", "killed", "failed" or "refused".
 	End string
-	// At is the call to which that happens, of those that rename or remove, or with
-	// Any of all that change the disk; of a refusal it is the step.
+	// At is the number of the call at which End happens. At counts renames and removals, and with Any all calls
+	// that change the disk. For a refusal, At is the number of the step.
 	At  int
 	Any bool
-	// Undo is at which call after a refusal the writer is killed; 0 is at none.
+	// Undo is the number of the call after a refusal at which the writer is killed; 0 for none.
 	Undo int
-	// Anew has another writer come before it, one that has Inline or not.
+	// Anew means that another writer starts before the event. Inline means that this writer publishes endpoints
+	// inline.
 	Anew, Inline bool
-	// Hand is the endpoint file that somebody removes before it; 0 is none.
+	// Hand is the number of the endpoint file that somebody removes before the event, from 1; 0 for none.
 	Hand int
 }
 
-// history is what happens to one output directory.
+// history is a sequence of events for one output directory. Confirmed means that an Envoy confirms the steps.
 type history struct {
 	Confirmed bool
 	Events    []event
@@ -85,8 +86,8 @@ func (h history) String() string {
 
 const trimDelay = drains
 
-// newHistory returns a random one. Trees come back in it: what goes and comes again, and is
-// interrupted at that, is what breaks.
+// newHistory returns a random history. Its trees often repeat, because most faults came from resources that
+// went, came back and were interrupted.
 func newHistory(r *rand.Rand) history {
 	h := history{Confirmed: r.IntN(3) == 0}
 	var had []tree
@@ -143,7 +144,7 @@ func newHistory(r *rand.Rand) history {
 	return h
 }
 
-// stage is where histories are played: what is kept from one to the next.
+// stage holds what a player of histories keeps from one history to the next.
 type stage struct {
 	dir    string
 	quarry quarry
@@ -155,7 +156,7 @@ func newStage(dir string) *stage {
 	return &stage{dir: dir, quarry: quarry{}, known: map[string][]resource{}}
 }
 
-// play is one history that is played.
+// play is a history while it is played.
 type play struct {
 	*stage
 	history
@@ -164,15 +165,15 @@ type play struct {
 	held *held
 	p    *pipeline.Pipeline
 	d    *publish.Dir
-	leap time.Duration // the sum of how the clock was set
-	// passed is the time by which it was set forward and no writer has seen it: for the
-	// next one that is time. unseen is what the writer has not made out yet.
+	leap time.Duration // by how much the clock was set in total
+	// passed is by how much the clock was set forward while no writer saw it: the next writer takes that for
+	// time that passed. unseen is by how much the clock was set without the notice of the current writer.
 	passed, unseen time.Duration
-	next           time.Time // when there is more to trim
+	next           time.Time // the time of the next trim
 	last           *planner.Plan
 
-	// What the disk does: the call that is under way, how many there were, all or only
-	// those that rename or remove, and what happens to one of them.
+	// The calls that change the disk: under is the running call, counted the number of calls (all of them, or
+	// only renames and removals), and then runs at the call number at.
 	under   string
 	any     bool
 	counted int
@@ -180,12 +181,12 @@ type play struct {
 	then    func() error
 	dead    bool
 
-	fault string // the first thing that is wrong
+	fault string // the first fault
 }
 
 var errDead = errors.New("dead")
 
-// wrong notes what is wrong, but only the first of it.
+// wrong records a fault, if it is the first.
 func (p *play) wrong(format string, args ...any) {
 	if p.fault == "" {
 		p.fault = fmt.Sprintf(format, args...)
@@ -203,11 +204,11 @@ func (p *play) note(format string, args ...any) {
 	p.log = append(p.log, time.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
-// now returns the time of the clock; time is the time that passed.
+// now returns the time of the clock, which may have been set.
 func (p *play) now() time.Time  { return time.Now().Add(p.leap) }
 func (p *play) time() time.Time { return time.Now().Add(p.passed) }
 
-// before is told of each call that changes the disk. By then the one before it is made.
+// before runs before each call that changes the disk, when the call before has its effect.
 func (p *play) before(call string) error {
 	p.made()
 	p.calls++
@@ -227,7 +228,7 @@ func (p *play) before(call string) error {
 	return nil
 }
 
-// made has the Envoy see what the last call did.
+// made shows the effect of the last call to the Envoy.
 func (p *play) made() {
 	op, names, _ := strings.Cut(p.under, " ")
 	p.under = ""
@@ -275,7 +276,7 @@ func (p *play) open(inline bool) {
 	p.must(err)
 }
 
-// run plays it, and returns what is wrong, or "".
+// run plays a history, and returns its fault, or "".
 func (s *stage) run(t *testing.T, h history) (fault string, log []string) {
 	p := &play{stage: s, history: h, out: filepath.Join(s.dir, "out")}
 	if len(s.known) > 20000 {
@@ -319,7 +320,7 @@ func (p *play) happens(e event) {
 	p.pass(e)
 }
 
-// wait lets time pass, and has trimmed what is due, as a watch does.
+// wait lets time pass, and runs due trims, as a watch does.
 func (p *play) wait(d time.Duration) {
 	end := time.Now().Add(d)
 	for p.d != nil && p.fault == "" && !p.next.IsZero() && !p.next.Add(-p.leap).After(end) {
@@ -428,7 +429,7 @@ func (p *play) attempt(ctx context.Context, e event) error {
 		left, err := publish.Pending(p.out, change, publish.Options{})
 		p.must(err)
 		if n := len(left.Steps); n > 0 {
-			e.At = 1 + (e.At-1)%n // one that moves
+			e.At = 1 + (e.At-1)%n // a step that moves files
 		}
 		change.Confirm = &confirmer{p, e, plan.ID, 0, nil}
 		if _, err := p.d.Publish(ctx, change); err != nil {
@@ -476,7 +477,7 @@ func (c *confirmer) After(_ context.Context, s publish.Step) (bool, error) {
 	return true, nil
 }
 
-// settle publishes a tree for good, and waits until all is gone that has to go.
+// settle publishes a tree without faults, and waits until everything is trimmed.
 func (p *play) settle(g tree) {
 	p.note("settles")
 	p.open(false)
@@ -523,7 +524,7 @@ func (p *play) settle(g tree) {
 	p.records()
 }
 
-// records are clean when nothing is under way.
+// records checks that the records are clean when no change is running.
 func (p *play) records() {
 	m, err := publish.ReadManifest(p.out)
 	p.must(err)
@@ -548,7 +549,7 @@ func (p *play) records() {
 	}
 }
 
-// shrink returns a shorter history in which something is wrong, too.
+// shrink returns a shorter history that also has a fault.
 func (s *stage) shrink(t *testing.T, h history) history {
 	fails := func(h history) bool {
 		fault, _ := s.run(t, h)
@@ -581,12 +582,11 @@ func (s *stage) shrink(t *testing.T, h history) history {
 	return h
 }
 
-// TestHistories plays random histories of an output directory, each with real bytes in
-// a real directory, and holds at each file that moves what an Envoy holds against what
-// lies before it: what drains included.
+// TestHistories plays random histories of an output directory, with real files. After each move of a file,
+// TestHistories checks that an Envoy, with its draining listeners, finds all that it needs.
 //
-// XDSPUB_HISTORIES is how many there are, such as 100000, of a seed of their own
-// (scripts/histories); XDSPUB_HISTORIES_SEED is the seed in any case.
+// XDSPUB_HISTORIES is the number of histories, such as 100000, from a random seed (scripts/histories).
+// XDSPUB_HISTORIES_SEED sets the seed.
 func TestHistories(t *testing.T) {
 	count, seed := 500, uint64(1)
 	if testing.Short() {
@@ -607,7 +607,7 @@ func TestHistories(t *testing.T) {
 	t.Logf("again: XDSPUB_HISTORIES=%d XDSPUB_HISTORIES_SEED=%d go test -run '^TestHistories$' ./render/publish", count, seed)
 	path := os.Getenv("PATH")
 	t.Cleanup(func() { os.Setenv("PATH", path) })
-	os.Setenv("PATH", "") // no commit to ask git for
+	os.Setenv("PATH", "") // so that no pass asks git for a commit
 	var next, calls atomic.Int64
 	t.Cleanup(func() { t.Logf("%d histories, %d calls", count, calls.Load()) })
 	for player := range runtime.GOMAXPROCS(0) {

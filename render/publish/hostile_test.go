@@ -17,7 +17,7 @@ import (
 	"xdspub/tools/memdir"
 )
 
-// outside is a folder beside the output directory that must stay as it is.
+// outside is a folder beside the output directory that must not change.
 type outside struct {
 	dir    string
 	before string
@@ -37,7 +37,7 @@ func newOutside(t *testing.T) *outside {
 
 func (o *outside) at(name string) string { return filepath.Join(o.dir, name) }
 
-// listing returns all that can be told of the folder from outside.
+// listing returns the names, modes, times and contents of the files in the folder.
 func (o *outside) listing(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -66,15 +66,15 @@ func (o *outside) check(t *testing.T) {
 	}
 }
 
-// replace puts a link to a place outside where something may stand in out.
+// replace replaces the file name in out, which may be missing, by a link to target.
 func replace(out, name, target string) error {
 	at := filepath.Join(out, name)
 	return errors.Join(os.RemoveAll(at), os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(target, at))
 }
 
-// TestLinksInOut has links in the output directory, that lead out of it and to another
-// place in it. None is followed: a folder that is one is refused with its place, and a
-// published file that is one is replaced.
+// TestLinksInOut puts links into the output directory, which lead out of it or to another place in it. Publish
+// follows none of them: a link in the place of a folder is an error that names the path, and a link in the
+// place of a published file is replaced.
 func TestLinksInOut(t *testing.T) {
 	for _, name := range []string{"eds", "eds/api", "sds", "lds", private, stagePath, undoPath, lockPath} {
 		for _, inside := range []bool{false, true} {
@@ -104,12 +104,12 @@ func TestLinksInOut(t *testing.T) {
 					t.Errorf("error %v, want %q", err, want)
 				}
 				o.check(t)
-				if name != private { // else there is no record
+				if name != private { // otherwise there is no record
 					if after := published(t, out); !slices.Equal(keys(after), keys(before)) {
 						t.Errorf("published %v, and before %v", after, before)
 					}
 				}
-				// What the error says helps.
+				// The remedy of the error works.
 				if err := os.Remove(filepath.Join(out, name)); err != nil {
 					t.Fatal(err)
 				}
@@ -130,8 +130,9 @@ func keys(m map[string]string) []string {
 	return list
 }
 
-// TestLinkedFiles has links to files outside where files of ours stand. Those are
-// replaced, by publishing or by hand, and nothing of theirs is read or written.
+// TestLinkedFiles replaces a published file and the records by links to a file outside. The published file
+// counts as drifted and unreadable, and the next publish replaces the link. A record counts as damaged. Nothing
+// outside is read or written.
 func TestLinkedFiles(t *testing.T) {
 	o, out := newOutside(t), filepath.Join(t.TempDir(), "out")
 	publishOnce(t, out, oldPlan())
@@ -168,8 +169,8 @@ func TestLinkedFiles(t *testing.T) {
 	o.check(t)
 }
 
-// TestSwapped has a folder swapped for a link before each call in turn. Whatever was
-// looked at before, no call follows the link.
+// TestSwapped swaps a folder for a link before each call in turn. No call follows the link, even if an earlier
+// call has looked at the folder.
 func TestSwapped(t *testing.T) {
 	w := scenario{before: []func(string) error{done(oldPlan())}}.found(t)
 	for _, name := range []string{"eds", "eds/api", "cds", private, stagePath} {
@@ -219,7 +220,7 @@ func TestSwapped(t *testing.T) {
 	}
 }
 
-// TestNoFiles has things in place of our files that block who opens them, or have no
+// TestNoFiles replaces the files of .xdspub by pipes, sockets and the like, whose reading would block or never
 // end.
 func TestNoFiles(t *testing.T) {
 	huge := func(name string) error {
@@ -231,7 +232,7 @@ func TestNoFiles(t *testing.T) {
 	pipe := func(name string) error { return syscall.Mkfifo(name, 0o644) }
 	dir := t.TempDir()
 	socket := func(name string) error {
-		short := filepath.Join(dir, "s") // a system takes a hundred bytes as the path of a socket
+		short := filepath.Join(dir, "s") // the path of a socket is limited to about a hundred bytes
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short})
 		if err != nil {
 			return err
@@ -294,8 +295,8 @@ func TestNoFiles(t *testing.T) {
 	}
 }
 
-// TestHardLinkedLock has the lock file be a file of somebody's elsewhere as well.
-// Nothing is written into it, and it locks all the same.
+// TestHardLinkedLock makes the lock file a hard link to another file. The lock works, and nothing is written
+// into the file.
 func TestHardLinkedLock(t *testing.T) {
 	o, out := newOutside(t), filepath.Join(t.TempDir(), "out")
 	publishOnce(t, out, oldPlan())
@@ -312,7 +313,7 @@ func TestHardLinkedLock(t *testing.T) {
 	checkPublished(t, out, newFiles)
 }
 
-// TestRecordsLeadNowhere has records that name files outside.
+// TestRecordsLeadNowhere checks records that name files outside of the output directory.
 func TestRecordsLeadNowhere(t *testing.T) {
 	for _, name := range []string{"../outside/eds.json", "/etc/passwd", ".xdspub/lock", "eds/../../x", "eds//x", "x"} {
 		for file, record := range map[string]string{
@@ -339,7 +340,7 @@ func TestRecordsLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestLeavings has things in our own folders that we did not put there.
+// TestLeavings puts foreign files and folders into .xdspub.
 func TestLeavings(t *testing.T) {
 	o, out := newOutside(t), filepath.Join(t.TempDir(), "out")
 	publishOnce(t, out, oldPlan())
@@ -374,8 +375,8 @@ func TestLeavings(t *testing.T) {
 	}
 }
 
-// TestStuck has leavings that can't be removed, as an immutable file can't. Names
-// beside them are used, and it is said once.
+// TestStuck puts files into .xdspub that can't be removed, such as immutable files. Publish uses other names,
+// and logs each file once.
 func TestStuck(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	publishOnce(t, out, oldPlan())
@@ -412,7 +413,7 @@ func TestStuck(t *testing.T) {
 	if err != nil || len(left) != 3 {
 		t.Errorf("the stage holds %v, %v", left, err)
 	}
-	// Somebody clears it away.
+	// Somebody removes the files.
 	for _, e := range left {
 		if err := os.RemoveAll(filepath.Join(out, stagePath, e.Name())); err != nil {
 			t.Fatal(err)

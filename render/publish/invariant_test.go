@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// files are published files by path: mode and bytes.
+// files are the mode and the bytes of published files, by path.
 type files map[string]string
 
 func (f files) with(steps ...Step) files {
@@ -60,8 +60,8 @@ func (f files) between(a, b files) bool {
 	return true
 }
 
-// whole is empty when every name in f leads somewhere. A route configuration that no
-// listener names may wait for its clusters.
+// whole returns a name in f that leads nowhere, or "". A route configuration that no listener names may lack
+// its clusters.
 func (f files) whole() string {
 	clusters := map[string]bool{}
 	for line := range strings.Lines(f["cds/cds.json"]) {
@@ -83,8 +83,8 @@ func (f files) whole() string {
 	return ""
 }
 
-// goes is empty when no file that a published one names is on record as going since
-// some time. What only a cluster names that goes itself may.
+// goes returns a published file that names a file that m has as retired since some time, or "". A cluster that
+// is itself retired may name such a file.
 func (f files) goes(m Manifest) string {
 	since, going := map[string]bool{}, map[string]bool{}
 	for _, g := range m.Retired {
@@ -106,7 +106,7 @@ func (f files) goes(m Manifest) string {
 	return ""
 }
 
-// check holds what is true at any moment of the scenario.
+// check checks what must be true at any moment of the scenario, and returns the published files.
 func (w world) check(t *testing.T, out string) files {
 	t.Helper()
 	is := files(published(t, out))
@@ -163,7 +163,7 @@ func (w world) check(t *testing.T, out string) files {
 	return is
 }
 
-// checkUndo holds that what goes back can go back.
+// checkUndo checks that the saved files of the intent exist and are unchanged.
 func (w world) checkUndo(t *testing.T, out string, in *Intent) {
 	t.Helper()
 	for name := range in.needs() {
@@ -185,7 +185,7 @@ func (w world) checkUndo(t *testing.T, out string, in *Intent) {
 	}
 }
 
-// checkEnd holds what is true when all is done.
+// checkEnd checks what must be true at the end of the scenario.
 func (w world) checkEnd(t *testing.T, out string) {
 	t.Helper()
 	is := w.check(t, out)
@@ -238,19 +238,18 @@ func (w world) checkEnd(t *testing.T, out string) {
 	}
 }
 
-// checkHalfway holds what must be true at any moment between oldPlan and
-// newPlan: each file is the old one or the new one, mode and bytes; the steps
-// that are out are a prefix of the plan; the record tells the truth.
+// checkHalfway checks what must be true at any moment between oldPlan and newPlan. Each file is the old file or
+// the new file, by mode and bytes. The published steps are a prefix of the plan. The record is true.
 func checkHalfway(t *testing.T, out string) {
 	t.Helper()
 	got := published(t, out)
-	out1, out2 := 0, 0 // of the files that change: out, and still as before
+	out1, out2 := 0, 0 // of the files that change: still old, already new
 	steps := [][]string{
 		{"sds/mtls/sds.json", "eds/api/eds.json"},
 		{"cds/cds.json"},
 		{"lds/lds.json", "eds/old/eds.json"},
 	}
-	begun := true // whether the step before this one is out
+	begun := true // whether the step before is published whole
 	for _, step := range steps {
 		whole := true
 		for _, name := range step {

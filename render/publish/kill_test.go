@@ -18,8 +18,8 @@ import (
 	"xdspub/tools/memdir"
 )
 
-// die carries a scenario out and has itself killed at its n-th call, those of Open
-// included, or in the end.
+// die executes a scenario, and kills its own process at a call of the scenario, which may be a call of Open, or
+// at the end.
 func die() error {
 	at, err := strconv.Atoi(os.Getenv(envAt))
 	if err != nil {
@@ -33,7 +33,7 @@ func die() error {
 	s, out := list[i], os.Getenv(envOut)
 	kill := func() {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // it takes a moment, in which nothing more may happen
+		select {} // until the signal arrives, nothing more may happen
 	}
 	p := &probe{root: out, quick: true}
 	p.fault = func(n int, _ string) error {
@@ -60,9 +60,9 @@ func die() error {
 // moments chooses when each scenario is killed.
 type moments map[[2]string]bool
 
-// of returns the calls, from 1, at which a scenario of these calls is killed: before it, which is after
-// the one before it, or with half of it done where it is a write. It leaves out what it has chosen in
-// another scenario: a call, and the one before it. The last is the end.
+// of returns the numbers of the calls, from 1, before which a scenario with these calls is killed. A write is
+// killed after half of its bytes. of omits a pair of a call and its predecessor that it has chosen for another
+// scenario. The last number is the end.
 func (m moments) of(calls []string) (at []int) {
 	before := ""
 	for i, call := range calls {
@@ -75,10 +75,10 @@ func (m moments) of(calls []string) (at []int) {
 	return append(at, len(calls)+1)
 }
 
-// TestKill kills the process at system calls of each scenario, and holds what that leaves to what
-// a process leaves of which all calls fail from there on: so TestFaults shows what comes of a kill at
-// all the others. Of the hundreds of processes most of the work is their start. So they run a binary
-// without the histories, which need all of Envoy's API: it starts in a tenth of the time.
+// TestKill kills the process at system calls of each scenario. A killed process must leave the same files as a
+// process whose calls all fail from there on. So TestFaults shows the result of a kill at every other call. The
+// processes run a binary without the histories, which need all of Envoy's API: that binary starts in a tenth of
+// the time.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each call of each scenario")
@@ -104,8 +104,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// kill has another process, of a binary of these tests, carry the scenario out as far as
-// to the call at, and then does what its successor does.
+// kill starts another process, which executes the scenario and is killed at the call at. kill then does what
+// the next process does.
 func (w world) kill(t *testing.T, binary, out string, at int) {
 	t.Helper()
 	w = w.at(t, out)
@@ -129,8 +129,8 @@ func (w world) kill(t *testing.T, binary, out string, at int) {
 	w.checkEnd(t, out)
 }
 
-// failing carries the scenario out with each call failing from the call at on, those of Open included,
-// and returns what that leaves.
+// failing executes the scenario with all calls failing from the call at on, and returns the files that are
+// left.
 func (w world) failing(t *testing.T, out string, at int) map[string]string {
 	t.Helper()
 	w = w.at(t, out)
@@ -148,10 +148,11 @@ func (w world) failing(t *testing.T, out string, at int) map[string]string {
 	return everything(t, out)
 }
 
-// begun is when a change began, in its intent, which may end within that time.
+// begun matches the time in an intent at which a change began. A killed process may have written only a part of
+// it.
 var begun = regexp.MustCompile(`"begun": "[^"]*`)
 
-// everything returns all files of an output directory but the lock, as published does, without times.
+// everything returns all files of an output directory except the lock, in the form of published, without times.
 func everything(t *testing.T, out string) map[string]string {
 	t.Helper()
 	files := published(t, out)

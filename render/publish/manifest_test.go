@@ -47,7 +47,7 @@ func TestManifestOnDisk(t *testing.T) {
 	}
 }
 
-// TestManifestDuring reads the record at the moment of each move.
+// TestManifestDuring checks the record before each move of a publish.
 func TestManifestDuring(t *testing.T) {
 	file := Retired{File: "eds/old/eds.json", Since: day1}
 	for _, tt := range []struct {
@@ -57,8 +57,8 @@ func TestManifestDuring(t *testing.T) {
 		// Until the plan has ended, a listener may still name the cluster.
 		{"goes now", nil, []Retired{{Cluster: "old"}}},
 		{"goes since a plan that was killed", []Retired{{Cluster: "old"}}, []Retired{{Cluster: "old"}}},
-		// What was going goes on, and the file is not forgotten before it is gone.
-		// Which of the two the plan has in use is not known here: it has no time.
+		// What was retired stays retired, and the record keeps a file until it is removed. The plan does not
+		// say which of the two is still in use, so the file has no time.
 		{"was going", []Retired{file, {Cluster: "old", Since: day1}}, []Retired{{Cluster: "old", Since: day2}, {File: file.File}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestBadManifest(t *testing.T) {
 	}
 }
 
-// BenchmarkDuring is the record of a change in which all that went comes back, and as
-// much goes.
+// BenchmarkDuring measures the record of a change in which all retired files come back, and as many files are
+// retired.
 func BenchmarkDuring(b *testing.B) {
 	for _, n := range []int{1_000, 2_000, 4_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

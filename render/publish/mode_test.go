@@ -56,7 +56,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestSetgid keeps what an administrator set so that files get a group.
+// TestSetgid checks that Publish keeps the setgid bit, by which an administrator gives files a group.
 func TestSetgid(t *testing.T) {
 	out := t.TempDir()
 	folder := filepath.Join(out, "lds")
@@ -67,8 +67,7 @@ func TestSetgid(t *testing.T) {
 	checkModes(t, out, map[string]fs.FileMode{"lds": 0o750 | fs.ModeSetgid})
 }
 
-// otherGroup returns a group that files do not get by themselves and that this
-// process may give them.
+// otherGroup returns a group that this process may give to files, and that is not their default.
 func otherGroup(t *testing.T) int {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -114,8 +113,8 @@ func TestGroup(t *testing.T) {
 	public := []string{".", "sds", "eds/web", "eds/web/eds.json", ".xdspub"}
 	checkGroups(t, out, own, append(secret, public...)...)
 
-	// A group that is asked for moves the secrets that are out, by rename: Envoy
-	// could not read them and has to look again.
+	// A group in the options moves the published secrets, by rename: Envoy could not read them before, and must
+	// look again.
 	before, err := os.Lstat(filepath.Join(out, "sds/cert/sds.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +138,7 @@ func TestGroup(t *testing.T) {
 		t.Error("the secret was changed in place")
 	}
 
-	// Without one it is the group that owns OUT.
+	// Without a group in the options, secrets get the group of OUT.
 	if err := os.Chown(out, -1, other); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +157,7 @@ func TestGroupByName(t *testing.T) {
 	}
 }
 
-// TestForeignGroup has a group that this process may not give to a file.
+// TestForeignGroup sets a group that this process may not give to files.
 func TestForeignGroup(t *testing.T) {
 	out := t.TempDir()
 	publishOnce(t, out, oldPlan())

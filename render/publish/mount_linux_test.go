@@ -17,8 +17,8 @@ import (
 
 const envMounts = "XDSPUB_TEST_MOUNTS"
 
-// withMounts runs test in a process that may mount: this binary again, in a
-// mount namespace of its own, which takes all mounts with it when it ends.
+// withMounts runs test in a process that may mount file systems: this binary in a new mount namespace. All
+// mounts end with the namespace.
 func withMounts(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(envMounts) != "" {
@@ -30,7 +30,7 @@ func withMounts(t *testing.T, test func(t *testing.T)) {
 	}
 	cmd := child(self(t), envMounts+"=1")
 	cmd.Args = append(cmd.Args, "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Stderr = nil // CombinedOutput takes it
+	cmd.Stderr = nil // CombinedOutput sets it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -42,7 +42,7 @@ func withMounts(t *testing.T, test func(t *testing.T)) {
 	switch {
 	case ran:
 		t.Errorf("in the namespace: %v\n%s", err, output)
-	case err != nil: // not permitted to make the namespace
+	case err != nil: // this user may not create the namespace
 		t.Skipf("NOT TESTED, needs root or user namespaces: %v", err)
 	case bytes.Contains(output, []byte("--- SKIP")):
 		t.Skipf("NOT TESTED, needs permission to mount:\n%s", output)
@@ -51,7 +51,8 @@ func withMounts(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// mount mounts and, for the sake of t.TempDir, unmounts again.
+// mount mounts a file system until the test ends. It is unmounted then, so that t.TempDir can remove the
+// folder.
 func mount(t *testing.T, source, target, kind string, flags uintptr, data string) {
 	t.Helper()
 	err := unix.Mount(source, target, kind, flags, data)
@@ -88,13 +89,13 @@ func TestFullDisk(t *testing.T) {
 		if m, err := ReadManifest(out); err != nil || m.Snapshot != "s1" {
 			t.Errorf("manifest %+v, %v", m, err)
 		}
-		mustPublish(t, d, newPlan()) // the space is there again
+		mustPublish(t, d, newPlan()) // now there is space
 		checkPublished(t, out, newFiles)
 	})
 }
 
-// TestNoInodes leaves one inode more at a time, so that the disk is full at each
-// place that makes something, the folders between the renames too.
+// TestNoInodes leaves one inode more in each run, so that the disk is full at each call that creates something,
+// such as a folder between renames.
 func TestNoInodes(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
 		var failures []string
@@ -147,7 +148,7 @@ func TestReadOnly(t *testing.T) {
 		if _, err := Open(out, Options{}); !errors.Is(err, syscall.EROFS) {
 			t.Errorf("Open: %v", err)
 		}
-		// What only reads still works.
+		// Functions that only read still work.
 		if left, err := Pending(out, newPlan(), Options{}); err != nil || len(left.Steps) != 3 {
 			t.Errorf("Pending: %v, %v", left, err)
 		}
@@ -159,8 +160,8 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// TestOtherFileSystem has what the last step moves somewhere else, which must be seen
-// before the first step moves.
+// TestOtherFileSystem mounts another file system where the last step moves a file. Publish must notice this
+// before the first step.
 func TestOtherFileSystem(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
 		const want = "(the whole output directory, with .xdspub, must be on one file system"
@@ -208,8 +209,8 @@ func TestOtherFileSystem(t *testing.T) {
 	})
 }
 
-// TestWholeOutElsewhere has the whole directory in memory, as is the way to keep
-// secrets off a disk, and mounted once more.
+// TestWholeOutElsewhere puts the whole output directory into memory, which keeps secrets off the disk, and then
+// mounts another file system over it.
 func TestWholeOutElsewhere(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -226,7 +227,7 @@ func TestWholeOutElsewhere(t *testing.T) {
 		}
 		mustPublish(t, d, newPlan())
 		checkPublished(t, again, newFiles)
-		// Something is mounted over it: what is published is not what anybody sees.
+		// Another file system is mounted over the directory, so nobody sees the published files.
 		mount(t, "tmpfs", out, "tmpfs", 0, "mode=755")
 		if _, err := d.Publish(context.Background(), oldPlan()); !errors.Is(err, ErrLost) {
 			t.Errorf("error %v", err)

@@ -64,8 +64,7 @@ func TestRefusedPlans(t *testing.T) {
 	}
 }
 
-// TestBlocked has something in the way of the third step, which must be found
-// before the first one moves.
+// TestBlocked puts obstacles in the way of the third step. Publish must find them before the first step.
 func TestBlocked(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -239,8 +238,8 @@ func TestPendingWithoutOut(t *testing.T) {
 	}
 }
 
-// TestOnTheWay: of the writings of one file those are left that come behind what
-// is out.
+// TestOnTheWay publishes a plan that writes a file several times. Publish makes only the writes after the
+// published version.
 func TestOnTheWay(t *testing.T) {
 	out := t.TempDir()
 	d := mustOpen(t, out, osDisk{})

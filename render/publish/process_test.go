@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// Some tests need other processes: a binary of these tests again, told by its
-// environment what to be.
+// Some tests need other processes. These run the test binary, with a role in the environment.
 const (
 	envRole     = "XDSPUB_TEST_ROLE" // die or hold
 	envOut      = "XDSPUB_TEST_OUT"
@@ -40,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// hold opens the directory, says so, and keeps it until its input ends.
+// hold opens the directory, prints a line, and keeps the directory open until its input ends.
 func hold() error {
 	d, err := Open(os.Getenv(envOut), Options{})
 	if err != nil {
@@ -53,7 +52,7 @@ func hold() error {
 	return d.Close()
 }
 
-// self returns the binary that runs.
+// self returns the path of the running binary.
 func self(t *testing.T) string {
 	t.Helper()
 	name, err := os.Executable()
@@ -81,7 +80,7 @@ func TestLocked(t *testing.T) {
 	if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != os.Getpid() || locked.Path != lock {
 		t.Errorf("a second Open: %v", err)
 	}
-	// What the second one did must not cost the first one its lock.
+	// The attempt of the second Dir must not end the lock of the first.
 	if _, err := Open(out, Options{}); err == nil {
 		t.Error("a third Open got it")
 	}
@@ -91,7 +90,7 @@ func TestLocked(t *testing.T) {
 	if _, err := os.Stat(lock); err != nil {
 		t.Error(err)
 	}
-	// A file alone locks nothing, whatever it says.
+	// A lock file without a process locks nothing, whatever its contents.
 	if err := os.WriteFile(lock, []byte("1 "+strings.Repeat("x", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +138,8 @@ func TestLockedByAnother(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Wait() // says that it was killed
-	// Who does not get the lock recovers nothing.
+	cmd.Wait() // the error says that it was killed
+	// A process without the lock recovers nothing.
 	checkPublished(t, out, before)
 	d := mustOpen(t, out, &probe{root: out, quick: true})
 	if did, err := d.Recover(context.Background(), Plan{}); err != nil || !did {

@@ -35,9 +35,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestCalls is the contract to the letter: all is staged, flushed and closed
-// before the first rename, the record comes first and last, and the folders of
-// a step are flushed before the next step begins.
+// TestCalls checks the order of all calls: Publish stages, flushes and closes all files before the first
+// rename, writes the record first and last, and flushes the folders of a step before the next step.
 func TestCalls(t *testing.T) {
 	out := t.TempDir()
 	publishOnce(t, out, oldPlan())
@@ -137,8 +136,8 @@ close .xdspub
 	}
 }
 
-// TestOneRecord has a change that the record has nothing to say about while it
-// is under way: it is written once, afterwards.
+// TestOneRecord publishes a change that needs no record before its end, and checks that the record is written
+// once.
 func TestOneRecord(t *testing.T) {
 	out := t.TempDir()
 	publishOnce(t, out, oldPlan())
@@ -161,7 +160,7 @@ func TestOneRecord(t *testing.T) {
 	}
 }
 
-// TestSettled publishes what is out already: not one call may change anything.
+// TestSettled publishes a plan twice, and checks that the second publish changes nothing on disk.
 func TestSettled(t *testing.T) {
 	out := t.TempDir()
 	publishOnce(t, out, newPlan())
@@ -173,7 +172,7 @@ func TestSettled(t *testing.T) {
 	if res := mustPublish(t, d, again); len(res.Steps) > 0 || len(p.calls) > 0 {
 		t.Errorf("moved %v with %v", res.Steps, p.calls)
 	}
-	// What only the record says still goes into the record.
+	// A change of the record alone is written into the record.
 	again.Manifest.Retired = nil
 	mustPublish(t, d, again)
 	if m, err := ReadManifest(out); err != nil || len(m.Retired) > 0 || !m.Published.Equal(again.Manifest.Published) {

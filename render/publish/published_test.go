@@ -15,7 +15,7 @@ import (
 	"xdspub/event"
 )
 
-// eds is a plan of endpoint files: version i of the i-th.
+// eds returns a plan of endpoint files, one for each of the versions.
 func eds(versions ...string) Plan {
 	var s Step
 	for i, v := range versions {
@@ -26,7 +26,7 @@ func eds(versions ...string) Plan {
 	return snapshot(strings.Join(versions, ""), s)
 }
 
-// bases returns the bases of the directory.
+// bases returns the names of the bases of the record.
 func bases(t *testing.T, out string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(out, basesPath, "*"))
@@ -45,8 +45,7 @@ func sizeOf(t *testing.T, out, name string) int64 {
 	return info.Size()
 }
 
-// TestRecordOfAnEdit: what an edit of one file writes on record does not grow with the number
-// of files.
+// TestRecordOfAnEdit checks that the record of an edit of one file does not grow with the number of files.
 func TestRecordOfAnEdit(t *testing.T) {
 	var sizes []int64
 	for _, n := range []int{300, 900} {
@@ -74,7 +73,7 @@ func TestRecordOfAnEdit(t *testing.T) {
 	}
 }
 
-// TestFold: a base is replaced once many files have changed, and the one before it is removed.
+// TestFold checks that a new base replaces the base once many files have changed.
 func TestFold(t *testing.T) {
 	out := t.TempDir()
 	d, err := open(out, Options{maxChanged: 2}, &probe{root: out, quick: true})
@@ -88,7 +87,7 @@ func TestFold(t *testing.T) {
 	if got := bases(t, out); len(got) != 1 || !slices.Equal(got, first) {
 		t.Errorf("bases %v, want %v", got, first)
 	}
-	mustPublish(t, d, eds("a")) // as it is in the base: one change is left
+	mustPublish(t, d, eds("a")) // as in the base, so that one change is left
 	mustPublish(t, d, eds("", "", "b"))
 	if got := bases(t, out); !slices.Equal(got, first) {
 		t.Errorf("bases %v, want %v", got, first)
@@ -105,8 +104,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestLostBase: without its base, or with one that is not as it was written, a record says what it
-// says itself, until all is published again. The writer warns of that.
+// TestLostBase checks that a record whose base is missing or damaged has only its own files, until the next
+// publish. The writer logs a warning.
 func TestLostBase(t *testing.T) {
 	for _, damage := range append(damages, struct {
 		name string
@@ -154,8 +153,8 @@ func TestLostBase(t *testing.T) {
 	}
 }
 
-// TestOlderRecord: a record of all files, which older programs write, is read; and one that an
-// older program can read is written as long as there are few files.
+// TestOlderRecord checks that Open reads the record of older programs, which lists all files. While there are
+// few files, Publish writes a record that older programs can read.
 func TestOlderRecord(t *testing.T) {
 	out := t.TempDir()
 	d := mustOpen(t, out, &probe{root: out, quick: true})
@@ -181,7 +180,7 @@ func TestOlderRecord(t *testing.T) {
 	}
 }
 
-// TestPublishedFiles holds random changes against a map.
+// TestPublishedFiles compares PublishedFiles with a map after random changes.
 func TestPublishedFiles(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	name := func() string { return fmt.Sprintf("eds/%d\u2028\"%d/eds.json", random.IntN(9), random.IntN(3)) }
@@ -235,7 +234,7 @@ func TestPublishedFiles(t *testing.T) {
 	}
 }
 
-// BenchmarkRecords is the encoding of what an edit writes on record.
+// BenchmarkRecords measures the encoding of the record of an edit.
 func BenchmarkRecords(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -14,14 +14,14 @@ import (
 	"xdspub/tools/memdir"
 )
 
-// generation returns a file that says which one it is and can be checked, of a
-// length that changes from one to the next.
+// generation returns the n-th text of a file. The text has its number and can be checked; its length differs
+// from the length of the next.
 func generation(path string, n int) []byte {
 	body := fmt.Sprintf("%s %d\n%s", path, n, strings.Repeat("x", 1000+n*7919%30000))
 	return fmt.Appendf(nil, "%x %s", sha256.Sum256([]byte(body)), body)
 }
 
-// generationOf fails when data is anything but one whole generation of path.
+// generationOf returns the number of a text of path, and an error if data is not one whole text.
 func generationOf(path string, data []byte) (int, error) {
 	sum, body, _ := bytes.Cut(data, []byte(" "))
 	if want := fmt.Sprintf("%x", sha256.Sum256(body)); string(sum) != want {
@@ -35,9 +35,8 @@ func generationOf(path string, data []byte) (int, error) {
 	return strconv.Atoi(n)
 }
 
-// TestReaders has readers open all files throughout 1,000 publishes that change
-// all of them. None may be missing, short or mixed, or go back; and a reader who
-// sees a step must find the steps before it out.
+// TestReaders opens all files while 1,000 publishes change all of them. No file may be missing, short or mixed,
+// or get older. A reader that sees the file of a step must see the files of the steps before.
 func TestReaders(t *testing.T) {
 	publishes := 1000
 	if testing.Short() {

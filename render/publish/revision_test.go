@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSetRevision: the commit of what is published goes on record once, and nothing else of the
-// record changes; a Reader that trusts what it knows has it, too.
+// TestSetRevision checks that SetRevision records the commit of the published snapshot once, and changes
+// nothing else in the record. A trusting Reader has the commit too.
 func TestSetRevision(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	d, err := Open(out, Options{})

@@ -12,40 +12,37 @@ import (
 	"xdspub/diag"
 )
 
-// scenario is one thing that is done to an output directory. The tests make each
-// of its system calls fail, and kill the process at each. What is published says
-// what it needs, so that the invariants can be seen: in the first line the version,
-// then "+ c" for a cluster that is there, "> f" for a file and "@ c" for a cluster
-// that is named.
+// scenario is an action on an output directory. The tests make each of its system calls fail, and kill the
+// process at each. Published files say what they need, so that the tests can check the invariants: the first
+// line is the version, "+ c" defines the cluster c, "> f" names the file f, and "@ c" names the cluster c.
 type scenario struct {
 	name string
-	// before makes the directory as it is found.
+	// before makes the directory that the action finds.
 	before []func(out string) error
-	// plan is what is published. Where it is confirmed, Envoy refuses the version refuse
-	// of a file, and has taken keep by then.
+	// plan is the plan to publish. If confirmed is true, an Envoy confirms the steps, refuses the version
+	// refuse of a file, and has then taken keep.
 	plan      Plan
 	confirmed bool
 	refuse    string
 	keep      []string
-	// run is done in place of publishing plan, and can be done again.
+	// run is the action; nil means to publish plan. run can be repeated.
 	run func(d *Dir, e *envoy) error
-	// from are the plans that lead to the files that the way back leads to; none is
-	// what is out before.
+	// from are the plans whose files the rollback restores; nil means the files that were published before.
 	from []Plan
 
-	// want are the plans that lead to the files in the end, but for those that are
-	// gone, and those that stay as plan has them.
+	// want are the plans whose files are published in the end, except the files gone. The files stays are then
+	// as plan has them.
 	want     []Plan
 	gone     []string
 	stays    []string
-	may      []string // stay, where a writer before was killed
-	snapshot string   // on record in the end
-	held     string   // snapshot
-	last     string   // what the last refusal says
-	drifted  []string // in the end
+	may      []string // files that may stay, because an earlier writer was killed
+	snapshot string   // the recorded snapshot in the end
+	held     string   // the held snapshot in the end
+	last     string   // the message of the last refusal
+	drifted  []string // the drifted files in the end
 }
 
-// options are those of the directory: in every other scenario its record has a base.
+// options returns the options of the directory. In about half of the scenarios the record has a base.
 func (s scenario) options() Options { return Options{maxChanged: len(s.name) % 2} }
 
 func text(path, version string, lines ...string) File {
@@ -58,7 +55,7 @@ func snapshot(id string, steps ...Step) Plan {
 	return Plan{Steps: steps, Manifest: Manifest{Format: "json", EDSMode: "file", Snapshot: id, Published: day1}}
 }
 
-// state1 returns what is out before most scenarios.
+// state1 returns the plan that is published before most scenarios.
 func state1() Plan {
 	return snapshot("s1",
 		step("new", text("sds/cert/sds.json", "cert 1"), text("eds/web/eds.json", "web 1"), text("eds/old/eds.json", "old 1"), text("rds/main/rds.json", "main 1", "@ web", "@ old")),
@@ -67,8 +64,8 @@ func state1() Plan {
 	)
 }
 
-// state2 returns the change of most scenarios: the cluster api comes, the cluster old
-// goes, the secret is another one.
+// state2 returns the change of most scenarios: the cluster api comes, the cluster old goes, and the secret
+// changes.
 func state2() Plan {
 	p := snapshot("s2",
 		step("new", text("eds/api/eds.json", "api 2")),
@@ -82,14 +79,15 @@ func state2() Plan {
 	return keeping(p, "+ web", "> eds/web/eds.json", "+ old", "> eds/old/eds.json", "+ api", "> eds/api/eds.json")
 }
 
-// keeping is p with a way back on which clusters stay that came: these are all of them.
+// keeping returns p with a rollback that keeps new clusters. clusters are the lines of all clusters after the
+// rollback.
 func keeping(p Plan, clusters ...string) Plan {
 	kept := text("cds/cds.json", "kept by "+p.Manifest.Snapshot, clusters...)
 	p.Rollback = &Rollback{Taken: RestoredFile{File: kept, Retired: []Retired{{Cluster: strings.TrimPrefix(clusters[len(clusters)-2], "+ ")}}}}
 	return p
 }
 
-// kept returns the way back of p, once Envoy has taken its clusters.
+// kept returns the plan of the rollback of p, if Envoy has taken the clusters of p.
 func kept(p Plan) Plan { return Plan{Steps: []Step{step("kept", p.Rollback.Taken.File)}} }
 
 func withKey(f File) File {
@@ -97,7 +95,7 @@ func withKey(f File) File {
 	return f
 }
 
-// trim2 ends what state2 left waiting.
+// trim2 trims what state2 has retired.
 func trim2() Plan {
 	p := snapshot("s2", Step{
 		Name:   "trim",
@@ -108,8 +106,8 @@ func trim2() Plan {
 	return p
 }
 
-// state3 is another target than state2, whatever of it is out: api never came, and
-// the route that comes needs a cluster of its own.
+// state3 returns a change that fits state1 and each step of state2: api is retired, and the new route needs a
+// cluster of its own.
 func state3() Plan {
 	p := snapshot("s3",
 		step("new", text("eds/new/eds.json", "new 3")),
@@ -121,7 +119,7 @@ func state3() Plan {
 	return keeping(p, "+ web", "> eds/web/eds.json", "+ old", "> eds/old/eds.json", "+ api", "> eds/api/eds.json", "+ new", "> eds/new/eds.json")
 }
 
-// state5 is like state3, with other versions.
+// state5 returns state3 with other versions.
 func state5() Plan {
 	p := state3()
 	p.Manifest.Snapshot = "s5"
@@ -131,7 +129,7 @@ func state5() Plan {
 	return p
 }
 
-// state4 follows a trim that was interrupted: old is gone for good.
+// state4 returns a change after an interrupted trim, in which old is gone.
 func state4() Plan {
 	p := snapshot("s4",
 		step("new", text("eds/new/eds.json", "new 4")),
@@ -141,7 +139,7 @@ func state4() Plan {
 	return keeping(p, "+ web", "> eds/web/eds.json", "+ api", "> eds/api/eds.json", "+ old", "> eds/old/eds.json", "+ new", "> eds/new/eds.json")
 }
 
-// listeners are three writings of one file, as where a listener waits for an address.
+// listeners returns a plan that writes one file three times, as if a listener waited for an address.
 func listeners() Plan {
 	const route, cert = "> rds/main/rds.json", "> sds/cert/sds.json"
 	return snapshot("s2",
@@ -152,9 +150,8 @@ func listeners() Plan {
 	)
 }
 
-// toAndFro returns the plan to the n-th of several states, between which something comes
-// and goes: a file, which a listener or, if it holds endpoints, a cluster names while it
-// is there.
+// toAndFro returns the plan to the n-th of several states. The file exists in every other state. While the file
+// exists, a listener names it, or a cluster if it holds endpoints.
 func toAndFro(file string, n int) Plan {
 	var (
 		clusters  = []string{"+ web", "+ blue"}
@@ -182,7 +179,7 @@ func toAndFro(file string, n int) Plan {
 		step("listeners", as("lds/lds.json", listeners...)),
 		step("routes", as("rds/main/rds.json", "@ web", "@ blue")),
 	)
-	if n == 1 { // all at once, for a start
+	if n == 1 { // the first state is published in one step
 		var all Step
 		for _, s := range p.Steps {
 			all.Write = append(all.Write, s.Write...)
@@ -192,8 +189,8 @@ func toAndFro(file string, n int) Plan {
 	return p
 }
 
-// wentAndCame returns a directory in which a file went, was noted to go since then, and came
-// back, but for the last step of that, behind which the writer was killed.
+// wentAndCame makes a directory in which a file went, was recorded as retired, and came back. The writer was
+// killed before the last step of the return.
 func wentAndCame(file string) []func(string) error {
 	went := toAndFro(file, 2)
 	return []func(string) error{
@@ -202,7 +199,7 @@ func wentAndCame(file string) []func(string) error {
 	}
 }
 
-// done has p published.
+// done publishes p.
 func done(p Plan) func(out string) error {
 	return func(out string) error {
 		return within(out, nil, func(d *Dir) error {
@@ -212,8 +209,8 @@ func done(p Plan) func(out string) error {
 	}
 }
 
-// killed has a writer publish p and stop dead at the n-th call that begins and ends
-// with at: none of its calls does anything from there on.
+// killed publishes p, and stops at the n-th call that begins with begins and ends with ends. From that call on,
+// no call has an effect.
 func killed(p Plan, e *envoy, n int, begins, ends string) func(out string) error {
 	return func(out string) error {
 		errDead, dead, left := errors.New("dead"), false, n
@@ -258,7 +255,7 @@ func within(out string, fault func(int, string) error, do func(d *Dir) error) er
 	return errors.Join(do(d), d.Close())
 }
 
-// publish is the run of a scenario that has no other.
+// publish is the action of a scenario without run.
 func (s scenario) publish(d *Dir, e *envoy) error {
 	p := s.plan
 	if s.confirmed {
@@ -268,7 +265,7 @@ func (s scenario) publish(d *Dir, e *envoy) error {
 	return err
 }
 
-// do does what the scenario is about.
+// do executes the action of the scenario.
 func (s scenario) do(d *Dir, e *envoy) error {
 	if s.run != nil {
 		return s.run(d, e)
@@ -276,13 +273,13 @@ func (s scenario) do(d *Dir, e *envoy) error {
 	return s.publish(d, e)
 }
 
-// envoy is an Envoy that takes what it gets, but for one version.
+// envoy is a Confirmer whose Envoy accepts all versions except refuse.
 type envoy struct {
 	out      string
 	snapshot string
 	refuse   string
 	keep     []string
-	// took are the versions that it has answered for, by path.
+	// took are the versions that the Envoy has answered for, by path.
 	took    map[string]string
 	refused bool
 }
@@ -330,8 +327,8 @@ func scenarios() []scenario {
 
 	add(scenario{name: "forward", before: out1, plan: state2(), want: two, snapshot: "s2"})
 	add(scenario{name: "forward, confirmed", before: out1, plan: state2(), confirmed: true, want: two, snapshot: "s2"})
-	// What came stays until its trim: clusters of which Envoy took the step, and files but
-	// for those of the refused step.
+	// New clusters stay until their trim if Envoy took their step. New files stay too, except the files of the
+	// refused step.
 	backTo1 := []Plan{state1(), kept(state2())}
 	for _, s := range state2().Steps {
 		refused := scenario{

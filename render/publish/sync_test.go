@@ -9,9 +9,9 @@ import (
 	"xdspub/tools/memdir"
 )
 
-// TestManyFiles: many files are flushed together, once before the first one moves and once after the
-// last one of each step. A few are flushed one by one, for the others on the disk are not
-// waited for.
+// TestManyFiles checks that Publish flushes many files together, once before the first move and once after the
+// last move of each step. Publish flushes a few files one by one, which does not wait for other files on the
+// disk.
 func TestManyFiles(t *testing.T) {
 	for _, n := range []int{2, 20} {
 		out := memdir.New(t)
@@ -48,7 +48,8 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// TestSomeScenariosAreMany: faults and kills meet the flush of all.
+// TestSomeScenariosAreMany checks that some scenarios flush all files together, so that faults and kills meet
+// that call.
 func TestSomeScenariosAreMany(t *testing.T) {
 	for _, s := range scenarios() {
 		if _, calls := s.calls(t); slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(call, "sync all") }) {

@@ -26,17 +26,16 @@ import (
 	"xdspub/xds"
 )
 
-// tree is what a source tree holds: of each type some resources, in the forms that
-// they can have. It is a value, valid as mend leaves it.
+// tree is a source tree with some resources of each type, in several forms. A tree is valid after mend.
 type tree struct {
 	Clusters  [3]treeCluster
-	Shared    int // what the shared endpoint assignment holds
+	Shared    int // the content of the shared endpoint assignment
 	Routes    [2]treeRoutes
 	Listeners [2]treeListener
 	Secret    int
 	Marker    int
-	Layer     int // 0 is none
-	Scope     int // 0 is none, and else a cluster + 1
+	Layer     int // 0 for none
+	Scope     int // 0 for none, otherwise the number of a cluster, from 1
 }
 
 type treeCluster struct {
@@ -61,7 +60,7 @@ var (
 	listenerKinds = []string{"", "inline", "rds", "rds", "tls", "ecds", "scoped"}
 )
 
-// edit changes one thing.
+// edit makes one random change.
 func (g *tree) edit(r *rand.Rand) {
 	i := r.IntN(3)
 	c, j, l := &g.Clusters[i], &g.Routes[r.IntN(2)], &g.Listeners[r.IntN(2)]
@@ -80,7 +79,7 @@ func (g *tree) edit(r *rand.Rand) {
 		l.Kind, l.Uses = listenerKinds[r.IntN(len(listenerKinds))], r.IntN(3)
 	case 10:
 		l.Port = r.IntN(3)
-	case 11, 12, 13, 14: // a cluster comes, and what routes moves over to it, or it goes
+	case 11, 12, 13, 14: // a cluster comes and all routes move to it, or the cluster goes
 		if c.Kind == "" {
 			c.Kind = clusterKinds[1+r.IntN(len(clusterKinds)-1)]
 			g.Routes[0].Cluster, g.Routes[1].Cluster = i, i
@@ -104,7 +103,7 @@ func (g *tree) edit(r *rand.Rand) {
 	}
 }
 
-// mend has nobody use what is not there, and no two listeners have one port.
+// mend removes references to missing resources, and gives each listener a port of its own.
 func (g *tree) mend() {
 	if g.Clusters[0].Kind == "" {
 		g.Clusters[0].Kind = "static"
@@ -140,7 +139,7 @@ func (g *tree) mend() {
 	}
 }
 
-// quarry makes resources, each once: what does not change is the same resource.
+// quarry makes resources. Equal resources of several trees are the same *xds.Resource.
 type quarry map[string]*xds.Resource
 
 func (q quarry) one(key string, make func() proto.Message) *xds.Resource {
@@ -155,7 +154,7 @@ func (q quarry) one(key string, make func() proto.Message) *xds.Resource {
 	return r
 }
 
-// nowhere is where resources stand that stand in no file.
+// nowhere is the Origin of resources that are in no file.
 type nowhere struct{}
 
 func (nowhere) Range(xds.Path) diag.Range          { return diag.Range{} }
@@ -238,7 +237,7 @@ func packed(m proto.Message) *anypb.Any {
 	return a
 }
 
-// here returns the config source that means this tree.
+// here returns the config source that means "from this snapshot".
 func here() *corev3.ConfigSource {
 	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 }

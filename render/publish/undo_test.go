@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// watched is an envoy that notes what it is asked.
+// watched is an envoy that records its calls.
 type watched struct {
 	*envoy
 	asked  []string
@@ -34,8 +34,8 @@ func (e *watched) After(ctx context.Context, s Step) (bool, error) {
 	return e.envoy.After(ctx, s)
 }
 
-// TestUndo has the fourth of five steps refused: the four go back, each confirmed as
-// on its way out, and the Result says so.
+// TestUndo refuses the fourth of five steps. The four steps go back, each with a confirmation, and the Result
+// lists them.
 func TestUndo(t *testing.T) {
 	out := t.TempDir()
 	if err := done(state1())(out); err != nil {
@@ -46,7 +46,7 @@ func TestUndo(t *testing.T) {
 	p := state2()
 	p.Confirm = e
 	res, err := d.Publish(context.Background(), p)
-	refused, ok := err.(*RefusedError) // alone: nothing else went wrong
+	refused, ok := err.(*RefusedError) // not wrapped: there is no other error
 	if !ok || len(refused.Findings()) != 1 || !strings.Contains(err.Error(), "step listeners: Envoy refused it: "+noReason) {
 		t.Errorf("error %v", err)
 	}
@@ -86,8 +86,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoUnasked has nobody to ask on the way back, and a caller who wants to end:
-// all goes back nevertheless.
+// TestUndoUnasked checks that a rollback completes without an answer from Envoy, and after the end of the
+// context.
 func TestUndoUnasked(t *testing.T) {
 	out := t.TempDir()
 	if err := done(state1())(out); err != nil {
@@ -105,8 +105,8 @@ func TestUndoUnasked(t *testing.T) {
 	checkPublished(t, out, files{}.withPlans([]Plan{state1(), {Steps: state2().Steps[:1]}, kept(state2())}))
 }
 
-// TestCancelledBefore ends the caller's context while Envoys are asked where they stand:
-// that is no fault of the step.
+// TestCancelledBefore ends the context while Publish asks Envoys before a step. This does not count as a
+// refusal of the step.
 func TestCancelledBefore(t *testing.T) {
 	out := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// cancelling ends the caller's context when a step is out.
+// cancelling is a Confirmer that ends the context after a step.
 type cancelling struct {
 	Confirmer
 	step   string
@@ -132,13 +132,13 @@ func (c cancelling) After(ctx context.Context, s Step) (bool, error) {
 	return c.Confirmer.After(ctx, s)
 }
 
-// silent is an Envoy of which nothing is heard.
+// silent is a Confirmer whose Envoy does not answer.
 type silent struct{}
 
 func (silent) Before(context.Context, Step) error        { return nil }
 func (silent) After(context.Context, Step) (bool, error) { return false, nil }
 
-// TestAnswered waits the gap only after a step that no Envoy answered for.
+// TestAnswered checks that Publish waits the gap only after a step that no Envoy has answered.
 func TestAnswered(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -171,8 +171,8 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed has a Confirmer that fails before and after a step: the publish
-// stops there, nothing goes back, and the next one has all confirmed that is out.
+// TestUnconfirmed checks a Confirmer that fails before a step. Publish stops there, and rolls nothing back. The
+// next Publish asks for the confirmation of all published files.
 func TestUnconfirmed(t *testing.T) {
 	errHidden := errors.New("the stats are hidden")
 	out := t.TempDir()
@@ -203,9 +203,8 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestSecretStaysSecret has somebody take more rights from a secret than it was
-// published with. The next change mends its mode, is refused, and goes back: the key
-// is not everybody's to read then.
+// TestSecretStaysSecret changes the mode of a published secret by hand. The next change restores the mode, is
+// refused, and goes back. The secret then has the mode of secrets: not everybody can read it.
 func TestSecretStaysSecret(t *testing.T) {
 	out := t.TempDir()
 	const name = "sds/cert/sds.json"

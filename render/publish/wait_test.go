@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestGap publishes three steps, of which one moves nothing, by a fake clock.
+// TestGap checks the gaps between three steps, of which one moves nothing, with a fake clock.
 func TestGap(t *testing.T) {
 	out := t.TempDir()
 	publishOnce(t, out, oldPlan())
@@ -58,7 +58,7 @@ func TestCancel(t *testing.T) {
 		checkPrivate(t, out)
 
 		start := time.Now()
-		mustPublish(t, d, p) // one step is left, so no gap
+		mustPublish(t, d, p) // only one step moves files, so there is no gap
 		if time.Since(start) != 0 {
 			t.Errorf("waited %v", time.Since(start))
 		}

@@ -13,21 +13,21 @@ import (
 	"xdspub/tools/memdir"
 )
 
-// world is what a scenario finds, and where it may lead.
+// world is a scenario with the directory that it finds, and the states that may follow.
 type world struct {
 	scenario
-	found   string // a directory as it is found, to be copied
+	found   string // the directory that the scenario finds, to be copied
 	folders map[string]fs.FileInfo
 	record  Manifest
 	drift   []string
-	broken  string // by hand, before
-	// ways are the states that it may go through: of two that follow each other, the
-	// files of one step differ, and any of them may be out.
+	broken  string // the fault of the found files, by whole; empty for none
+	// ways are the sequences of states that the scenario may go through. Two neighbouring states differ in the
+	// files of one step, and each of these files may be as in either state.
 	ways [][]files
 	want files
 }
 
-// at makes the directory out as the scenario finds it.
+// at makes the directory out, a copy of found.
 func (w world) at(t *testing.T, out string) world {
 	t.Helper()
 	w.folders = map[string]fs.FileInfo{}
@@ -47,7 +47,7 @@ func (w world) at(t *testing.T, out string) world {
 			}
 			w.folders[to], err = os.Stat(to)
 			return err
-		case strings.HasSuffix(name, lockPath): // which is written to
+		case strings.HasSuffix(name, lockPath): // the lock is written to, so it is no hard link
 			return os.WriteFile(to, nil, fi.Mode())
 		}
 		return os.Link(name, to)
@@ -58,7 +58,7 @@ func (w world) at(t *testing.T, out string) world {
 	return w
 }
 
-// found makes a directory as the scenario finds it.
+// found makes the directory that the scenario finds.
 func (s scenario) found(t *testing.T) world {
 	t.Helper()
 	out := memdir.New(t)
@@ -108,9 +108,9 @@ func (s scenario) found(t *testing.T) world {
 	return w
 }
 
-// wayBack returns the states from the refused step back to what is wanted: first what
-// an interrupted change has taken away comes back, then step by step what this one
-// moved, then what that one brought goes.
+// wayBack returns the states from the refused step back to w.want. First the files come back that an
+// interrupted change has removed. Then the files of this change go back, step by step. Then the files go that
+// the interrupted change has brought.
 func (w world) wayBack(forward []files, refused int) []files {
 	now := maps.Clone(forward[refused])
 	way := []files{maps.Clone(now)}

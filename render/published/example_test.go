@@ -9,7 +9,7 @@ import (
 	"xdspub/render/published"
 )
 
-// The clusters in an output directory are read back, whoever wrote them.
+// A Reader reads the clusters in an output directory, whoever wrote them.
 func Example() {
 	out, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

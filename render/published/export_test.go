@@ -5,5 +5,5 @@ import (
 	"slices"
 )
 
-// ReadOut returns the files that were read back and are kept.
+// ReadOut returns the published files that r has read and keeps.
 func (r *Reader) ReadOut() []string { return slices.Sorted(maps.Keys(r.readOut)) }

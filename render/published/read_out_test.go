@@ -14,7 +14,7 @@ import (
 // forward is a cluster whose DNS cache other clusters, listeners and routes can share.
 const forward = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: forward, connect_timeout: 1s, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: forward, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig, dns_cache_config: {name: hosts}}}}`
 
-// reread is a Reader of what a Fixture publishes, and a plan by it.
+// reread returns a Reader of the output directory of a Fixture, and a function that plans with this Reader.
 func reread(s *fixture.Fixture) (r *published.Reader, plan func()) {
 	r = published.New(published.Options{Dir: s.Options.Out, EnvoyPath: s.Options.EnvoyPath, Format: s.Options.Format})
 	p := planner.New(r, planner.Options{InotifyBudget: s.Options.InotifyBudget})
@@ -30,8 +30,8 @@ func reread(s *fixture.Fixture) (r *published.Reader, plan func()) {
 	}
 }
 
-// TestPublishedIsReadWhenAsked: of what is out, a reconcile reads clusters and listeners;
-// the other files only where a rule has to compare with them.
+// TestPublishedIsReadWhenAsked checks that a reconcile reads the published clusters and listeners, and other
+// published files only if a rule compares with them.
 func TestPublishedIsReadWhenAsked(t *testing.T) {
 	routes, in := fmt.Sprintf(fixture.RoutesTo, "blue"), fmt.Sprintf(fixture.Listener, "a")
 	s := fixture.New(t, nil)
@@ -49,8 +49,7 @@ func TestPublishedIsReadWhenAsked(t *testing.T) {
 	}
 }
 
-// TestGoneIsForgotten: of files that were read and have gone, such as those of secrets, nothing
-// is kept.
+// TestGoneIsForgotten checks that a Reader keeps nothing of removed files, such as files of secrets.
 func TestGoneIsForgotten(t *testing.T) {
 	s := fixture.New(t, nil)
 	r, plan := reread(s)

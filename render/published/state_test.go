@@ -21,7 +21,7 @@ import (
 	"xdspub/xds"
 )
 
-// TestFormats: what is out is known in each format, and so is what was damaged.
+// TestFormats checks that a Reader knows the published files, and the damaged ones, in each format.
 func TestFormats(t *testing.T) {
 	for _, f := range render.Formats {
 		t.Run(f.Name, func(t *testing.T) {
@@ -56,7 +56,8 @@ routes: rds/main/rds.json`))
 	}
 }
 
-// TestLive: a live output directory allows only what its Envoy can follow.
+// TestLive checks which options a published output directory allows: only those that a running Envoy can
+// follow.
 func TestLive(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints))
@@ -82,7 +83,8 @@ func TestLive(t *testing.T) {
 	s.Want("a published file that was damaged by hand is mended", "clusters: cds/cds.json")
 }
 
-// TestDamageIsLoggedOnce: a folder in the place of a published file, which no publish replaces, is logged once.
+// TestDamageIsLoggedOnce checks that a folder in the place of a published file, which no publish replaces, is
+// logged once.
 func TestDamageIsLoggedOnce(t *testing.T) {
 	out := t.TempDir()
 	var log bytes.Buffer

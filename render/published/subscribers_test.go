@@ -19,8 +19,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestSubscribersFollow has clusters, listeners and layers come and go at random: the subscriptions
-// that a Reader follows are those that a new one finds.
+// TestSubscribersFollow adds and removes clusters, listeners and layers at random, and checks that a Reader has
+// the subscriptions that a new Reader finds.
 func TestSubscribersFollow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	source := func(of *xds.Type, name string) *corev3.ConfigSource {

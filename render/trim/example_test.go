@@ -14,7 +14,7 @@ import (
 	"xdspub/render/trim"
 )
 
-// A file that nothing names any more is removed once its time has passed.
+// Trim removes a file that nothing names any more, after the trim delay.
 func Example() {
 	out, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// TestBackThenInterrupted has something come back while it waits for its trim, the
-// publish end early, and it go again: it goes since then, and not since the first time.
+// TestBackThenInterrupted retires a file or a cluster again that came back in an interrupted publish. The trim
+// delay begins again.
 func TestBackThenInterrupted(t *testing.T) {
 	routes := fmt.Sprintf(fixture.RoutesTo, "green")
 	static := strings.Replace(fixture.Blue, "EDS", "STATIC", 1)
@@ -58,7 +58,7 @@ trim files: -eds/blue/eds.json`)
 	})
 }
 
-// TestClockSetBack: what is said to go since later goes since now.
+// TestClockSetBack checks that a retired time in the future counts as now.
 func TestClockSetBack(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fixture.Green, fixture.GreenEndpoints))
@@ -76,11 +76,11 @@ trim clusters: cds/cds.json
 trim files: -eds/blue/eds.json`)
 }
 
-// TestClockSetForward: what goes has gone for as long as before, when a watch sees that
-// the clock is set; also within a change that was interrupted.
+// TestClockSetForward checks that a watch shifts retired times when the clock is set forward, so that trim
+// delays stay as long. This also holds within an interrupted change.
 func TestClockSetForward(t *testing.T) {
 	s := fixture.New(t, nil)
-	var ran time.Duration // by a clock that nobody sets
+	var ran time.Duration // the time of a clock that nobody sets
 	passes := func(d time.Duration) { s.Now, ran = s.Now.Add(d), ran+d }
 	s.Restart(func(o *pipeline.Options) {
 		o.Clock = trim.NewClock(func() (time.Time, time.Duration) { return s.Now, ran })
@@ -101,7 +101,7 @@ func TestClockSetForward(t *testing.T) {
 	s.Now = s.Now.Add(24 * time.Hour)
 	keepTime(s)
 	s.Publish()
-	for range 40 { // a time service moves it by little each time, and it adds up
+	for range 40 { // a time service moves the clock in small steps, which add up
 		passes(6 * time.Second)
 		s.Now = s.Now.Add(time.Second / 4)
 		s.Want("too early", "")
@@ -112,7 +112,7 @@ trim clusters: cds/cds.json
 trim files: -eds/blue/eds.json`)
 }
 
-// keepTime has the record follow the clock.
+// keepTime shifts the recorded times by the clock.
 func keepTime(s *fixture.Fixture) {
 	s.T.Helper()
 	dir, err := publish.Open(s.Options.Out, publish.Options{})
@@ -125,8 +125,8 @@ func keepTime(s *fixture.Fixture) {
 	}
 }
 
-// TestTrimOfWhatIsNamed: a file stays as long as something that is published names it,
-// whatever the record says.
+// TestTrimOfWhatIsNamed checks that Trim keeps a file that a published resource names, whatever the record
+// says.
 func TestTrimOfWhatIsNamed(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fixture.Green, fixture.GreenEndpoints))
@@ -153,8 +153,8 @@ func TestTrimOfWhatIsNamed(t *testing.T) {
 	}
 }
 
-// TestTrim: what nothing needs any more stays for connections that drain, and
-// goes in its time, the clusters before the files that they read.
+// TestTrim checks that retired clusters and files stay during the trim delay, and that Trim then removes
+// clusters before the files that they read.
 func TestTrim(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.Green, fixture.BlueEndpoints, fixture.GreenEndpoints, fmt.Sprintf(fixture.RoutesTo, "blue"), fmt.Sprintf(fixture.Listener, "a"), fixture.Layer))
@@ -186,8 +186,7 @@ trim files: -eds/blue/eds.json`)
 	s.Want("nothing is left to do", "")
 }
 
-// TestStopped: a plan that was stopped before its end has not dropped anything
-// yet, however long ago that was.
+// TestStopped checks that Trim removes nothing that an interrupted plan has retired, however long ago that was.
 func TestStopped(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.Green, fixture.BlueEndpoints, fixture.GreenEndpoints, fmt.Sprintf(fixture.RoutesTo, "blue"), fmt.Sprintf(fixture.Listener, "a")))
@@ -212,8 +211,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestTrimReadsWhenDue: while nothing is due, the file of all clusters is not read: this would take
-// as long as the tree is large, in each pass.
+// TestTrimReadsWhenDue checks that Trim does not read the file of all clusters while nothing is due, because
+// that would take time in proportion to the tree in each pass.
 func TestTrimReadsWhenDue(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fixture.Green, fixture.GreenEndpoints))

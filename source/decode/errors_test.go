@@ -14,8 +14,8 @@ import (
 	"xdspub/xds"
 )
 
-// decodeError goes by what protojson says. An upgrade of protobuf that says it in
-// other words fails here, with the words.
+// TestPhrasesOfProtojson checks the messages of protojson that decodeError matches. If an upgrade of protobuf
+// changes a message, this test fails and shows the message.
 func TestPhrasesOfProtojson(t *testing.T) {
 	cluster := func() proto.Message { return &clusterv3.Cluster{} }
 	extension := func() proto.Message { return &corev3.TypedExtensionConfig{} }
@@ -24,7 +24,7 @@ func TestPhrasesOfProtojson(t *testing.T) {
 		message func() proto.Message
 		text    string
 		phrase  *regexp.Regexp
-		// What the phrase captures, and the rune of text that the place points to.
+		// The words that the phrase captures, and the rune of text at the place.
 		want []string
 		at   int
 	}{

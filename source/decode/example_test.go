@@ -7,7 +7,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// Decode returns the resources of a file, and what is wrong with the file.
+// Decode returns the resources of a file, and the findings about the file.
 func ExampleSource_Decode() {
 	text := []byte(`"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: web

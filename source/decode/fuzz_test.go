@@ -22,7 +22,7 @@ func FuzzLoadText(f *testing.F) { fuzz(f, syntax.TextProto) }
 
 func FuzzLoadBinary(f *testing.F) { fuzz(f, syntax.Binary) }
 
-// FuzzTextTree: what prototext reads, the tree of places has understood, too.
+// FuzzTextTree checks that the tree of places understands every text that prototext reads.
 func FuzzTextTree(f *testing.F) {
 	for _, text := range []string{`version_info: 'a' "b" # c`, `resources: [{}, <>]; nonce: "\x41"`, `resources { [ a.b / c.d ] { e: -1.5e+3f } }`, `control_plane { identifier: "x" },`} {
 		f.Add(text)
@@ -36,8 +36,8 @@ func FuzzTextTree(f *testing.F) {
 	})
 }
 
-// fuzz checks that whatever stands in a file, reading it does not panic, says
-// something or yields something, and speaks of places inside the file.
+// fuzz checks that reading any file does not panic, returns a resource or a finding, and that all places are
+// inside the file.
 func fuzz(f *testing.F, format syntax.Format) {
 	archives, err := filepath.Glob("../load/testdata/*.txtar")
 	if err != nil || len(archives) == 0 {

@@ -11,7 +11,7 @@ import (
 	"xdspub/source/syntax"
 )
 
-// FuzzSplitJSON holds objectOf and listOf against encoding/json, in any text that was read before.
+// FuzzSplitJSON compares objectOf and listOf with encoding/json, for texts that the decoder reads.
 func FuzzSplitJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, ` null `, `1`, `"{\"a\":1}"`, "\n[ ]\t", " { } ",
@@ -22,7 +22,7 @@ func FuzzSplitJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if !jsontext.Value(text).IsValid() {
-			return // such a text is not read
+			return // the decoder rejects such a text
 		}
 		var members map[string]json.RawMessage
 		err := json.Unmarshal([]byte(text), &members)
@@ -41,8 +41,8 @@ func FuzzSplitJSON(f *testing.F) {
 	})
 }
 
-// TestSplitType cuts the @type out where it stands first, last, alone or between others: what is
-// left is JSON, and stands where it stood.
+// TestSplitType checks that cutting out an @type that is the first, the last, the only or another key leaves
+// JSON whose keys are at their old places.
 func TestSplitType(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"@type":"t","a":1}`:                 `{            "a":1}`,

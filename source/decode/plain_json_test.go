@@ -7,7 +7,7 @@ import (
 	"xdspub/source/decode"
 )
 
-// TestJSONDepth: how deep a document is nested, be it broken.
+// TestJSONDepth checks the nesting depth of JSON, even of broken JSON.
 func TestJSONDepth(t *testing.T) {
 	for text, want := range map[string]int{
 		`1`: 0, `{}`: 1, ` {"a": [1, {"a": "[[[[{"}], "a": 2}`: 3, `[[`: 2, `[[}`: 2,

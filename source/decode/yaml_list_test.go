@@ -15,8 +15,8 @@ import (
 	"xdspub/tools/sample"
 )
 
-// TestPieces compares what long lists give in pieces with what the same document
-// gives as a whole, after random edits of its lines.
+// TestPieces compares the resources and findings of a long list that is decoded in pieces with those of the
+// whole document, after random edits of lines.
 func TestPieces(t *testing.T) {
 	mesh := sample.Topology{Clusters: 130, Routes: 1, Listeners: 1}
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestEndWithoutNewline: a list may end in a line of blanks that has no end.
+// TestEndWithoutNewline checks a list whose last line has only blanks and no line break.
 func TestEndWithoutNewline(t *testing.T) {
 	for _, end := range []string{"", " ", "  ", "   \t", "  #", "-", "  -"} {
 		for _, c := range []struct {
@@ -78,8 +78,7 @@ func TestEndWithoutNewline(t *testing.T) {
 	}
 }
 
-// edited is a text after up to two random edits of its lines. Some of those that
-// come in stand as deep as a list that is indented so far.
+// edited returns a text after up to two random edits of its lines. Some of the new lines begin with indent.
 func edited(r *rand.Rand, text, indent string) string {
 	odd := []string{
 		"\n", "# comment\n", "  # comment\n", "version_info: \"1\"\n", "- \n", "-\n", "- null\n", "-x\n", "---\n", "...\n", "\tx: y\n", "  name: \"a\n", "  name: |\n",
@@ -109,8 +108,7 @@ func edited(r *rand.Rand, text, indent string) string {
 	return strings.Join(lines, "")
 }
 
-// same reports whether two things of decodeDocuments are equal. A diff takes a hundred times
-// as long.
+// same reports whether two results of decodeDocuments are equal. cmp.Diff takes a hundred times as long.
 func same(a, b any) bool {
 	one, ok := a.(proto.Message)
 	if !ok {
@@ -120,8 +118,8 @@ func same(a, b any) bool {
 	return ok && proto.Equal(one, other)
 }
 
-// decodeDocuments is what a text holds, in a form that can be compared. ok tells
-// whether some document was read in pieces.
+// decodeDocuments returns the resources and findings of a text, for comparison by same. ok reports whether a
+// document was decoded in pieces.
 func decodeDocuments(like *Source, text string, inPieces bool) (found []any, ok bool) {
 	s := NewSource("a.yaml", syntax.YAML, []byte(text), SourceOptions{})
 	s.isBootstrap, s.byEnvoy = like.isBootstrap, like.byEnvoy

@@ -10,7 +10,7 @@ import (
 	"xdspub/source/follow"
 )
 
-// Bootstrap reads what an Envoy would read: its bootstrap, and every file from there on.
+// Bootstrap reads the bootstrap of an Envoy, and every file that the bootstrap leads Envoy to.
 func ExampleBootstrap() {
 	dir, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

@@ -110,8 +110,8 @@ func TestMissingBootstrap(t *testing.T) {
 	}
 }
 
-// TestManySubscriptions counts inotify instances: a warning on the way to the limit,
-// an error past it. Files that are polled need none.
+// TestManySubscriptions checks the findings about inotify instances: a warning near the limit, an error above
+// it. Polled files need no instances.
 func TestManySubscriptions(t *testing.T) {
 	for _, c := range []struct {
 		n          int
@@ -144,7 +144,7 @@ func TestManySubscriptions(t *testing.T) {
 	}
 }
 
-// TestDraft checks that a Draft is judged without the files that it leads to.
+// TestDraft checks that following a Draft does not read the files that the Draft names.
 func TestDraft(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "cds.yaml"), "resources: [{name: not read}]\n")

@@ -19,9 +19,8 @@ import (
 	"xdspub/validate/rules"
 )
 
-// FuzzFollow: whatever stands in the files of a directory, following its boot.yaml and
-// judging what is found comes back soon, with the same sorted findings each time, all
-// inside the files.
+// FuzzFollow follows the boot.yaml of a directory with any files, and judges the result. This must end soon,
+// with the same sorted findings each time, and with all places inside the files.
 func FuzzFollow(f *testing.F) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -54,7 +53,7 @@ func FuzzFollow(f *testing.F) {
 			})...).Sort()
 			took[i] = time.Since(start)
 		}
-		if slices.Min(took[:]) > 20*time.Second { // far more than a busy machine takes for it
+		if slices.Min(took[:]) > 20*time.Second { // far more than a busy machine needs
 			t.Errorf("%d bytes take %v", len(text), took)
 		}
 		if diff := cmp.Diff(found[0], found[1]); diff != "" {
@@ -62,7 +61,7 @@ func FuzzFollow(f *testing.F) {
 		}
 		inside := func(p diag.Position) bool {
 			if p.Line == 0 && p.Column == 0 {
-				return p.File != "" // of the file as such, or of a binary one
+				return p.File != "" // a finding about the whole file, or about a binary file
 			}
 			of, ok := lines[p.File]
 			return !ok || p.Line >= 1 && p.Line <= len(of) && p.Column >= 1 && p.Column <= utf8.RuneCount(of[p.Line-1])+1
@@ -78,15 +77,15 @@ func FuzzFollow(f *testing.F) {
 	})
 }
 
-// writeAll writes the files of an archive below a directory, as far as they can
-// stand there, and returns the lines of each.
+// writeAll writes the files of an archive below a directory, except those whose names can't be written, and
+// returns the lines of each file.
 func writeAll(t *testing.T, dir string, archive []byte) map[string][][]byte {
 	t.Helper()
 	lines := make(map[string][][]byte)
 	for _, file := range txtar.Parse(archive).Files {
 		path := filepath.Join(dir, file.Name)
 		if !filepath.IsLocal(file.Name) || os.MkdirAll(filepath.Dir(path), 0o755) != nil || os.WriteFile(path, file.Data, 0o644) != nil {
-			continue // no name, or the name of a folder
+			continue // an empty name, or the name of a folder
 		}
 		lines[path] = bytes.Split(file.Data, []byte("\n"))
 	}

@@ -9,7 +9,7 @@ import (
 	"xdspub/source/gitdir"
 )
 
-// A linked work tree has a file instead of the repository.
+// In a linked work tree, .git is a file that names the git directory.
 func Example() {
 	top, err := os.MkdirTemp("", "")
 	if err != nil {

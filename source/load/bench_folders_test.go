@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkUpdateFolders has a fifth of the folders of a tree go, and come back.
+// BenchmarkUpdateFolders removes a fifth of the folders of a tree, and adds them again.
 func BenchmarkUpdateFolders(b *testing.B) {
 	root, away := b.TempDir(), b.TempDir()
 	const n = 5_000

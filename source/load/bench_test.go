@@ -27,7 +27,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadAgain is a tree of which one file of ten has changed.
+// BenchmarkLoadAgain loads a tree again in which one file of ten has changed.
 func BenchmarkLoadAgain(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {
@@ -50,8 +50,8 @@ func BenchmarkLoadAgain(b *testing.B) {
 	}
 }
 
-// BenchmarkFindings is a file with a finding in each resource, printed: the
-// place of each must not cost a walk through the whole file.
+// BenchmarkFindings loads a file with a finding in each resource, and prints the findings. Finding the place of
+// each must not cost a walk through the whole file.
 func BenchmarkFindings(b *testing.B) {
 	yaml := strings.ReplaceAll(sample.Clusters(10_000), "type: STATIC", "type: STATC")
 	var json strings.Builder

@@ -11,7 +11,7 @@ import (
 	"xdspub/tools/sample"
 )
 
-// manyFiles makes a tree of n clusters and n assignments, in a file each.
+// manyFiles writes a tree of n clusters and n endpoint assignments, each in a file.
 func manyFiles(b *testing.B, n int) (root string) {
 	root = b.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "eds"), 0o755); err != nil {
@@ -32,16 +32,15 @@ endpoints:
 `, i, 8000+port%1000)
 }
 
-// BenchmarkUpdate is the edit of one file that a watch tells of: it must not depend on
-// the number of files.
+// BenchmarkUpdate measures Update after an edit of one file, which must not depend on the number of files.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
 			root := manyFiles(b, n)
 			loader := load.New(load.Options{})
-			mustLoad(b, loader, root).Snapshot().ID() // of which the next one is made
+			mustLoad(b, loader, root).Snapshot().ID() // the next snapshot derives from this one
 			i := 0
-			var took time.Duration // without the writing
+			var took time.Duration // without writing the file
 			b.ReportAllocs()
 			for b.Loop() {
 				path := filepath.Join(root, "eds", fmt.Sprint(i%(n/2), ".yaml"))
@@ -58,13 +57,13 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkUnchanged is a rescan of a tree in which nothing has changed for long.
+// BenchmarkUnchanged measures Load of an old tree without changes.
 func BenchmarkUnchanged(b *testing.B) {
 	for _, n := range []int{11_200, 100_000} {
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
 			root := manyFiles(b, n)
 			loader := load.New(load.Options{})
-			loader.SetClock(func() time.Time { return time.Now().Add(time.Hour) }) // young files are read again
+			loader.SetClock(func() time.Time { return time.Now().Add(time.Hour) }) // Load reads young files again
 			first := mustLoad(b, loader, root)
 			b.ReportAllocs()
 			for b.Loop() {

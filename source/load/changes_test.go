@@ -21,16 +21,16 @@ import (
 	"xdspub/xds"
 )
 
-// later is a Loader to which all that is in a tree was there for long: it goes by what
-// the file system says wherever it can.
+// later returns a Loader whose clock is ahead, so that all files are old. The Loader then trusts the file
+// system's times.
 func later() *Loader {
 	l := New(Options{Ignore: []string{"ignored"}})
 	l.now = func() time.Time { return time.Now().Add(time.Hour) }
 	return l
 }
 
-// TestNotRead: a file that the file system says is the same is not read again, nor is one
-// that goes into a resource.
+// TestNotRead checks that Load does not read a file again that is unchanged by the file system, even a file
+// that a resource inlines.
 func TestNotRead(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED, needs Linux: it counts what a process reads")
@@ -72,7 +72,7 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
-// bytesRead is how many this process has read.
+// bytesRead returns how many bytes this process has read.
 func bytesRead(t *testing.T) int {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/io")
@@ -83,8 +83,8 @@ func bytesRead(t *testing.T) int {
 	return n
 }
 
-// TestYoung: a file that has just changed is read again, whatever the file system says:
-// it may have changed once more within the same step of the clock.
+// TestYoung checks that Load reads a file again that has just changed, whatever the file system says, because
+// the file may change once more within the same tick of the clock.
 func TestYoung(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED, needs Linux: it counts what a process reads")
@@ -115,15 +115,15 @@ func load(t testing.TB, l *Loader, root string) *Result {
 	return r
 }
 
-// garden is a source tree that random things happen to.
+// garden is a source tree that changes at random.
 type garden struct {
 	t      *testing.T
 	random *rand.Rand
 	root   string
 }
 
-// TestChanges: whatever happens to a tree, a Loader that has read it before gives what one
-// gives that reads it for the first time.
+// TestChanges checks that, after any change of a tree, a Loader that has read the tree before returns the same
+// as a new Loader.
 func TestChanges(t *testing.T) {
 	for seed := range 24 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestChanges(t *testing.T) {
 					did = append(did, what)
 					changed = append(changed, g.reached(paths)...)
 				}
-				if seed%2 > 0 { // as a watch tells it
+				if seed%2 > 0 { // by Update, as a watch does
 					again = func(ctx context.Context, root string) (*Result, error) { return l.Update(ctx, root, changed) }
 				}
 				next, err := again(t.Context(), g.root)
@@ -157,7 +157,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// compare holds what a Loader gives against what a new one gives.
+// compare compares the result of a Loader with the result of a new Loader.
 func (g garden) compare(did []string, got *Result, err error) {
 	g.t.Helper()
 	want, wantErr := later().Load(g.t.Context(), g.root)
@@ -172,11 +172,11 @@ func (g garden) compare(did []string, got *Result, err error) {
 	}
 }
 
-// compareChange holds what a snapshot says of how it was made against the two.
+// compareChange compares the Change between two snapshots, as next has it, with the snapshots.
 func (g garden) compareChange(did []string, old, next *xds.Snapshot) {
 	c, known := next.Since(old)
 	if !known {
-		return // it was made anew
+		return // next does not derive from old
 	}
 	in := make(map[*xds.Resource]int)
 	for _, r := range old.All() {
@@ -198,7 +198,7 @@ func (g garden) compareChange(did []string, old, next *xds.Snapshot) {
 	}
 }
 
-// whole is all that a Result says, to be compared.
+// whole has all parts of a Result, for comparison.
 type whole struct {
 	Resources, Sorted []holding
 	Diagnostics       diag.List
@@ -235,14 +235,14 @@ func inFull(r *Result) whole {
 	return w
 }
 
-// path is one of a few names, so that what happens at one happens again.
+// path returns one of a few names, so that several changes concern the same path.
 func (g garden) path() string {
 	dirs := []string{"", "", "", "a", "b", "a/c", "ignored", ".hidden"}
 	names := []string{"1.yaml", "2.yaml", "3.json", "4.txtpb", "other.conf", "README.md", ".swap", "a.yaml", "xdspub.yaml", "xdspub.yaml", "xdspub.yaml"}
 	return filepath.Join(g.root, dirs[g.random.IntN(len(dirs))], names[g.random.IntN(len(names))])
 }
 
-// some is one of the files or folders that are there; empty where there is none.
+// some returns one of the existing files or folders that want accepts; empty for none.
 func (g garden) some(want func(fs.FileMode) bool) string {
 	var list []string
 	must(g.t, filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
@@ -289,8 +289,8 @@ func (g garden) text(path string) string {
 	return b.String()
 }
 
-// write writes a file, and has the file system tell it from what was there before: its
-// clock can be coarse, and the Loaders here take all files for old ones.
+// write writes a file with a new time. The clock of the file system may be coarse, and the Loaders here take
+// all files for old.
 func (g garden) write(path, text string) {
 	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
 		return // a file is in the way
@@ -308,7 +308,7 @@ func (g garden) write(path, text string) {
 	}
 }
 
-// reached adds the links that may lead to paths.
+// reached returns paths with the links that may lead to them.
 func (g garden) reached(paths []string) []string {
 	for _, path := range paths {
 		if !strings.HasPrefix(path, filepath.Join(g.root, ".store")) {
@@ -324,7 +324,7 @@ func (g garden) reached(paths []string) []string {
 	return paths
 }
 
-// change does something to the tree, and says what, and where.
+// change makes a random change, and returns its description and its paths.
 func (g garden) change() (what string, paths []string) {
 	regular := func(m fs.FileMode) bool { return m.IsRegular() }
 	switch g.random.IntN(14) {
@@ -333,12 +333,12 @@ func (g garden) change() (what string, paths []string) {
 		paths := []string{path}
 		for dir := filepath.Dir(path); dir != g.root; dir = filepath.Dir(dir) {
 			if _, err := os.Lstat(dir); err != nil {
-				paths = append(paths, dir) // it will come
+				paths = append(paths, dir) // the folder is created
 			}
 		}
 		g.write(path, g.text(path))
 		return "write " + path, paths
-	case 3: // the size and time of before
+	case 3: // a change that keeps size and time
 		path := g.some(regular)
 		if path == "" {
 			break
@@ -390,14 +390,14 @@ func (g garden) change() (what string, paths []string) {
 		}
 		must(g.t, os.RemoveAll(path))
 		return "remove folder " + path, []string{path}
-	case 10, 11, 12: // what a link leads to, or a file that goes into resources
+	case 10, 11, 12: // the target of a link, or a file that resources inline
 		path := filepath.Join(g.root, ".store", []string{"1.yaml", "2.yaml", "key", settingsfile.FileName}[g.random.IntN(4)])
 		if g.random.IntN(3) > 0 {
 			path = filepath.Join(g.root, []string{".key", ".key", "a/.key"}[g.random.IntN(3)])
 		}
 		g.write(path, g.text(path))
 		return "write " + path, []string{path}
-	default: // a link that comes, goes or turns
+	default: // a link is added, removed or turned
 		path := filepath.Join(g.root, []string{"l.yaml", "a/m.yaml", "l", "a/xdspub.yaml"}[g.random.IntN(4)])
 		_ = os.Remove(path)
 		to := []string{".store/1.yaml", "../.store/2.yaml", ".store", "../outside", "nowhere", "a"}[g.random.IntN(6)]

@@ -13,8 +13,8 @@ import (
 	"xdspub/xds"
 )
 
-// Compressed texts give the places, the lines and the corrections that the texts themselves give, and
-// a file that did not change gives the same resources.
+// TestCompress checks that compressed texts give the same places, lines and corrections as the texts, and that
+// an unchanged file gives the same resources.
 func TestCompress(t *testing.T) {
 	cluster := func(i int) string {
 		return fmt.Sprintf("\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: c%d # é\nconnect_timeout: 1s\nlb_policy: RANDOM\n", i)
@@ -60,10 +60,10 @@ func TestCompress(t *testing.T) {
 	l := New(Options{})
 	was := load(l)
 	compressed := l.Compress()
-	if compressed != 3 { // all but the small file
+	if compressed != 3 { // all files except the small one
 		t.Errorf("%d files are compressed, want 3", compressed)
 	}
-	runtime.GC() // which takes what is lent
+	runtime.GC() // frees weakly held memory
 	for _, r := range []*Result{was, load(l)} {
 		if got := says(r); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("compressed\n%v\nas it is\n%v", got, want)

@@ -13,7 +13,7 @@ import (
 	"xdspub/source/settingsfile"
 )
 
-// brief is findings as one line each, without folders.
+// brief returns findings as lines, without folders.
 func brief(list diag.List) string {
 	var lines []string
 	for _, d := range list {
@@ -23,7 +23,7 @@ func brief(list diag.List) string {
 	return strings.Join(lines, "\n")
 }
 
-// written is a value with the places of keys.
+// written returns a value as text, with the places of its keys.
 func written(v settingsfile.Value) string {
 	var parts []string
 	for _, p := range v.Parts {
@@ -91,7 +91,7 @@ func TestConfig(t *testing.T) {
 func TestBootstrap(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
-		node    string // its id, empty where none could be read
+		node    string // the id of the node; empty if it could not be read
 		finding string
 	}{
 		"a.yaml":        {"node: {id: one}\nstatic_resources: {clusters: [{name: c}]}\n", "one", ""},

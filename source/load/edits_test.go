@@ -19,15 +19,14 @@ import (
 	"xdspub/source/load"
 )
 
-// slip is one edit that a hand makes by mistake.
+// slip is an accidental edit of a text.
 type slip struct {
 	kind string
-	line int // that was edited, from 1
+	line int // the edited line, from 1
 	text string
 }
 
-// slips are edits of a text, each of one character, one line or one indent, as many as a
-// share of all that there are.
+// slips returns edits of a text, each of one character, line or indent: a random share of all possible edits.
 func slips(random *rand.Rand, share float64, text string) []slip {
 	var all []slip
 	add := func(kind string, line int, parts ...string) {
@@ -68,13 +67,13 @@ func slips(random *rand.Rand, share float64, text string) []slip {
 	return all
 }
 
-// nearSlips is what share of the slips that are refused must have a finding on the edited line or
-// the next, in each format.
+// nearSlips is the share of the refused slips that must have a finding on the edited line or the next, in each
+// format.
 const nearSlips = 0.95
 
-// TestSlips edits files that are right, of the examples and of a test, as a hand does by mistake.
-// Where an edit is refused, a finding stands on the edited line or the next in most cases: docs/validation.md
-// has the figures. XDSPUB_SLIPS=all tries every edit, and prints those that are missed.
+// TestSlips makes accidental edits of valid files, of the examples and of a test. If an edit makes a file
+// invalid, a finding must be on the edited line or the next in most cases: docs/validation.md has the figures.
+// XDSPUB_SLIPS=all tries every edit, and prints the edits without such a finding.
 func TestSlips(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads thousands of files, in one goroutine: nothing for the race detector")
@@ -116,14 +115,14 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// isNear reports whether an error stands on a line or the next.
+// isNear reports whether an error is on a line or the next.
 func isNear(found diag.List, line int) bool {
 	return slices.ContainsFunc(found, func(f diag.Diagnostic) bool {
 		return f.Severity == diag.Error && (f.Line == line || f.Line == line+1)
 	})
 }
 
-// slipFiles are files of resources in a format that are right, by path.
+// slipFiles returns valid resource files in a format, by path.
 func slipFiles(t *testing.T, format string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -150,9 +149,9 @@ func slipFiles(t *testing.T, format string) map[string]string {
 	return files
 }
 
-var manySpaces = regexp.MustCompile(`: +`) // prototext writes one or two, by chance
+var manySpaces = regexp.MustCompile(`: +`) // prototext writes one or two spaces at random
 
-// inFormat is a YAML file in another format, as people lay it out.
+// inFormat returns a YAML file in another format, with the usual line breaks.
 func inFormat(t *testing.T, in load.Input, format string) string {
 	t.Helper()
 	switch format {

@@ -13,7 +13,7 @@ import (
 	"xdspub/tools/sample"
 )
 
-// endsAfter is a context that ends once it was asked that often.
+// endsAfter is a context that ends after a number of calls of Err.
 type endsAfter struct {
 	context.Context
 	left atomic.Int64
@@ -26,8 +26,8 @@ func (c *endsAfter) Err() error {
 	return nil
 }
 
-// TestEndsWithinAFile: a Load that nobody waits for ends within a file, of whatever form, and
-// keeps nothing of it.
+// TestEndsWithinAFile checks that a Load whose context ends stops within a file of any format, and keeps
+// nothing of the file.
 func TestEndsWithinAFile(t *testing.T) {
 	list := sample.Clusters(300)
 	for name, text := range map[string]string{
@@ -44,7 +44,7 @@ func TestEndsWithinAFile(t *testing.T) {
 			}
 			loader := load.New(load.Options{})
 			ctx := &endsAfter{Context: t.Context()}
-			const asked = 200 // more often than the files of the tree ask for
+			const asked = 200 // more calls than the number of files
 			ctx.left.Store(asked)
 			if r, err := loader.Load(ctx, dir); !errors.Is(err, context.Canceled) {
 				t.Fatalf("%v, %v, asked %d times", r, err, asked-ctx.left.Load())

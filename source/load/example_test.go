@@ -6,7 +6,7 @@ import (
 	"xdspub/source/load"
 )
 
-// Parse decodes one document, and says what is wrong with it, and where.
+// Parse returns the resources of one document, and findings with their places.
 func ExampleParse() {
 	result := load.Parse(load.Input{Name: "web.yaml", Format: "yaml", Data: []byte(`"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: web

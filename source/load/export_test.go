@@ -2,8 +2,8 @@ package load
 
 import "time"
 
-// SetClock has l take now for the time.
+// SetClock sets the clock of l.
 func (l *Loader) SetClock(now func() time.Time) { l.now = now }
 
-// Files returns the resource files that were read.
+// Files returns the resource files that Load has read.
 func (r *Result) Files() []string { return resourceFiles(r.files) }

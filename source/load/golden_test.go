@@ -129,7 +129,7 @@ func golden(t *testing.T, path string) diag.List {
 	return all
 }
 
-// writeFile writes one file of an archive below dir.
+// writeFile writes a file of an archive below dir.
 func writeFile(t *testing.T, dir string, f txtar.File) {
 	t.Helper()
 	name, quoted := strings.CutSuffix(f.Name, ".quoted")
@@ -153,7 +153,7 @@ func writeFile(t *testing.T, dir string, f txtar.File) {
 	}
 }
 
-// describe lists the resources of a result, and where they stand.
+// describe returns the resources of a result with their places, as text.
 func describe(r *load.Result) string {
 	var b strings.Builder
 	for _, one := range r.Resources() {
@@ -166,7 +166,7 @@ func describe(r *load.Result) string {
 	return b.String()
 }
 
-// text is the findings of a result as they are printed.
+// text returns the findings of a result as a command prints them.
 func text(t testing.TB, r *load.Result) string {
 	t.Helper()
 	var b strings.Builder
@@ -176,12 +176,12 @@ func text(t testing.TB, r *load.Result) string {
 	return b.String()
 }
 
-// besideMeant are the files in which a field is misspelled beside itself: to write it again
-// would double it.
+// besideMeant are the files with a misspelled field beside the right one. They have no correction, because it
+// would double the field.
 var besideMeant = map[string]bool{"crlf.txtpb": true, "ünïcode.pb_text": true, "unknown.yaml": true}
 
-// inside checks that every range of a result lies in its file: lines as an
-// editor counts them, and at most one character behind the end of a line.
+// inside checks that every range of a result is in its file: its lines exist, and its columns are at most one
+// after the end of a line.
 func inside(t testing.TB, r *load.Result) {
 	t.Helper()
 	check := func(p diag.Position) {
@@ -223,7 +223,7 @@ func inside(t testing.TB, r *load.Result) {
 	}
 }
 
-// packed checks that the form of a resource that needs no walk is the one that Marshal makes.
+// packed checks that a resource that counts as packed has the canonical form, which Marshal makes.
 func packed(t testing.TB, r *xds.Resource) {
 	t.Helper()
 	got, err := r.Canonical()

@@ -23,7 +23,7 @@ name: a
 generic_secret: {secret: {filename: "%s"}}
 `
 
-// said are the findings of a result, each a line.
+// said returns the findings of a result as lines.
 func said(r *load.Result) string {
 	var b strings.Builder
 	for _, d := range r.Diagnostics {
@@ -32,8 +32,7 @@ func said(r *load.Result) string {
 	return b.String()
 }
 
-// TestOutside: a resource does not get a file from outside of the tree, however its
-// path leads there.
+// TestOutside checks that no resource inlines a file from outside of the tree, whatever the path.
 func TestOutside(t *testing.T) {
 	dir := t.TempDir()
 	must := func(err error) {
@@ -81,8 +80,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestKernelFiles: neither a relative path nor a link leads to what the kernel tells
-// this program alone, not even where its folder is allowed.
+// TestKernelFiles checks that no relative path and no link leads to files of /proc, even if their folder is
+// allowed.
 func TestKernelFiles(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED, needs Linux")
@@ -107,7 +106,7 @@ func TestKernelFiles(t *testing.T) {
 	}
 }
 
-// TestSparse: a large file is refused for its size, before it is read.
+// TestSparse checks that a large file is an error before Load reads it.
 func TestSparse(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "")
@@ -126,7 +125,8 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// TestNamedPipe: what is named by itself is read as little as what is found.
+// TestNamedPipe checks that no function reads a pipe that the user names as a source, a settings file or a
+// bootstrap.
 func TestNamedPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.yaml")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
@@ -148,7 +148,7 @@ func TestNamedPipe(t *testing.T) {
 	}
 }
 
-// TestEnded: a context that has ended ends the reading.
+// TestEnded checks that Load returns the error of a context that has ended.
 func TestEnded(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", cluster("a"), "b/c.yaml", cluster("b"))

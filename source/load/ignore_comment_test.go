@@ -95,8 +95,8 @@ resources {
 	}
 }
 
-// TestHostileIgnoreComments: comments cost time and memory in proportion to the text, and no more than
-// a number of them counts.
+// TestHostileIgnoreComments checks that comments cost time and memory in proportion to the text, and that their
+// number is limited.
 func TestHostileIgnoreComments(t *testing.T) {
 	for name, text := range map[string]string{
 		"many":  strings.Repeat("# xdspub:ignore a b\n", 300_000),

@@ -9,8 +9,8 @@ import (
 	"xdspub/source/load"
 )
 
-// TestUnusedPatterns: a pattern is used once it has left something out, and is again without use
-// where the next look at the whole tree finds nothing.
+// TestUnusedPatterns checks that a pattern counts as used if it matched a path in the last look at the whole
+// tree, or since.
 func TestUnusedPatterns(t *testing.T) {
 	dir := t.TempDir()
 	l := load.New(load.Options{Ignore: []string{"*.tmp", "old/*.yaml", "old"}})

@@ -17,8 +17,8 @@ import (
 	"xdspub/source/syntax"
 )
 
-// TestLimits: what is small as a file and large in memory is refused before it is
-// parsed; a long list of resources is not.
+// TestLimits checks that a small file that would be large in memory is an error before it is parsed, and that a
+// long list of resources is no error.
 func TestLimits(t *testing.T) {
 	const response = "resources:\n"
 	one := "- '@type': type.googleapis.com/envoy.service.runtime.v3.Runtime\n  name: a\n"
@@ -53,7 +53,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestTotal: the files of a tree are bounded together.
+// TestTotal checks the limit for the total size of the files of a tree.
 func TestTotal(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "b.yaml"} {
@@ -68,7 +68,7 @@ func TestTotal(t *testing.T) {
 	}
 }
 
-// TestNames: the names of a tree are bounded, those of no resources among them.
+// TestNames checks the limit for the number of names in a tree, which includes names of other files.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/1.md", "a/.2", "b/3.yaml"} {
@@ -89,8 +89,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestManyErrors: of a file with very many errors some are listed, always the same, and
-// the file counts as one that could not be read.
+// TestManyErrors checks that, for a file with very many errors, Load lists syntax.MaxFindings of them, always
+// the same, and sets Partial.
 func TestManyErrors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 240,000 faults")
@@ -136,7 +136,7 @@ func TestManyErrors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				last := result.Diagnostics[0] // it stands at the file, without a line
+				last := result.Diagnostics[0] // it is about the file, without a line
 				list := result.Diagnostics[1:]
 				if !result.Partial || len(list) != syntax.MaxFindings || last.Code != diag.TooMany.Name || last.Severity != diag.Error || last.Message != "too many errors in this file: only 10000 are listed" {
 					t.Fatalf("%d findings, partial: %v, %v", len(list), result.Partial, last)
@@ -152,7 +152,7 @@ func TestManyErrors(t *testing.T) {
 	}
 }
 
-// TestManyBadFiles: the errors of all files of a tree are bounded together.
+// TestManyBadFiles checks the limit for the errors of all files of a tree.
 func TestManyBadFiles(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 100 {
@@ -171,7 +171,7 @@ func TestManyBadFiles(t *testing.T) {
 	}
 }
 
-// TestManyWarnings: warnings that are not listed hide no resource.
+// TestManyWarnings checks that a file with too many warnings keeps its resources.
 func TestManyWarnings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 10,000 resources")
@@ -191,8 +191,8 @@ func TestManyWarnings(t *testing.T) {
 	}
 }
 
-// TestInlinedTotal: a file counts as often as resources name it, also where what was read
-// before is taken again.
+// TestInlinedTotal checks that an inlined file counts for the total size as often as resources name it, even if
+// Load does not read it again.
 func TestInlinedTotal(t *testing.T) {
 	dir := t.TempDir()
 	text := "resources:\n" + strings.Repeat("- {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: a, generic_secret: {secret: {filename: data}}}\n", 3)
@@ -214,7 +214,7 @@ func TestInlinedTotal(t *testing.T) {
 	}
 }
 
-// TestResources: the resources of a tree are bounded together.
+// TestResources checks the limit for the number of resources of a tree.
 func TestResources(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "b.yaml"} {

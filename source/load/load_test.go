@@ -31,10 +31,10 @@ import (
 
 const aCluster = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %s}` + "\n"
 
-// cluster is a YAML document with one cluster.
+// cluster returns a YAML document with one cluster.
 func cluster(name string) string { return fmt.Sprintf(aCluster, name) }
 
-// write writes files below dir, given as name and content by turns.
+// write writes files below dir. files has a name and a content for each file.
 func write(t testing.TB, dir string, files ...string) {
 	t.Helper()
 	for i := 0; i < len(files); i += 2 {
@@ -78,8 +78,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// A Loader takes over what did not change, value by value: whoever compares
-// pointers sees what a change touched.
+// TestIncremental checks that a Loader returns the same *xds.Resource for an unchanged resource.
 func TestIncremental(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", cluster("a"), "b.yaml", cluster("b"), "c.yaml", cluster("c"), "bad.yaml", "name: x\n")
@@ -115,7 +114,7 @@ func TestIncremental(t *testing.T) {
 		t.Error("b.yaml changed, but its resource is the old one")
 	}
 
-	// A failed Load forgets nothing.
+	// A failed Load keeps the resources of the Load before.
 	if err := os.Symlink("nowhere", filepath.Join(dir, "dangling.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +158,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Links inside a tree are followed: a Kubernetes ConfigMap is mounted so. Those that
-// lead out of it are followed into folders that are allowed, and findings else.
+// TestLinks checks that Load follows links inside a tree, such as those of a mounted ConfigMap. Load follows a
+// link out of the tree only into allowed folders; any other such link is a finding.
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir,
@@ -202,7 +201,7 @@ func TestLinks(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// A root that is a link itself.
+	// The root may be a link.
 	if err := os.Symlink("tree", filepath.Join(dir, "root")); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +220,7 @@ func TestLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := l.Load(t.Context(), filepath.Join(dir, "elsewhere"))
-		if target == "folder" { // relative to the link: a name that is not there
+		if target == "folder" { // relative to the link, so the target does not exist
 			want = "no such file"
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -233,7 +232,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A file over the limit is not read; when it shrinks it is read again.
+// TestTooLarge checks that Load does not read a file above the limit, and reads it when it has shrunk.
 func TestTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.yaml")
@@ -262,8 +261,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Text that is nested deeper than any parser goes is refused, not followed to
-// the end of the stack.
+// TestDeepNesting checks that very deeply nested text is an error and does not exhaust the stack.
 func TestDeepNesting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads megabytes of brackets")
@@ -300,7 +298,7 @@ func TestDeepNesting(t *testing.T) {
 	}
 }
 
-// What aliases expand to is bounded, in bytes and in nodes.
+// TestAliasMemory checks the limits for expanded YAML aliases, in bytes and in nodes.
 func TestAliasMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("has hundreds of megabytes allocated")
@@ -343,8 +341,8 @@ func TestAliasMemory(t *testing.T) {
 	}
 }
 
-// TestInlined: the content is in the resource, the places that need no file are
-// gone, and a file that changes makes its resource again, and no other.
+// TestInlined checks that a resource has the content of the files that it names, and that a changed file
+// changes only the resources that inline it.
 func TestInlined(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "server.yaml", `"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
@@ -386,12 +384,11 @@ tls_certificate:
 	}
 }
 
-// TestPacked: equal resources have one canonical form, however a file packs what is in their
-// Anys.
+// TestPacked checks that equal resources have the same canonical form, however a file packs their Anys.
 func TestPacked(t *testing.T) {
 	const around = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 	const inside = "type.googleapis.com/envoy.config.core.v3.Address"
-	// The fields of a socket address, and then the other way round.
+	// The fields of a socket address, in both orders.
 	address, port := "\x12\x09127.0.0.1", "\x18\x50"
 	pack := func(value string) []byte {
 		a, err := proto.Marshal(&corev3.TypedExtensionConfig{Name: "x", TypedConfig: &anypb.Any{TypeUrl: inside, Value: []byte("\x0a\x0d" + value)}})
@@ -432,7 +429,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestMeta: a resource knows what the wrapper around it says, in each format.
+// TestMeta checks that a resource has the meta of its wrapper, in each format.
 func TestMeta(t *testing.T) {
 	want := &discoveryv3.Resource{Name: "a", Aliases: []string{"b"}, Version: "7", Ttl: durationpb.New(time.Minute)}
 	m := &clusterv3.Cluster{Name: "a"}

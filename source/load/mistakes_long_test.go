@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMistakesLongLine is the same for JSON and text protos.
+// TestMistakesLongLine checks mistakes in JSON and text protos on one long line.
 func TestMistakesLongLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads megabytes, in one goroutine: nothing for the race detector")

@@ -105,5 +105,5 @@ func testMistake(t *testing.T, path string) {
 	}
 }
 
-// jargon are words of parsers and of the implementation of protobuf.
+// jargon matches words of parsers and of the implementation of protobuf, which no message may have.
 var jargon = regexp.MustCompile(`(?i)\b(?:token|scalar|node|EOF|flow|did not find|indicator|uint32|int64|protojson|unmarshal|oneof)\b`)

@@ -11,8 +11,8 @@ import (
 	"xdspub/source/syntax"
 )
 
-// TestOverlay: a text stands instead of a file of the tree, adds one, and goes into resources
-// that name it; it leads out of the tree no more than a file does, and has the same limits.
+// TestOverlay checks that a text of the overlay replaces or adds a file of the tree, and that resources inline
+// it. The text can't lead out of the tree, and has the limits of a file.
 func TestOverlay(t *testing.T) {
 	dir := t.TempDir()
 	tree, beside := filepath.Join(dir, "tree"), filepath.Join(dir, "beside")
@@ -37,7 +37,7 @@ func TestOverlay(t *testing.T) {
 	for _, c := range []struct {
 		overlay map[string][]byte
 		allow   []string
-		want    string // resources, then findings
+		want    string // the resources, then the findings
 	}{
 		{nil, nil, "a b; outside-tree"},
 		{map[string][]byte{"tree/a.yaml": cluster("x")}, nil, "x b; outside-tree"},

@@ -20,8 +20,7 @@ import (
 
 const exampleTypes = "../../examples/own-types/config/types.binpb"
 
-// TestOwnTypesPositions: what is wrong in a message of an own type is found where it stands, in each
-// format.
+// TestOwnTypesPositions checks the places of findings in messages of the user's own types, in each format.
 func TestOwnTypesPositions(t *testing.T) {
 	sets := DescriptorSets{Files: []string{exampleTypes}}
 	texts, err := sets.Read()
@@ -86,7 +85,7 @@ metadata:
 	}
 }
 
-// TestDescriptorSets: how much is read, and from where.
+// TestDescriptorSets checks which files DescriptorSets does not read, by size, kind and place.
 func TestDescriptorSets(t *testing.T) {
 	dir := t.TempDir()
 	sparse := filepath.Join(dir, "sparse.binpb")
@@ -119,8 +118,8 @@ func TestDescriptorSets(t *testing.T) {
 	}
 }
 
-// FuzzDescriptorSet: any bytes are a descriptor set, of whose types messages can be read and walked,
-// or an error.
+// FuzzDescriptorSet checks that any bytes are an error, or a descriptor set whose messages can be decoded and
+// walked.
 func FuzzDescriptorSet(f *testing.F) {
 	seed, err := os.ReadFile(exampleTypes)
 	if err != nil {
@@ -144,7 +143,7 @@ func FuzzDescriptorSet(f *testing.F) {
 			}
 			value, err := proto.MarshalOptions{AllowPartial: true}.Marshal(m)
 			if err != nil {
-				continue // text that is no UTF-8
+				continue // the text is not UTF-8
 			}
 			c := &clusterv3.Cluster{Name: "a", Metadata: &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"x": {TypeUrl: xds.URLPrefix + string(name), Value: value}}}}
 			body, err := proto.Marshal(c)

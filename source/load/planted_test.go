@@ -17,20 +17,19 @@ import (
 	"xdspub/source/load"
 )
 
-// fault is one way to write a line wrong.
+// fault is a mistake in a line.
 type fault struct {
-	// at matches the lines that it can be planted in.
+	// at matches the lines that can have the fault.
 	at *regexp.Regexp
-	// plant is the line with the fault: one line, or two of which the first is wrong.
+	// plant returns the line with the fault: one line, or two lines of which the first is wrong.
 	plant func(line string) string
 }
 
-// faults are kinds that hide nothing else: each stands in one value or one key. A
-// broken syntax and a doubled key end a file, and an unknown @type hides what stands
-// under it.
+// faults are the faults that hide no other fault: each is in one value or one key. Broken syntax, doubled keys
+// and unknown @types are not among them, because they hide the rest of a file or of a message.
 var faults = map[string]fault{
 	"unknown field": {
-		regexp.MustCompile(`^ *(name|domains|stat_prefix|connect_timeout|cluster): [^"]`), // a value in quotes stands in a Struct, which takes any key
+		regexp.MustCompile(`^ *(name|domains|stat_prefix|connect_timeout|cluster): [^"]`), // a quoted value is in a Struct, which accepts any key
 		func(line string) string {
 			key, _, _ := strings.Cut(strings.TrimSpace(line), ":")
 			return indentOf(line) + "no_such_" + key + ": 1\n" + line
@@ -52,8 +51,8 @@ var faults = map[string]fault{
 
 func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " "))] }
 
-// TestPlanted plants several faults at random places of the examples: each is
-// reported at its line, in one run, and nothing else is.
+// TestPlanted plants several faults at random places of the examples, and checks that one Load reports each at
+// its line, and nothing else.
 func TestPlanted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads hundreds of files, in one goroutine: nothing for the race detector")
@@ -81,7 +80,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// plant plants up to two faults of each kind into a text, and gives their lines.
+// plant plants up to two faults of each kind into a text, and returns their lines.
 func plant(random *rand.Rand, text string) (faulty string, lines []int) {
 	old := strings.Split(text, "\n")
 	in := make(map[int]fault)
@@ -107,7 +106,7 @@ func plant(random *rand.Rand, text string) (faulty string, lines []int) {
 	return strings.Join(all, "\n"), lines
 }
 
-// exampleFiles are the resource files of the examples in YAML, by path.
+// exampleFiles returns the resource files of the examples in YAML, by path.
 func exampleFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -116,7 +115,7 @@ func exampleFiles(t *testing.T) map[string]string {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		// What names files is read beside them, and is no resource file by itself.
+		// A file that names other files can be read only beside them.
 		if err == nil && strings.Contains(string(data), "@type") && !strings.Contains(string(data), "filename:") && !load.Parse(load.Input{Name: path, Format: "yaml", Data: data}).Diagnostics.HasErrors() {
 			files[path] = string(data)
 		}

@@ -13,8 +13,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestRanges has the text of each range: that of a key where the value stands below it,
-// else that of the value, to its end.
+// TestRanges checks the text of ranges: of the key if the value is on later lines, otherwise of the whole
+// value.
 func TestRanges(t *testing.T) {
 	type want map[xds.Path]string
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ type: STATIC
 			`metadata.filter_metadata["é"].a[1]`: `null`,
 			`metadata.filter_metadata["é"].a[2]`: `{}`,
 			"metadata":                           "{ \"filter_metadata\": {\"é\": {\"a\":[1, null ,{} ]}}}",
-			"missing":                            "", // asserted below: the whole object
+			"missing":                            "", // checked below: the whole object
 		}},
 		{"text", "a.txtpb", `# proto-message: envoy.config.cluster.v3.Cluster
 name: "grö" 'ße' # a comment
@@ -93,8 +93,8 @@ alt_stat_name :'x'
 	}
 }
 
-// TestRangesInLongFiles: beside and in a list that is parsed in pieces, and in long JSON, ranges
-// are those of the file as a whole.
+// TestRangesInLongFiles checks that a list that is parsed in pieces, the text beside it, and long JSON have the
+// ranges of the whole file.
 func TestRangesInLongFiles(t *testing.T) {
 	const n = 300
 	yaml := strings.Replace(sample.Clusters(n), "name: service-00150", "name: &x größe", 1)
@@ -131,8 +131,8 @@ func TestRangesInLongFiles(t *testing.T) {
 	}
 }
 
-// TestCorrections: a correction keeps the form of what it takes the place of, and there is none
-// where the source has not the word, or shares it.
+// TestCorrections checks that a correction keeps the form of the replaced text. There is no correction if the
+// source does not have the word, or shares it.
 func TestCorrections(t *testing.T) {
 	const (
 		head  = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"

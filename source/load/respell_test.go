@@ -14,8 +14,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestURLNames: in a source tree, xdstp names are spelled in one way, whatever the format. In a
-// bootstrap that is followed, they stay as Envoy reads them.
+// TestURLNames checks that Load spells xdstp names of a source tree in one way, whatever the format. A
+// bootstrap keeps the names that Envoy reads.
 func TestURLNames(t *testing.T) {
 	const written, canonical = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/web?z=1&a=%31", "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/web?a=1&z=1"
 	cluster := fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: "xdstp://a/c?b&a", type: EDS, eds_cluster_config: {service_name: "%s"}}`, written)

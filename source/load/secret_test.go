@@ -19,11 +19,11 @@ import (
 	"xdspub/xds"
 )
 
-// key stands in for a private key. No part of it may be printed.
+// key is the private key of the tests. No part of it may be printed.
 const key = "hunter2hunter2hunter2"
 
-// Whatever is wrong with a file that holds a secret, and wherever: the secret
-// itself is in no finding, and no line that it stands on is printed.
+// TestSecretsAreNotPrinted checks files with a secret and a fault at any place. No finding has the secret, and
+// none prints a line of it.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	const (
 		secret   = `"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret`
@@ -34,7 +34,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		return listener + "\nname: l\nfilter_chains:\n- transport_socket:\n    name: tls\n    typed_config:\n      " + tls + "\n      " + strings.ReplaceAll(context, "\n", "\n      ") + "\n"
 	}
 	for name, content := range map[string]string{
-		// Wrong kinds, around the key and at the key.
+		// Values of a wrong kind, around the key and at the key.
 		"kind.yaml":           secret + "\nname: s\ntls_certificate:\n  private_key: " + key + "\n",
 		"kind_list.yaml":      secret + "\nname: s\ntls_certificate:\n  private_key: [" + key + "]\n",
 		"kind_above.yaml":     secret + "\nname: s\ntls_certificate: [{private_key: {inline_string: " + key + "}}]\n",
@@ -116,7 +116,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// A rule may find something at any field of a resource that holds a key.
+// TestSecretsOfRulesAreNotPrinted checks the findings that rules have at any field of a resource with a key.
 func TestSecretsOfRulesAreNotPrinted(t *testing.T) {
 	const (
 		cert     = `{private_key: {inline_string: ` + key + `}, certificate_chain: {filename: x}}`
@@ -167,7 +167,7 @@ filter_chains:
 
 func leaks(s string) bool { return strings.Contains(s, "unter") || strings.Contains(s, "42424242") }
 
-// silent checks that a finding says nothing of the key.
+// silent checks that a finding has no part of the key.
 func silent(t *testing.T, d diag.Diagnostic) {
 	t.Helper()
 	said := []string{d.Message, d.Help, d.Path, d.Resource.Name}
@@ -181,8 +181,8 @@ func silent(t *testing.T, d diag.Diagnostic) {
 	}
 }
 
-// TestHarmlessLines: beside the secrets of a listener, a finding shows the lines that hold none, and no line of a
-// secret, in every format.
+// TestHarmlessLines checks that findings about a listener with secrets print the lines without a secret, and no
+// line of a secret, in every format.
 func TestHarmlessLines(t *testing.T) {
 	const listener = `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
 name: production

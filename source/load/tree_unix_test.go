@@ -15,7 +15,7 @@ import (
 	"xdspub/source/load"
 )
 
-// A pipe has no end to read to.
+// TestPipe checks that Load does not read a pipe, which never ends.
 func TestPipe(t *testing.T) {
 	for name, want := range map[string]string{"pipe.yaml": "not a regular file", "pipe.conf": "", "pipe.json": "not a regular file"} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestPipe(t *testing.T) {
 // unreadableTree is set in the process that TestUnreadable starts.
 const unreadableTree = "XDSPUB_TEST_UNREADABLE_TREE"
 
-// What can't be read is an error, not a tree with fewer resources.
+// TestUnreadable checks that an unreadable file or folder is an error.
 func TestUnreadable(t *testing.T) {
 	if tree := os.Getenv(unreadableTree); tree != "" {
 		for _, name := range []string{"folder", "file"} {
@@ -61,7 +61,7 @@ func TestUnreadable(t *testing.T) {
 		}
 		return
 	}
-	// Not t.TempDir: nobody else may go through that.
+	// Not t.TempDir: other users can't enter it.
 	dir, err := os.MkdirTemp("", "unreadable")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestUnreadable(t *testing.T) {
 		if runtime.GOOS != "linux" {
 			t.Skip("root can't run this test binary as somebody else here")
 		}
-		cmd.Path = "/proc/self/exe" // in a folder that only root may enter
+		cmd.Path = "/proc/self/exe" // the binary is in a folder that only root may enter
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	cmd.Dir = "/"

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestUpdateOfFolders: of a folder that comes, goes or gets another name, Update reads what is in it
-// and nothing else.
+// TestUpdateOfFolders checks that, after a folder is added, removed or renamed, Update reads the files in the
+// folder and no others.
 func TestUpdateOfFolders(t *testing.T) {
 	cluster := func(name string) string {
 		return "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: " + name + "\n"
@@ -25,7 +25,7 @@ func TestUpdateOfFolders(t *testing.T) {
 	if _, err := l.Load(t.Context(), root); err != nil {
 		t.Fatal(err)
 	}
-	write("a.yaml", cluster("unseen")) // which nobody tells
+	write("a.yaml", cluster("unseen")) // Update does not get its path
 	for _, step := range []struct {
 		name    string
 		edit    func()

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUpdateOnce: a file that two paths of an Update lead to is read once, be it another kind
-// of file now: the file that goes into its resources, and the folder that it is in.
+// TestUpdateOnce checks that Update reads a file once if two of its paths lead to the file, such as its folder
+// and a file that its resources inline.
 func TestUpdateOnce(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {

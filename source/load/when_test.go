@@ -10,8 +10,7 @@ import (
 	"xdspub/source/load"
 )
 
-// TestWhenRefused: what settings files say about clients is in one document, and has bounds, alone and
-// together.
+// TestWhenRefused checks that when must be in one document, and the limits of when in a file and in a tree.
 func TestWhenRefused(t *testing.T) {
 	many := func(n int, of string) (text string) {
 		var b strings.Builder
@@ -48,8 +47,8 @@ func TestWhenRefused(t *testing.T) {
 	}
 }
 
-// TestWhenHalfWritten: a settings file that is broken, or says nothing, does not make what is around it be for every
-// client; at the root, one that says nothing has no settings.
+// TestWhenHalfWritten checks that a broken or empty settings file does not make the files around it be for
+// every client. An empty settings file at the root has no settings.
 func TestWhenHalfWritten(t *testing.T) {
 	for text, want := range map[string]struct{ below, root string }{
 		"%%%\n":               {"in/xdspub.yaml:1:1 invalid-syntax", "xdspub.yaml:1:1 invalid-syntax"},
@@ -79,7 +78,7 @@ func TestWhenHalfWritten(t *testing.T) {
 	}
 }
 
-// TestWhenJoins: the constraints of many folders that join long ones end at a bound.
+// TestWhenJoins checks the limit for constraints that nested folders join.
 func TestWhenJoins(t *testing.T) {
 	dir := t.TempDir()
 	var values strings.Builder
@@ -96,8 +95,8 @@ func TestWhenJoins(t *testing.T) {
 	}
 }
 
-// TestWhenLinks: the settings file of a folder is a file as others are: by a link in the tree, out of it,
-// or in an editor.
+// TestWhenLinks checks that the settings file of a folder may be a link in the tree, a link out of the tree, or
+// unsaved text, as other files.
 func TestWhenLinks(t *testing.T) {
 	dir := t.TempDir()
 	tree := filepath.Join(dir, "tree")

@@ -21,14 +21,14 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// read reads a text as a message of the type of m, by plainjson and by protojson.
+// read decodes a text as a message of the type of m, by plainjson and by protojson.
 func read(text string, m proto.Message) (plain, theirs proto.Message, isPlain bool, err error) {
 	plain, theirs = m.ProtoReflect().New().Interface(), m.ProtoReflect().New().Interface()
 	isPlain = plainjson.Unmarshal([]byte(text), plain, protoregistry.GlobalTypes)
 	return plain, theirs, isPlain, protojson.Unmarshal([]byte(text), theirs)
 }
 
-// compare fails the test if plainjson takes a text that protojson refuses, or reads otherwise.
+// compare fails the test if plainjson accepts a text that protojson rejects, or decodes it differently.
 func compare(t *testing.T, text string, m proto.Message) (isPlain bool) {
 	t.Helper()
 	plain, theirs, isPlain, err := read(text, m)
@@ -51,7 +51,7 @@ func compare(t *testing.T, text string, m proto.Message) (isPlain bool) {
 	return isPlain
 }
 
-// texts are JSON of a kind of message, and whether the JSON is plain.
+// texts are JSON texts of messages, and whether they are plain.
 var texts = []struct {
 	of    proto.Message
 	text  string
@@ -148,7 +148,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal holds the package against protojson.
+// FuzzUnmarshal compares plainjson with protojson.
 func FuzzUnmarshal(f *testing.F) {
 	kinds := []proto.Message{&clusterv3.Cluster{}, &listenerv3.Listener{}, &routev3.RouteConfiguration{}, &bootstrapv3.Bootstrap{}, &structpb.Value{}, &structpb.ListValue{}}
 	for _, c := range texts {
@@ -158,7 +158,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, kind uint8) { compare(t, text, kinds[int(kind)%len(kinds)]) })
 }
 
-// TestAllFields reads each message of the API with all its fields, under both of their names.
+// TestAllFields decodes each message of the API with all fields, by both of their names.
 func TestAllFields(t *testing.T) {
 	messages, plain := 0, 0
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
@@ -174,7 +174,7 @@ func TestAllFields(t *testing.T) {
 					t.Fatal(err)
 				}
 				var compact json.RawMessage = text
-				if text, err = json.Marshal(compact); err != nil { // without the spaces that protojson puts in by chance
+				if text, err = json.Marshal(compact); err != nil { // without the random spaces of protojson
 					t.Fatal(err)
 				}
 				messages++
@@ -190,7 +190,7 @@ func TestAllFields(t *testing.T) {
 	}
 }
 
-// fill sets the fields of a message, and of the messages in it to a depth. The turn says which member of each oneof.
+// fill sets the fields of a message, and of its messages down to depth. turn chooses the member of each oneof.
 func fill(m protoreflect.Message, turn, depth int) {
 	switch m.Descriptor().FullName() {
 	case "google.protobuf.Any":
@@ -216,7 +216,7 @@ func fill(m protoreflect.Message, turn, depth int) {
 		m.Set(m.Descriptor().Fields().ByName("seconds"), protoreflect.ValueOfInt64(int64(turn)))
 		m.Set(m.Descriptor().Fields().ByName("nanos"), protoreflect.ValueOfInt32(int32(turn*1_000_000)))
 		return
-	case "google.protobuf.FieldMask", "google.protobuf.Timestamp": // which only protojson reads
+	case "google.protobuf.FieldMask", "google.protobuf.Timestamp": // only protojson decodes these
 		return
 	}
 	for i := range m.Descriptor().Fields().Len() {
@@ -249,7 +249,7 @@ func fill(m protoreflect.Message, turn, depth int) {
 	}
 }
 
-// scalar is a value of a field, another one in each turn.
+// scalar returns a value for a field, which differs by turn.
 func scalar(fd protoreflect.FieldDescriptor, turn int) protoreflect.Value {
 	sign := 1 - 2*(turn%2)
 	switch fd.Kind() {

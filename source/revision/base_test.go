@@ -53,7 +53,8 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// TestBaseFetched: what a shallow clone has fetched without a name is FETCH_HEAD, in a linked work tree too.
+// TestBaseFetched checks that a commit that a shallow clone has fetched without a name is FETCH_HEAD, even in a
+// linked work tree.
 func TestBaseFetched(t *testing.T) {
 	dir := newRepository(t)
 	sh.Run(t, dir, `git commit -q --allow-empty -m two; git clone -q --depth 1 "file://$PWD" ../shallow 2>&1; cd ../shallow; git worktree add -q --detach ../beside`)
@@ -75,7 +76,8 @@ func TestBaseFetched(t *testing.T) {
 	}
 }
 
-// TestBaseLacking: an error says how to fetch the content of a commit that a partial clone lacks, and the remedy works.
+// TestBaseLacking checks that, if a partial clone lacks the content of a commit, the error says how to fetch
+// it, and that the remedy works.
 func TestBaseLacking(t *testing.T) {
 	dir := newRepository(t)
 	sh.Run(t, dir, `git config uploadpack.allowFilter true; echo y >envoy/a.yaml; git commit -qam two; git clone -q --filter=blob:none "file://$PWD" ../partial`)

@@ -23,7 +23,7 @@ func newRepository(t *testing.T) (dir string) {
 
 func TestRevision(t *testing.T) {
 	dir := newRepository(t)
-	// Two commits, so that the one of a linked work tree can be told apart.
+	// Two commits, so that a linked work tree has another commit.
 	sh.Run(t, dir, "git worktree add -q ../linked; git commit -q --allow-empty -m two; ln -s repository/envoy ../link; ln -s repository/envoy/a.yaml ../link.yaml; mkdir ../bare; git init -q --bare ../bare; git init -q ../unborn")
 	one, two := sh.Run(t, dir, "git rev-parse HEAD^"), sh.Run(t, dir, "git rev-parse HEAD")
 	index := filepath.Join(dir, ".git/index")
@@ -100,8 +100,8 @@ func TestRevisionOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// TestRevisionOfSubmodules: a submodule is a work tree of its own, and a part of
-// the one around it.
+// TestRevisionOfSubmodules checks that a submodule counts as a work tree, and as a part of the work tree around
+// it.
 func TestRevisionOfSubmodules(t *testing.T) {
 	dir := newRepository(t)
 	sh.Run(t, dir, "git init -q ../other; cd ../other; echo a >a; git add a; git "+asMe+" commit -qm one")
@@ -125,7 +125,7 @@ func TestRevisionOfSubmodules(t *testing.T) {
 
 const asMe = "-c user.name=me -c user.email=me@example.com"
 
-// TestRevisionOfSHA256: git has two ways to name a commit.
+// TestRevisionOfSHA256 checks a repository whose commit names are SHA-256 hashes.
 func TestRevisionOfSHA256(t *testing.T) {
 	newRepository(t) // for its environment
 	dir := filepath.Join(t.TempDir(), "repository")
@@ -142,11 +142,10 @@ func TestRevisionRunsNothing(t *testing.T) {
 		name, setup, source string
 		told                bool
 	}{
-		// A committed folder that git itself takes for a repository: it comes with
-		// an ordinary clone.
+		// A committed folder that git takes for a repository. An ordinary clone has it.
 		{"bare repository", `cd envoy; mkdir -p objects/info refs; touch refs/keep; echo ../../.git/objects >objects/info/alternates; git rev-parse HEAD >commit; mv commit HEAD; cp ../.git/index index
 			git config -f config core.bare false; git config -f config core.worktree ..; git config -f config core.repositoryformatversion 0; hostile config; cd ..; git add -f .; git commit -qm bare`, "envoy", true},
-		// What comes with an archive, or was written by somebody with access.
+		// Files that come with an archive, or from somebody with access.
 		{"settings", "hostile .git/config; echo '* filter=f diff=f' >.gitattributes; touch envoy/*; echo y >>envoy/a.yaml", "envoy", true},
 		{"included settings", "hostile .git/more; git config include.path more", "envoy", true},
 		{"settings of a work tree", "git config extensions.worktreeConfig true; hostile .git/config.worktree", "envoy", true},
@@ -176,7 +175,7 @@ func TestRevisionRunsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			sh.Run(t, dir, hostile+strings.ReplaceAll(tt.setup, "RAN", command))
-			os.Remove(ran) // of git in the setup itself
+			os.Remove(ran) // the setup itself ran git
 			if got := of(t.Context(), filepath.Join(dir, tt.source)); (got != "") != tt.told {
 				t.Errorf("%q", got)
 			}

@@ -2,7 +2,7 @@ package syntax
 
 import "fmt"
 
-// A document says where the value at a path stands.
+// A document has the place of the value at a path.
 func Example() {
 	var text Text
 	text.Init("cds.yaml", YAML, []byte("name: a\ntls:\n  key: b\n"), anybody{})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestManyInText: what is looked for in a long list of a text proto is found without a look at all
-// of it, also where the key of a map is a number. By a look at each this would take hours.
+// TestManyInText checks that finding an element in a long list of a text proto does not search the whole list,
+// even for a map with numbers as keys. With a search, the test would take hours.
 func TestManyInText(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads megabytes, in one goroutine: nothing for the race detector")

@@ -14,7 +14,8 @@ import (
 	"xdspub/tools/sample"
 )
 
-// asParsed holds what plainJSON makes of a text against what the parser makes of it.
+// asParsed compares the result of plainJSON for a text with the result of the parser, and returns whether the
+// text is plain.
 func asParsed(t *testing.T, text []byte) (plain bool) {
 	t.Helper()
 	got, ok := plainJSON(text)
@@ -109,8 +110,7 @@ func FuzzPlainYAML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { asParsed(t, text) })
 }
 
-// TestPlainEdits edits lines of a plain text at random. What is plain then is what the
-// parser makes of it.
+// TestPlainEdits edits lines of a plain text at random, and compares plainJSON with the parser.
 func TestPlainEdits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads thousands of texts, in one goroutine: nothing for the race detector")

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestSearchLongLine: the search for a mistake takes time in proportion to the text, on one line
-// too: JSON without line breaks is what programs write. A search that takes the square of it does
-// not end within the time of a test.
+// TestSearchLongLine checks that the search for a mistake takes time in proportion to the text, even on one
+// line, because programs write JSON without line breaks. A quadratic search would not end within the test.
 func TestSearchLongLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads megabytes, in one goroutine: nothing for the race detector")
@@ -15,7 +14,7 @@ func TestSearchLongLine(t *testing.T) {
 	const many = 500_000
 	for what, tt := range map[string]struct {
 		text string
-		want string // in the message
+		want string // a part of the message
 	}{
 		"numbers":  {"[" + strings.Repeat(`{"a":1},`, many), "this [ is not closed"},
 		"words":    {"a: [" + strings.Repeat("a,", many), "this [ is not closed"},
@@ -34,7 +33,7 @@ func TestSearchLongLine(t *testing.T) {
 	}
 }
 
-// anybody is a Reader of texts without secrets.
+// anybody is a Reader for texts without secrets.
 type anybody struct{}
 
 func (anybody) ByEnvoy() bool            { return false }

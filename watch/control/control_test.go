@@ -22,11 +22,10 @@ import (
 	"xdspub/xds/clients"
 )
 
-// newOut makes an output directory with what stands in it for a watch that holds
-// its lock.
+// newOut returns an output directory that a watch could have locked.
 func newOut(t *testing.T) string {
 	t.Helper()
-	// Not t.TempDir: with the name of the test it may get too long.
+	// Not t.TempDir: with the name of the test, the path of the socket may get too long.
 	out, err := os.MkdirTemp("", "control")
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +37,7 @@ func newOut(t *testing.T) string {
 	return out
 }
 
-// serve makes a Server in the directory out that ends with the test.
+// serve returns a Server that is bound in the directory out until the test ends.
 func serve(t *testing.T, out string) *Server {
 	t.Helper()
 	s := New()
@@ -54,7 +53,7 @@ func mustBind(t *testing.T, s *Server, out string) {
 	}
 }
 
-// loop answers requests as a watch does, until the test ends, and counts them.
+// loop answers requests as a watch does, until the test ends.
 func loop(t *testing.T, s *Server, answer func(*Request)) {
 	t.Helper()
 	end := make(chan struct{})
@@ -74,7 +73,7 @@ func loop(t *testing.T, s *Server, answer func(*Request)) {
 
 func published(r *Request) { r.Answer(Result{Outcome: Published, Message: "done"}) }
 
-// answers fails the test unless a watch answers in the directory out.
+// answers returns the answer of Ask for the directory out, and fails the test if there is none.
 func answers(t *testing.T, out string) Watch {
 	t.Helper()
 	w, err := Ask(t.Context(), out)
@@ -84,8 +83,8 @@ func answers(t *testing.T, out string) Watch {
 	return w
 }
 
-// soonAnswers asks again and again until a watch answers: one that has little patience may end the
-// connection of a client that a busy machine holds up.
+// soonAnswers asks until a watch answers. A watch may close the connection of a client that is slow because the
+// machine is busy.
 func soonAnswers(t *testing.T, ask func() error) {
 	t.Helper()
 	var err error
@@ -171,7 +170,7 @@ func TestForget(t *testing.T) {
 	forget(true)
 }
 
-// TestNoWatch asks where nobody listens, or no watch does.
+// TestNoWatch asks in directories without a listener, and with a listener that is not a watch.
 func TestNoWatch(t *testing.T) {
 	out := newOut(t)
 	_, err := Ask(t.Context(), filepath.Join(out, "missing"))
@@ -229,7 +228,7 @@ func stranger(t *testing.T, out, says string) (ended func()) {
 	return running.Wait
 }
 
-// leftover leaves a socket as a watch does that is killed.
+// leftover leaves a socket, as a killed watch does.
 func leftover(t *testing.T, out string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: Path(out)})
@@ -253,7 +252,7 @@ func TestBind(t *testing.T) {
 		if err != nil || info.Mode() != fs.ModeSocket|0o600 {
 			t.Errorf("%v %v", info.Mode(), err)
 		}
-		s2 := New() // of a watch that took the lock over
+		s2 := New() // of a watch that has taken the lock
 		mustBind(t, s2, out)
 		s2.Tell(Watch{PID: 2})
 		s.Unbind()
@@ -279,7 +278,7 @@ func TestBind(t *testing.T) {
 		next := New()
 		mustBind(t, next, out)
 		answers(t, out)
-		next.Unbind() // as where the directory is lost
+		next.Unbind() // as if the directory were lost
 		if _, err := Ask(t.Context(), out); errors.As(err, &at) || !errors.Is(err, ErrNoWatch) {
 			t.Errorf("after a watch that has not ended: %v", err)
 		}
@@ -310,7 +309,7 @@ func TestBind(t *testing.T) {
 			mustBind(t, s, out)
 			answers(t, out)
 		}
-		s.bound.UnixListener.Close() // as where accepting fails for good
+		s.bound.UnixListener.Close() // as if accepting failed for good
 		<-s.bound.ended
 		mustBind(t, s, out)
 		answers(t, out)
@@ -358,7 +357,7 @@ func TestBind(t *testing.T) {
 func raw(t *testing.T, out, text string) string {
 	t.Helper()
 	conn := connect(t, out)
-	_, _ = io.WriteString(conn, text) // the other end may have heard enough
+	_, _ = io.WriteString(conn, text) // the server may have closed the connection
 	if err := conn.SetReadDeadline(time.Now().Add(4 * patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +417,7 @@ func TestHang(t *testing.T) {
 	s.http.ReadTimeout = patience / 50
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
-	s.Tell(Watch{PID: 7, Failed: strings.Repeat("x", 1<<20)}) // more than a socket takes in
+	s.Tell(Watch{PID: 7, Failed: strings.Repeat("x", 1<<20)}) // more than the buffers of a socket
 	says := []string{"", "GET /v1/wat", "GET /v1/watch HTTP/1.1\r\nHost: x\r\n", post(`{"source": "x"}`)[:60]}
 	for i := range 2 * maxConnections {
 		_, _ = io.WriteString(connect(t, out), says[i%len(says)])
@@ -440,7 +439,7 @@ func TestHang(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	out := newOut(t)
 	s := New()
-	s.http.ReadTimeout = time.Hour // nobody goes for that
+	s.http.ReadTimeout = time.Hour // no connection ends by this timeout
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
 	var asking sync.WaitGroup
@@ -485,7 +484,7 @@ func TestFlood(t *testing.T) {
 	began, turn := make(chan struct{}, clients), make(chan struct{})
 	loop(t, s, func(r *Request) {
 		began <- struct{}{}
-		<-turn // a reconcile takes as long as it takes
+		<-turn // a reconcile may take any time
 		done.Add(1)
 		published(r)
 	})
@@ -500,7 +499,7 @@ func TestFlood(t *testing.T) {
 	for range clients - 1 {
 		asking.Go(ask)
 	}
-	for range clients - maxWaiting - 1 { // that many are told at once
+	for range clients - maxWaiting - 1 { // this many are refused at once
 		isErr(t, <-results, "requests are waiting already")
 	}
 	answers(t, out)
@@ -535,15 +534,15 @@ func TestGone(t *testing.T) {
 	}
 	cancel()
 	asking.Wait()
-	<-r.ctx.Done() // the server hears of it
+	<-r.ctx.Done() // the server has noticed
 	if !r.Gone() {
 		t.Error("it still waits")
 	}
-	published(r) // to nobody
+	published(r) // nobody receives this answer
 	answers(t, out)
 }
 
-// TestLongPass has a client wait for longer than one may take to ask.
+// TestLongPass checks that a client may wait for an answer longer than a client may take to ask.
 func TestLongPass(t *testing.T) {
 	out := newOut(t)
 	s := New()
@@ -609,7 +608,7 @@ func TestSilence(t *testing.T) {
 	isErr(t, err, "no answer within")
 }
 
-// TestClients: whom the watch serves is asked of it when somebody wants to know.
+// TestClients checks that the Server calls the function of TellClients for each request.
 func TestClients(t *testing.T) {
 	out := newOut(t)
 	s := New()

@@ -17,7 +17,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(out)
-	if err := os.Mkdir(filepath.Join(out, ".xdspub"), 0o700); err != nil { // publishing makes it
+	if err := os.Mkdir(filepath.Join(out, ".xdspub"), 0o700); err != nil { // Publish creates the folder
 		log.Fatal(err)
 	}
 	server := control.New()
@@ -27,7 +27,7 @@ func Example() {
 	}
 	server.Tell(control.Watch{PID: 7, Source: "/etc/envoy/tree", Out: out, Snapshot: "v1"})
 	go func() {
-		for r := range server.Requests() { // somebody wants a held change to be tried again
+		for r := range server.Requests() { // somebody asks for a retry
 			r.Answer(control.Result{Outcome: control.Published, Snapshot: "v2", Message: "it is out"})
 		}
 	}()

@@ -12,8 +12,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestChanges: Read tells what changed, by the paths as reached from the root, and each
-// change once.
+// TestChanges checks that Read passes each change once, with paths as reached from the root.
 func TestChanges(t *testing.T) {
 	top := t.TempDir()
 	root := filepath.Join(top, "root")
@@ -102,7 +101,7 @@ func TestBesideTheTree(t *testing.T) {
 		if got := read(); got.All || !slices.Equal(got.Paths, []string{want}) {
 			t.Errorf("%s: %+v changed, want %s", source.path, got, want)
 		}
-		if n := w.counted.Load() - counted; n > 2 { // it is written, and closed
+		if n := w.counted.Load() - counted; n > 2 { // an edit makes at most two events
 			t.Errorf("%s: %d events counted", source.path, n)
 		}
 	}
@@ -133,7 +132,7 @@ func TestChangesOnTheirWay(t *testing.T) {
 		before string
 		all    bool
 	}{
-		{"true", true}, // the first
+		{"true", true}, // the first Read passes All
 		{"true", false},
 		{"echo 22 >.git/index", true},
 		{"true", false},
@@ -149,7 +148,7 @@ func TestChangesOnTheirWay(t *testing.T) {
 	}
 }
 
-// TestAnd: changes that nobody could read add up to a bound.
+// TestAnd checks that And joins changes up to a limit.
 func TestAnd(t *testing.T) {
 	var all, half Changes
 	for i := range maxChanged/2 + 1 {

@@ -11,7 +11,7 @@ import (
 
 func TestDebouncer(t *testing.T) {
 	const ms = time.Millisecond
-	// every is n events, one each d.
+	// every returns the times of n events at intervals of d.
 	every := func(d time.Duration, n int) []time.Duration {
 		var at []time.Duration
 		for i := range n {
@@ -22,16 +22,16 @@ func TestDebouncer(t *testing.T) {
 	tests := []struct {
 		name            string
 		quiet, maxDelay time.Duration
-		events          []time.Duration // of one path
-		whole           []time.Duration // when its change is whole
-		others          []time.Duration // of other paths
+		events          []time.Duration // times of events of one path
+		whole           []time.Duration // times at which its change is complete
+		others          []time.Duration // times of events of other paths
 		want            []time.Duration
 	}{
 		{"none", 100 * ms, 2000 * ms, nil, nil, nil, nil},
 		{"one", 100 * ms, 2000 * ms, []time.Duration{0}, nil, nil, []time.Duration{100 * ms}},
 		{"each prolongs", 100 * ms, 2000 * ms, []time.Duration{0, 60 * ms, 150 * ms}, nil, nil, []time.Duration{250 * ms}},
 		{"two bursts", 100 * ms, 2000 * ms, []time.Duration{0, 300 * ms, 390 * ms}, nil, nil, []time.Duration{100 * ms, 490 * ms}},
-		// 50 events over 2.5 s are never quiet: the first 40 end by the delay.
+		// 50 events over 2.5 s leave no quiet period: MaxDelay ends the burst of the first 40.
 		{"long burst", 100 * ms, 2000 * ms, every(51*ms, 50), nil, nil, []time.Duration{2000 * ms, 2599 * ms}},
 		{"endless", 100 * ms, 2000 * ms, every(51*ms, 160), nil, nil, []time.Duration{2000 * ms, 4040 * ms, 6080 * ms, 8120 * ms}},
 		{"delay below quiet", 100 * ms, 70 * ms, every(51*ms, 3), nil, nil, []time.Duration{70 * ms, 172 * ms}},

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// litter returns what editors leave beside a file, and what is hidden.
+// litter reports whether a name is hidden, or is a file that editors leave beside a file.
 func litter(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
 		strings.HasSuffix(name, ".vsctmp") || name == "4913"
@@ -142,7 +142,7 @@ func TestEditors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // each waits more than it works
+			t.Parallel() // the tests mostly wait
 			d := workbench{t, t.TempDir()}
 			d.write("a.yaml", creat, "old\n")
 			w, log := newWatcher(t, d.dir, Options{QuietPeriod: 300 * time.Millisecond, Rescan: -1, Skip: litter})
@@ -159,7 +159,7 @@ func TestEditors(t *testing.T) {
 				t.Errorf("at the signal the file holds %q, %v", text, err)
 			}
 			tt.closes(d)
-			// The signal of another file ends the wait for one that must not come.
+			// The test waits for the signal of another file, to see that no signal came before.
 			d.write("b.yaml", creat, "new\n")
 			var counted []string
 			for _, e := range log.until(t, counts(d.path("b.yaml"))) {

@@ -11,7 +11,7 @@ import (
 	"xdspub/watch/notify"
 )
 
-// A signal says "look again", once for a burst of changes.
+// A Watcher sends one signal for a burst of changes.
 func Example() {
 	tree, err := os.MkdirTemp("", "xdspub")
 	if err != nil {
@@ -32,7 +32,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println("look again:", <-w.Signals())
-	w.Read(ctx, func(notify.Changes) { // not while git is at work on the tree
+	w.Read(ctx, func(notify.Changes) { // waits while git changes the tree
 		text, err := os.ReadFile(filepath.Join(tree, "web.yaml"))
 		fmt.Printf("%s%v\n", text, err)
 	})

@@ -10,7 +10,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestFiles is about files beside the tree, watched and polled.
+// TestFiles checks Options.Files beside the tree, watched and polled.
 func TestFiles(t *testing.T) {
 	for _, poll := range []time.Duration{0, time.Millisecond} {
 		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestFiles(t *testing.T) {
 			change("mkdir vol/..2; echo 2 >vol/..2/c; ln -s ..2 vol/..data_tmp; mv -T vol/..data_tmp vol/..data || mv -h vol/..data_tmp vol/..data; rm -r vol/..1", "vol/c")
 			change("echo 3 >>vol/..2/c", "vol/c")
 
-			// Nothing else in those folders counts.
+			// Other files in these folders do not count.
 			sh.Run(t, dir, "echo 1 >etc/b; echo 1 >vol/d; echo 1 >root/.other; mkdir etc/x")
 			sh.Run(t, dir, "echo 1 >root/end.yaml")
 			for _, e := range log.until(t, counts(at("root/end.yaml"))) {
@@ -55,8 +55,8 @@ func TestFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// A new list: its files may have changed already. A signal may come from an earlier change, so
-			// the test reads until the list is in use.
+			// After Also, the files of the new list may have changed already. A signal may come from an earlier
+			// change, so the test reads until the Watcher uses the list.
 			set := func(files ...string) {
 				t.Helper()
 				for read() {
@@ -69,7 +69,7 @@ func TestFiles(t *testing.T) {
 			change("echo 2 >>etc/b", "etc/b")
 			change("echo 2 >>vol/d", "vol/d")
 			sh.Run(t, dir, "echo 5 >>etc/a; echo 5 >>vol/..2/c")
-			also(at("vol/d"), at("etc/b"), at("etc/b")) // the same
+			also(at("vol/d"), at("etc/b"), at("etc/b")) // the same list
 			for range 5 {
 				change("echo 3 >>etc/b", "etc/b")
 			}
@@ -81,7 +81,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFilesWhileRunning sets lists from several goroutines, under the race detector.
+// TestFilesWhileRunning calls Also from several goroutines, for the race detector.
 func TestFilesWhileRunning(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir root etc")

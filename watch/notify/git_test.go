@@ -43,7 +43,7 @@ func repository(t *testing.T, files int) (dir string) {
 	return dir
 }
 
-// texts tells which texts the files below root hold, and how many files there are.
+// texts returns how many files below root have each text, and the number of files.
 func texts(t *testing.T, root string) (map[string]int, int) {
 	t.Helper()
 	found, files := map[string]int{}, 0
@@ -65,7 +65,7 @@ func texts(t *testing.T, root string) (map[string]int, int) {
 	return found, files
 }
 
-// TestCheckout: whoever reads at signals, by Read, sees one branch or the other.
+// TestCheckout checks that a reader that calls Read at each signal sees the files of one branch only.
 func TestCheckout(t *testing.T) {
 	files := 1000
 	if testing.Short() {
@@ -78,7 +78,7 @@ func TestCheckout(t *testing.T) {
 		setup      string
 		poll       time.Duration
 	}{
-		{name: "work tree", root: "."}, // first, because the others are set up in it
+		{name: "work tree", root: "."}, // first, because the other trees are set up in it
 		{name: "folder in it", root: "envoy"},
 		{name: "polled", root: "envoy", poll: time.Millisecond},
 		{name: "linked work tree", root: "linked/envoy", setup: "git worktree add -q --detach linked one"},
@@ -92,11 +92,11 @@ func TestCheckout(t *testing.T) {
 			if tt.name == "in the tree" {
 				repo = filepath.Join(root, "clone")
 			}
-			// Without a quiet time only the lock keeps signals back.
+			// Without a quiet period, only the lock delays signals.
 			w, _ := newWatcher(t, root, Options{QuietPeriod: time.Microsecond, Rescan: time.Hour, Poll: tt.poll})
 			run(t, w)
 			var done atomic.Bool
-			var stale atomic.Bool // a lock is too old to wait for
+			var stale atomic.Bool // a lock was too old to wait for
 			checkouts := make(chan error, 1)
 			go func() {
 				defer done.Store(true)
@@ -127,7 +127,7 @@ func TestCheckout(t *testing.T) {
 				case <-w.Signals():
 					read()
 				default:
-					read() // as at a start, or when a user asks for it
+					read() // as at the start, or on request
 				}
 			}
 			if err := <-checkouts; err != nil {
@@ -146,7 +146,7 @@ func TestCheckoutSignals(t *testing.T) {
 	go w.Run(ctx)
 	start := time.Now()
 	sh.Run(t, dir, "git checkout -q two")
-	stale := time.Since(start) > patience // as the watch sees the lock, where the machine is very busy
+	stale := time.Since(start) > patience // the watch may take the lock for stale if the machine is very busy
 	waitSignal(t, w)
 	if found, n := texts(t, filepath.Join(dir, "envoy")); n != 1000 || found["two2"] != n {
 		t.Errorf("at the signal: %v", found)
@@ -160,7 +160,7 @@ func TestCheckoutSignals(t *testing.T) {
 	}
 }
 
-// TestLock holds the lock itself, to see what is waited for.
+// TestLock holds the lock itself, and checks that signals and Read wait.
 func TestLock(t *testing.T) {
 	for _, poll := range []time.Duration{0, time.Millisecond} {
 		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestLock(t *testing.T) {
 			if !w.git.busy() {
 				t.Fatal("the lock is not seen")
 			}
-			// Bursts end, get overdue, and a rescan is due all the time.
+			// Bursts end and get overdue, and rescans come all the time.
 			for i := range 50 {
 				sh.Run(t, dir, fmt.Sprintf("echo %d >>envoy/a.yaml", i))
 			}
@@ -194,7 +194,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestStaleLock: a git that was killed leaves a lock behind.
+// TestStaleLock checks the lock that a killed git leaves behind.
 func TestStaleLock(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir -p .git x; : >.git/index.lock")
@@ -215,7 +215,7 @@ func TestStaleLock(t *testing.T) {
 	if e := last(log.until(t, level(slog.LevelWarn))); e.file != lock {
 		t.Errorf("warned of %q, want %q", e.file, lock)
 	}
-	// It is not waited for again, and not told again.
+	// The Watcher neither waits for this lock again, nor logs it again.
 	for i := range 3 {
 		sh.Run(t, dir, fmt.Sprintf("echo %d >x/b.yaml", i))
 		waitSignal(t, w)
@@ -227,7 +227,7 @@ func TestStaleLock(t *testing.T) {
 			t.Errorf("logged %+v", e)
 		}
 	}
-	// The next lock is another one.
+	// The next lock counts again.
 	sh.Run(t, dir, "rm .git/index.lock; : >.git/index.lock")
 	if !w.git.busy() {
 		t.Error("a new lock is taken for the old one")
@@ -267,7 +267,8 @@ func TestLockAndClock(t *testing.T) {
 	}
 }
 
-// TestLockFromTheFuture: the clock of a file server may be ahead of ours.
+// TestLockFromTheFuture checks a lock whose time is in the future, because the clock of a file server may be
+// ahead.
 func TestLockFromTheFuture(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir .git; : >.git/index.lock")
@@ -286,8 +287,7 @@ func TestLockFromTheFuture(t *testing.T) {
 	}
 }
 
-// TestLocksWithoutEnd: locks that follow each other without a gap are not waited for
-// without end.
+// TestLocksWithoutEnd checks that the wait for locks that follow each other without a gap ends.
 func TestLocksWithoutEnd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".git/index.lock")
@@ -319,13 +319,13 @@ func TestLocksWithoutEnd(t *testing.T) {
 	}
 }
 
-// newLog counts what is logged.
+// newLog returns a log, and a function that returns the number of its lines.
 func newLog() (*event.Log, func() int) {
 	var b bytes.Buffer
 	return event.New(slog.NewTextHandler(&b, nil)), func() int { return bytes.Count(b.Bytes(), []byte("\n")) }
 }
 
-// TestGitPipe: a .git that is a pipe blocks nobody, in the tree or above it.
+// TestGitPipe checks that a .git that is a pipe does not block, in the tree or above it.
 func TestGitPipe(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir -p above/root/x; mkfifo above/.git above/root/.git above/root/x/.git")
@@ -346,7 +346,7 @@ func TestRead(t *testing.T) {
 	create := func(pattern string) {
 		made++
 		name := filepath.Join(dir, fmt.Sprintf(pattern, made))
-		workbench{t, dir}.write(filepath.Base(name), os.O_CREATE) // one event
+		workbench{t, dir}.write(filepath.Base(name), os.O_CREATE) // makes one event
 		if !litter(filepath.Base(name)) {
 			log.until(t, counts(name))
 		}
@@ -356,7 +356,7 @@ func TestRead(t *testing.T) {
 	checkout := func() { sh.Run(t, dir, "echo $$ >.git/index.new; mv .git/index.new .git/index") }
 	tests := []struct {
 		name   string
-		during func() // in each read up to the given one
+		during func() // runs during the first upTo reads
 		upTo   int
 		want   int
 	}{

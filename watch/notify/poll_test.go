@@ -26,7 +26,7 @@ func TestPoll(t *testing.T) {
 	}{
 		{"echo 2 >>root/x/a.yaml", []string{"x/a.yaml"}},
 		{"echo 333 >root/x/.a; touch -r root/x/a.yaml root/x/.a; mv root/x/.a root/x/a.yaml", []string{"x/a.yaml"}},
-		{"cp -p root/x/a.yaml root/x/.a; mv root/x/.a root/x/a.yaml", []string{"x/a.yaml"}}, // only the inode tells
+		{"cp -p root/x/a.yaml root/x/.a; mv root/x/.a root/x/a.yaml", []string{"x/a.yaml"}}, // only the inode differs
 		{"mkdir root/x/y/z", []string{"x/y/z"}},
 		{"echo 1 >root/x/y/z/a.yaml", []string{"x/y/z/a.yaml"}},
 		{"mv root/x/y out/", []string{"x/y", "x/y/z", "x/y/z/a.yaml"}},
@@ -46,7 +46,7 @@ func TestPoll(t *testing.T) {
 		if s.want != nil {
 			waitSignal(t, w)
 		}
-		end := filepath.Join(root, fmt.Sprint("zz.", i)) // sorted last, so that it ends its look
+		end := filepath.Join(root, fmt.Sprint("zz.", i)) // sorted last, so that this path ends a look
 		sh.Run(t, root, ": >"+end)
 		var got []string
 		for _, e := range log.until(t, counts(end)) {
@@ -62,7 +62,7 @@ func TestPoll(t *testing.T) {
 		}
 		waitSignal(t, w)
 	}
-	// The root goes, and comes back.
+	// The root is moved away, and comes back.
 	sh.Run(t, root, "mv ../root ../away")
 	waitSignal(t, w)
 	log.until(t, level(slog.LevelWarn))
@@ -71,14 +71,13 @@ func TestPoll(t *testing.T) {
 	log.until(t, level(slog.LevelInfo))
 }
 
-// TestPollQuiet: no signal comes before two looks were equal, and none without
-// a change.
+// TestPollQuiet checks that polling sends no signal before two looks are equal, and none without a change.
 func TestPollQuiet(t *testing.T) {
 	root := t.TempDir()
 	const quiet = 500 * time.Millisecond
 	w, _ := newWatcher(t, root, Options{QuietPeriod: quiet, MaxDelay: time.Hour, Rescan: -1, Poll: time.Millisecond})
 	run(t, w)
-	calm := false // the wait was so long that the burst ended
+	calm := false // the test waited so long that the burst ended
 	for i, at := 0, time.Now(); i < 5000; i, at = i+1, time.Now() {
 		if err := os.WriteFile(filepath.Join(root, fmt.Sprint(i%20, ".yaml")), []byte(fmt.Sprint(i)), 0o644); err != nil {
 			t.Fatal(err)

@@ -50,13 +50,13 @@ func TestRescanPace(t *testing.T) {
 					w.FoundNothing()
 				}
 				want := c.want
-				if want > c.every { // from when the last one ended, and not from when it began
+				if want > c.every { // counted from the end of the last rescan, not from its start
 					want += quiet
 				}
 				if wait := next(); wait != want {
 					t.Errorf("the next rescan comes after %v, want %v", wait, want)
 				}
-				if wait := next(); wait != c.every { // nobody says what that one found
+				if wait := next(); wait != c.every { // no FoundNothing follows this rescan
 					t.Errorf("the one after that comes after %v, want %v", wait, c.every)
 				}
 			})
@@ -81,7 +81,7 @@ func TestRescanInTheMidst(t *testing.T) {
 	if err := os.Rename(file, file+"~"); err != nil {
 		t.Fatal(err)
 	}
-	w.look(t.Context()) // before Run takes the event
+	w.look(t.Context()) // before Run receives the event
 	select {
 	case r := <-w.Signals():
 		t.Fatalf("a signal %q while the file is away", r)

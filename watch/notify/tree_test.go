@@ -39,7 +39,7 @@ func TestWatchedNames(t *testing.T) {
 	}
 }
 
-// TestScanEnded: a look at the tree ends when its context does.
+// TestScanEnded checks that a scan ends when its context ends.
 func TestScanEnded(t *testing.T) {
 	root := makeTree(t, "a/1", "b/2", "c/3")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -61,7 +61,7 @@ func TestScanEnded(t *testing.T) {
 	}
 }
 
-// TestRootGoesInALook: a root that goes in the midst of a look is missing, and no file.
+// TestRootGoesInALook checks that a root that is removed during a scan is reported as missing, not as a file.
 func TestRootGoesInALook(t *testing.T) {
 	root := filepath.Join(makeTree(t, "root/a"), "root")
 	done, stopped := make(chan struct{}), make(chan error, 1)

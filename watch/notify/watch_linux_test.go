@@ -20,8 +20,8 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestOverflow fills the queue before anyone reads it, and then makes a folder,
-// whose event is among the dropped ones.
+// TestOverflow fills the queue of events before anyone reads it, and then creates a folder, whose event is
+// dropped.
 func TestOverflow(t *testing.T) {
 	b, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestOverflow(t *testing.T) {
 	log.until(t, func(e entry) bool { return e.path == filepath.Join(root, "sub/deep/a.yaml") })
 }
 
-// again runs the calling test in a new process with attr, and reports whether this is that process.
+// again runs the calling test in a new process with attr. again returns true in the new process.
 func again(t *testing.T, attr *syscall.SysProcAttr) (inside bool) {
 	t.Helper()
 	const variable = "WATCH_TEST_INSIDE"
@@ -82,7 +82,7 @@ func again(t *testing.T, attr *syscall.SysProcAttr) (inside bool) {
 	return false
 }
 
-// own returns namespaces in which this user has all rights.
+// own returns attributes for new namespaces in which this user has all rights.
 func own(kinds uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  kinds | syscall.CLONE_NEWUSER,
@@ -91,8 +91,7 @@ func own(kinds uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// TestLimits meets the real limits of inotify, in a user namespace with its own:
-// the machine's are shared with everything else that runs on it.
+// TestLimits tests the real limits of inotify in a user namespace, which has limits of its own.
 func TestLimits(t *testing.T) {
 	if !again(t, own(0)) {
 		return
@@ -108,8 +107,8 @@ func TestLimits(t *testing.T) {
 	const watches, instances = "no space left on device: raise the sysctl fs.inotify.max_user_watches", "too many open files: raise the sysctl fs.inotify.max_user_instances"
 	for _, tt := range []struct {
 		name               string
-		watches, instances int    // before New
-		warned             string // by New
+		watches, instances int    // limits before New
+		warned             string // the warning of New
 		then               func(root string)
 		warnedThen         string
 	}{
@@ -141,7 +140,7 @@ func TestLimits(t *testing.T) {
 				run(t, w)
 			}
 			for range 5 {
-				waitSignal(t, w) // rescans, each of which meets the limit again
+				waitSignal(t, w) // a rescan, which hits the limit again
 			}
 			sh.Run(t, root, "mkdir -p c/x; echo 1 >c/x/a.yaml")
 			var got []entry
@@ -168,7 +167,7 @@ func TestLimits(t *testing.T) {
 		})
 	}
 
-	// A polled tree leaves all to others: Envoy may run as the same user.
+	// A polled tree leaves all watches to other processes, because Envoy may run as the same user.
 	limit("watches", 4)
 	limit("instances", 1)
 	root := t.TempDir()
@@ -185,7 +184,7 @@ func TestLimits(t *testing.T) {
 	run(t, w)
 }
 
-// TestMounts has a file system come over root and go, of which no event tells.
+// TestMounts mounts a file system over root and unmounts it, which makes no event.
 func TestMounts(t *testing.T) {
 	if !again(t, own(syscall.CLONE_NEWNS)) {
 		return
@@ -203,7 +202,7 @@ func TestMounts(t *testing.T) {
 	}
 	unmount := func(t *testing.T) {
 		err := unix.Unmount(root, 0)
-		for limit := time.Now().Add(deadline); err == unix.EBUSY && time.Now().Before(limit); { // in a look
+		for limit := time.Now().Add(deadline); err == unix.EBUSY && time.Now().Before(limit); { // busy during a look
 			err = unix.Unmount(root, 0)
 		}
 		if err != nil {
@@ -228,7 +227,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestUnreadable runs without the rights over files that root has.
+// TestUnreadable runs without the rights of root over files.
 func TestUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 {
 		// Only a thread with its children can drop rights. The thread ends with this goroutine, which never
@@ -259,7 +258,7 @@ func TestUnreadable(t *testing.T) {
 				{"echo 2 >>x/y/a.yaml", "x/y/a.yaml"},
 				{"chmod 0 b.yaml", "b.yaml"},
 				{"chmod 600 b.yaml", "b.yaml"},
-				{"chmod 600 c.yaml", "c.yaml"}, // was so from the start
+				{"chmod 600 c.yaml", "c.yaml"}, // the file had this mode from the start
 				{"chmod 700 z", "z"},
 				{"echo 1 >z/a.yaml", "z/a.yaml"},
 				{"umask 777; mkdir v; echo 1 >d.yaml", "d.yaml"},

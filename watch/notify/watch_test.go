@@ -19,7 +19,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-const deadline = 2 * time.Minute // generous: it only bounds a failing test
+const deadline = 2 * time.Minute // generous, because it only bounds a failing test
 
 // entry is a log record. Debug entries are counted events, by which tests distinguish events that count from
 // events that don't.
@@ -56,7 +56,7 @@ func (j journal) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// until returns what came up to an entry that want likes, with that entry.
+// until returns the entries up to the first that want accepts, with that entry.
 func (j journal) until(t *testing.T, want func(entry) bool) []entry {
 	t.Helper()
 	var got []entry
@@ -74,8 +74,8 @@ func (j journal) until(t *testing.T, want func(entry) bool) []entry {
 	}
 }
 
-// again does something again and again until path counts, and returns that entry: a look at all
-// of the tree may drop the event of one time.
+// again calls do until path counts, and returns that entry. One call may not suffice, because a look at the
+// whole tree may drop an event.
 func (j journal) again(t *testing.T, path string, do func(try int)) entry {
 	t.Helper()
 	limit := time.Now().Add(deadline)
@@ -89,7 +89,7 @@ func (j journal) again(t *testing.T, path string, do func(try int)) entry {
 	return entry{}
 }
 
-// soon returns the next entry that is wanted, if one comes within a second.
+// soon returns the next entry that want accepts, if one comes within a second.
 func (j journal) soon(want func(entry) bool) (entry, bool) {
 	timeout := time.After(time.Second)
 	for {
@@ -148,7 +148,7 @@ func waitSignal(t *testing.T, w *Watcher) Reason {
 type step struct {
 	do   string
 	want []string // paths below root that must count; if empty, no path may count
-	not  []string // paths that may not
+	not  []string // paths that must not count
 }
 
 // kubelet returns the way in which Kubernetes publishes revision n of a volume.
@@ -164,7 +164,7 @@ func TestTree(t *testing.T) {
 		name  string
 		setup string
 		root  string            // "root" unless set
-		skip  func(string) bool // nothing unless set
+		skip  func(string) bool // nil skips nothing
 		steps []step
 	}{
 		{name: "edit in place", setup: "echo 1 >root/a.yaml", steps: []step{
@@ -253,7 +253,7 @@ func TestTree(t *testing.T) {
 			{do: "mkdir root/..2; echo 2 >root/..2/a.yaml; ln -s ..2 root/..data_tmp; mv -T root/..data_tmp root/..data 2>/dev/null || mv -h root/..data_tmp root/..data; rm -r root/..1", want: []string{"..2", "..data", "..1"}},
 			{do: "echo 3 >root/..2/a.yaml", want: []string{"..2/a.yaml"}},
 		}},
-		// As the kubelet writes it: what is read is a link to a link to a hidden folder.
+		// As the kubelet writes: the resource file is a link through a link to a hidden folder.
 		{name: "configmap, hidden names skipped", setup: kubelet(1) + "; ln -s ..data/a.yaml root/a.yaml; ln -s ..data/sub root/sub", skip: litter, steps: []step{
 			{do: kubelet(2) + "; rm -r root/..1", want: []string{"a.yaml"}},
 			{do: kubelet(3) + "; ln -s ..data/b.yaml root/b.yaml; rm -r root/..2", want: []string{"a.yaml", "b.yaml"}, not: []string{"..3"}},
@@ -330,7 +330,7 @@ func TestTree(t *testing.T) {
 			sh.Run(t, dir, "mkdir root out")
 			sh.Run(t, dir, tt.setup)
 			root := filepath.Join(dir, cmp.Or(tt.root, "root"))
-			var ends []string // paths that also count, for a folder where nothing else does
+			var ends []string // paths that also count, if the folder has no other
 			source := root
 			if info, err := os.Stat(root); err != nil {
 				t.Fatal(err)
@@ -389,7 +389,7 @@ func TestBurst(t *testing.T) {
 	if testing.Short() {
 		files = 1000
 	}
-	heap := func() int { // the least of several: a look at the tree in progress holds more
+	heap := func() int { // the smallest of several, because a running look holds more
 		least := math.MaxInt
 		for range 10 {
 			var m runtime.MemStats
@@ -402,10 +402,10 @@ func TestBurst(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		poll time.Duration
-		most int // bytes that stay allocated
+		most int // the largest number of bytes that stay allocated
 	}{
 		{"watched", 0, 1 << 20},
-		{"polled", time.Millisecond, 1000 * files}, // a stamp and a path for each
+		{"polled", time.Millisecond, 1000 * files}, // a stamp and a path for each file
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -447,7 +447,7 @@ func TestBurst(t *testing.T) {
 			if after := heap(); after-before > tt.most {
 				t.Errorf("holds %d bytes more than before the burst", after-before)
 			}
-			// Two signals are never closer than the quiet time, however slow the machine.
+			// The time between two signals is at least the quiet period, even on a slow machine.
 			if most := 1 + int(time.Since(start)/quiet); signals > most {
 				t.Errorf("%d signals, want at most %d", signals, most)
 			}
@@ -492,8 +492,8 @@ func TestRescan(t *testing.T) {
 	}
 }
 
-// TestRescanInBurst: a rescan in a burst has no signal of its own, and does not put off that of
-// the burst for ever.
+// TestRescanInBurst checks that a rescan during a burst has no signal of its own, and does not delay the signal
+// of the burst forever.
 func TestRescanInBurst(t *testing.T) {
 	w, _ := newWatcher(t, t.TempDir(), Options{QuietPeriod: 50 * time.Millisecond, MaxDelay: 100 * time.Millisecond, Rescan: time.Millisecond})
 	w.change("")
@@ -503,7 +503,7 @@ func TestRescanInBurst(t *testing.T) {
 	}
 }
 
-// TestRootGone has no rescan: the watch on the parent must do.
+// TestRootGone runs without rescans, so the watch on the parent of root must suffice.
 func TestRootGone(t *testing.T) {
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, "parent")
@@ -522,15 +522,15 @@ func TestRootGone(t *testing.T) {
 		sh.Run(t, dir, s.back)
 		waitSignal(t, w)
 		log.until(t, level(slog.LevelInfo))
-		// Root may have come in two events; the second look drops what is queued
-		// (a signal stands for it), so one write may not show up.
+		// The return of root may make two events. The look after the second drops queued events, for which a
+		// signal comes, so one write may have no entry.
 		log.again(t, filepath.Join(root, "x/a.yaml"), func(int) { sh.Run(t, dir, "mkdir -p root/x; echo 1 >root/x/a.yaml") })
 	}
 	sh.Run(t, tmp, "mv parent away")
 	log.until(t, level(slog.LevelWarn))
 }
 
-// TestRootTurned swaps a link as root, as deployments do.
+// TestRootTurned turns the link that is root, as deployments do.
 func TestRootTurned(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir -p 1/x 2/y; ln -s 1 current")
@@ -551,7 +551,7 @@ func TestRootTurned(t *testing.T) {
 	}
 }
 
-// TestRootGoneWithParent leaves no watch at all: only the rescan can find root.
+// TestRootGoneWithParent removes all watched folders, so that only a rescan can find root.
 func TestRootGoneWithParent(t *testing.T) {
 	dir := t.TempDir()
 	sh.Run(t, dir, "mkdir -p base/root")
@@ -581,7 +581,7 @@ func TestNew(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	files := func() int { return openFiles(t) }
 	dir := t.TempDir()
-	sh.Run(t, dir, "mkdir -p a/b; echo 1 >a/b/a.yaml") // and lets os/exec open what it keeps
+	sh.Run(t, dir, "mkdir -p a/b; echo 1 >a/b/a.yaml") // os/exec now has opened the descriptors that it keeps
 	goroutines, open := runtime.NumGoroutine(), files()
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -597,10 +597,10 @@ func TestNothingLeft(t *testing.T) {
 	}
 	cancel()
 	<-done
-	for range w.Signals() { // ends: it is closed
+	for range w.Signals() { // ends, because Run closes the channel
 	}
 
-	// A goroutine that has said goodbye may not be off the count yet.
+	// A goroutine at its end may still count.
 	for limit := time.Now().Add(deadline); runtime.NumGoroutine() > goroutines || files() > open; runtime.Gosched() {
 		if time.Now().After(limit) {
 			t.Fatalf("%d goroutines and %d files, before %d and %d", runtime.NumGoroutine(), files(), goroutines, open)
@@ -636,7 +636,7 @@ func TestNothingGrows(t *testing.T) {
 					case 1:
 						d.rename("z", "../out/z")
 						d.must(os.RemoveAll(at("../out/z")))
-					default: // so that it is seen in peace, too
+					default: // so that the Watcher also sees a quiet tree
 						d.create(end)
 						log.until(t, counts(at(end)))
 						d.must(os.RemoveAll(at("z")))
@@ -651,7 +651,7 @@ func TestNothingGrows(t *testing.T) {
 			}
 			goroutines, files := churn(10)
 			g, f := churn(1000)
-			// A look may be under way, or a goroutine at its end.
+			// A look may be running, or a goroutine may be at its end.
 			for limit := time.Now().Add(deadline); g > goroutines || f > files; g, f = runtime.NumGoroutine(), openFiles(t) {
 				if time.Now().After(limit) {
 					t.Fatalf("%d goroutines and %d files, before %d and %d", g, f, goroutines, files)

@@ -18,7 +18,7 @@ import (
 
 var sizes = []int{100, 1_000, 10_000}
 
-// clusterTree is n clusters, ten a file.
+// clusterTree returns a source tree with n clusters, ten in each file.
 func clusterTree(b *testing.B, n int) string {
 	dir := b.TempDir()
 	for from := 0; from < n; from += 10 {

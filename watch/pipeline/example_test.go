@@ -14,7 +14,7 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// A source tree is checked, a plan is made of it, and the plan is carried out.
+// The stages for a source tree: check, plan and publish.
 func Example() {
 	tmp, err := os.MkdirTemp("", "xdspub")
 	if err != nil {

@@ -43,7 +43,7 @@ func FuzzEdits(f *testing.F) {
 		}
 		f.Add(edits)
 	}
-	for seed := range 2 * seeds { // mostly content
+	for seed := range 2 * seeds { // mostly edits of content
 		random := rand.New(rand.NewPCG(seed, 1))
 		edits := []byte{byte(random.IntN(48)), put, listenerIn, 0, 0, put, secretToken, 0, 2}
 		if seed%4 == 1 {
@@ -61,7 +61,7 @@ func FuzzEdits(f *testing.F) {
 		f.Add(edits)
 	}
 	f.Fuzz(func(t *testing.T, edits []byte) {
-		const most = 300 // bytes: what takes longer finds no more
+		const most = 300 // bytes; longer inputs find no more faults
 		d := newWorkbench(t, stock, &script{edits[:min(len(edits), most)]})
 		for len(d.script.rest) > 0 {
 			if d.edit() {
@@ -74,19 +74,19 @@ func FuzzEdits(f *testing.F) {
 
 // The kinds of edits. In the script, each is followed by the arguments in its comment.
 const (
-	drop    = iota    // resource: and what needs it
-	copied            // resource, variant, file: it may stand elsewhere, too
-	take              // resource: it may be needed
+	drop    = iota    // resource: and the resources that need it
+	copied            // resource, variant, file: another file may have it too
+	take              // resource: other resources may need it
 	rename            // file, file
 	damage            // file, length
 	heal              // every file gets its intended content
-	fold              // a folder gets another name
+	fold              // the folder gets another name
 	tick              // minutes
-	restart           // mode of endpoints: the pipeline forgets what it knows
+	restart           // mode of endpoints: a new pipeline
 	stop              // the next publish ends after its first step
 	batch             // the next edit is combined with the one after it
-	alter             // resource, variant: where it stands
-	put               // resource, variant, file: and what it needs
+	alter             // resource, variant: in its file
+	put               // resource, variant, file: and the resources that it needs
 	kinds   = put + 4 // the meaning of all higher numbers
 )
 
@@ -108,7 +108,7 @@ const (
 	layerFlags
 )
 
-// variants is a resource in its variants, as YAML and decoded.
+// variants are the possible contents of a resource, as YAML and decoded.
 type variants struct {
 	needs []int
 	text  []string
@@ -149,7 +149,7 @@ func newVariants(f *testing.F) []variants {
 		extensionMarker: {text: []string{fmt.Sprintf(marker, ""), fmt.Sprintf(marker, ", mutations: {response_mutations: [{remove: x}]}")}},
 		secretCA:        {text: []string{fmt.Sprintf(ca, "x"), fmt.Sprintf(ca, "y")}},
 		secretToken:     {text: []string{fmt.Sprintf(fixture.Secret, "x"), fmt.Sprintf(fixture.Secret, "y")}},
-		layerFlags:      {text: []string{fixture.Layer, strings.Replace(fixture.Layer, "a: 1", "a: 1.5", 1)}}, // which YAML does not carry
+		layerFlags:      {text: []string{fixture.Layer, strings.Replace(fixture.Layer, "a: 1", "a: 1.5", 1)}}, // YAML can't have this value
 	}
 	for i := range stock {
 		for _, text := range stock[i].text {

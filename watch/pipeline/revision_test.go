@@ -58,8 +58,8 @@ func TestPublishedRevision(t *testing.T) {
 	}
 }
 
-// TestGitIsSlow: no file waits for git, which here answers once the files are published. Its answer
-// goes on record after that.
+// TestGitIsSlow checks that no file waits for git, which here answers after all files are published. The record
+// then gets the answer.
 func TestGitIsSlow(t *testing.T) {
 	sh.Git(t)
 	dir, bin := t.TempDir(), t.TempDir()
@@ -80,7 +80,7 @@ func TestGitIsSlow(t *testing.T) {
 	}
 }
 
-// TestRevisionLater: a commit that nobody could tell goes on record with the next reconcile.
+// TestRevisionLater checks that a commit that was unknown at a publish is recorded by the next reconcile.
 func TestRevisionLater(t *testing.T) {
 	sh.Git(t)
 	dir := t.TempDir()

@@ -105,7 +105,7 @@ func TestWalks(t *testing.T) {
 		t.Fatal(err)
 	}
 	const read, walked = 1, 1
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the test says when it collects
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only the test collects
 	written := map[*render.Format]int64{render.JSON: 1, render.YAML: 2, render.Binary: 0, render.Text: 2}
 	bound := map[string]int64{"EdsCluster": 1, "Listener": 1, "HttpFilter": 1}
 	for _, format := range []string{"json", "yaml", "pb"} {
@@ -122,12 +122,12 @@ func TestWalks(t *testing.T) {
 				for _, step := range []struct {
 					old, new string
 					edited   []string
-					again    map[string]int64 // after a collection
+					again    map[string]int64 // decodings after a collection
 				}{
 					{"", "", slices.Collect(maps.Keys(all)), nil},
 					{"8080", "8081", []string{"Endpoints"}, map[string]int64{"Endpoints": 1}},
 					{`"1s"`, `"2s"`, []string{"Cluster"}, map[string]int64{"Cluster": 1}},
-					{`"name": "own"`, `"name": "mine"`, []string{"Static"}, map[string]int64{"Cluster": 2}}, // published since
+					{`"name": "own"`, `"name": "mine"`, []string{"Static"}, map[string]int64{"Cluster": 2}}, // the output was published before
 					{`"stat_prefix": "rds"`, `"stat_prefix": "other"`, []string{"Listener", "HttpFilter"}, nil},
 					{`["*"],
  "metadata"`, `["*.example"],

@@ -35,7 +35,7 @@ import (
 	"xdspub/xds"
 )
 
-// script is the input of FuzzEdits. Behind its end stand zeros.
+// script is the input of FuzzEdits. After its end, script returns zeros.
 type script struct{ rest []byte }
 
 // below returns the next number of the script, below n.
@@ -55,13 +55,13 @@ type workbench struct {
 	script   *script
 	dir      *publish.Dir
 
-	held    map[string][]variant // what the files are meant to hold
+	held    map[string][]variant // the intended contents of the files
 	folder  string               // the folder's current name
-	good    map[string][]byte    // the tree that was accepted last
-	settled *xds.Snapshot        // the snapshot alone in the output; nil if unknown
-	stopped bool                 // the next publish is to end early
+	good    map[string][]byte    // the last valid tree
+	settled *xds.Snapshot        // the snapshot that the output holds, and nothing else; nil if unknown
+	stopped bool                 // the next publish ends early
 	ender   fixture.Ender
-	wanted  map[string]time.Time // when what is out was wanted last
+	wanted  map[string]time.Time // when published clusters and files were last wanted
 }
 
 type variant struct{ resource, variant int }
@@ -76,7 +76,7 @@ func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 	d.Fixture = fixture.New(t, func(o *pipeline.Options) {
 		o.Format, o.Source.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
 		if how >= 24 {
-			o.InotifyBudget = 4 // too few for some trees, enough for others with everything inlined
+			o.InotifyBudget = 4 // some trees need more, others fit with everything inline
 		}
 	})
 	if err := os.MkdirAll(filepath.Join(d.Src, d.folder, "x"), 0o755); err != nil {
@@ -162,7 +162,7 @@ func (d *workbench) path(name string) string {
 	return filepath.Join(d.Src, strings.Replace(name, "FOLDER", d.folder, 1))
 }
 
-// add puts a resource into a file, with what it needs and no file has.
+// add adds a resource to a file, and the resources that it needs and no file has.
 func (d *workbench) add(r, n int, name string, needs bool) {
 	d.held[name] = append(d.held[name], variant{r, n % len(d.variants[r].text)})
 	for _, need := range d.variants[r].needs {
@@ -195,7 +195,7 @@ func (d *workbench) holds(r int) bool {
 	return false
 }
 
-// drop takes a resource out of every file, and all that needs it.
+// drop removes a resource from every file, and all resources that need it.
 func (d *workbench) drop(r int) {
 	if !d.holds(r) {
 		return
@@ -208,7 +208,7 @@ func (d *workbench) drop(r int) {
 	}
 }
 
-// leave takes a resource out of every file.
+// leave removes a resource from every file.
 func (d *workbench) leave(r int) {
 	for name, list := range d.held {
 		if left := slices.DeleteFunc(slices.Clone(list), func(v variant) bool { return v.resource == r }); len(left) < len(list) {
@@ -247,7 +247,7 @@ func (d *workbench) save(name string) {
 	d.must(os.WriteFile(d.path(name), data, 0o644))
 }
 
-// pass makes one reconcile, as watch does, and compares.
+// pass runs a reconcile, as watch does, and compares the result.
 func (d *workbench) pass(trimmed bool) {
 	d.T.Helper()
 	before := d.stamps()
@@ -299,7 +299,7 @@ func (d *workbench) pass(trimmed bool) {
 	}
 }
 
-// leaveOutSettled leaves the files out of a plan that are published as it wants them.
+// leaveOutSettled removes from a plan the files that are already published.
 func (d *workbench) leaveOutSettled(plan *planner.Plan) {
 	d.T.Helper()
 	if plan != nil {
@@ -309,8 +309,8 @@ func (d *workbench) leaveOutSettled(plan *planner.Plan) {
 	}
 }
 
-// cold returns a pipeline that knows nothing, for a directory without files. What went
-// inline, once and for all, is no matter of the tree alone: the record says that.
+// cold returns a new pipeline, for a directory without files. The record tells it what is inline, because that
+// does not follow from the tree.
 func (d *workbench) cold() *pipeline.Pipeline {
 	d.T.Helper()
 	o := d.Options
@@ -336,8 +336,8 @@ func (d *workbench) record() publish.Manifest {
 	return m
 }
 
-// compare holds what is out against what a cold pipeline would publish. Clusters
-// and files that wait for their trim are out beside that, and not for too short.
+// compare compares the published files with those that a cold pipeline would publish. Retired clusters and
+// files may exist besides, and must not be removed too early.
 func (d *workbench) compare(s *xds.Snapshot, trimmed bool) {
 	d.T.Helper()
 	plan, _, err := d.cold().Plan(d.T.Context(), s, d.Now)
@@ -382,7 +382,7 @@ func (d *workbench) compare(s *xds.Snapshot, trimmed bool) {
 // cluster is the prefix for names of clusters in a map that also has names of files.
 const cluster = "cluster "
 
-// standsIn reports whether a published file is that of an empty layer.
+// standsIn reports whether a published file is the file of an empty layer.
 func (d *workbench) standsIn(name string) bool {
 	d.T.Helper()
 	if !published.IsLayer(name) {
@@ -432,7 +432,7 @@ func (d *workbench) read(dir string) map[string][]byte {
 	return files
 }
 
-// stamps returns the published files and folders, each with what a rewrite changes.
+// stamps returns the published files and folders, each with the attributes that a rewrite changes.
 func (d *workbench) stamps() []string {
 	d.T.Helper()
 	var list []string

@@ -11,7 +11,7 @@ import (
 	"xdspub/watch/status"
 )
 
-// A published file that was edited by hand is not in sync.
+// A published file that somebody has edited by hand is not in sync.
 func Example() {
 	out, err := os.MkdirTemp("", "xdspub")
 	if err != nil {
@@ -45,7 +45,7 @@ func Example() {
 	// 1 false [cds/cds.json]
 }
 
-// A report has its verdict in words.
+// Verdict returns the faults of a Status in one line.
 func ExampleStatus_Verdict() {
 	s := &status.Status{Report: &status.Report{Drifted: []string{"cds/cds.json"}}, WatchState: status.WatchKilled}
 	fmt.Println(s.Verdict())
