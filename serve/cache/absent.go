@@ -112,8 +112,8 @@ func (r *response) delays(name string) bool {
 	return late || held
 }
 
-// requeueError queues the error of a name again, if the client knows an error of the name. An error in flight
-// doesn't count as known.
+// requeueError queues the error of a name again, if the client knows an error of the name. The ACK of an
+// error in flight doesn't make the error known.
 func (s *subscription) requeueError(name string) {
 	if _, known := s.absent[name]; known {
 		s.absent[name] = ""

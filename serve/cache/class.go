@@ -14,8 +14,9 @@ import (
 	"xdspub/xds/variants"
 )
 
-// A client gets one variant of each resource. Clients with the same variants form a class: they get the same
-// Snapshot, and share everything derived from it.
+// A client gets at most one variant of each resource. Clients with the same variants form a class: they get
+// the same Snapshot, and share everything derived from it. A client with several parameter sets gets several
+// variants (several.go).
 
 // MostClasses is the largest number of classes. Each class costs as much as a Snapshot.
 const MostClasses = 256

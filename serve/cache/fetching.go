@@ -28,8 +28,8 @@ func (s *Stream) scheduleFetchRetry(sub *subscription, r *response) time.Duratio
 	return pause
 }
 
-// untilFetched reports whether Envoy may accept all resources that its NACK means, after Envoy has fetched
-// the code.
+// untilFetched reports whether Envoy may accept the changed resources that its NACK means, when Envoy has
+// fetched their code.
 func untilFetched(r *refusal) bool {
 	meant := r.meant()
 	some := false

@@ -16,11 +16,12 @@ import (
 )
 
 // A client has a gap of listeners if it subscribes to listeners, and the snapshot has listeners only for
-// other clients. A gap of clusters is the same for clusters. The likely cause is a typing error: in the
-// client's dynamic parameters, in the field of the node that they derive from, or in the constraints of a
-// variant. If the server removed all listeners, an Envoy would close all its ports. So the server removes
-// nothing from a client with a gap, and reports the gap. The rule depends only on the subscriptions and the
-// snapshot, because a server that has just started doesn't know the snapshot before.
+// other clients. A gap of clusters is the same for clusters that the client needs. The likely cause is a
+// typing error: in the client's dynamic parameters, in the field of the node that they derive from, or in the
+// constraints of a variant. If the server removed all listeners, an Envoy would close all its ports. So the
+// server keeps the resources of a client with a gap (mustKeep), and reports the gap. The rule depends only on
+// the subscriptions and the snapshot, because a server that has just started doesn't know the snapshot
+// before.
 
 // gapTypes are the types with gaps.
 var gapTypes = []*xds.Type{xds.Listener, xds.Cluster}

@@ -14,9 +14,10 @@ import (
 )
 
 // A client removes a resource with a TTL when the TTL is over. A heartbeat restarts the TTL. An incremental
-// heartbeat is the resource's wrapper, usually without the resource. A heartbeat in a state of the world
-// repeats all of the client's resources, because Envoy ignores wrappers without a resource there, and removes
-// listeners and clusters that are missing from a response. Each view has one timer per TTL of its clients.
+// heartbeat is the resource's wrapper, usually without the resource. A state-of-the-world heartbeat has the
+// resource, because Envoy ignores wrappers without a resource there. If the resource is a listener or a
+// cluster, the heartbeat has all of the client's resources of the type, because Envoy removes those that a
+// response lacks. Each view has one timer per TTL of its clients.
 // https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ttl
 
 // Heartbeats come three times per TTL, so that one may get lost, but not more often than shortestBeat.

@@ -40,8 +40,8 @@ func (s *Stream) recordResumed(sub *subscription) {
 // yet.
 func (s *subscription) warms(r *response) bool { return r.asked && !s.resumed }
 
-// mostWarmed is the largest number of responses in warmup.sent. A client should subscribe to what they need
-// within patience.
+// mostWarmed is the largest number of responses in warmup.sent. A client subscribes to the resources that
+// they need within patience.
 const mostWarmed = 8
 
 // startsWarming records the clusters or listeners of a response, if it is among the first.

@@ -17,9 +17,9 @@ import (
 	"xdspub/xds/params"
 )
 
-// A client that knows dynamic parameters sends them with each name, in a resource locator. It gets resources
-// in wrappers. A resource with constraints has them in its resource_name, and removals name the variant. Any
-// other client gets the variants for its node as plain resources.
+// A client that knows dynamic parameters sends them with each name, in a resource locator. The server sends
+// this client each resource in a wrapper, whose resource_name has the constraints of the resource. Removals
+// name the variant. Any other client gets the variants for its node as plain resources.
 // https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md
 
 // introduce records the client at its first request, and the dynamic parameters of the locators at each

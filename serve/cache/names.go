@@ -17,7 +17,7 @@ import (
 
 // spelled holds the client's spelling of the xdstp names in a subscription.
 type spelled struct {
-	// aliases maps a canonical name to the client's spelling of it, if different.
+	// aliases maps a canonical name to the client's spelling, if the spelling is another.
 	aliases map[string]string
 	// collections means that the client subscribes, or has subscribed, to a collection.
 	collections bool

@@ -19,7 +19,8 @@ import (
 
 // A client with several parameter sets, such as a cache for other clients, can have several variants of a
 // resource. In the client's view each variant has its own name, and each subscription is a collection of the
-// matching variants. The separators in these names are not valid UTF-8, so they can't occur in messages.
+// matching variants. No name in a message has the
+// separators of these names, because the separators are not valid UTF-8.
 const (
 	ofVariant = "\xff" // between a resource name and the constraints of a variant, which may be empty
 	ofSet     = "\xfe" // between a subscribed name and the number of its parameter set; omitted for the first set
@@ -79,7 +80,7 @@ func (s *Stream) set(of params.Parameters) (int, error) {
 }
 
 // ParameterBytes returns the memory of the client's parameter sets in bytes. Only the goroutine of the stream
-// may call it.
+// may call ParameterBytes.
 func (s *Stream) ParameterBytes() (bytes int) {
 	for _, set := range s.sets {
 		for key, value := range set {

@@ -16,11 +16,11 @@ const (
 	// mostDetails bounds the details of all connected clients in a list, in bytes. Further clients have no
 	// details.
 	mostDetails = 16 << 20
-	// mostGoneBytes bounds the memory of disconnected clients.
+	// mostGoneBytes bounds the memory of disconnected clients, in bytes.
 	mostGoneBytes = 8 << 20
-	// mostPolledBytes bounds the memory of REST requests.
+	// mostPolledBytes bounds the memory of REST requests, in bytes.
 	mostPolledBytes = 40 << 20
-	// mostNameBytes bounds the shown names of one subscription.
+	// mostNameBytes bounds the shown names of one subscription, in bytes.
 	mostNameBytes = 1 << 10
 )
 

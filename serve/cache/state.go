@@ -136,7 +136,8 @@ func (s *state) version(t *xds.Type, name string) string {
 // encoded is the encoding of a resource, shared by all streams.
 type encoded struct {
 	*xds.Resource
-	// sotw is the resource in a state-of-the-world response, wrapped the resource in a wrapper with its TTL.
+	// sotw is the resource in a state-of-the-world response. wrapped is the resource in a wrapper with its
+	// TTL, or sotw without a TTL.
 	sotw, wrapped *anypb.Any
 	// delta is the resource in an incremental response.
 	delta *discoveryv3.Resource

@@ -231,8 +231,9 @@ func (s *Stream) timeout() {
 	s.push()
 }
 
-// response returns a response with all that the client lacks in a state, in whatever order it will be sent;
-// nil if the client lacks nothing. Resources that the client may still use (drains) don't count as removed.
+// response returns a response with all that the client lacks in a state, regardless of the order of
+// responses; nil if the client lacks nothing. A missing resource that the client may still use (drains)
+// doesn't count.
 func (s *Stream) response(sub *subscription, now *state) *response {
 	r := sub.lacks(now)
 	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { _, still := s.drains(sub, name); return still })

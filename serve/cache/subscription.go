@@ -118,8 +118,8 @@ type response struct {
 	asked   bool
 	// gone are the variants that an incremental response with constraints removes, by name.
 	gone map[string][]params.Constraints
-	// held is the next delivered.held. late are the versions of resources whose removal is delayed. doubtful
-	// means that the client may have another listener at the address of a listener.
+	// held is the next delivered.held. late are the client's versions of resources whose removal is delayed,
+	// by name. doubtful means that the client may have another listener at the address of a listener.
 	held     map[string]*xds.Resource
 	late     map[string]string
 	doubtful bool
