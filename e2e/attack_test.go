@@ -26,7 +26,7 @@ import (
 	"xdspub/xds"
 )
 
-// attacked is a server whose clients need certificates, and who attacks the server.
+// attacked is a server whose clients need certificates. Its methods start attackers and honest clients.
 type attacked struct {
 	t         *testing.T
 	grpc, web string // addresses
@@ -35,7 +35,7 @@ type attacked struct {
 	serial    int64
 }
 
-// startAttacked starts a server whose clients may hold so many MiB.
+// startAttacked starts a server with a --max-client-memory of size MiB.
 func startAttacked(t *testing.T, size int) *attacked {
 	a := &attacked{t: t, grpc: address(envoytest.FreePort(t)), web: address(envoytest.FreePort(t)), ca: certs.NewAuthority(t)}
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func startAttacked(t *testing.T, size int) *attacked {
 	return a
 }
 
-// client returns the TLS of a client with a certificate of that name.
+// client returns the TLS configuration of a client with a certificate of a name.
 func (a *attacked) client(name string) *tls.Config {
 	a.serial++
 	pair, err := tls.X509KeyPair(a.ca.Sign(a.serial, name))
@@ -67,9 +67,9 @@ func (a *attacked) client(name string) *tls.Config {
 	return c
 }
 
-// startAttackers starts two attackers of each kind in a process of its own, which leaves the processors to the
-// server: in the world, attackers have their own. Each attacker has a certificate of its own, and comes from
-// an address. stop ends the process.
+// startAttackers starts two attackers of each kind in another process, which leaves the processors to the server:
+// real attackers have their own processors. Each attacker has its own certificate. Attacker n connects from the
+// address from(n). stop ends the process.
 func (a *attacked) startAttackers(streams int, from func(n int) string) (stop func()) {
 	plan := attackPlan{GRPC: a.grpc, Web: a.web, CA: a.ca.PEM(), Streams: streams}
 	for i := range 2 * len(attacks) {
@@ -108,13 +108,13 @@ type honest struct {
 	tls      *tls.Config
 	standing *grpc.ClientConn
 	asking   sync.WaitGroup
-	most     chan struct{} // has an element for each request that is not answered
+	most     chan struct{} // has an element for each request without an answer
 
 	mu    sync.Mutex
 	waits map[string][]time.Duration // by what the client does
 }
 
-// What an honest client does again and again.
+// The ways in which an honest client asks.
 const (
 	byNew      = "by a new connection"
 	byStanding = "by a connection that stands"
@@ -130,7 +130,8 @@ func (a *attacked) honest() *honest {
 	return h
 }
 
-// ask asks by a new connection and by one that stands. It waits for neither answer, unless a hundred are on their way.
+// ask asks by a new connection and by an old one. It does not wait for the answers, unless a hundred requests have
+// no answer yet.
 func (h *honest) ask() {
 	for how, ask := range map[string]func() error{
 		byNew:      func() error { return asksOnce(h.t.Context(), h.grpc, h.tls) },
@@ -140,7 +141,7 @@ func (h *honest) ask() {
 		began := time.Now()
 		h.asking.Go(func() {
 			defer func() { <-h.most }()
-			// Eventually would end the test, which a goroutine must not.
+			// Not Eventually: it would end the test, which another goroutine must not do.
 			err := ask()
 			for err != nil && time.Since(began) < patience && h.t.Context().Err() == nil {
 				time.Sleep(10 * time.Millisecond)
@@ -156,7 +157,7 @@ func (h *honest) ask() {
 	}
 }
 
-// waited waits for all answers, and returns the 99th percentile of the time that they took.
+// waited waits for all answers, and returns the 99th percentile of their waits, by what the client did.
 func (h *honest) waited(when string) (p99 map[string]time.Duration) {
 	h.asking.Wait()
 	p99 = make(map[string]time.Duration)
@@ -169,13 +170,13 @@ func (h *honest) waited(when string) (p99 map[string]time.Duration) {
 	return p99
 }
 
-// TestAttack attacks a server from inside all limits at once, by clients with certificates and by others. Its
-// resident memory must stay below what clients may make the server hold and 64 MiB, a client that follows the
-// protocol must be answered all the time, and the memory must be given back once the attack is over.
+// TestAttack attacks a server by all attacks at once, each within the limits, by clients with and without
+// certificates. The resident memory of the server must stay below --max-client-memory plus 64 MiB, an honest client
+// must get all answers, and the server must return the memory after the attack.
 //
-// XDSPUB_ATTACK is the length of the attack, such as 5m. With it the test also asserts how long the client
-// waits. A second attack comes from the address of the client then: before it has shown its certificate, a new
-// connection is one of the attackers'.
+// XDSPUB_ATTACK is the length of the attack, such as 5m. If it is set, the test also limits how long the honest
+// client waits, and makes a second attack from the address of the honest client: before the server knows its
+// certificate, a new connection counts with those of the attackers.
 func TestAttack(t *testing.T) {
 	length, seed := dice(t, "XDSPUB_ATTACK", 3*time.Second, 1)
 	size, streams := 48, 8
@@ -193,7 +194,7 @@ func TestAttack(t *testing.T) {
 	h.waited("before the attack")
 	before := usageOf(t, a.server).memory
 	a.attack(h, length, size, streams, func(n int) string {
-		if runtime.GOOS != "linux" { // Others have no more addresses than they are told.
+		if runtime.GOOS != "linux" { // other systems have only the address 127.0.0.1
 			return "127.0.0.1"
 		}
 		return fmt.Sprintf("127.0.0.%d", 2+n)
@@ -223,14 +224,14 @@ func TestAttack(t *testing.T) {
 const (
 	// askGap is the time between two requests of an honest client.
 	askGap = 50 * time.Millisecond
-	// patienceOfHonest is how long 99 of 100 requests of an honest client take at most.
+	// patienceOfHonest bounds the wait of 99 of 100 requests of an honest client.
 	patienceOfHonest = 100 * time.Millisecond
 )
 
 // attack attacks for a time, and until the memory of clients is full, while an honest client asks.
 func (a *attacked) attack(h *honest, length time.Duration, size, streams int, from func(n int) string) {
 	defer a.startAttackers(streams, from)()
-	// On a busy machine it takes the attackers a while to reach a limit.
+	// On a busy machine, the attackers need a while to reach a limit.
 	refused := func() bool {
 		log := a.server.Log()
 		return strings.Contains(log, "event=client-refused") && strings.Contains(log, "--max-client-memory")
@@ -245,15 +246,15 @@ func (a *attacked) attack(h *honest, length time.Duration, size, streams int, fr
 		most = max(most, usageOf(a.t, a.server).memory)
 		time.Sleep(askGap)
 	}
-	h.asking.Wait() // answers come while the attack goes on
+	h.asking.Wait() // the answers must come during the attack
 	a.t.Logf("%d MiB at most", most>>20)
 	if limit := (size + 64) << 20; most > limit {
 		a.t.Errorf("%d bytes of resident memory, %d are allowed", most, limit)
 	}
 }
 
-// fragments is what a Go process keeps of a large heap after its objects are gone: pages that small objects with a
-// long life share, and tables of the heap.
+// fragments is the memory that a Go process keeps of a large heap after its objects were freed: pages with a few
+// long-lived objects, and tables of the heap.
 const fragments = 40 << 20
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -32,19 +32,19 @@ import (
 // Its value is an attackPlan in JSON.
 const attackersVariable = "XDSPUB_ATTACKERS"
 
-// attackPlan says whom attackers attack, and as whom.
+// attackPlan has the addresses of the server, and the identities of the attackers.
 type attackPlan struct {
 	GRPC, Web string // addresses of the server
 	CA        []byte // signs the server's certificate
 	// Attackers are the identities of attackers. Attacker n makes attack n.
 	Attackers []attacker
-	// Streams is how many streams or connections each attack has at once.
+	// Streams is the number of concurrent streams or connections of each attack.
 	Streams int
 }
 
-// attacker is a client by an address of its own, and with a certificate.
+// attacker is the identity of an attacker.
 type attacker struct {
-	Address   string // is the attacker's own
+	Address   string // from which the attacker connects
 	Cert, Key []byte
 }
 
@@ -78,7 +78,7 @@ func attackAll(text string) int {
 	return 0
 }
 
-// assault is what one attacker has for an attack.
+// assault has the means of one attacker.
 type assault struct {
 	attackPlan
 	dialer           net.Dialer
@@ -98,7 +98,7 @@ func newAssault(plan attackPlan, a attacker) (*assault, error) {
 	return s, nil
 }
 
-// longName is the text of long names.
+// longName is a part of long names.
 var longName = strings.Repeat("n", 4000)
 
 // dial connects by gRPC, with a certificate.
@@ -108,7 +108,7 @@ func (a *assault) dial() (*grpc.ClientConn, error) {
 	}))
 }
 
-// many has one attack by many streams of a connection.
+// many calls one for each of a.Streams streams of one connection, concurrently.
 func (a *assault) many(ctx context.Context, one func(context.Context, discoveryv3.AggregatedDiscoveryServiceClient, int)) {
 	conn, err := a.dial()
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *assault) many(ctx context.Context, one func(context.Context, discoveryv
 	running.Wait()
 }
 
-// parallel runs one as often at once as an attack has streams.
+// parallel calls one a.Streams times, concurrently.
 func (a *assault) parallel(one func()) {
 	var running sync.WaitGroup
 	for range a.Streams {
@@ -147,7 +147,8 @@ func requests(ctx context.Context, client discoveryv3.AggregatedDiscoveryService
 	}
 }
 
-// attacks are attacks from inside all limits but the memory's. Each goes on until it is refused or ctx ends.
+// attacks are attacks that respect all limits except that of memory. Each goes on until the server refuses it or
+// ctx ends.
 var attacks = []func(ctx context.Context, a *assault){
 	func(ctx context.Context, a *assault) { // names
 		a.many(ctx, func(ctx context.Context, client discoveryv3.AggregatedDiscoveryServiceClient, i int) {

@@ -16,7 +16,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// bootstrapped is an example that is served, to Envoys that start from what xdspub writes.
+// bootstrapped is a served example, with Envoys that start from bootstraps of xdspub bootstrap envoy.
 type bootstrapped struct {
 	servedTree
 	ca    *certs.Authority
@@ -26,7 +26,8 @@ type bootstrapped struct {
 	pages string // of the listener
 }
 
-// serveQuickstart makes a server of the quickstart, which listens without TLS, too, on Unix sockets.
+// serveQuickstart returns a bootstrapped of the quickstart, which is not started. Its server also listens without
+// TLS, on Unix sockets.
 func serveQuickstart(t *testing.T) *bootstrapped {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "xds-") // the path of a socket has to be short
@@ -45,13 +46,13 @@ func serveQuickstart(t *testing.T) *bootstrapped {
 	return b
 }
 
-// start starts the server, by TLS where there is an Authority.
+// start starts the server, with TLS if b.ca is set.
 func (b *bootstrapped) start(t *testing.T, flags ...string) {
 	t.Helper()
 	b.servedTree.start(t, append(flags, "--grpc", "unix:"+b.socket, "--http", b.http, "--http", "unix:"+b.web)...)
 }
 
-// sign has the server and Envoys get certificates of a new Authority.
+// sign makes a new Authority, and writes certificates for the server and the Envoys.
 func (b *bootstrapped) sign(t *testing.T) {
 	t.Helper()
 	b.ca = certs.NewAuthority(t)
@@ -88,8 +89,8 @@ func (b *bootstrapped) answers(t *testing.T, want string) {
 	})
 }
 
-// TestBootstrapEnvoy: from what bootstrap envoy writes an Envoy starts, is LIVE, gets all and
-// answers requests: by each transport, by TCP, TLS, mTLS and a Unix socket.
+// TestBootstrapEnvoy: an Envoy starts from the output of bootstrap envoy, is LIVE, gets all resources and answers
+// requests, by each transport, and by TCP, TLS, mTLS and a Unix socket.
 func TestBootstrapEnvoy(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -130,8 +131,9 @@ func TestBootstrapEnvoy(t *testing.T) {
 	}
 }
 
-// TestBootstrapJudged: an Envoy judges a bootstrap before it is written, also one that leads to files
-// which are written with it, and one that is added to. What it refuses is not written.
+// TestBootstrapJudged: with --envoy, an Envoy judges a bootstrap before xdspub writes it, also a bootstrap whose
+// files are written with it, and a bootstrap that xdspub adds to. xdspub does not write a bootstrap that Envoy
+// refuses.
 func TestBootstrapJudged(t *testing.T) {
 	envoy := envoytest.Binary(t)
 	t.Parallel()
@@ -170,8 +172,8 @@ func TestBootstrapJudged(t *testing.T) {
 	}
 }
 
-// TestBootstrapRotation: an Envoy that started from what bootstrap envoy writes reads its
-// certificate and the CA again when they are replaced.
+// TestBootstrapRotation: an Envoy that started from the output of bootstrap envoy reads its certificate and the CA
+// again when they are replaced.
 func TestBootstrapRotation(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -194,9 +196,8 @@ func TestBootstrapRotation(t *testing.T) {
 	b.answers(t, "api")
 }
 
-// TestPolled: Envoy polls the files that a bootstrap, listeners and clusters name with
-// --poll-interval: one that is written in its place, without an event that Envoy waits for, takes effect.
-// It costs no inotify instance.
+// TestPolled: with --poll-interval, Envoy polls the files that the bootstrap, listeners and clusters name. A file
+// that is written in place, which Envoy gets no event of, takes effect. A polled file takes no inotify instance.
 func TestPolled(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -240,8 +241,8 @@ func inPlace(t *testing.T, file, old, by string) {
 	}
 }
 
-// TestBootstrapCertificates: Envoy does not read certificates again that its bootstrap names, with a
-// watched_directory too, but those of an SDS file.
+// TestBootstrapCertificates: Envoy does not read the certificates again that its bootstrap names, even with a
+// watched_directory. It reads the certificates of an SDS file again.
 func TestBootstrapCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -296,8 +297,7 @@ static_resources:
 	has("2", "3")
 }
 
-// TestBootstrapOptions: an Envoy has what the flags of bootstrap envoy say of it, and what --from
-// says.
+// TestBootstrapOptions: an Envoy has the settings of the flags of bootstrap envoy, and those of the file of --from.
 func TestBootstrapOptions(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -320,7 +320,7 @@ func TestBootstrapOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without the server Envoy would wait for its resources for 15 seconds.
+	// Envoy would wait for resources of a missing server for 15 seconds.
 	envoy := envoytest.Start(t, envoytest.Options{Bootstrap: []byte(strings.ReplaceAll(string(merged), "ads: {}", "ads: {}\n    initial_fetch_timeout: 0.1s"))})
 	b.answers(t, "website")
 	info := envoy.Admin(t, "/server_info")
@@ -339,7 +339,7 @@ func TestBootstrapOptions(t *testing.T) {
 		t.Error("Envoy does not look at its heap")
 	}
 
-	// More connections than two are closed, and the admin address stays open.
+	// Envoy closes a third connection, and the admin address stays open.
 	host := strings.TrimSuffix(strings.TrimPrefix(b.pages, "http://"), "/")
 	for range 2 {
 		conn, err := net.Dial("tcp", host)

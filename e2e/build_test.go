@@ -13,7 +13,7 @@ import (
 	"xdspub/render"
 )
 
-// documented is the program with the address of its documents, as make dist DOCS_URL=… builds it.
+// documented returns the path of the program as make dist DOCS_URL=… builds it.
 var documented = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(filepath.Dir(binary), "documented", "xdspub")
 	build := exec.Command("go", "build", "-ldflags", "-w -X main.docsURL="+docsURL, "-o", bin, "xdspub/cmd/xdspub")
@@ -26,7 +26,7 @@ var documented = sync.OnceValues(func() (string, error) {
 
 const docsURL = "https://example.com/xdspub/blob/v1.2.3"
 
-// TestDocsURL: a program that knows where its documents are says so in SARIF and in the list of rules.
+// TestDocsURL: a program with a DOCS_URL has links to the pages of rules in SARIF and in the list of rules.
 func TestDocsURL(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds one more binary")
@@ -61,9 +61,8 @@ func TestDocsURL(t *testing.T) {
 	}
 }
 
-// TestBuildToBuild: what is published does not depend on the build. protojson and
-// prototext space their output by a hash of the running binary, so builds that
-// differ in anything show it.
+// TestBuildToBuild: published files do not depend on the build. The spaces in the output of protojson and prototext
+// depend on a hash of the running binary, so that two different builds would show a dependence.
 func TestBuildToBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds two more binaries")

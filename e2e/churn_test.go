@@ -15,14 +15,12 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestTraffic publishes 10 generations to a busy Envoy under 200 requests a second:
-// no update is refused, and no request fails, of those that make a connection or of
-// those on a listener or filter chain of before, which drains. What went leaves
-// Envoy meanwhile, and after ten generations all of it has.
+// TestTraffic publishes 10 generations to a busy Envoy under 200 requests a second. Envoy refuses no update. No
+// request fails, neither on a new connection nor on an old connection to a draining listener or filter chain. Envoy
+// removes the resources of old generations meanwhile, and after ten generations all of them.
 //
-// XDSPUB_TRAFFIC is another number of generations (scripts/traffic). Then the same
-// is done by plain renames in one directory, for the contrast: nothing is expected
-// of that, as it depends on the moment.
+// XDSPUB_TRAFFIC is another number of generations (scripts/traffic). If it is set, the test also publishes by plain
+// renames in one directory, for comparison. It asserts nothing of these, because their result depends on timing.
 func TestTraffic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
@@ -60,18 +58,18 @@ func TestTraffic(t *testing.T) {
 }
 
 const (
-	pace      = 500 * time.Millisecond // between the starts of two publishes, at least
-	round     = 10                     // publishes, after which what went is waited for
+	pace      = 500 * time.Millisecond // the least time between the starts of two publishes
+	round     = 10                     // the publishes after which the test waits until old resources are removed
 	drainTime = 5 * time.Second
-	least     = 5 // publishes on the slowest machine
+	least     = 5 // the publishes on the slowest machine
 )
 
 // churn is a run of generations, one after the other, under traffic.
 type churn struct {
 	*ground
-	by      string // which way they are published
+	by      string // the way of publishing
 	publish func(n int)
-	// confirmed says that Envoy runs a generation once it is published.
+	// confirmed means that publish returns after Envoy runs the generation.
 	confirmed bool
 
 	envoy   *envoytest.Envoy
@@ -79,9 +77,9 @@ type churn struct {
 	traffic traffic
 
 	publishes int
-	refused   int        // updates, by Envoy
-	dumps     int        // of its configuration, that Envoy was made to write
-	dumped    func() int // the dumps so far
+	refused   int        // the updates that Envoy refused
+	dumps     int        // the dumps of its configuration that Envoy wrote to be busy
+	dumped    func() int // returns the dumps so far
 	length    time.Duration
 }
 
@@ -90,14 +88,14 @@ func newChurn(t *testing.T, by string) *churn {
 	return &churn{ground: newGround(t), by: by}
 }
 
-// start starts an Envoy with two workers in which what drains ends soon.
+// start starts an Envoy with two workers and a short drain time.
 func (c *churn) start(t *testing.T, bootstrap []byte) {
 	c.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap, Args: []string{
 		"--concurrency", "2", "--drain-time-s", fmt.Sprint(drainTime.Seconds()), "--parent-shutdown-time-s", fmt.Sprint(1 + drainTime.Seconds()),
 	}})
 }
 
-// byXdspub has a watch publish what an editor saves.
+// byXdspub publishes by saves in a source tree, which a watch publishes.
 func (c *churn) byXdspub(t *testing.T) {
 	s := newFixture(t, map[string]string{"edge.yaml": c.tree(0)}, "--eds", "file", "--trim-delay", (drainTime + 2*time.Second).String())
 	s.args = append(s.args, confirmed(s.admin)...)
@@ -108,9 +106,8 @@ func (c *churn) byXdspub(t *testing.T) {
 	c.confirmed = true
 }
 
-// byPlainRenames does what a script does: it renames the files in one directory,
-// one after the other, those that are named before those that name them. Only in
-// the end it waits for Envoy to have read the last of them.
+// byPlainRenames publishes like a script: it renames the files in one directory, one after another, each before the
+// files that name it. It waits for Envoy only after the last file.
 func (c *churn) byPlainRenames(t *testing.T) {
 	dir, stage := t.TempDir(), t.TempDir()
 	path := func(kind, name string) string { return filepath.Join(dir, kind+"-"+name+".json") }
@@ -165,7 +162,7 @@ func (c *churn) byPlainRenames(t *testing.T) {
 	}
 }
 
-// run publishes under traffic to an Envoy that has more to do, and sums up.
+// run publishes under traffic to a busy Envoy, and records the results.
 func (c *churn) run(t *testing.T, publishes int, limit time.Duration) {
 	t.Helper()
 	dumps, idle := keepBusy(t, c.admin, 1)
@@ -180,8 +177,8 @@ func (c *churn) run(t *testing.T, publishes int, limit time.Duration) {
 	c.refused = len(regexp.MustCompile(`Filesystem config update (rejected|failure)`).FindAllString(c.envoy.Log(), -1))
 }
 
-// publishAll publishes generation after generation, as many; after limit, no more than
-// the least.
+// publishAll publishes a number of generations, one after another. After limit, it ends when it has published least
+// generations.
 func (c *churn) publishAll(t *testing.T, publishes int, limit time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -192,7 +189,7 @@ func (c *churn) publishAll(t *testing.T, publishes int, limit time.Duration) {
 		c.busy(t)
 		c.publishes++
 		c.publish(c.publishes)
-		c.traffic.lead(c.publishes, c.doors(c.publishes)) // at once: the publisher says that it is out
+		c.traffic.lead(c.publishes, c.doors(c.publishes)) // at once, since the generation is published
 		if c.confirmed {
 			c.inForce(t)
 		}
@@ -204,7 +201,7 @@ func (c *churn) publishAll(t *testing.T, publishes int, limit time.Duration) {
 	c.length = time.Since(start)
 }
 
-// busy waits until requests and dumps have gone on beside each publish.
+// busy waits until there were ten requests on new connections and one dump for each publish.
 func (c *churn) busy(t *testing.T) {
 	t.Helper()
 	envoytest.Eventually(t, patience, "Envoy is busy", func() (bool, string) {
@@ -213,7 +210,7 @@ func (c *churn) busy(t *testing.T) {
 	})
 }
 
-// inForce: all listeners of the last generation answer with it.
+// inForce fails the test unless all listeners of the last generation answer with this generation.
 func (c *churn) inForce(t *testing.T) {
 	t.Helper()
 	for _, d := range c.doors(c.publishes) {
@@ -223,8 +220,7 @@ func (c *churn) inForce(t *testing.T) {
 	}
 }
 
-// rest waits until nothing drains, and Envoy has no clusters but those of the last
-// generation.
+// rest waits until nothing drains, and Envoy has only the clusters of the last generation.
 func (c *churn) rest(t *testing.T) {
 	t.Helper()
 	want := len(c.generation(c.publishes, func(string, string) string { return here }).clusters)

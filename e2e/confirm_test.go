@@ -26,7 +26,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// confirmed adds the flags of a fixture whose Envoys confirm.
+// confirmed returns the flags of a watch that Envoys with these admin ports confirm.
 func confirmed(admins ...int) []string {
 	args := []string{"--ack-timeout", ackTimeout.String()}
 	for _, port := range admins {
@@ -47,11 +47,10 @@ func startConfirmed(t *testing.T, source map[string]string, args ...string) *fix
 	return s
 }
 
-// takePort holds a port of the loopback interface as another program would, so that
-// Envoy can't have it.
+// takePort takes a port of the loopback interface, like another program, so that Envoy can't listen on it.
 func takePort(t *testing.T) (port int, free func()) {
 	t.Helper()
-	// Not a port that the system hands out: once it is free, a connection of anybody's could take it.
+	// Not an ephemeral port, which any connection could take after free.
 	port = envoytest.FreePort(t)
 	l, err := net.Listen("tcp", address(port))
 	if err != nil {
@@ -61,7 +60,7 @@ func takePort(t *testing.T) (port int, free func()) {
 	return port, func() { l.Close() }
 }
 
-// bytesOut returns the published files.
+// bytesOut returns the content of the published files, by name.
 func (s *fixture) bytesOut(t *testing.T) map[string]string {
 	t.Helper()
 	m, err := publish.ReadManifest(s.out)
@@ -79,8 +78,7 @@ func (s *fixture) bytesOut(t *testing.T) map[string]string {
 	return files
 }
 
-// sameOut holds that all is out that was out before, and nothing else but what waits
-// for its trim.
+// sameOut fails the test unless the published files are those of before, except for retired clusters and files.
 func (s *fixture) sameOut(t *testing.T, before map[string]string) {
 	t.Helper()
 	m, err := publish.ReadManifest(s.out)
@@ -105,7 +103,7 @@ func (s *fixture) sameOut(t *testing.T, before map[string]string) {
 	}
 }
 
-// clustersIn returns those of a CDS file, but for those that go.
+// clustersIn returns the clusters of a CDS file that are not retired.
 func clustersIn(t *testing.T, text string, goes map[publish.Retired]time.Time) []map[string]any {
 	t.Helper()
 	var response struct{ Resources []map[string]any }
@@ -118,10 +116,9 @@ func clustersIn(t *testing.T, text string, goes map[publish.Retired]time.Time) [
 	})
 }
 
-// TestRefusedByEnvoy adds a listener on a port that another process holds, and drops
-// one. Envoy drops the one and refuses the other; what was out before comes back,
-// the dropped listener serves again, and nobody at the third one notices. Nothing is
-// tried again by itself, until the source changes.
+// TestRefusedByEnvoy adds a listener on a port that another process holds, and removes another listener. Envoy
+// removes the listener, and refuses the new one. The watch rolls back: the removed listener serves again, and
+// clients of a third listener notice nothing. The watch does not retry until the source changes.
 func TestRefusedByEnvoy(t *testing.T) {
 	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
@@ -138,7 +135,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 	before := s.bytesOut(t)
 	stop := send(t, pages[0], func(answer string) bool { return answer == "200 blue" })
 
-	// One change: the three files are read in one pass.
+	// The watch reads the three files in one pass, so that they are one change.
 	s.watch.Signal(t, syscall.SIGSTOP)
 	s.write(t, "green.yaml", documents(edsCluster("green"), endpoints("green", green.Port()), listener("busy", busy, "route_config: {"+hosts("green")+"}")))
 	s.remove(t, "dropped.yaml")
@@ -162,7 +159,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 		t.Fatalf("on record: %+v, %v", refused, err)
 	}
 
-	// The same again is held; asked for, it is tried, and refused.
+	// The watch holds the same snapshot. After SIGHUP, it retries, and Envoy refuses the snapshot again.
 	s.write(t, "green.yaml", "# another look of the same\n"+s.read(t, "green.yaml"))
 	s.watch.Signal(t, syscall.SIGHUP)
 	s.watch.WaitLog(t, "event=rolled-back ")
@@ -181,7 +178,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 	}
 }
 
-// logTime returns when a line was logged.
+// logTime returns the time of a log line.
 func logTime(t *testing.T, line string) time.Time {
 	t.Helper()
 	text, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
@@ -192,8 +189,8 @@ func logTime(t *testing.T, line string) time.Time {
 	return at
 }
 
-// TestRefusedThenFixed: a held snapshot does not stand in the way of another one,
-// also when watch was restarted in between, and render says why it is held.
+// TestRefusedThenFixed: a watch that holds a snapshot publishes another one, also if it was restarted in between.
+// render says why a snapshot is held.
 func TestRefusedThenFixed(t *testing.T) {
 	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
@@ -229,8 +226,8 @@ func TestRefusedThenFixed(t *testing.T) {
 	becomes(t, "the second listener", "200 up", func() string { return ask(t, request{port: other}).text })
 }
 
-// TestRefusedThatStays: what an Envoy refused at its start is out all the same. It is
-// tried again when somebody asks, though not a byte of it has changed.
+// TestRefusedThatStays: a file that an Envoy refused at its start stays published. If somebody asks for a retry,
+// xdspub publishes it again, although no byte has changed.
 func TestRefusedThatStays(t *testing.T) {
 	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
@@ -238,7 +235,7 @@ func TestRefusedThatStays(t *testing.T) {
 	s := startConfirmed(t, map[string]string{"edge.yaml": staticCluster("up", up.Port())})
 	s.envoy.Stop(t)
 	s.write(t, "busy.yaml", listener("busy", busy, "route_config: {"+hosts("up")+"}"))
-	s.watch.WaitLog(t, "event=published ") // nobody refuses it
+	s.watch.WaitLog(t, "event=published ") // no Envoy runs yet
 	s.startEnvoy(t)
 	status := []string{"status", "--out", s.out, "--envoy-admin", "http://" + address(s.admin)}
 	stdout, _, exit := xdspub(t, status...)
@@ -256,9 +253,9 @@ func TestRefusedThatStays(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoRefuses has two Envoys read one directory, of which one has the port
-// of a new listener already. Both are back on the old; with --ack-quorum any the
-// one that takes it is enough.
+// TestOneOfTwoRefuses has two Envoys read one directory. The first of them already has the port of a new listener.
+// Both Envoys go back to the old listeners. With --ack-quorum any, the Envoy that accepts the new listener is
+// enough.
 func TestOneOfTwoRefuses(t *testing.T) {
 	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
@@ -309,9 +306,8 @@ static_resources: {listeners: [{name: static, address: {socket_address: {address
 	}
 }
 
-// TestBackWhileDraining goes back to a route configuration and a secret whose
-// listener drains yet. Envoy would never see an update of a name whose folder was
-// replaced; later updates of both are seen here.
+// TestBackWhileDraining restores a route configuration and a secret while their listener still drains. Envoy would
+// never see an update of a file whose folder was replaced. The test shows that Envoy sees later updates of both.
 func TestBackWhileDraining(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -319,7 +315,7 @@ func TestBackWhileDraining(t *testing.T) {
 		args func(s *fixture) []string
 	}{
 		{"confirmed", func(s *fixture) []string { return confirmed(s.admin) }},
-		// What drains does not keep the files from going.
+		// The files are trimmed, although their listener drains.
 		{"trimmed at once", func(*fixture) []string { return []string{"--trim-delay", "10ms"} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -363,7 +359,7 @@ func TestBackWhileDraining(t *testing.T) {
 	}
 }
 
-// TestBadAdmins: what can't confirm is told before anything moves.
+// TestBadAdmins: if an admin interface can't confirm, xdspub says so before any file moves.
 func TestBadAdmins(t *testing.T) {
 	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
@@ -421,8 +417,8 @@ func TestBadAdmins(t *testing.T) {
 	}
 }
 
-// TestHangingEnvoy stops an Envoy within a change: it is waited for, then the change
-// goes on without it, and nothing is trimmed until it follows.
+// TestHangingEnvoy stops an Envoy within a change. The watch waits for the Envoy, and then goes on without it. It
+// trims nothing until the Envoy acknowledges the change.
 func TestHangingEnvoy(t *testing.T) {
 	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
@@ -450,8 +446,8 @@ func TestHangingEnvoy(t *testing.T) {
 	content(t, s.envoy)
 }
 
-// TestKilledUnconfirmed kills xdspub while it waits for an answer that is going to be
-// no: the next one asks again, and puts everything back.
+// TestKilledUnconfirmed kills xdspub while it waits for the answer of an Envoy that refuses. The next xdspub asks
+// again, and rolls back.
 func TestKilledUnconfirmed(t *testing.T) {
 	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
@@ -463,7 +459,7 @@ func TestKilledUnconfirmed(t *testing.T) {
 	s.watch.Signal(t, syscall.SIGTERM)
 	s.watch.Wait(t)
 
-	// A way to the admin interface that breaks down with the rename.
+	// A proxy of the admin interface that stops answering after the rename.
 	lds := filepath.Join(s.out, "lds/lds.json")
 	target, err := url.Parse("http://" + address(s.admin))
 	if err != nil {
@@ -472,7 +468,7 @@ func TestKilledUnconfirmed(t *testing.T) {
 	way := httputil.NewSingleHostReverseProxy(target)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if now, err := os.ReadFile(lds); err != nil || string(now) != before["lds/lds.json"] {
-			<-r.Context().Done() // until who asks has given up
+			<-r.Context().Done() // until the client gives up
 			return
 		}
 		way.ServeHTTP(w, r)
@@ -498,8 +494,7 @@ func TestKilledUnconfirmed(t *testing.T) {
 	becomes(t, "the page", "200 up", func() string { return ask(t, request{port: edge}).text })
 }
 
-// keepTLS opens a connection, and sends a request on it, so that what serves it has
-// to drain.
+// keepTLS opens a connection and sends a request, so that the listener of the connection has to drain.
 func keepTLS(t *testing.T, port int) net.Conn {
 	t.Helper()
 	c, err := tls.Dial("tcp", address(port), &tls.Config{InsecureSkipVerify: true}) // self-signed
@@ -513,7 +508,7 @@ func keepTLS(t *testing.T, port int) net.Conn {
 	return c
 }
 
-// whoTLS asks over a connection of its own.
+// whoTLS sends a request over a new connection, and returns the answer.
 func whoTLS(t *testing.T, port int) string {
 	t.Helper()
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

@@ -14,15 +14,14 @@ import (
 
 const answerTimeout = patience
 
-// connection is one to Envoy, over which a request at a time goes. It is no
-// http.Client: that one sends a request again when its connection was closed, and
-// nobody would see it.
+// connection is a connection to Envoy, for one request at a time. An http.Client would silently send a request
+// again after its connection was closed.
 type connection struct {
 	net.Conn
 	read       *bufio.Reader
-	answered   int  // requests
-	generation int  // that gave the last answer
-	closing    bool // no further request can go over it
+	answered   int  // the number of answered requests
+	generation int  // the generation that gave the last answer
+	closing    bool // no further request is possible
 }
 
 func dial(port int) (*connection, error) {
@@ -39,8 +38,8 @@ func (c *connection) close() {
 	}
 }
 
-// idle waits until that time, or until Envoy closes the connection, which it may do
-// between two requests. Without a connection it does not wait.
+// idle waits until a time, or until Envoy closes the connection, which it may do between two requests. A nil
+// connection does not wait.
 func (c *connection) idle(until time.Time) (closed bool) {
 	if c == nil {
 		return false
@@ -53,10 +52,9 @@ func (c *connection) idle(until time.Time) (closed bool) {
 	return !ok || !timeout.Timeout()
 }
 
-// exchange sends a request and reads the answer: it is the upstream's, and tells by
-// the routes of which generation it went there.
+// exchange sends a request and reads the answer of the upstream, whose header has the generation of the routes.
 func (c *connection) exchange(keep bool) error {
-	c.closing = true // but for an answer that says otherwise
+	c.closing = true // unless the answer keeps the connection open
 	if err := c.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return err
 	}
@@ -93,8 +91,7 @@ func (c *connection) exchange(keep bool) error {
 	return err
 }
 
-// crossedError is of a request on a connection that Envoy closed, idle as it was,
-// while the request was on its way.
+// crossedError means that Envoy closed an idle connection while a request was on its way.
 type crossedError struct{ err error }
 
 func (e *crossedError) Error() string { return "crossed by a close: " + e.err.Error() }

@@ -13,7 +13,7 @@ import (
 	"xdspub/watch/control"
 )
 
-// asked returns what the running watch of the fixture says of itself.
+// asked returns the answer of the watch's control socket.
 func (s *fixture) asked(t *testing.T) control.Watch {
 	t.Helper()
 	w, err := control.Ask(t.Context(), s.out)
@@ -23,16 +23,15 @@ func (s *fixture) asked(t *testing.T) control.Watch {
 	return w
 }
 
-// TestRetryHeld has Envoy refuse a listener on a port that another process holds. Asked
-// to try it again, the running watch does, and says what Envoy said; when the port is
-// free it is out.
+// TestRetryHeld has Envoy refuse a listener on a port that another process holds. The watch retries when the
+// control socket asks for it, and returns Envoy's reason. After the port is free, a retry publishes the listener.
 func TestRetryHeld(t *testing.T) {
 	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	edge := envoytest.FreePort(t)
 	busy, free := takePort(t)
 	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("blue", blue.Port()), listener("edge", edge, "route_config: {"+hosts("blue")+"}"))},
-		"--rescan", "1h") // the last pass is the one that was asked for
+		"--rescan", "1h") // no rescan after the requested pass
 	before := s.bytesOut(t)
 	first := s.asked(t)
 	if first.PID != s.watch.cmd.Process.Pid || first.Source != s.src || first.Since.IsZero() || first.Snapshot == "" || first.Refused != nil || first.Failed != "" || first.Running != nil {
@@ -99,8 +98,8 @@ func TestRetryHeld(t *testing.T) {
 	}
 }
 
-// TestWatchIsAsked asks a watch that is within a change, whose tree is refused, that
-// waits for a trim, and that can't run.
+// TestWatchIsAsked asks the control socket of a watch within a change, with an invalid tree, before a trim, and of
+// a watch that can't run.
 func TestWatchIsAsked(t *testing.T) {
 	t.Parallel()
 	tree := func(port int) string {

@@ -15,9 +15,8 @@ import (
 	"xdspub/tools/memdir"
 )
 
-// TestKilled kills xdspub after each step of a change that needs all of them. What
-// lies on disk is at each point good for an Envoy that starts there, and for one
-// that goes on from there; in the end the change is out.
+// TestKilled kills xdspub after each step of a change that needs all steps. At each point, the files are good for
+// an Envoy that starts, and for a running Envoy. In the end, the change is published.
 func TestKilled(t *testing.T) { inFormats(t, testKilled) }
 
 func testKilled(t *testing.T, format string) {
@@ -55,7 +54,7 @@ func testKilled(t *testing.T, format string) {
 		s.write(t, name, text)
 	}
 	for _, step := range []string{`"new names"`, `"secrets, extensions, runtime"`, "clusters", "endpoints", "listeners"} {
-		s.beginWatch(t, "--step-gap", "1h") // it comes as far as the first step that is still to be done
+		s.beginWatch(t, "--step-gap", "1h") // the watch publishes the first missing step
 		s.watch.WaitLog(t, "event=step-published step="+step)
 		serve("200 blue", "200 green")
 		s.watch.Signal(t, syscall.SIGKILL)
@@ -76,8 +75,8 @@ func testKilled(t *testing.T, format string) {
 	})
 }
 
-// TestReaders reads the published files again and again while they change: each
-// is there, is whole, and is of one generation.
+// TestReaders reads the published files again and again while they change. Each file always exists, is complete,
+// and is of one generation.
 func TestReaders(t *testing.T) { inFormats(t, testReaders) }
 
 func testReaders(t *testing.T, format string) {
@@ -98,7 +97,7 @@ func testReaders(t *testing.T, format string) {
 		return documents(list...)
 	}
 	s := newFixture(t, map[string]string{"all.yaml": generation(0)}, "--step-gap", "0s", "--quiet-period", "1ms", "--format", format)
-	s.out = filepath.Join(memdir.New(t), "out") // what a reader sees is the same there
+	s.out = filepath.Join(memdir.New(t), "out") // faster, and the same for readers
 	s.args = append(s.args, "--out", s.out)
 	s.startWatch(t)
 
@@ -107,7 +106,7 @@ func testReaders(t *testing.T, format string) {
 	var reads atomic.Int64
 	go func() {
 		defer close(ended)
-		pace := time.NewTicker(500 * time.Microsecond) // leaves a core to the tests beside
+		pace := time.NewTicker(500 * time.Microsecond) // leaves a core to parallel tests
 		defer pace.Stop()
 		for ; ; reads.Add(1) {
 			for file, want := range map[string]int{"cds/cds": marks, "rds/main/rds": marks, "lds/lds": 2, "eds/web/eds": 2} {

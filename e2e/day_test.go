@@ -12,14 +12,13 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// startDrained starts an Envoy on the fixture that drains for a second.
+// startDrained starts an Envoy with a drain time of a second on the fixture.
 func (s *fixture) startDrained(t *testing.T) {
 	t.Helper()
 	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
 }
 
-// says waits for the next lines of these events, in this order. Each want is an event, and
-// then texts of its line.
+// says waits for the next lines of events, in this order. Each want is an event, followed by texts that its line has.
 func (s *fixture) says(t *testing.T, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
@@ -33,7 +32,7 @@ func (s *fixture) says(t *testing.T, wants ...string) {
 	}
 }
 
-// TestLogOfADay: what an operator reads of a day with all that may happen on it.
+// TestLogOfADay: the log of a day on which everything happens that an operator may meet.
 func TestLogOfADay(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -87,8 +86,8 @@ func TestLogOfADay(t *testing.T) {
 	}
 }
 
-// TestRefusedAtStart: an Envoy that refuses its files when it starts, or before the watch
-// starts, is told of once, and so is the end of that.
+// TestRefusedAtStart: if an Envoy refuses its files at its start, or before the watch starts, the watch logs it
+// once, and logs the end once.
 func TestRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)

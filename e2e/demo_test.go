@@ -11,8 +11,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// demo is a run of scripts/demo in a process group and a temporary directory of
-// its own, so that it shows what it leaves behind.
+// demo is a run of scripts/demo in its own process group and temporary directory, so that clean finds the processes
+// and files that the demo leaves.
 type demo struct {
 	*process
 	tmp string
@@ -23,7 +23,7 @@ func startDemo(t *testing.T, env ...string) demo {
 	if testing.Short() {
 		t.Skip("the demo takes seconds")
 	}
-	// What it builds is built already: patience is for what it shows.
+	// The program is built already, so that the demo does not spend the time limit on building it.
 	if err := install(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func (d demo) clean(t *testing.T) {
 	}
 }
 
-// TestDemo runs two demos at once: each has ports of its own.
+// TestDemo runs two demos at once: each takes other ports.
 func TestDemo(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()

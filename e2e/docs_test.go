@@ -29,8 +29,8 @@ func blocks(text, language string) []string {
 	return found
 }
 
-// TestContributing runs the commands of CONTRIBUTING.md. Of make it is asked what it
-// would do, and of go test whether there is such a test: they may be what runs this one.
+// TestContributing runs the commands of CONTRIBUTING.md. It runs make with --dry-run, and checks only that the
+// tests of go test exist, since both may be running this test.
 func TestContributing(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -83,8 +83,8 @@ func TestContributing(t *testing.T) {
 	}
 }
 
-// checkTests holds that the package of a go test command has the tests that it names. To
-// ask go test itself would link each package's tests once more.
+// checkTests fails the test unless the package of a go test command has the tests that the command names. It reads
+// the source, because go test -list would link the tests of each package.
 func checkTests(t *testing.T, command string) {
 	t.Helper()
 	m := regexp.MustCompile(`^go test \./(\S+) -run '?([\w|]+)(?:/\w+)?'?( -update)?$`).FindStringSubmatch(command)

@@ -8,13 +8,13 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// ground is what stays while generations of a configuration come and go: the ports.
+// ground has the ports, which stay the same in all generations of a configuration.
 type ground struct {
 	upstreams [3]int
 	// inline, named, stays and moving each have a listener in every generation.
 	inline, named, stays, moving int
-	// passing are the ports of listeners that come and go. Each serves for two
-	// generations, so that clients can leave it before it goes.
+	// passing are the ports of listeners that are added and removed. Each listener serves for two generations, so
+	// that clients can leave it before it is removed.
 	passing [4]int
 }
 
@@ -32,7 +32,7 @@ func newGround(t *testing.T) *ground {
 	return g
 }
 
-// passingPort is that of the listener which comes with generation n.
+// passingPort returns the port of the listener that generation n adds.
 func (g *ground) passingPort(n int) int { return g.passing[n%len(g.passing)] }
 
 // door is a listener, for its clients.
@@ -41,14 +41,14 @@ type door struct {
 	port int
 }
 
-// doors returns where clients are meant to go once generation n is out: the same ones
-// in the same order, but for a port.
+// doors returns the listeners for clients of generation n, always in the same order. Only the port of passing
+// differs between generations.
 func (g *ground) doors(n int) []door {
 	return []door{{"inline", g.inline}, {"named", g.named}, {"stays", g.stays}, {"moving", g.moving}, {"passing", g.passingPort(n)}}
 }
 
-// generation is a configuration whose clusters, but for ballast, and an RDS name
-// have not been there before. Everything that routes moves over to them:
+// generation is a configuration with new clusters, except ballast, and a new RDS name. All routes change to the new
+// clusters:
 //
 //   - inline has its routes in the listener, which gets a new filter chain,
 //   - named asks for an RDS name that is as new as its cluster,
@@ -60,18 +60,17 @@ func (g *ground) doors(n int) []door {
 type generation struct {
 	clusters, listeners []string
 	endpoints           []resource
-	routes              []resource // the new name, the one that stays
+	routes              []resource // the new name, and the name that stays
 }
 
-// resource is one that has a file of its own.
+// resource is a resource with its own file.
 type resource struct{ name, text string }
 
-// ballast is how many clusters there are that stay and that nobody uses: they give
-// Envoy's main thread something to do.
+// ballast is the number of unused clusters in each generation. They keep Envoy's main thread busy.
 const ballast = 300
 
-// generation makes the n-th. source is the config source for a resource, by the
-// directory that xdspub has for its kind.
+// generation returns generation n. source returns the config source of a resource; kind is its folder in the output
+// directory.
 func (g *ground) generation(n int, source func(kind, name string) string) generation {
 	var made generation
 	port := func(i int) int { return g.upstreams[(n+i)%len(g.upstreams)] }
@@ -109,12 +108,12 @@ func (g *ground) generation(n int, source func(kind, name string) string) genera
 	return made
 }
 
-// numbered are virtual hosts whose answers tell the generation.
+// numbered returns virtual hosts whose answers have the generation in a header.
 func numbered(n int, cluster string) string {
 	return fmt.Sprintf(`response_headers_to_add: [{header: {key: x-generation, value: "%d"}}], %s`, n, hosts(cluster))
 }
 
-// localReplies has Envoy say in an answer of its own why it is one.
+// localReplies adds the reason to the answers that Envoy itself gives.
 const localReplies = `local_reply_config: {body_format: {text_format_source: {inline_string: "%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"}}}`
 
 // tree returns the generation as a source file.

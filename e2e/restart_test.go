@@ -19,16 +19,15 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// gate is the way to an admin interface. It shuts when a file has moved as often as it
-// is told: who asks from then on waits until it is opened, so that a step is out and
-// nobody has said yet what Envoy makes of it.
+// gate is a proxy of an admin interface. It shuts after a file has moved a number of times: later requests wait
+// until the gate opens. So the test can act after a step is published, and before the watch knows Envoy's reaction.
 type gate struct {
 	port, to int
 
 	mu      sync.Mutex
 	file    string
-	was     string // what it held last
-	moves   int    // that are left until it shuts; below 1 it stays open
+	was     string // the last content of the file
+	moves   int    // the moves of the file until the gate shuts; below 1, the gate stays open
 	reached chan struct{}
 	open    chan struct{}
 }
@@ -58,7 +57,7 @@ func newGate(t *testing.T, to int) *gate {
 	return g
 }
 
-// shut has the gate shut once the file has moved so often.
+// shut makes the gate shut after the file has moved a number of times. reached is closed then.
 func (g *gate) shut(file string, moves int) (reached <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,13 +66,13 @@ func (g *gate) shut(file string, moves int) (reached <-chan struct{}) {
 	return g.reached
 }
 
-// held returns what a file holds, "" where there is none.
+// held returns the content of a file; "" if there is no file.
 func held(file string) string {
 	data, _ := os.ReadFile(file)
 	return string(data)
 }
 
-// let opens it for good.
+// let opens the gate until the next shut.
 func (g *gate) let() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +82,7 @@ func (g *gate) let() {
 	}
 }
 
-// closed returns what one that asks now has to wait for; nil where the gate is open.
+// closed returns the channel that a request has to wait for; nil if the gate is open.
 func (g *gate) closed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,17 +117,16 @@ func (g *gate) pass(from net.Conn) {
 	_, _ = io.Copy(from, to)
 }
 
-// restarts is a fixture whose Envoy is restarted within the steps of changes that need
-// all of them.
+// restarts is a fixture whose Envoy is restarted within the steps of changes that need all steps.
 type restarts struct {
 	*fixture
 	gate  *gate
 	color func(name string) string
 	pages func(t *testing.T, colors ...string)
-	is    string // the color that the tree has
+	is    string // the present color of the tree
 }
 
-// newRestarts has blue out.
+// newRestarts returns a fixture that has published the color blue.
 func newRestarts(t *testing.T, start func(s *fixture)) *restarts {
 	t.Helper()
 	envoytest.Binary(t)
@@ -169,15 +167,14 @@ func newRestarts(t *testing.T, start func(s *fixture)) *restarts {
 	return r
 }
 
-// step is one of a change: it is out when the file has moved so often. NEW stands
-// for the color that comes.
+// step is a step of a change. It is published when the file has moved a number of times. NEW stands for the new
+// color.
 type step struct {
 	name, file string
 	moves      int
 }
 
-// allSteps are those that Envoy is asked about, and the first, behind which it is asked as
-// well: where the next one begins.
+// allSteps are the steps after which the watch asks Envoy.
 var allSteps = []step{
 	{"new names", "eds/NEW/eds.json", 1},
 	{"secrets, extensions, runtime", "sds/certificate/sds.json", 1},
@@ -190,8 +187,8 @@ var allSteps = []step{
 	{"trim clusters", "cds/cds.json", 2},
 }
 
-// change begins the change to the other color, and returns when that step of it is out
-// and the watch wants to know what Envoy makes of that.
+// change begins the change to the other color. It returns when a step is published, and the watch asks for Envoy's
+// reaction.
 func (r *restarts) change(t *testing.T, at step) (old string) {
 	t.Helper()
 	old = r.is
@@ -209,7 +206,7 @@ func (r *restarts) change(t *testing.T, at step) (old string) {
 	return old
 }
 
-// ends waits until the change is out, Envoy runs it, and all is trimmed.
+// ends waits until the change is published, Envoy runs it, and everything retired is trimmed.
 func (r *restarts) ends(t *testing.T) {
 	t.Helper()
 	r.pages(t, r.is)
@@ -227,9 +224,9 @@ func (r *restarts) ends(t *testing.T) {
 	}
 }
 
-// TestEnvoyKilledWithinSteps kills Envoy when a step is out and not confirmed. Started
-// again, in the middle of the change or after it, Envoy finds a whole configuration; the
-// change goes on to its end, and what goes is trimmed.
+// TestEnvoyKilledWithinSteps kills Envoy when a step is published and not confirmed. An Envoy that starts in the
+// middle of the change or after it gets a complete configuration. The change goes on to its end, and retired
+// resources are trimmed.
 func TestEnvoyKilledWithinSteps(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T, s *fixture) {
@@ -267,8 +264,8 @@ func TestEnvoyKilledWithinSteps(t *testing.T) {
 	}
 }
 
-// TestHotRestartWithinSteps has a new Envoy take over when a step is out and not
-// confirmed. It confirms the change, also what the old one reads beside it.
+// TestHotRestartWithinSteps has a new Envoy take over when a step is published and not confirmed. The new Envoy
+// confirms the change, although the old one reads the files, too.
 func TestHotRestartWithinSteps(t *testing.T) {
 	t.Parallel()
 	id, epoch := envoytest.BaseID(t), 0
@@ -303,9 +300,9 @@ func TestHotRestartWithinSteps(t *testing.T) {
 	}
 }
 
-// TestHotRestartBetweenChanges: while the old process serves the connections of a
-// listener that was dropped, the new one knows nothing of them; the listener's cluster
-// stays for them all the same. Each of both has an inotify instance for each subscription.
+// TestHotRestartBetweenChanges: the old process serves connections of a removed listener, of which the new process
+// knows nothing. The cluster of the listener stays as long. Both processes have an inotify instance for each
+// subscription.
 func TestHotRestartBetweenChanges(t *testing.T) {
 	t.Parallel()
 	id := envoytest.BaseID(t)
@@ -335,7 +332,7 @@ func TestHotRestartBetweenChanges(t *testing.T) {
 		fmt.Fprint(kept, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		response, err := http.ReadResponse(kept.read, nil)
 		if err != nil {
-			return // what drains may close it at any time
+			return // a draining listener may close the connection at any time
 		}
 		defer response.Body.Close()
 		if body, err := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || string(body) != "blue" || err != nil {

@@ -11,9 +11,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestGoingFileByHand does something to the endpoints of a cluster that goes, and to
-// the record of them: it goes all the same, and until then an Envoy that starts takes
-// all that is out.
+// TestGoingFileByHand changes the endpoints of a retired cluster by hand, and their record. The cluster is trimmed
+// all the same, and until then, an Envoy that starts accepts all published files.
 func TestGoingFileByHand(t *testing.T) {
 	t.Parallel()
 	const file = "eds/blue/eds.json"

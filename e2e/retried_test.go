@@ -27,8 +27,8 @@ func wasm(*testing.T) string { return wasmCode }
 
 func noModule(t *testing.T) string { return "no module: " + t.TempDir() }
 
-// dynamicModule returns a dynamic module that Envoy accepts. Its bytes are another module's in each test: Envoy keeps
-// what it has fetched.
+// dynamicModule returns a dynamic module that Envoy accepts. Its bytes differ in each test, because Envoy keeps
+// fetched modules.
 func dynamicModule(t *testing.T) string {
 	t.Helper()
 	compiler, err := exec.LookPath("cc")
@@ -77,19 +77,19 @@ func newCodeServer(t *testing.T, code string, missing int64) *codeServer {
 	return c
 }
 
-// remote is the data source of the code, in the cluster code.
+// remote returns the data source of the code, which the cluster code serves.
 func (c *codeServer) remote() string {
 	return fmt.Sprintf("{remote: {http_uri: {uri: http://code/, cluster: code, timeout: 1s}, sha256: %x}}", sha256.Sum256([]byte(c.code)))
 }
 
-// wasm is an HTTP filter by Wasm code that Envoy rejects until the code is there.
+// wasm returns an HTTP filter of Wasm code, which Envoy rejects until it has fetched the code.
 func (c *codeServer) wasm() string {
 	return `{name: plugin, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm, config: {name: plugin, vm_config: {runtime: envoy.wasm.runtime.v8, nack_on_code_cache_miss: true, code: ` + c.remote() + `}}}}`
 }
 
-// module is an HTTP filter by a dynamic module that Envoy rejects until the module is there.
+// module returns an HTTP filter of a dynamic module, which Envoy rejects until it has fetched the module.
 func (c *codeServer) module(t *testing.T) string {
-	t.Cleanup(func() { // where Envoy keeps the module
+	t.Cleanup(func() { // Envoy keeps the module there
 		os.Remove(fmt.Sprintf("/tmp/envoy_dynamic_module_%x.so", sha256.Sum256([]byte(c.code))))
 	})
 	return `{name: module, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter, filter_name: module, dynamic_module_config: {nack_on_cache_miss: true, module: ` + c.remote() + `}}}`
@@ -102,8 +102,8 @@ type fetching struct {
 	tree   func(filters string) string
 }
 
-// newFetching returns a listener with a filter by a dynamic module, or by Wasm code. The server of the code
-// answers 503 to the first missing requests.
+// newFetching returns a listener with a filter of a dynamic module or of Wasm code. The server of the code answers
+// 503 to the first requests; missing is their number.
 func newFetching(t *testing.T, code string, missing int64, module bool) *fetching {
 	t.Helper()
 	web, from := envoytest.NewUpstream(t, "web"), newCodeServer(t, code, missing)
@@ -118,9 +118,9 @@ func newFetching(t *testing.T, code string, missing int64, module bool) *fetchin
 	return f
 }
 
-// TestRetried has Envoy reject a listener until it has fetched the code of a filter. Envoy does not
-// try the file again by itself: the watch publishes it once more, until Envoy accepts it, or its
-// reason can't pass, or the ack timeout is over.
+// TestRetried has Envoy reject a listener until Envoy has fetched the code of a filter. Envoy does not read the
+// file again by itself. The watch publishes the file again, until Envoy accepts it, or rejects it for a permanent
+// reason, or until --ack-timeout is over.
 func TestRetried(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -151,7 +151,7 @@ func TestRetried(t *testing.T) {
 			if !strings.Contains(line, "edge") {
 				t.Errorf("no reason in %s", line)
 			}
-			if test.missing > 1 { // it goes on to reject the file
+			if test.missing > 1 { // Envoy continues to reject the file
 				stdout, stderr, exit := xdspub(t, "status", "--out", s.out)
 				if exit == 0 || !strings.Contains(stdout, "a change is under way") || !strings.Contains(stdout, "retrying: step listeners: ") || !strings.Contains(stdout, "Unable to create Wasm plugin") {
 					t.Errorf("status while the step is retried: exit status %d\n%s%s", exit, stdout, stderr)
@@ -175,9 +175,9 @@ func TestRetried(t *testing.T) {
 	}
 }
 
-// TestServedRetried has Envoys by each transport reject a listener until they have fetched the code of a filter:
-// the server sends the listener once more, until the Envoy accepts it, or its reason can't pass, or the ack
-// timeout is over. Only then the rejection counts for the quorum.
+// TestServedRetried has Envoys of each transport reject a listener until they have fetched the code of a filter.
+// The server sends the listener again, until the Envoy accepts it, or rejects it for a permanent reason, or until
+// the ack timeout is over. Only then does the rejection count for the quorum.
 func TestServedRetried(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -207,7 +207,7 @@ func TestServedRetried(t *testing.T) {
 				if line := s.server.WaitLog(t, "event=response-retried "); !strings.Contains(line, "edge") {
 					t.Errorf("no reason in %s", line)
 				}
-				if test.missing > 1 { // it goes on to reject the listener
+				if test.missing > 1 { // Envoy continues to reject the listener
 					stdout, stderr, exit := xdspub(t, "status", "--serve", "unix:"+s.socket)
 					if exit == 0 || !strings.Contains(stdout, "RETRYING") || !strings.Contains(stdout, "Unable to create Wasm plugin") {
 						t.Errorf("status while the listener is retried: exit status %d\n%s%s", exit, stdout, stderr)

@@ -18,9 +18,9 @@ import (
 	"xdspub/watch/control"
 )
 
-// TestCanaries plants texts in all fields for secrets, of variants for two kinds of clients. No command prints such
-// a text, also of a tree in which each line with a secret has errors. What is published for one kind has its texts
-// alone, and each file with them, the records among these, is one that others can't read.
+// TestCanaries plants texts in all fields for secrets, in variants for two kinds of clients. No command prints such
+// a text, even if each line with a secret has errors. The files for one kind of clients have only the texts of this
+// kind. Other users can't read a file with such a text, which includes the records.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	src, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
@@ -77,7 +77,7 @@ func TestCanaries(t *testing.T) {
 	says(0, "status", "--out", out, src)
 	says(0, "status", "--out", out, "--format", "json")
 
-	// Each line has a fault beside its secret: by the text, and by what the resource is.
+	// Each line with a secret has a fault, too: a fault of the text, or of the resource.
 	for to, formats := range map[string][]string{
 		"connect_timeout: -1s": {"text", "json", "sarif", "github", "gitlab", "junit"}, "connect_timeout: soon": {"text"}, "connect_timeout: 1s, bogus: 1": {"text"},
 		"connect_timeout: {": {"text", "json"}, "lb_policy: 99": {"text"},

@@ -14,9 +14,9 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestServeInvalidAtStart: a server that starts with an invalid source tree serves what lies in its
-// output directory. An Envoy that starts then gets the last valid configuration. Once the tree
-// is valid again, it gets that.
+// TestServeInvalidAtStart: a server that starts with an invalid source tree serves the files of its output
+// directory. An Envoy that starts then gets the last valid configuration. After the tree is valid again, the Envoy
+// gets the tree.
 func TestServeInvalidAtStart(t *testing.T) {
 	t.Parallel()
 	port := envoytest.FreePort(t)
@@ -43,8 +43,8 @@ func TestServeInvalidAtStart(t *testing.T) {
 	answers("two")
 }
 
-// TestServeVariantsInvalidAtStart: the output directory has the variants for one kind of clients. A server
-// that starts with an invalid source tree does not send them to the others: all keep what they have.
+// TestServeVariantsInvalidAtStart: the output directory has the variants for one kind of clients. A server that
+// starts with an invalid source tree does not send them to other clients, and all clients keep their resources.
 func TestServeVariantsInvalidAtStart(t *testing.T) {
 	t.Parallel()
 	s := serveTree(t, map[string]string{
@@ -66,20 +66,20 @@ func TestServeVariantsInvalidAtStart(t *testing.T) {
 	}
 }
 
-// intoOut returns the flags for a server on the socket that also publishes into an output directory.
+// intoOut sets an output directory, and returns the flags of a server on the socket that also publishes there.
 func (s *servedTree) intoOut() []string {
 	s.out = filepath.Join(filepath.Dir(s.src), "out")
 	return []string{"--grpc", "unix:" + s.socket, "--out", s.out}
 }
 
-// end ends the server as an operator does.
+// end ends the server by SIGTERM.
 func (s *servedTree) end(t *testing.T) {
 	t.Helper()
 	s.server.Signal(t, syscall.SIGTERM)
 	s.server.Wait(t)
 }
 
-// startByADS starts an Envoy that gets all by the aggregated service on a socket.
+// startByADS starts an Envoy that gets clusters and listeners by ADS from a socket.
 func startByADS(t *testing.T, api, socket string) *envoytest.Envoy {
 	t.Helper()
 	return envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, `
@@ -97,9 +97,9 @@ static_resources:
 `, api, socket)})
 }
 
-// TestServeRestart: while a server is down, a cluster and the route to it are replaced. With --out
-// the server that comes knows what clients have: the old cluster stays until the routes have
-// changed, and goes after the trim delay, be it that of another server. No request is lost.
+// TestServeRestart: while a server is down, a cluster and the route to it are replaced. With --out, the next server
+// knows the resources of its clients: the old cluster stays until the routes have changed, and is removed after the
+// trim delay, also by a later server. No request fails.
 func TestServeRestart(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -123,8 +123,8 @@ func TestServeRestart(t *testing.T) {
 			if n := strings.Count(s.server.Log(), "event=published "); n != 1 {
 				t.Errorf("%d lines say that the tree is published", n)
 			}
-			// Envoy is connected again half a minute after the server came, if it has bad luck: a trim
-			// delay that is shorter would take the cluster from the routes that Envoy has.
+			// Envoy may need half a minute to connect again. A shorter trim delay would remove the cluster while
+			// Envoy still has routes to it.
 			s.kill(t)
 			s.start(t, append(flags, "--trim-delay", "100ms")...)
 			s.server.WaitLog(t, "event=resources-trimmed ")
@@ -136,9 +136,9 @@ func TestServeRestart(t *testing.T) {
 	}
 }
 
-// TestServeSecretsOfOthers: a server with --param env=prod has left a secret for prod in the output directory.
-// The next server with this directory does not know that. It sends the secret to nobody, whether its tree is
-// valid or not, and serves what its own tree has.
+// TestServeSecretsOfOthers: a server with --param env=prod has left a secret for prod in the output directory. The
+// next server with this directory does not know whom the secret is for. It sends the secret to no client, whether
+// its tree is valid or not, and serves its own tree.
 func TestServeSecretsOfOthers(t *testing.T) {
 	t.Parallel()
 	secret := `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, generic_secret: {secret: {inline_string: %s}}}`
@@ -170,7 +170,7 @@ func TestServeSecretsOfOthers(t *testing.T) {
 	}
 	s.end(t)
 
-	// Of the tree with variants nothing is left that says so.
+	// The tree no longer says that it had variants.
 	s.write(t, "xdspub.yaml", "")
 	s.write(t, "prod.yaml", "name: [")
 	s.begin(t, flags...)

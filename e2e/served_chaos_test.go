@@ -18,28 +18,28 @@ import (
 	"xdspub/xds"
 )
 
-// servedChaos is a served tree with clients of all kinds, and all that can happen to them.
+// servedChaos is a served tree with clients of all kinds. Its steps disturb the server and the clients.
 type servedChaos struct {
-	*chaos // the tree, its dice and its edits
+	*chaos // for the tree, its random numbers and its edits
 	served *servedTree
 
-	byFiles   []byte // a bootstrap
+	byFiles   []byte // the bootstrap of an Envoy that reads files
 	envoys    []*envoytest.Envoy
 	stopped   []bool
 	followers []*follower
-	backends  map[string]int // of the client of grpc-go: ports by name
-	wants     string         // the one that it is to call
+	backends  map[string]int // the ports of the backends of the grpc-go client, by name
+	wants     string         // the backend that the client has to call
 	calls     *calls
 	files     string // the output directory of the server; "" for none
-	restarted bool   // the server, since all was at rest
+	restarted bool   // the server was restarted since the last rest
 }
 
-// TestServedChaos edits a served tree at random, while the server is killed and started, Envoys
-// stop, go on and start again, and clients read late, refuse, disconnect and never come back. Time and
-// again it comes to rest: then each client has what the tree has, and each Envoy runs what one
-// runs that reads a cold render from files.
+// TestServedChaos edits a served tree at random. Meanwhile, the server is killed and started, Envoys stop, continue
+// and start again, and clients read late, refuse, disconnect and stop reading. From time to time, the test comes to
+// rest. Then each client has the resources of the tree, and each Envoy runs the configuration of an Envoy that
+// reads a cold render from files.
 //
-// XDSPUB_SERVED_CHAOS is how long it goes on, such as 3m, and XDSPUB_SOAK_SEED its seed.
+// XDSPUB_SERVED_CHAOS is the length of the test, such as 3m, and XDSPUB_SOAK_SEED its seed.
 func TestServedChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
@@ -88,18 +88,18 @@ func newServedChaos(t *testing.T, seed uint64) *servedChaos {
 		}
 	}
 	c.calls = callAllTheTime(t, goClient(t, tree.grpcBootstrap(t, "go")))
-	c.calls.become(t, c.wants) // a client that has got nothing yet has nothing to go on with
+	c.calls.become(t, c.wants) // without any resources, calls of the client would fail while the server is down
 	return c
 }
 
 func (c *servedChaos) serve() {
-	os.Remove(c.served.socket) // a server that was killed leaves it
+	os.Remove(c.served.socket) // a killed server leaves its socket
 	flags := []string{"--grpc", "unix:" + c.served.socket, "--trim-delay", "500ms", "--drain-time", "100ms"}
 	if c.files != "" {
 		flags = append(flags, "--out", c.files)
 	}
 	c.served.begin(c.t, flags...)
-	// Since the files were published, listeners may have taken each other's address.
+	// The server serves the published files if listeners have exchanged their addresses since.
 	c.served.server.WaitMatch(c.t, regexp.MustCompile(`event=(published|serving-published) `))
 }
 
@@ -107,7 +107,7 @@ func (c *servedChaos) startEnvoy(i int) {
 	c.envoys[i] = envoytest.Start(c.t, envoytest.Options{Bootstrap: c.served.served(c.t, c.byFiles, transports[i]), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
 }
 
-// step has one thing happen.
+// step makes one random edit or disturbance.
 func (c *servedChaos) step() {
 	c.steps++
 	one := choose(c.soak, []struct {
@@ -121,7 +121,7 @@ func (c *servedChaos) step() {
 	c.t.Logf("%d %s %s", c.steps, one.name, one.do())
 }
 
-// edit and back keep the layer that each bootstrap names.
+// edit is chaos.edit, but keeps the layer that each bootstrap names. So does back.
 func (c *servedChaos) edit() string {
 	what := c.chaos.edit()
 	return what + c.keepLayer()
@@ -138,16 +138,16 @@ func (c *servedChaos) keepLayer() string {
 	return "; the layer is 1"
 }
 
-// moveBackend has the client of grpc-go call another backend. Its cluster stays: grpc-go asks for
-// another one once it has the route to it, and fails calls where the server is gone in between. Without
-// an output directory, a server that was restarted also does not know that the client has the old one.
+// moveBackend makes the grpc-go client call another backend of the same cluster. It does not change the cluster:
+// grpc-go asks for a new cluster after it has the route to it, and fails calls if the server goes down in between.
+// Without an output directory, a restarted server also does not know that the client has the old cluster.
 func (c *servedChaos) moveBackend() string {
 	c.wants = choose(c.soak, []string{"blue", "green"})
 	c.served.write(c.t, "api.yaml", apiCluster("api", c.backends[c.wants]))
 	return c.wants
 }
 
-// fault makes a bad save, and takes it back.
+// fault saves an invalid file, and removes it again.
 func (c *servedChaos) fault() string {
 	c.served.write(c.t, "bad.yaml", routes("bad", "unknown"))
 	c.pause(c.pick(0, 50, 200))
@@ -155,7 +155,7 @@ func (c *servedChaos) fault() string {
 	return ""
 }
 
-// restart ends the server, mostly in the middle of a change, and starts it again.
+// restart makes edits, ends the server, mostly in the middle of a change, and starts it again.
 func (c *servedChaos) restart() string {
 	what := c.edit()
 	c.pause(c.pick(0, 20, 50, 100, 200))
@@ -203,7 +203,7 @@ func (c *servedChaos) turnClient() string {
 	return fmt.Sprintf("%d (%s) %s", i, f.name, []string{"disconnects", "disconnects", "refuses or not", "freezes or not", "freezes or not"}[what])
 }
 
-// stuck starts a client that asks for all and never reads, for as long as the test lasts.
+// stuck starts a client that asks for all resources, and never reads a response until the test ends.
 func (c *servedChaos) stuck() string {
 	k := choose(c.soak, transports)
 	f := startFollower(c.t, c.rand, k, c.served.socket, nil)
@@ -211,7 +211,7 @@ func (c *servedChaos) stuck() string {
 	return k.name
 }
 
-// rest has all that is down come up, and sees that each client gets what the tree has.
+// rest makes the server and the clients run again, and waits until everything is as TestServedChaos says.
 func (c *servedChaos) rest() {
 	t := c.t
 	t.Helper()
@@ -252,15 +252,15 @@ func (c *servedChaos) rest() {
 	}
 }
 
-// again has the server read the tree and send once more what was refused. Several edits make one change:
-// where listeners take each other's address by it, which the server refuses, these go.
+// again makes the server read the tree, and send refused resources again. If several edits, in one change, exchange
+// the addresses of listeners, the server refuses the change; again then removes these listeners.
 func (c *servedChaos) again() {
 	c.t.Helper()
 	answers := func() int {
 		log := c.served.server.Log()
 		return strings.Count(log, " reason=SIGHUP") + strings.Count(log, " event=source-invalid ")
 	}
-	for range 2 { // the first answer may be to what was read before the signal
+	for range 2 { // the first answer may be about a read before the signal
 		before := answers()
 		c.served.server.Signal(c.t, syscall.SIGHUP)
 		envoytest.Eventually(c.t, patience, "the server reads the tree", func() (bool, string) { return answers() > before, c.served.server.Log() })
@@ -274,8 +274,8 @@ func (c *servedChaos) again() {
 	}
 }
 
-// part takes the listeners away for a moment: an Envoy that was away while listeners exchanged their
-// addresses, and the server was restarted, can't take the new ones, and nobody knows why.
+// part removes the listeners for a moment. If listeners exchanged their addresses while an Envoy was away, and the
+// server was restarted, the Envoy can't accept the new listeners, and the server can't know the reason.
 func (c *servedChaos) part() {
 	c.t.Helper()
 	tree := c.tree
@@ -294,7 +294,7 @@ func (c *servedChaos) part() {
 	c.again()
 }
 
-// there is what the tree has now, by type and name.
+// there returns the present resources of the tree in words, by type and name.
 func (c *servedChaos) there() map[*xds.Type]map[string]string {
 	t := c.t
 	t.Helper()
@@ -313,7 +313,7 @@ func (c *servedChaos) there() map[*xds.Type]map[string]string {
 	return all
 }
 
-// cold renders the tree to an empty directory.
+// cold renders the tree to an empty directory, and makes it the output directory.
 func (c *servedChaos) cold() {
 	c.out = filepath.Join(c.t.TempDir(), "cold")
 	if _, stderr, exit := xdspub(c.t, "render", "--eds", "file", "--out", c.out, c.src); exit != 0 {

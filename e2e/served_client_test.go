@@ -24,8 +24,8 @@ import (
 	"xdspub/xds"
 )
 
-// follower is a client that follows the protocol, and what goes wrong: it comes back where its
-// streams end, reads late, and refuses what it gets.
+// follower is a client that follows the protocol. It connects again when its streams end. The test can make it read
+// late, disconnect, and refuse responses.
 type follower struct {
 	transport
 	delta  bool
@@ -34,20 +34,20 @@ type follower struct {
 	mu      sync.Mutex
 	rand    *rand.Rand
 	types   map[*xds.Type]*followed
-	cut     context.CancelFunc // ends the streams; nil where there are none
-	frozen  chan struct{}      // closed where it reads; else it waits for that
-	refuses bool               // one response of four
+	cut     context.CancelFunc // ends the streams; nil if there are none
+	frozen  chan struct{}      // closed while the follower reads
+	refuses bool               // the follower refuses each fourth response, on average
 }
 
-// followed is what a client asks for of a type, and what it has.
+// followed is the subscription of a follower to a type, and the resources that it has.
 type followed struct {
-	names    []string // none means all
+	names    []string // empty means all
 	has      map[string]*anypb.Any
-	versions map[string]string // of the incremental variants
-	version  string            // of state of the world
+	versions map[string]string // by name, in the incremental variants
+	version  string            // in the variants by state of the world
 }
 
-// services are the methods of the singleton services, by what they serve.
+// services has the method of the singleton service of each type. * stands for Stream or Delta.
 var services = map[*xds.Type]string{
 	xds.Cluster: "cluster.v3.ClusterDiscoveryService/*Clusters", xds.Endpoints: "endpoint.v3.EndpointDiscoveryService/*Endpoints",
 	xds.Listener: "listener.v3.ListenerDiscoveryService/*Listeners", xds.RouteConfiguration: "route.v3.RouteDiscoveryService/*Routes",
@@ -55,8 +55,8 @@ var services = map[*xds.Type]string{
 	xds.Runtime: "runtime.v3.RuntimeDiscoveryService/*Runtime", xds.ExtensionConfig: "extension.v3.ExtensionConfigDiscoveryService/*ExtensionConfigs",
 }
 
-// startFollower starts a follower that asks for these resources, and for all clusters, listeners and
-// scopes. It ends with the test.
+// startFollower starts a follower that asks for the resources of names, and for all clusters, listeners and scopes.
+// The follower ends with the test.
 func startFollower(t *testing.T, random *rand.Rand, k transport, socket string, names map[*xds.Type][]string) *follower {
 	f := &follower{transport: k, delta: strings.HasPrefix(k.api, "DELTA"), socket: socket, rand: random, types: make(map[*xds.Type]*followed), frozen: make(chan struct{})}
 	close(f.frozen)
@@ -75,7 +75,7 @@ func startFollower(t *testing.T, random *rand.Rand, k transport, socket string, 
 	return f
 }
 
-// session follows until the streams end.
+// session connects, and follows until the streams end.
 func (f *follower) session(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,7 +103,7 @@ func (f *follower) session(ctx context.Context) {
 	}
 }
 
-// stream asks for these types by a stream, and takes what it gets.
+// stream asks for types by a stream, and handles the responses until the stream ends.
 func (f *follower) stream(ctx context.Context, conn *grpc.ClientConn, method string, types []*xds.Type) {
 	way := "Stream"
 	if f.delta {
@@ -147,7 +147,7 @@ func (f *follower) stream(ctx context.Context, conn *grpc.ClientConn, method str
 	}
 }
 
-// ask is the first request of a stream for a type.
+// ask returns the first request of a stream for a type.
 func (f *follower) ask(of *xds.Type) any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +158,7 @@ func (f *follower) ask(of *xds.Type) any {
 	return &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: of.URL(), ResourceNames: m.names, VersionInfo: m.version}
 }
 
-// refusal is the error of a response that is refused, or nil. f.mu is held.
+// refusal returns the error with which the follower refuses the next response, or nil. The caller holds f.mu.
 func (f *follower) refusal() *rpcstatus.Status {
 	if f.refuses && f.rand.IntN(4) == 0 {
 		return &rpcstatus.Status{Code: 3, Message: "refused by the test"}
@@ -175,7 +175,7 @@ func (f *follower) take(r *discoveryv3.DiscoveryResponse) any {
 	if refused == nil {
 		m.version = r.GetVersionInfo()
 		if len(m.names) == 0 {
-			clear(m.has) // a response has all
+			clear(m.has) // the response has all resources
 		}
 		for _, body := range r.GetResources() {
 			m.has[nameIn(of, body)] = body
@@ -210,7 +210,7 @@ func typeOf(url string) *xds.Type {
 	return nil
 }
 
-// nameIn is the name of a resource by its message.
+// nameIn returns the name in the message of a resource.
 func nameIn(of *xds.Type, body *anypb.Any) string {
 	m, err := body.UnmarshalNew()
 	if err != nil {
@@ -220,7 +220,7 @@ func nameIn(of *xds.Type, body *anypb.Any) string {
 	return r.Get(r.Descriptor().Fields().ByName(of.Name)).String()
 }
 
-// contentOf is a resource in words, without its config sources.
+// contentOf returns a resource as text, without its config sources.
 func contentOf(t *testing.T, body *anypb.Any) string {
 	t.Helper()
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(body)
@@ -233,7 +233,7 @@ func contentOf(t *testing.T, body *anypb.Any) string {
 	}
 	replaceSources(outlined(v), "any")
 	if source := map[string]any{"eds_config": "any"}; reflect.DeepEqual(v["eds_cluster_config"], source) {
-		delete(v, "eds_cluster_config") // the author need not say it
+		delete(v, "eds_cluster_config") // equals an absent eds_cluster_config
 	}
 	if text, err = json.MarshalIndent(v, "", " "); err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func contentOf(t *testing.T, body *anypb.Any) string {
 	return string(text)
 }
 
-// differs compares what a follower has with what there is, in words.
+// differs compares the resources of a follower with there, and returns the differences in words.
 func (f *follower) differs(t *testing.T, there map[*xds.Type]map[string]string) (list []string) {
 	t.Helper()
 	f.mu.Lock()
@@ -267,7 +267,7 @@ func (f *follower) differs(t *testing.T, there map[*xds.Type]map[string]string) 
 	return list
 }
 
-// freeze has a follower stop reading, or go on.
+// freeze makes a follower stop reading, or continue.
 func (f *follower) freeze(frozen bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,7 +283,7 @@ func (f *follower) freeze(frozen bool) {
 	}
 }
 
-// disconnect ends the streams of a follower, which then comes back.
+// disconnect ends the streams of a follower, which then connects again.
 func (f *follower) disconnect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -292,7 +292,7 @@ func (f *follower) disconnect() {
 	}
 }
 
-// refuse has a follower refuse some of what it gets, or take all.
+// refuse makes a follower refuse some responses, or accept all.
 func (f *follower) refuse(some bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

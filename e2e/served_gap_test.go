@@ -12,9 +12,9 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestNodeParamTypo: a server comes back with a typing error in --node-param, by which no Envoy of a fleet
-// gets a listener any more. Each Envoy goes on, whatever transport it uses, and each view of the server says
-// what is wrong. Once the error is mended, all is well again.
+// TestNodeParamTypo: a server is restarted with a typing error in --node-param, so that no listener is for any
+// Envoy of a fleet. The Envoys of each transport keep their listeners, and each view of the server names the fault.
+// After the error is corrected, all clients are in sync again.
 func TestNodeParamTypo(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestNodeParamTypo(t *testing.T) {
 	answers()
 }
 
-// httpGet returns the body of what is at a URL, with any status.
+// httpGet returns the body of the answer at a URL, whatever its status.
 func httpGet(t *testing.T, url string) string {
 	t.Helper()
 	response, err := (&http.Client{Timeout: patience}).Get(url)

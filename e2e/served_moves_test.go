@@ -10,15 +10,15 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestServedMoves moves listeners such that each takes the address that another one leaves. Envoy
-// refuses a listener at an address before the other one has left it and the next version of that is
-// warm: the server sends them one after the other. After a restart it does not know who was where:
-// then Envoy refuses listeners, and gets them once more.
+// TestServedMoves moves listeners so that each takes the former address of another. Envoy refuses a listener at an
+// address until the other listener has left it, and until the new version of the other listener is warm. So the
+// server sends the listeners one after another. A restarted server does not know the former addresses: Envoy
+// refuses listeners, and the server sends them again.
 func TestServedMoves(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
 	ports := []int{envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t)}
-	// Each listener is at the port that is said, and warm once it has its routes.
+	// Each listener is at the port with the index of at, and is warm after it has its routes.
 	tree := func(at ...int) string {
 		var all []string
 		for i, name := range []string{"a", "b", "c"} {
@@ -30,7 +30,7 @@ func TestServedMoves(t *testing.T) {
 	s := serveTree(t, map[string]string{"all.yaml": tree(0, 1, 2)})
 	s.admin = envoytest.FreePort(t)
 	s.start(t, "--grpc", "unix:"+s.socket)
-	// wanted is what an Envoy runs that reads the tree from files.
+	// wanted returns the configuration of an Envoy that reads the tree from files.
 	wanted := func() map[string][]string {
 		s.out = filepath.Join(t.TempDir(), "out")
 		if _, stderr, exit := xdspub(t, "render", "--eds", "file", "--out", s.out, s.src); exit != 0 {
@@ -58,7 +58,7 @@ func TestServedMoves(t *testing.T) {
 			}
 		}
 	}
-	move(1, 2, 3) // a takes the port of b, b that of c, c the free one
+	move(1, 2, 3) // a takes the port of b, b the port of c, and c the free port
 	move(2, 3, 0)
 	s.kill(t)
 	s.write(t, "all.yaml", tree(0, 3, 1))

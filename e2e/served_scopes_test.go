@@ -7,8 +7,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestServedScopesReturn removes a listener with scopes, and has it return once Envoy is connected anew:
-// Envoy asks for scopes as soon as it is connected, and by delta ADS not again when the listener comes.
+// TestServedScopesReturn removes a listener with scopes, and adds it again after Envoy has connected again. Envoy
+// asks for scopes when it connects, and by delta ADS does not ask again when the listener comes.
 func TestServedScopesReturn(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -37,7 +37,7 @@ func TestServedScopesReturn(t *testing.T) {
 				return len(is["dynamic_listeners"])+len(is["dynamic_scoped_route_configs"]) == 0, ""
 			})
 			s.kill(all)
-			s.start(all, "--grpc", "unix:"+s.socket) // for the next one, too
+			s.start(all, "--grpc", "unix:"+s.socket) // all, since the next subtest needs the server, too
 			s.write(t, "scoped.yaml", text)
 			s.runs(t, k, envoy, want)
 			envoy.Stop(t)

@@ -28,7 +28,7 @@ import (
 	"xdspub/xds"
 )
 
-// served is a server with a certificate, which is asked by Unix sockets.
+// served is a server with a certificate. The test asks it by Unix sockets.
 type served struct {
 	*servedTree
 	t     *testing.T
@@ -51,7 +51,7 @@ func newServed(t *testing.T) *served {
 // run starts the server with further flags, and waits until it has published.
 func (s *served) run(flags ...string) { s.start(s.t, append(s.flags, flags...)...) }
 
-// tree writes the source tree: a cluster with a field of that name.
+// tree writes the source tree: a cluster with the name web in a field. The tree is valid if field is name.
 func (s *served) tree(field string) {
 	s.write(s.t, "cluster.yaml", fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, %s: web, connect_timeout: 1s}`, field))
 }
@@ -74,15 +74,15 @@ func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// The ways of a client of connect to answer.
+// The answers of a client of connect.
 const (
 	acks   = "ACK"
 	nacks  = "NACK"
 	silent = "silent"
 )
 
-// connect starts a client that asks for all resources of a type. It acknowledges the first response, and answers the
-// following in a way that answer names. It ends with the test.
+// connect starts a client that asks for all resources of a type. The client acknowledges the first response, and
+// gives answer to the following ones. It ends with the test.
 func (s *served) connect(of *xds.Type, answer string) {
 	s.t.Helper()
 	node := &corev3.Node{Id: "edge-1", Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"env": structpb.NewStringValue("prod")}}}
@@ -122,10 +122,10 @@ func (s *served) status(flags ...string) (string, int) {
 	return stdout + stderr, exit
 }
 
-// get asks a view that answers HTTP; code 0 means that nobody answers.
+// get asks a view by HTTP. code 0 means that there was no answer.
 func (s *served) get(path string) (body string, code int) { return getUnix(s.http, path) }
 
-// getUnix asks the HTTP server behind a Unix socket; code is 0 if nobody answers.
+// getUnix asks the HTTP server behind a Unix socket. code 0 means that there was no answer.
 func getUnix(socket, path string) (body string, code int) {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -165,7 +165,7 @@ func (s *served) csds(conn *grpc.ClientConn) string {
 	return fmt.Sprint(string(text), err)
 }
 
-// makeServed makes the states of a serve in testdata/states.yaml.
+// makeServed has, by name, the functions that make the states of a serve in testdata/states.yaml.
 var makeServed = map[string]func(s *served){
 	"running": func(s *served) { s.run() },
 	"invalid from the start": func(s *served) {

@@ -32,8 +32,8 @@ func (p pems) write(name string, cert, key []byte) {
 	}
 }
 
-// TestStatusByTLS asks a server with TLS 1.3 and client certificates. What goes wrong is said
-// in one line that tells what to do.
+// TestStatusByTLS asks a server with TLS 1.3 and client certificates. For each fault, xdspub status prints one line
+// with the remedy.
 func TestStatusByTLS(t *testing.T) {
 	s := serveTree(t, map[string]string{"cluster.yaml": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s}`})
 	ca, other := certs.NewAuthority(t), certs.NewAuthority(t)
@@ -124,8 +124,8 @@ func oldTLS(t *testing.T, files pems) (address string) {
 	return l.Addr().String()
 }
 
-// TestStatusShowsClients: a serve that publishes files says beside them what its clients run, in the
-// same words as over the network.
+// TestStatusShowsClients: xdspub status of the output directory of a serve also shows what the clients run, in the
+// same words as xdspub status --serve.
 func TestStatusShowsClients(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)

@@ -16,15 +16,15 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// servedTree is a source tree, and an xdspub serve at work on it.
+// servedTree is a source tree, and an xdspub serve that serves the tree.
 type servedTree struct {
 	fixture
 	address string // of the server
-	socket  string // where it listens as well, for what a client gets by no port
+	socket  string // the path of a Unix socket, on which a server may listen, too
 	server  *process
 }
 
-// serveTree makes a tree that nothing serves yet.
+// serveTree returns a servedTree, which is not started.
 func serveTree(t *testing.T, source map[string]string) *servedTree {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "xds-") // the path of a socket has to be short
@@ -49,21 +49,21 @@ func (s *servedTree) start(t *testing.T, flags ...string) {
 	s.server.WaitLog(t, "event=published ")
 }
 
-// begin is start for a source tree that may be refused.
+// begin is start without the wait, for a source tree that may be invalid.
 func (s *servedTree) begin(t *testing.T, flags ...string) {
 	t.Helper()
 	args := append([]string{"serve", "--grpc", s.address, "--quiet-period", "20ms"}, flags...)
 	s.server = start(t, watcher, append(args, s.src)...)
 }
 
-// kill ends the server at once.
+// kill ends the server by SIGKILL.
 func (s *servedTree) kill(t *testing.T) {
 	t.Helper()
 	s.server.Signal(t, syscall.SIGKILL)
 	s.server.Wait(t)
 }
 
-// grpcBootstrap is the bootstrap of a client or a server of gRPC.
+// grpcBootstrap returns the bootstrap of a gRPC client or server, written by xdspub bootstrap grpc.
 func (s *servedTree) grpcBootstrap(t *testing.T, node string, flags ...string) []byte {
 	t.Helper()
 	args := []string{
@@ -77,7 +77,7 @@ func (s *servedTree) grpcBootstrap(t *testing.T, node string, flags ...string) [
 	return []byte(text)
 }
 
-// transports are the variants of the protocol by which an Envoy gets all from a server.
+// transports are the variants of the protocol by which an Envoy gets all resources from a server.
 var transports = []transport{
 	{"ads", "GRPC", true}, {"delta-ads", "DELTA_GRPC", true}, {"grpc", "GRPC", false}, {"delta-grpc", "DELTA_GRPC", false},
 }
@@ -87,7 +87,8 @@ type transport struct {
 	aggregated bool
 }
 
-// served returns a bootstrap for files as one for an Envoy that gets all from the server.
+// served turns a bootstrap of an Envoy that reads files into a bootstrap of an Envoy that gets all resources from
+// the server.
 func (s *servedTree) served(t *testing.T, byFiles []byte, k transport) []byte {
 	t.Helper()
 	var bootstrap map[string]any
@@ -114,7 +115,7 @@ load_assignment: {cluster_name: xds_cluster, endpoints: [{lb_endpoints: [{endpoi
 	return text
 }
 
-// replaceSources returns a configuration in which each config source is another.
+// replaceSources returns a configuration with source in place of each config source.
 func replaceSources(v, source any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -134,8 +135,8 @@ func replaceSources(v, source any) any {
 	return v
 }
 
-// TestServedAsByFiles has Envoys get a tree by each of the transports: each runs what an Envoy
-// runs that reads the same tree from files.
+// TestServedAsByFiles has Envoys get a tree by each of the transports. Each runs the configuration of an Envoy that
+// reads the tree from files.
 func TestServedAsByFiles(t *testing.T) {
 	envoytest.Binary(t)
 	blue, green := envoytest.NewUpstream(t, "blue").Port(), envoytest.NewUpstream(t, "green").Port()
@@ -171,7 +172,7 @@ func TestServedAsByFiles(t *testing.T) {
 	}
 }
 
-// runs waits until an Envoy runs that.
+// runs waits until the configuration of an Envoy is want.
 func (s *servedTree) runs(t *testing.T, k transport, envoy *envoytest.Envoy, want map[string][]string) {
 	t.Helper()
 	envoytest.Eventually(t, patience, "an Envoy by "+k.name+" runs what one runs that reads files", func() (bool, string) {
@@ -180,8 +181,8 @@ func (s *servedTree) runs(t *testing.T, k transport, envoy *envoytest.Envoy, wan
 	})
 }
 
-// configuration returns what an Envoy runs, but not where it got that from: without config
-// sources, and with the routes of a scope, which files have in the scope, beside it.
+// configuration returns the configuration that an Envoy runs, in a form that does not depend on the transport:
+// without config sources, and with the routes of scopes beside the scopes, in which files have them inlined.
 func configuration(t *testing.T, e *envoytest.Envoy) map[string][]string {
 	t.Helper()
 	all := make(map[string][]string)
@@ -219,8 +220,8 @@ func configuration(t *testing.T, e *envoytest.Envoy) map[string][]string {
 	return all
 }
 
-// outlined removes what a configuration has only where virtual hosts and routes are inlined, as
-// they are in files, or only where they are not.
+// outlined removes the fields that a configuration has only with inlined virtual hosts and routes, as in files, or
+// only without.
 func outlined(v any) any {
 	eachObject(v, func(o map[string]any) {
 		delete(o, "vhds")

@@ -16,10 +16,9 @@ import (
 	"xdspub/xds/clients"
 )
 
-// TestServedTransitions serves the examples of the rules about what runs to an Envoy, by the
-// variants of ADS in turn. What is an error serve refuses. With the rule disabled, Envoy does the same
-// as where it reads the files (TestTransitions); but listeners that exchange addresses are served
-// one after the other.
+// TestServedTransitions serves the examples of the transition rules to an Envoy, by each variant of ADS in turn.
+// serve refuses an example with an error. With the rule disabled, Envoy reacts as to files (TestTransitions),
+// except to listeners that exchange addresses: serve sends them one after another.
 func TestServedTransitions(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -72,7 +71,7 @@ func (c *transitionCase) serve(t *testing.T, code string, k transport) {
 	}
 }
 
-// writeOne replaces the source tree by an example, in one file: all of it is one change.
+// writeOne replaces the source tree by an example in one file, so that all of it is one change.
 func (s *servedTree) writeOne(t *testing.T, ports map[string]string, tree map[string][]byte) {
 	t.Helper()
 	var all []string
@@ -90,7 +89,7 @@ func (s *servedTree) writeOne(t *testing.T, ports map[string]string, tree map[st
 	s.write(t, "all.yaml", text)
 }
 
-// synced waits until a client is connected that runs all that it asks for.
+// synced waits until a connected client runs all resources that it asks for.
 func (s *servedTree) synced(t *testing.T) {
 	t.Helper()
 	envoytest.Eventually(t, patience, "a client runs what is served", func() (bool, string) {

@@ -29,14 +29,14 @@ type statesOf struct {
 	Serve []servedState
 }
 
-// state is a state of the world.
+// state is a state of a watch or of a serve.
 type state struct {
 	State, Means string
-	// Broken means that a person would call the state broken.
+	// Broken means that views must report a fault in the state.
 	Broken bool
-	// Unknown is why a view can't know that.
+	// Unknown is the reason why a view can't report the fault.
 	Unknown string
-	// Unseen is why a running watch does not know that yet.
+	// Unseen is the reason why a running watch does not know the fault yet.
 	Unseen string
 	// OfClient means that a client of a serve is at fault, not the server: /readyz is about the server.
 	OfClient bool `json:"of_client"`
@@ -66,7 +66,7 @@ type servedState struct {
 	CSDS    *cell `json:"csds"`
 }
 
-// cell is what one view shows of a state.
+// cell is the output of one view in a state.
 type cell struct {
 	Exit  *int // of status
 	Code  *int // of HTTP; 0 if nobody answers
@@ -82,7 +82,7 @@ func (s *watchState) cells() []namedCell {
 		{"`/readyz`", s.Readyz}, {"`/metrics`", s.Metrics}}
 }
 
-// statusOfSource is the one view of status that knows the source tree in any case.
+// statusOfSource is the only view of status that always knows the source tree.
 const statusOfSource = "`status --out OUT SRC`"
 
 // cells returns the views of a row.
@@ -110,7 +110,7 @@ func statesTable(t *testing.T) (table statesOf) {
 	return table
 }
 
-// makeState makes the states of a watch in testdata/states.yaml.
+// makeState has, by name, the functions that make the states of a watch in testdata/states.yaml.
 var makeState = map[string]func(t *testing.T, s *fixture){
 	"running": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
@@ -183,7 +183,7 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		copyTree(t, s.out, backup)
 		s.write(t, "blue.yaml", aCluster("green"))
 		s.watch.WaitLog(t, "event=published ")
-		s.watch.Signal(t, syscall.SIGHUP) // after that no look at the tree is due
+		s.watch.Signal(t, syscall.SIGHUP) // after this pass, no other pass is due
 		s.watch.WaitLog(t, "event=unchanged ")
 		copyTree(t, backup, s.out)
 	},
@@ -285,7 +285,7 @@ func (s *fixture) writeCertificate(t *testing.T, until time.Time) {
 	s.write(t, "blue.yaml", documents(certificate("client", datedPair(t, "client", time.Now().AddDate(0, 0, -30), until)), staticCluster("blue", 1, upstreamTLS("client"))))
 }
 
-// copyTree makes the files of a folder those of another one. Sockets and the lock stay.
+// copyTree replaces the files of the folder to by those of the folder from. Sockets and the lock of to stay.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	_ = filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
@@ -338,26 +338,27 @@ func watchEnvoy(t *testing.T, s *fixture, args ...string) {
 	s.watch.WaitLog(t, "event=envoy-in-sync")
 }
 
-// startIsolated starts the watch in namespaces of its own for users and mounts, after a command of the shell.
+// startIsolated starts the watch in new namespaces for users and mounts, in which the shell command first runs
+// before the watch.
 func (s *fixture) startIsolated(t *testing.T, first string) {
 	t.Helper()
 	s.startUnshared(t, isolated(first)...)
 }
 
-// startUnshared starts the watch by unshare with these arguments.
+// startUnshared starts the watch by unshare with args.
 func (s *fixture) startUnshared(t *testing.T, args ...string) {
 	t.Helper()
 	s.watch = startUnshared(t, args, slices.Concat([]string{watcher, "watch"}, s.args, s.operations(), []string{s.src})...)
 	s.watch.WaitLog(t, "event=published ")
 }
 
-// isolated returns the arguments of unshare for namespaces of users and mounts, in which a command of the
-// shell runs first.
+// isolated returns the arguments of unshare for new namespaces of users and mounts, in which the shell command
+// first runs before the program.
 func isolated(first string) []string {
 	return []string{"-Urm", "sh", "-c", first + ` && exec "$0" "$@"`}
 }
 
-// startUnshared starts a program by unshare with these arguments.
+// startUnshared starts a program by unshare with args. It skips the test if this user can't make namespaces.
 func startUnshared(t *testing.T, args []string, program ...string) *process {
 	t.Helper()
 	if exec.Command("unshare", "-Urm", "sh", "-c", "echo 1 > /proc/sys/user/max_inotify_instances && mount -t tmpfs tmpfs /tmp").Run() != nil {
@@ -366,10 +367,10 @@ func startUnshared(t *testing.T, args []string, program ...string) *process {
 	return start(t, "unshare", append(args, program...)...)
 }
 
-// smallDisk is a command of the shell that mounts a small disk at a folder.
+// smallDisk returns a shell command that mounts a small disk at a folder.
 func smallDisk(at string) string { return fmt.Sprintf("mount -t tmpfs -o size=300k tmpfs '%s'", at) }
 
-// fillDisk writes into a folder, as a process sees it, until there is no space.
+// fillDisk writes into a folder of the file system of a process until the disk is full.
 func fillDisk(t *testing.T, p *process, folder string) {
 	t.Helper()
 	full, err := os.Create(filepath.Join(fmt.Sprintf("/proc/%d/root", p.cmd.Process.Pid), folder, "ballast"))
@@ -453,7 +454,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// sameFaults fails if /readyz and the API name different faults.
+// sameFaults fails the test if /readyz and the API name different faults.
 func sameFaults(t *testing.T, socket string) {
 	t.Helper()
 	envoytest.Eventually(t, patience, "/readyz and /api/v1/status", func() (bool, string) {
@@ -474,7 +475,7 @@ func sameFaults(t *testing.T, socket string) {
 	})
 }
 
-// complete fails if a row has no entry for a view, or a view says that all is well in a broken state.
+// complete fails the test if a row has no entry for a view, or if a view reports no fault in a broken state.
 func complete(t *testing.T, s state, cells []namedCell) {
 	t.Helper()
 	for _, c := range cells {
@@ -491,7 +492,7 @@ func complete(t *testing.T, s state, cells []namedCell) {
 	}
 }
 
-// holds waits until a view shows what a cell says.
+// holds waits until a view shows the output of a cell.
 func (c *cell) holds(t *testing.T, view string, look func() (text string, number int)) {
 	t.Helper()
 	envoytest.Eventually(t, patience, view, func() (bool, string) {
@@ -550,7 +551,8 @@ client changes these three. If the source tree becomes invalid, the server conti
 	golden.Compare(t, "../../docs/reference/states.md", b.String())
 }
 
-// checkHealth fails if /livez or gRPC health is not what the page says of all states.
+// checkHealth fails the test if /livez or the health service of gRPC has another answer than the page has for all
+// states.
 func (s *servedState) checkHealth(t *testing.T) {
 	t.Helper()
 	code, body, health := http.StatusOK, []string{"ok\n"}, "is SERVING"
@@ -599,7 +601,7 @@ func writeState(b *strings.Builder, s state, cells, usual []namedCell, first boo
 	b.WriteString(" |\n")
 }
 
-// headline returns what a view of status shows as its first line, as far as the cell tells where that line ends.
+// headline returns the first line of a view of status, if the cell shows where the line ends.
 func (c *cell) headline() *cell {
 	for i, text := range c.Shows {
 		if line, _, ended := strings.Cut(text, "\n"); ended {
@@ -609,13 +611,14 @@ func (c *cell) headline() *cell {
 	return c
 }
 
-// isWithin reports whether the page may leave the cell empty, because the cell of the first row shows as much.
+// isWithin reports whether the page may leave the cell empty, because usual, the cell of the first row, has all its
+// texts.
 func (c *cell) isWithin(usual *cell) bool {
 	missing := func(text string) bool { return !slices.Contains(usual.Shows, text) }
 	return len(c.Shows) > 0 && (c.Code == nil || *c.Code == *usual.Code) && !slices.ContainsFunc(c.Shows, missing)
 }
 
-// beside returns what a view of status shows beside the first view of status.
+// beside returns the texts of a view of status that the first view of status lacks.
 func (c *cell) beside(first *cell) string {
 	same := *c.Exit == *first.Exit
 	rest := cell{Shows: slices.DeleteFunc(slices.Clone(c.Shows), func(text string) bool {

@@ -19,8 +19,8 @@ import (
 	"xdspub/watch/status"
 )
 
-// status asks "xdspub status" about a fixture and these Envoys. The exit status must
-// fit what it says.
+// status returns the report of "xdspub status" about a fixture and its Envoys. It fails the test if the exit status
+// does not fit the report.
 func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) status.Report {
 	t.Helper()
 	args := []string{"status", "--format", "json", "--out", s.out}
@@ -38,7 +38,7 @@ func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) status.Report
 	return r
 }
 
-// words returns what an Envoy makes of the published files, a line each.
+// words returns the state of each published file in an Envoy, one on each line.
 func words(e status.EnvoyReport) string {
 	var list []string
 	for _, row := range e.Subscriptions {
@@ -47,7 +47,7 @@ func words(e status.EnvoyReport) string {
 	return strings.Join(list, "\n")
 }
 
-// shows waits until the Envoys make that of the published files.
+// shows waits until the words of the Envoys are want.
 func (s *fixture) shows(t *testing.T, what string, inSync bool, want string, envoys ...*envoytest.Envoy) (r status.Report) {
 	t.Helper()
 	want = strings.ReplaceAll(strings.TrimSpace(want), ".json", "."+s.format)
@@ -62,7 +62,7 @@ func (s *fixture) shows(t *testing.T, what string, inSync bool, want string, env
 	return r
 }
 
-// reader returns one more Envoy that reads the fixture.
+// reader starts another Envoy that reads the output directory.
 func (s *fixture) reader(t *testing.T) *envoytest.Envoy {
 	t.Helper()
 	bootstrap := strings.Replace(string(s.bootstrap(t)), fmt.Sprint(s.admin), "0", 1)
@@ -96,7 +96,7 @@ SYNCED lds/lds.json
 NOT SENT rds/lone/rds.json
 SYNCED rds/main/rds.json`
 
-// TestStatus takes two Envoys through each of the words.
+// TestStatus brings the files of two Envoys into each of the states.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	s := statusFixture(t)
@@ -132,7 +132,7 @@ func TestStatus(t *testing.T) {
 		s.shows(t, "mended", true, allSynced, one, two)
 	}
 
-	// The folder is another one: Envoy watches the one of before, for ever.
+	// The folder is replaced: Envoy watches the old folder for ever.
 	folder := filepath.Join(s.out, "eds/web")
 	eds, err := os.ReadFile(filepath.Join(folder, "eds.json"))
 	if err != nil {
@@ -151,7 +151,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("one that was started since: %+v", r)
 	}
 
-	// Nobody confirms this publish, so what Envoy refuses stays out.
+	// No Envoy confirms this publish, so the refused file stays published.
 	held, err := net.Listen("tcp", address(0))
 	if err != nil {
 		t.Fatal(err)
@@ -173,8 +173,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusOfMany has an Envoy that is down, one that hangs, and one that reads
-// clusters only.
+// TestStatusOfMany asks an Envoy that is down, an Envoy that hangs, and an Envoy that reads clusters only.
 func TestStatusOfMany(t *testing.T) {
 	t.Parallel()
 	s := statusFixture(t)
@@ -200,7 +199,7 @@ dynamic_resources: {cds_config: {path_config_source: {path: %s/cds/cds.json}}}
 		8: "Envoy " + adminURL(t, clusters) + ": in sync, LIVE, 2 SYNCED",
 		9: "",
 	}
-	// On a busy machine, those that are up may not answer in time either.
+	// On a busy machine, even a running Envoy may not answer in time.
 	envoytest.Eventually(t, patience, "each has its line", func() (bool, string) {
 		stdout, stderr, exit := xdspub(t, "status", "--out", s.out, "--envoy-admin", adminURL(t, up), "--envoy-admin", downURL, "--envoy-admin", adminURL(t, hangs), "--envoy-admin", adminURL(t, clusters))
 		if exit != 1 || stderr != "" {
@@ -211,7 +210,7 @@ dynamic_resources: {cds_config: {path_config_source: {path: %s/cds/cds.json}}}
 	})
 }
 
-// TestStatusCannotTell asks admin interfaces that can't answer for the directory.
+// TestStatusCannotTell asks addresses that can't say anything about the directory.
 func TestStatusCannotTell(t *testing.T) {
 	t.Parallel()
 	s, other := statusFixture(t), statusFixture(t)
@@ -230,8 +229,7 @@ stats_config: {stats_matcher: {exclusion_list: {patterns: [{contains: rds.main}]
 	}
 }
 
-// TestStatusWithinChange asks within a change, after its writer was killed, and when
-// it is through.
+// TestStatusWithinChange asks within a change, after its writer was killed, and after the change.
 func TestStatusWithinChange(t *testing.T) { inFormats(t, testStatusWithinChange) }
 
 func testStatusWithinChange(t *testing.T, format string) {
@@ -274,8 +272,8 @@ SYNCED rds/main/rds.json`, e)
 	}
 }
 
-// TestStatusOfHeld: an Envoy that refused a snapshot runs the one before it, and that
-// is not where the source wants it.
+// TestStatusOfHeld: an Envoy that refused a snapshot runs the previous snapshot, and is not in sync with the source
+// tree.
 func TestStatusOfHeld(t *testing.T) {
 	t.Parallel()
 	s := statusFixture(t)
@@ -297,8 +295,8 @@ func TestStatusOfHeld(t *testing.T) {
 	}
 }
 
-// TestStatusBesideWatch asks again and again while a watch publishes. An Envoy that
-// has once refused something is never said to have refused what it has not read yet.
+// TestStatusBesideWatch asks again and again while a watch publishes. If an Envoy has refused a file once, status
+// never says that it has refused a file that it has not read yet.
 func TestStatusBesideWatch(t *testing.T) {
 	t.Parallel()
 	s := statusFixture(t)
@@ -333,7 +331,7 @@ func TestStatusBesideWatch(t *testing.T) {
 	answers := 0
 	envoytest.Eventually(t, patience, "30 answers beside 30 edits", func() (bool, string) {
 		r := s.status(t, e)
-		if r.Envoys[0].Error == "" { // else it did not answer in time, on a busy machine
+		if r.Envoys[0].Error == "" { // on a busy machine, Envoy may not answer in time
 			answers++
 		}
 		if n := r.Envoys[0].Count(status.Rejected); n > 0 {
@@ -347,14 +345,13 @@ func TestStatusBesideWatch(t *testing.T) {
 	t.Logf("%d edits", edits.Load())
 }
 
-// adminURL returns where an Envoy's admin interface is.
+// adminURL returns the URL of an Envoy's admin interface.
 func adminURL(t testing.TB, e *envoytest.Envoy) string {
 	t.Helper()
 	return "http://" + e.AdminAddress(t)
 }
 
-// TestStatusOfAWatchThatDied: a watch that hangs, or was killed, publishes nothing any more, and
-// status is the only one to say so.
+// TestStatusOfAWatchThatDied: if a watch hangs, or was killed, only status reports that it publishes no longer.
 func TestStatusOfAWatchThatDied(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, map[string]string{"blue.yaml": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: blue}`})
@@ -375,7 +372,7 @@ func TestStatusOfAWatchThatDied(t *testing.T) {
 	s.watch.Wait(t)
 	says(1, "not in sync: the watch was killed\n")
 	says(1, "no watch is running: the last one was killed")
-	// Somebody publishes in its place.
+	// render publishes in place of the watch.
 	if _, stderr, exit := xdspub(t, "render", "--out", s.out, s.src); exit != 0 {
 		t.Fatal(stderr)
 	}

@@ -14,14 +14,14 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// variant is a source document that only clients with this env get.
+// variant returns a source document of a resource that is for clients with this env.
 func variant(name, env, resource string) string {
 	return fmt.Sprintf("\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource\nresource_name: {name: %s, dynamic_parameter_constraints: {constraint: {key: env, value: %s}}}\nresource:\n  %s\n",
 		name, env, strings.ReplaceAll(strings.TrimSpace(resource), "\n", "\n  "))
 }
 
-// TestTargetsOfTwoEnvoys: one watch publishes a tree for two Envoys. What one of them rejects is taken back for that
-// one alone: the other takes it, and all that comes later.
+// TestTargetsOfTwoEnvoys: one watch publishes a tree for two Envoys. If one of them rejects a change, the watch
+// rolls back the output directory of this Envoy only. The other Envoy gets this change and later changes.
 func TestTargetsOfTwoEnvoys(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -65,7 +65,7 @@ func TestTargetsOfTwoEnvoys(t *testing.T) {
 	}
 	before := b.bytesOut(t)
 
-	// A listener for each, and b's port is not free.
+	// A listener for each Envoy; the port of b's is taken.
 	a.write(t, "more.yaml", documents(variant("more", "a", listener("more", free, "route_config: {"+hosts("web")+"}")), variant("more", "b", listener("more", busy, "route_config: {"+hosts("web")+"}"))))
 	says("event=rolled-back target=b ")
 	becomes(t, "the new listener of a", "200 blue", func() string { return ask(t, request{port: free}).text })

@@ -31,21 +31,20 @@ type traffic struct {
 	failures []string
 }
 
-// tally sums up requests.
+// tally counts requests.
 type tally struct {
-	took    []time.Duration // of those that were answered as they should
-	drained int             // of these, answers of a listener or filter chain of before
+	took    []time.Duration // of requests with the right answer
+	drained int             // the requests of took that a draining listener or filter chain answered
 	failed  int
-	// crossed are those that a close of their idle connection crossed, and that
-	// Envoy has not seen. No server can keep that from happening; a client sends
-	// such a request again (RFC 9112, 9.3.1), which is why it is no failure.
+	// crossed counts requests that Envoy did not see, because it closed the idle connection at this moment. No
+	// server can prevent that, and a client sends such a request again (RFC 9112, 9.3.1). So it is no failure.
 	crossed int
 }
 
-// asked returns how many requests there were.
+// asked returns the number of requests.
 func (s *tally) asked() int { return len(s.took) + s.failed + s.crossed }
 
-// quantile returns the time within which that part of the requests was answered.
+// quantile returns the time within which a part q of the requests was answered.
 func (s *tally) quantile(q float64) time.Duration {
 	if len(s.took) == 0 {
 		return 0
@@ -67,11 +66,9 @@ func (t *traffic) lead(n int, doors []door) {
 	t.out.Store(int64(n))
 }
 
-// begin starts the clients of all targets: with five of them, 100 requests a second
-// on new connections and 100 on such as are kept alive. Most of the latter are idle
-// for so long that some of them get to the end of a drain: of an answer on what
-// drains, Envoy lets the next one be the last the more likely the longer it has
-// drained.
+// begin starts the clients of all targets: with five targets, 100 requests a second on new connections, and 100 on
+// old connections. Most old connections are idle for so long that some of them last to the end of a drain: the
+// longer a listener drains, the more likely Envoy closes a connection after an answer.
 func (t *traffic) begin() {
 	t.end = make(chan struct{})
 	for _, to := range t.targets {
@@ -81,7 +78,7 @@ func (t *traffic) begin() {
 	}
 }
 
-// clients starts n clients of a target, each at a moment of its own.
+// clients starts n clients of a target, at random times within a period.
 func (t *traffic) clients(n int, to *target, period time.Duration, sum *tally, keep bool) {
 	for range n {
 		due := time.Now().Add(rand.N(period))
@@ -89,14 +86,14 @@ func (t *traffic) clients(n int, to *target, period time.Duration, sum *tally, k
 	}
 }
 
-// stop ends all clients, each after the request that it is at.
+// stop ends all clients, each after its present request.
 func (t *traffic) stop() {
 	close(t.end)
 	t.running.Wait()
 }
 
-// client sends a request each period. When it is late it leaves none out, and the
-// time that a request takes is from when it was due.
+// client sends a request each period. A late client leaves no request out. The time of a request begins when the
+// request was due.
 func (t *traffic) client(to *target, due time.Time, period time.Duration, sum *tally, keep bool) {
 	var c *connection
 	defer func() { c.close() }()
@@ -106,7 +103,7 @@ func (t *traffic) client(to *target, due time.Time, period time.Duration, sum *t
 			c = nil
 		}
 		select {
-		case <-time.After(time.Until(due)): // where there was no connection to wait on
+		case <-time.After(time.Until(due)): // waits if there is no connection
 		case <-t.end:
 			return
 		}
@@ -126,14 +123,14 @@ func (t *traffic) client(to *target, due time.Time, period time.Duration, sum *t
 	}
 }
 
-// asked returns how many requests on new connections there were so far.
+// asked returns the number of requests on new connections so far.
 func (t *traffic) asked() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.once.asked()
 }
 
-// count takes down a request that was sent when generation out was published.
+// count counts a request that was sent when generation out was published.
 func (t *traffic) count(sum *tally, to *target, c *connection, out int, took time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +139,7 @@ func (t *traffic) count(sum *tally, to *target, c *connection, out int, took tim
 	case err == nil:
 		sum.took = append(sum.took, took)
 		if to.name == "passing" || to.name == "stays" {
-			out-- // the one serves two generations, the other all
+			out-- // passing serves two generations, stays all
 		}
 		if c.generation < out {
 			sum.drained++

@@ -19,10 +19,8 @@ import (
 	"xdspub/validate/transition"
 )
 
-// TestTransitions publishes the examples of the rules about what runs to an Envoy:
-// the bad ones, with the rule disabled, it must refuse with the words that stand in
-// the example, or take, or crash, where that is what stands there; the good ones it
-// must take.
+// TestTransitions publishes the examples of the transition rules to an Envoy. With the rule disabled, Envoy must
+// refuse, accept or crash on a bad example, as the example says. Envoy must accept the good examples.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -49,7 +47,7 @@ type transitionCase struct {
 
 func transitions(archive *txtar.Archive) []*transitionCase {
 	var list []*transitionCase
-	var last string // the tree that the last file was of
+	var last string // the tree of the last file
 	for _, f := range archive.Files {
 		name, rest, _ := strings.Cut(f.Name, "/")
 		if len(list) == 0 || list[len(list)-1].name != name {
@@ -92,8 +90,8 @@ func (c *transitionCase) run(t *testing.T, code string) {
 	}
 }
 
-// refusesOrCrashes waits for what an Envoy does that does not take the last tree. It returns false
-// where the Envoy is to take that.
+// refusesOrCrashes waits until an Envoy refuses the last tree or crashes, as the example says. It returns false if
+// the Envoy has to accept the tree.
 func (c *transitionCase) refusesOrCrashes(t *testing.T, s *fixture) bool {
 	t.Helper()
 	words, refuses := strings.CutPrefix(c.envoy, "refuses: ")
