@@ -23,7 +23,7 @@ type Limits struct {
 	// Message is the largest size of a request in bytes, Header the largest size of its headers.
 	Message, Header int
 	// Names is the largest number of names on a stream, in addition to the number of resources. NameLength is
-	// the largest length of a name in bytes.
+	// the largest length of a name or a type URL in bytes.
 	Names, NameLength int
 	// Handshake bounds the time for TLS and the HTTP/2 preface, FirstRequest the time until the first request
 	// on a stream, and Send the time in which a client must read a response.

@@ -35,9 +35,10 @@ type Options struct {
 	NodeParameters []admit.NodeParameter
 	// Confirm says how clients confirm a Snapshot; nil if Publish doesn't wait for clients.
 	Confirm *cache.Confirmation
-	// TrimDelay is how long a resource stays that the Snapshot has dropped, before Trim removes it.
+	// TrimDelay is how long a dropped resource stays before Trim removes the resource, and how long a
+	// reconnecting client keeps a resource that no longer exists.
 	TrimDelay time.Duration
-	// DrainTime is how long clients may take to leave after the Server ends.
+	// DrainTime is how long clients may take to leave after the ctx of Run has ended.
 	DrainTime time.Duration
 	// Security configures who may connect and what a client may request. Limits bound the cost of clients.
 	Security Security
@@ -147,7 +148,7 @@ func (s *Server) publish(ctx context.Context, snapshot *xds.Snapshot, by func(co
 	return nil
 }
 
-// confirmed publishes a Snapshot and waits for the clients that Options.Confirm selects.
+// confirmed publishes a Snapshot, and waits for the clients as Options.Confirm says.
 func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 	if s.options.Confirm == nil {
 		return s.cache.Publish(ctx, snapshot)

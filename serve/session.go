@@ -118,7 +118,7 @@ func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServer
 // open. Call leave in both cases.
 func (s *sessions) enter(a arrival) error {
 	if s.open.Add(1) > int64(s.limits.Streams) {
-		err := status.Errorf(codes.ResourceExhausted, "%d streams are open, and no more are allowed: try again later", s.limits.Streams)
+		err := status.Errorf(codes.ResourceExhausted, "%d streams are open, and no more are allowed: try again later, or see --limit streams", s.limits.Streams)
 		s.judge.Refused(a.client.Address, "streams", err)
 		return err
 	}
@@ -193,7 +193,7 @@ func (b *bounded) SendMsg(m any) error {
 	until := listen.Written(b.arrival.conn) + int64(out.size+len(out.shared))
 	b.stuck = time.AfterFunc(b.of.limits.Send, func() {
 		if !sent.Load() || listen.Written(b.arrival.conn) < until {
-			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "the client has not read a response for %v", b.of.limits.Send))
+			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "the client has not read a response for %v, and loses its connection", b.of.limits.Send))
 			b.arrival.conn.Close()
 		}
 	})
@@ -261,7 +261,7 @@ func (s *session) guarded(c *cache.Stream) *guard {
 		heldReason: make(map[string]int), pendingNonce: make(map[string]string),
 	}
 	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
-		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v", s.of.limits.FirstRequest))
+		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v: send a request on each new stream", s.of.limits.FirstRequest))
 	})
 	c.AuthorizeSecrets(func(r *xds.Resource, sets []params.Parameters) bool {
 		err := g.asks.SecretOf(r, sets)

@@ -150,7 +150,7 @@ func (s *Stream) Ask(r Request) error {
 	}
 	for _, name := range r.Names {
 		if most := s.judge.options.NameLength; len(name) > most {
-			return s.refuse(codes.InvalidArgument, "a resource name of %d bytes: %d are allowed", len(name), most)
+			return s.refuse(codes.InvalidArgument, "a resource name of %d bytes: %d are allowed; see --limit name-bytes", len(name), most)
 		}
 	}
 	return s.locates(r.Locators)
@@ -229,7 +229,7 @@ func (j *Judge) Status(c Client) error {
 // judgeType judges the type of a request. A stream may have up to maxTypes unknown types.
 func (s *Stream) judgeType(url string) error {
 	if most := s.judge.options.NameLength; len(url) > most {
-		return s.refuse(codes.InvalidArgument, "a type URL of %d bytes: %d are allowed", len(url), most)
+		return s.refuse(codes.InvalidArgument, "a type URL of %d bytes: %d are allowed; see --limit name-bytes", len(url), most)
 	}
 	if t := xds.TypeOfURL(url); t != nil {
 		if t == xds.Secret {
@@ -238,7 +238,7 @@ func (s *Stream) judgeType(url string) error {
 		return nil
 	}
 	if s.unknown[url] = struct{}{}; len(s.unknown) > maxTypes {
-		return s.refuse(codes.ResourceExhausted, "more than %d types that this server does not know", maxTypes)
+		return s.refuse(codes.ResourceExhausted, "more than %d types that this server does not know: a newer xdspub may know them", maxTypes)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (s *Stream) Count(typeURL string, names int) error {
 		most += s.judge.options.Resources()
 	}
 	if all > most {
-		return s.refuse(codes.ResourceExhausted, "%d names on one stream: %d are allowed", all, most)
+		return s.refuse(codes.ResourceExhausted, "%d names on one stream: %d are allowed; open another stream, or see --limit names", all, most)
 	}
 	return nil
 }

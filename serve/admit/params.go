@@ -125,9 +125,9 @@ func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
 	for _, l := range list {
 		switch most := s.judge.options.NameLength; {
 		case l.GetName() == "":
-			return s.refuse(codes.InvalidArgument, "a resource locator without a name")
+			return s.refuse(codes.InvalidArgument, "a resource locator without a name: set the name")
 		case len(l.GetName()) > most:
-			return s.refuse(codes.InvalidArgument, "a resource name of %d bytes: %d are allowed", len(l.GetName()), most)
+			return s.refuse(codes.InvalidArgument, "a resource name of %d bytes: %d are allowed; see --limit name-bytes", len(l.GetName()), most)
 		case len(l.GetDynamicParameters()) > mostParameters:
 			return s.refuse(codes.InvalidArgument, "a resource locator with %d dynamic parameters: %d are allowed",
 				len(l.GetDynamicParameters()), mostParameters)

@@ -106,8 +106,8 @@ func Identify(conn net.Conn, kind memory.Kind, name string) error {
 	return c.account.Set(newConnection+int(c.read.Load()), servedConnection)
 }
 
-// Written returns the number of bytes written to an accepted connection, including those of TLS. Written
-// returns 0 for a connection without a Gate, and for one that TLS wraps.
+// Written returns the number of bytes written to an accepted connection, including the bytes of TLS. Written
+// returns 0 for a connection without a Gate, and for a connection inside TLS.
 func Written(conn net.Conn) int64 {
 	if c, ok := conn.(*gatedConn); ok {
 		return c.written.Load()

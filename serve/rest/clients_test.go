@@ -166,10 +166,10 @@ func TestConfirmedByREST(t *testing.T) {
 		after time.Duration
 		want  cache.Answers
 	}{
-		"taken":           {`, "version_info": "%[2]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1}},
+		"taken":           {`, "version_info": "%[2]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1, Confirmed: true}},
 		"a reason":        {`, "version_info": "%[1]s", "error_detail": {"message": "in listener 'b': no such port"}`, 0, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
 		"silence":         {`, "version_info": "%[1]s"`, time.Second, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
-		"a lost response": {`, "version_info": "%[1]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1}},
+		"a lost response": {`, "version_info": "%[1]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1, Confirmed: true}},
 		"nothing":         {"", time.Minute, cache.Answers{Concerned: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
