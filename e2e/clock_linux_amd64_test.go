@@ -11,8 +11,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestClockIsSet sets the clock of a watch and of a serve by a day, forward and back. Certificates are judged
-// by the clock as it is, and no clock ends or lengthens the time of what waits for its trim.
+// TestClockIsSet sets the clock of a watch and of a serve forward and back by a day. xdspub judges certificates by
+// the present time of the clock. A set clock does not change the trim delay.
 func TestClockIsSet(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"watch", "serve"} {

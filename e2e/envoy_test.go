@@ -10,8 +10,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// The tests here are of Envoy alone: what it does with files that nobody checks
-// is why xdspub is as it is (docs/evidence/envoy-behaviour.md).
+// The tests here show Envoy's reactions to files without xdspub, which are the reasons for the design of xdspub
+// (docs/evidence/envoy-behaviour.md).
 
 // bare is an Envoy that reads cds/cds.yaml and lds/lds.yaml.
 type bare struct {
@@ -20,7 +20,7 @@ type bare struct {
 	envoy *envoytest.Envoy
 }
 
-// startBare starts it with these clusters and listeners.
+// startBare starts a bare with clusters and listeners.
 func startBare(t *testing.T, clusters, listeners string) *bare {
 	t.Helper()
 	envoytest.Binary(t)
@@ -42,14 +42,14 @@ dynamic_resources:
 `, b.admin, b.dir)})
 }
 
-// publish puts a file in place that has these documents as its resources.
+// publish writes a file with documents as its resources, by a rename.
 func (b *bare) publish(t *testing.T, name, documents string) {
 	t.Helper()
 	list := strings.ReplaceAll(strings.TrimSuffix(documents, "\n"), "\n---\n", ", ")
 	envoytest.Publish(t, filepath.Join(b.dir, name), "resources: ["+list+"]\n")
 }
 
-// counts waits until a statistic has that value.
+// counts waits until a statistic has the value want.
 func (b *bare) counts(t *testing.T, stat string, want int64) {
 	t.Helper()
 	envoytest.Eventually(t, patience, fmt.Sprintf("%s becomes %d", stat, want), func() (bool, string) {
@@ -64,8 +64,7 @@ func (b *bare) has(t *testing.T, cluster string) bool {
 	return strings.Contains(b.envoy.Admin(t, "/clusters"), cluster+"::")
 }
 
-// looks waits until Envoy has looked at another file twice, and so at any that it
-// was told of before.
+// looks waits until Envoy has read another file twice, and so has handled all earlier events.
 func (b *bare) looks(t *testing.T) {
 	t.Helper()
 	for range 2 {
@@ -75,8 +74,8 @@ func (b *bare) looks(t *testing.T) {
 	}
 }
 
-// TestEnvoyAppliesHalf: of a refused file Envoy applies what is good, and the
-// removals; what it had before is nowhere, which a restart shows.
+// TestEnvoyAppliesHalf: Envoy applies the valid resources and the removals of a refused file. No file has the old
+// resources then, as a restart shows.
 func TestEnvoyAppliesHalf(t *testing.T) {
 	t.Parallel()
 	b := startBare(t, documents(staticCluster("stays", 1), staticCluster("goes", 1)), "")
@@ -98,8 +97,8 @@ func TestEnvoyAppliesHalf(t *testing.T) {
 	}
 }
 
-// TestEnvoyRefusesWhole: a constraint of the API, and a type that the binary does
-// not hold, cost the whole file.
+// TestEnvoyRefusesWhole: Envoy refuses the whole file if a resource breaks a constraint of the API, or has a type
+// that the binary does not hold.
 func TestEnvoyRefusesWhole(t *testing.T) {
 	t.Parallel()
 	b := startBare(t, staticCluster("old", 1), "")
@@ -121,7 +120,7 @@ func TestEnvoyRefusesWhole(t *testing.T) {
 	}
 }
 
-// TestEnvoyTakesNothing: a file without resources is an order to remove them all.
+// TestEnvoyTakesNothing: by a file without resources, Envoy removes all resources.
 func TestEnvoyTakesNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{}", "resources: []", "version_info: x"} {
@@ -135,7 +134,7 @@ func TestEnvoyTakesNothing(t *testing.T) {
 	}
 }
 
-// TestEnvoyDropsUnknownFields: a misspelled field is a counter, and no setting.
+// TestEnvoyDropsUnknownFields: Envoy counts a misspelled field, and ignores it.
 func TestEnvoyDropsUnknownFields(t *testing.T) {
 	t.Parallel()
 	b := startBare(t, staticCluster("old", 1), "")
@@ -150,8 +149,7 @@ func TestEnvoyDropsUnknownFields(t *testing.T) {
 	}
 }
 
-// TestEnvoyWatchesTheInode: a folder that was removed is watched for ever, and
-// its successor never.
+// TestEnvoyWatchesTheInode: Envoy watches a removed folder for ever, and never watches a new folder of the same name.
 func TestEnvoyWatchesTheInode(t *testing.T) {
 	t.Parallel()
 	b := startBare(t, staticCluster("old", 1), "")
@@ -165,7 +163,7 @@ func TestEnvoyWatchesTheInode(t *testing.T) {
 	}
 }
 
-// TestEnvoySeesRenamesOnly: nothing but a rename makes Envoy read a file again.
+// TestEnvoySeesRenamesOnly: only a rename makes Envoy read a file again.
 func TestEnvoySeesRenamesOnly(t *testing.T) {
 	t.Parallel()
 	b := startBare(t, staticCluster("old", 1), "")
@@ -185,8 +183,8 @@ func TestEnvoySeesRenamesOnly(t *testing.T) {
 	}
 }
 
-// TestWatchModify: with watch_modify Envoy reads what is written in place, also the first part of a file whose
-// rest is still to be written.
+// TestWatchModify: with watch_modify, Envoy reads a file that is written in place, also when only a part of the
+// file is written.
 func TestWatchModify(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -34,7 +34,7 @@ func decodeYAML(t *testing.T, data []byte, into any) {
 	}
 }
 
-// The binary file of the example multi, what it is made of, and how.
+// The binary file of the example multi, its source, and the command that makes it.
 const (
 	oldURLs        = "platform/old-urls/old-urls.pb"
 	oldURLList     = "platform/old-urls/list.yaml"
@@ -65,7 +65,7 @@ func TestMulti(t *testing.T) {
 	e.answers(t, old, "cart")
 	e.answers(t, inside, "search")
 
-	// What the README tells to try.
+	// The edit of the README.
 	e.edit(t, replace("cart: 0", "cart: 100"), "platform/edge/runtime.yaml")
 	if line := watch.WaitLog(t, "event=published "); !strings.Contains(line, "written=1 ") {
 		t.Errorf("the switch wrote more than one file: %s", line)
@@ -107,8 +107,8 @@ func TestMulti(t *testing.T) {
 	e.allDone(t)
 }
 
-// TestMultiBinary: the binary file of the example is what its list makes, byte for
-// byte, and the checks of its CI see one that is not.
+// TestMultiBinary: the binary file of the example equals the conversion of its list, byte for byte. The checks of
+// its CI find a binary file that does not.
 func TestMultiBinary(t *testing.T) {
 	t.Parallel()
 	e := newExample(t, "multi")
@@ -147,7 +147,7 @@ func TestMultiBinary(t *testing.T) {
 		t.Errorf("the binary file in words:\n%s", text)
 	}
 
-	// Envoy would apply what is left of it.
+	// Envoy would apply the rest of the file.
 	envoytest.Publish(t, filepath.Join(e.dir, oldURLs), string(original[:len(original)-1]))
 	if stdout, _, exit := xdspub(t, "validate", e.dir); exit != 1 || !strings.Contains(stdout, "old-urls.pb: error:") {
 		t.Errorf("a file that lacks its last byte: exit status %d, want 1\n%s", exit, stdout)
@@ -203,7 +203,7 @@ func TestKubernetes(t *testing.T) {
 	e.run(t, mount)
 	e.answers(t, curl, "closed")
 
-	// One key goes and another comes: for a moment a link leads nowhere.
+	// A key is removed and another is added: for a moment, a link has no target.
 	config := filepath.Join(e.dir, "config")
 	if err := os.Rename(filepath.Join(config, "routes.yaml"), filepath.Join(config, "site.yaml")); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestKubernetes(t *testing.T) {
 	e.allDone(t)
 }
 
-// podSpec is what the test needs of Kubernetes' own.
+// podSpec is the part of a PodSpec that the test needs.
 type podSpec struct {
 	InitContainers, Containers []container
 }
@@ -243,7 +243,7 @@ type container struct {
 	Args  []string
 }
 
-// TestLegacy: the same files, first read by Envoy itself, then published.
+// TestLegacy: Envoy first reads the files of the example itself, and then the published files.
 func TestLegacy(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestLegacy(t *testing.T) {
 	e.line(t, "go build -o bin/ ./cmd/xdspub")
 	e.run(t, validate)
 
-	// What Envoy takes today, and what xdspub says of it.
+	// Faults that Envoy accepts, and the findings of xdspub.
 	stat := func(name, want string) func() (bool, string) {
 		return func() (bool, string) {
 			got := fmt.Sprint(live.Stat(t, name))
@@ -310,7 +310,7 @@ func TestLegacy(t *testing.T) {
 	out := &fixture{out: e.moved.Replace("/tmp/legacy"), format: "json", envoy: live}
 	out.took(t, unread["legacy"]...)
 
-	// Envoy still reads the routes itself, and takes what xdspub refuses.
+	// Envoy still reads the routes itself, and accepts routes that xdspub refuses.
 	good, bad := "cluster: shop\n", "cluster: shopp\n"
 	e.edit(t, replace(good, bad), "config/rds.yaml")
 	watch.WaitLog(t, "event=source-invalid ")
@@ -319,7 +319,7 @@ func TestLegacy(t *testing.T) {
 	watch.WaitLog(t, "event=source-valid")
 	e.answers(t, shop, "shop")
 
-	// One line each, and they come from the tree.
+	// With one line changed in each file, the resources come from the tree.
 	here := func(s string) string {
 		return regexp.MustCompile(`path_config_source: .*`).ReplaceAllString(s, "ads: {}")
 	}
@@ -341,7 +341,7 @@ func TestLegacy(t *testing.T) {
 	e.allDone(t)
 }
 
-// TestADS: an Envoy by a stream.
+// TestADS: the example in which an Envoy gets its resources by ADS.
 func TestADS(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -359,7 +359,7 @@ func TestADS(t *testing.T) {
 	live := e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/ads-envoy.yaml`)
 	e.answers(t, curl, "shop")
 
-	// What the README tells to try.
+	// The edits of the README.
 	e.edit(t, replace(e.moved.Replace("8081"), e.moved.Replace("8082")), "config/shop.yaml")
 	e.answers(t, curl, "shop-new")
 	e.edit(t, replace("cluster: shop", "cluster: nope"), "config/routes.yaml")
@@ -378,7 +378,7 @@ func TestADS(t *testing.T) {
 	e.allDone(t)
 }
 
-// TestGRPCClientsExample: clients of gRPC without a proxy.
+// TestGRPCClientsExample: the example of gRPC clients without a proxy.
 func TestGRPCClientsExample(t *testing.T) {
 	t.Parallel()
 	e := newExample(t, "grpc-clients", 8081, 8082, 18000)

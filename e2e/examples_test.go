@@ -18,16 +18,16 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// example is a copy of an example, with ports of its own. What its README tells
-// to do is done: a command runs as it stands there, but on the copy and its ports.
+// example is a copy of an example, on free ports. Its methods run the commands of the README, on the copy and its
+// ports.
 type example struct {
 	dir    string // the copy
 	readme string
-	moved  *strings.Replacer // from what the README says to what is
-	done   map[string]bool   // the commands of the README that were asked for
+	moved  *strings.Replacer // replaces the ports and paths of the README by those of the copy
+	done   map[string]bool   // the commands of the README that the test has run
 }
 
-// newExample copies an example. ports are those that it listens on or connects to.
+// newExample copies an example. ports are the ports that the example listens on or connects to.
 func newExample(t *testing.T, name string, ports ...int) *example {
 	t.Helper()
 	e := &example{dir: filepath.Join(t.TempDir(), name), done: make(map[string]bool)}
@@ -45,7 +45,7 @@ func newExample(t *testing.T, name string, ports ...int) *example {
 	for _, port := range ports {
 		renumbered = append(renumbered, strconv.Itoa(port), strconv.Itoa(envoytest.FreePort(t)))
 	}
-	tree := strings.NewReplacer(append(renumbered, "examples/"+name, e.dir)...) // a file may name another
+	tree := strings.NewReplacer(append(renumbered, "examples/"+name, e.dir)...) // a file may name another file
 	e.edit(t, tree.Replace)
 	e.moved = strings.NewReplacer(append(renumbered,
 		"./examples/", "./examples/", // a program of the example stays where it is
@@ -56,11 +56,10 @@ func newExample(t *testing.T, name string, ports ...int) *example {
 	return e
 }
 
-// texts are the suffixes of resource files that can be edited.
+// texts are the suffixes of resource files in a text format.
 var texts = []string{".yaml", ".json", ".txtpb", ".pb_text"}
 
-// edit changes every resource file of the copy, or those whose names are given.
-// A file takes its place by rename, as editors do it.
+// edit changes every resource file of the copy, or the named files. It writes a file by a rename, as editors do.
 func (e *example) edit(t *testing.T, change func(string) string, names ...string) {
 	t.Helper()
 	err := filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -87,12 +86,12 @@ func (e *example) edit(t *testing.T, change func(string) string, names ...string
 	}
 }
 
-// replace returns an edit that puts one text instead of another.
+// replace returns an edit that replaces one text by another.
 func replace(old, text string) func(string) string {
 	return func(s string) string { return strings.ReplaceAll(s, old, text) }
 }
 
-// line returns a command line of the README, as it has to be here.
+// line returns a command line of the README for the copy. It fails the test if the README lacks the line.
 func (e *example) line(t *testing.T, line string) string {
 	t.Helper()
 	if !slices.Contains(e.lines(), line) {
@@ -118,7 +117,7 @@ func (e *example) lines() (list []string) {
 	return list
 }
 
-// allDone holds that the test has done all commands of the README.
+// allDone fails the test unless the test has run all commands of the README.
 func (e *example) allDone(t *testing.T) {
 	t.Helper()
 	for _, line := range e.lines() {
@@ -128,8 +127,8 @@ func (e *example) allDone(t *testing.T) {
 	}
 }
 
-// tree returns the source tree: the argument of the README's first command that reads one. Where a
-// command makes it, that is done first.
+// tree returns the source tree: the argument of the first command of the README that reads a tree. If a command
+// makes the tree, that command runs first.
 func (e *example) tree(t *testing.T) string {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^bin/xdspub (?:validate|render|watch) (?:.* )?(\S+)$`).FindStringSubmatch(e.readme)
@@ -153,13 +152,13 @@ func (e *example) run(t *testing.T, line string) (stdout string) {
 	return stdout
 }
 
-// start starts a command of the README that goes on until the test ends.
+// start starts a command of the README that runs until the test ends.
 func (e *example) start(t *testing.T, line string) *process {
 	t.Helper()
 	return start(t, "/bin/sh", "-c", "exec "+e.line(t, line))
 }
 
-// upstreams starts examples/upstream.py and waits until all of them listen.
+// upstreams starts examples/upstream.py, and waits until all upstreams listen.
 func (e *example) upstreams(t *testing.T, line string) {
 	t.Helper()
 	p := e.start(t, line)
@@ -170,8 +169,8 @@ func (e *example) upstreams(t *testing.T, line string) {
 	}
 }
 
-// envoy starts Envoy on the file that a command of the README names. The binary
-// is the same; flags are added for many Envoys on one machine.
+// envoy starts Envoy on the file that a command of the README names, with further flags, so that several Envoys can
+// run on one machine.
 func (e *example) envoy(t *testing.T, line string) *envoytest.Envoy {
 	t.Helper()
 	fields := strings.Fields(e.line(t, line))
@@ -189,8 +188,7 @@ func (e *example) envoy(t *testing.T, line string) *envoytest.Envoy {
 	return envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})
 }
 
-// curl does what a curl command of the README does, and wants that answer. There
-// need not be a curl on this machine.
+// curl sends the request of a curl command of the README, without curl, and fails the test if the answer is not want.
 func (e *example) curl(t *testing.T, line, want string) {
 	t.Helper()
 	answer, state := e.ask(t, line)
@@ -199,7 +197,7 @@ func (e *example) curl(t *testing.T, line, want string) {
 	}
 }
 
-// answers waits until a curl command of the README gets that answer.
+// answers waits until a curl command of the README gets the answer want.
 func (e *example) answers(t *testing.T, line, want string) {
 	t.Helper()
 	envoytest.Eventually(t, patience, fmt.Sprintf("%s answers %q", line, want), func() (bool, string) {
@@ -276,7 +274,7 @@ func TestQuickstart(t *testing.T) {
 	e.answers(t, home, "web")
 	e.answers(t, api, "api")
 
-	// What the README tells to try.
+	// The edit of the README.
 	e.edit(t, replace("cluster: web", "cluster: api"), "routes/ingress.yaml")
 	watch.WaitLog(t, "event=published ")
 	e.answers(t, home, "api")
@@ -310,7 +308,7 @@ func TestSecrets(t *testing.T) {
 		certs = "go run ./examples/secrets/make-certs examples/secrets"
 		curl  = "curl --cacert examples/secrets/certs/ca.pem https://localhost:10443/"
 	)
-	// A user may have made the certificates already, in the example itself.
+	// A user may have made the certificates in the example itself.
 	for _, made := range []string{"certs", "secrets"} {
 		if err := os.RemoveAll(filepath.Join(e.dir, made)); err != nil {
 			t.Fatal(err)
@@ -330,7 +328,7 @@ func TestSecrets(t *testing.T) {
 	live := e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/secrets-envoy.yaml`)
 	e.answers(t, curl, "billing")
 
-	// A connection that is open stays open over the renewal.
+	// An open connection stays open when the certificate is renewed.
 	address := e.moved.Replace("localhost:10443")
 	ca := pool(t, filepath.Join(e.dir, "certs/ca.pem"))
 	dial := func() *tls.Conn {

@@ -9,8 +9,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestCertificateExpires has a certificate expire while a watch runs and an Envoy serves it, and nobody changes
-// anything: the watch notices by time, and Envoy does not.
+// TestCertificateExpires has a certificate expire while a watch runs and an Envoy serves it. Without any change of
+// a file, the watch finds the expired certificate, and Envoy does not.
 func TestCertificateExpires(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)

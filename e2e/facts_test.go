@@ -27,28 +27,28 @@ import (
 
 // facts is testdata/facts.yaml.
 type facts struct {
-	Words map[string]string // what Envoy does, by the name of the fact
+	Words map[string]string // Envoy's behaviour in words, by the name of the fact
 	Slots map[string]map[string]any
 	Facts map[string][]fact
 }
 
-// fact is one row: a configuration, and what becomes of it.
+// fact is one row: a configuration, and the reactions of Envoy and of xdspub.
 type fact struct {
 	Slot      string            `json:"-"`
 	Payload   any               `json:"-"`
-	Bootstrap map[string]any    // more than its static resources
-	Files     map[string]any    // beside it: a text, or resources
-	Live      bool              // is a live Envoy needed?
-	Send      string            // to the listener, once Envoy is LIVE
-	Envoy     string            // what it does
-	Answers   string            // how the answer begins
-	Says      string            // among its words
-	Since     string            // the release that refuses it first; the one before takes it
-	XDSPub    map[string]string // the code of what is found, by its severity
-	Finds     string            // in verdicts.yaml: the severity of what the row's rule finds
+	Bootstrap map[string]any    // fields of the bootstrap beside its static resources
+	Files     map[string]any    // the files beside the bootstrap: a text, or resources
+	Live      bool              // only a live Envoy shows the reaction
+	Send      string            // is sent to the listener of a LIVE Envoy
+	Envoy     string            // Envoy's reaction
+	Answers   string            // the beginning of the answer to Send
+	Says      string            // a part of Envoy's log
+	Since     string            // the first release that refuses the configuration
+	XDSPub    map[string]string // the codes of the findings, by severity
+	Finds     string            // in verdicts.yaml: the severity of the findings of the row's rule
 }
 
-// UnmarshalJSON takes the key that is no field for the slot.
+// UnmarshalJSON takes a key that is no field as the slot.
 func (f *fact) UnmarshalJSON(text []byte) error {
 	type plain fact
 	if err := json.Unmarshal(text, (*plain)(f)); err != nil {
@@ -85,7 +85,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestFactsPage holds the table of docs/evidence/envoy-facts.md to testdata/facts.yaml.
+// TestFactsPage compares the table of docs/evidence/envoy-facts.md with testdata/facts.yaml.
 func TestFactsPage(t *testing.T) {
 	head, _, ok := strings.Cut(page(t, "docs/evidence/envoy-facts.md"), factsTable)
 	if !ok {
@@ -96,7 +96,8 @@ func TestFactsPage(t *testing.T) {
 
 const factsTable = "| Envoy … | finding | row |\n|---|---|---|\n"
 
-// factRows returns the rows of the page: first what ends Envoy, then what makes it hang, then the others.
+// factRows returns the rows of the page: first the facts that end Envoy, then those that make Envoy hang, then the
+// others.
 func factRows(t *testing.T, table facts) string {
 	t.Helper()
 	var rows [3][]string
@@ -128,7 +129,7 @@ func factRows(t *testing.T, table facts) string {
 	return strings.Join(slices.Concat(rows[0], rows[1], rows[2]), "")
 }
 
-// readFacts reads the table. It can use the slots of the one for references, too.
+// readFacts reads testdata/facts.yaml, and adds the slots of references.yaml.
 func readFacts(t *testing.T) facts {
 	t.Helper()
 	var table facts
@@ -164,12 +165,12 @@ func readFacts(t *testing.T) facts {
 	return table
 }
 
-// factTrial is the directory that an Envoy is started in.
+// factTrial is a fact with the directory in which an Envoy tries it.
 type factTrial struct {
 	fact
 	dir       string
 	bootstrap []byte
-	port      int // that of the listener
+	port      int // of the listener
 }
 
 func newFactTrial(t *testing.T, table facts, f fact) *factTrial {
@@ -215,7 +216,7 @@ func newFactTrial(t *testing.T, table facts, f fact) *factTrial {
 	return trial
 }
 
-// upstream returns the cluster web.
+// upstream returns the cluster web of each bootstrap.
 func (facts) upstream() map[string]any {
 	return map[string]any{
 		"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "web", "connect_timeout": "1s",
@@ -227,8 +228,8 @@ func (facts) upstream() map[string]any {
 
 func (f fact) live() bool { return f.Live || f.Send != "" || len(f.Files) > 0 }
 
-// try holds the rules and the Envoy against it, and where it is refused since a release, those of this
-// release and of the one before.
+// try compares the row with the rules and with Envoy. If the row has a Since, try also asks the Envoys of this
+// release and of the release before.
 func (f *factTrial) try(t *testing.T) {
 	t.Helper()
 	f.validate(t)
@@ -264,8 +265,8 @@ func (f *factTrial) checkFile(t *testing.T, name string, v *envoyapi.Version) di
 	return checked.Diagnostics
 }
 
-// overNetwork holds that clusters and listeners that come over the network hide an error only if
-// Envoy takes the bootstrap then.
+// overNetwork fails the test if the rules find no error because clusters and listeners come over the network, and
+// Envoy refuses the bootstrap all the same.
 func (f *factTrial) overNetwork(t *testing.T) {
 	t.Helper()
 	before := f.check(t, envoyapi.Latest)
@@ -289,7 +290,7 @@ func (f *factTrial) overNetwork(t *testing.T) {
 	}
 }
 
-// validate holds the rules against it.
+// validate compares the row with the rules.
 func (f *factTrial) validate(t *testing.T) {
 	t.Helper()
 	found := f.check(t, envoyapi.Latest)
@@ -308,11 +309,11 @@ func (f *factTrial) validate(t *testing.T) {
 	}
 }
 
-// refusal is what a finding says that Envoy does with what it can't take.
+// refusal matches the part of a finding about Envoy's reaction to a fault.
 var refusal = regexp.MustCompile(`Envoy (does not start|refuses the [a-z]+|removes all|keeps what)`)
 
-// keeps reports whether that is what the Envoy of the row does. One that counts a refusal
-// has started.
+// keeps reports whether a text that refusal matches agrees with Envoy's reaction in the row. An Envoy that counts a
+// refusal has started.
 func (f *factTrial) keeps(said string) bool {
 	started := f.live() && (f.Envoy == "refuses" || f.Envoy == "drops" || f.Envoy == "takes")
 	switch said {
@@ -325,7 +326,7 @@ func (f *factTrial) keeps(said string) bool {
 	}
 }
 
-// run starts the Envoy.
+// run starts an Envoy, and compares its reaction with the row.
 func (f *factTrial) run(t *testing.T, binary string) {
 	t.Helper()
 	o := envoytest.Options{Binary: binary, Bootstrap: f.bootstrap, Dir: f.dir}
@@ -357,7 +358,7 @@ func (f *factTrial) run(t *testing.T, binary string) {
 	}
 }
 
-// request sends to a live Envoy and tells what became of it.
+// request starts an Envoy, sends f.Send to its listener, and returns the reaction and the log.
 func (f *factTrial) request(t *testing.T, o envoytest.Options) (does, log string) {
 	t.Helper()
 	e := envoytest.Start(t, o)
@@ -391,7 +392,7 @@ func (f *factTrial) request(t *testing.T, o envoytest.Options) (does, log string
 	return "takes", e.Log()
 }
 
-// said returns the last of a log.
+// said returns the last lines of a log.
 func said(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-4):], "\n")

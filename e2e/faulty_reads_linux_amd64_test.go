@@ -20,13 +20,14 @@ import (
 	"xdspub/tools/portion"
 )
 
-// faultyDisk has a source tree and an output directory, and programs whose reads of these fail.
+// faultyDisk is a fixture whose programs run under the injector, which makes reads of the source tree and of the
+// output directory fail.
 type faultyDisk struct {
 	*fixture
 	source map[string]string
 	injection
 	changes int
-	read    int64 // how far seen has gone through the log
+	read    int64 // the part of the log that seen has read, in bytes
 }
 
 func newFaultyDisk(t *testing.T) *faultyDisk {
@@ -50,7 +51,7 @@ func newFaultyDisk(t *testing.T) *faultyDisk {
 	return &faultyDisk{fixture: s, source: source, injection: injection{Below: []string{filepath.Dir(s.src)}, Fault: filepath.Join(aside, "fault"), Log: filepath.Join(aside, "log")}}
 }
 
-// command returns a command of xdspub whose reads fail.
+// command returns a command of xdspub under the injector.
 func (s *faultyDisk) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -66,7 +67,7 @@ func (s *faultyDisk) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// result is what a command prints, without times, and its exit status.
+// result is the output of a command, without times, and its exit status.
 type result struct {
 	stdout, stderr string
 	exit           int
@@ -87,7 +88,7 @@ func (s *faultyDisk) run(t *testing.T, args ...string) result {
 	return result{times.ReplaceAllString(out.String(), "TIME"), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
-// seen returns the reads of the last program since seen was called.
+// seen returns the reads of the last program since the last call of seen.
 func (s *faultyDisk) seen(t *testing.T) (list []seenRead) {
 	t.Helper()
 	f, err := os.Open(s.Log)
@@ -111,7 +112,7 @@ func (s *faultyDisk) seen(t *testing.T) (list []seenRead) {
 	}
 }
 
-// fail makes a read fail, with all that follow of the same file.
+// fail makes a read fail, and all later reads of the same file by the same call.
 func (s *faultyDisk) fail(t *testing.T, r seenRead) {
 	t.Helper()
 	text, err := json.Marshal(fault{r.Call, r.Path, r.Nth})
@@ -123,7 +124,7 @@ func (s *faultyDisk) fail(t *testing.T, r seenRead) {
 	}
 }
 
-// heal makes no read fail.
+// heal ends the failures of reads.
 func (s *faultyDisk) heal(t *testing.T) {
 	t.Helper()
 	if err := os.Remove(s.Fault); err != nil {
@@ -156,7 +157,7 @@ func (s *faultyDisk) files(t *testing.T) map[string]string {
 	return all
 }
 
-// consistOf fails unless each published file is one of those before a change, or of those after it.
+// consistOf fails the test unless each published file is a file of before a change, or of after it.
 func (s *faultyDisk) consistOf(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	is := s.files(t)
@@ -176,7 +177,7 @@ func (r seenRead) String() string {
 	return fmt.Sprintf("%s %s, from call %d on", r.Call, r.Path, r.Nth)
 }
 
-// says reports whether a text says that a read has failed, and of which file.
+// says reports whether a text says that a read has failed, and names the file.
 func (r seenRead) says(text string) bool {
 	return strings.Contains(text, "input/output error") && strings.Contains(text, r.Path)
 }
@@ -185,7 +186,7 @@ func (r seenRead) says(text string) bool {
 type readingCommand struct {
 	begin func(*testing.T, *faultyDisk)
 	args  func(*faultyDisk) []string
-	// times is how often a read of a file goes well before the next one fails, at most.
+	// times bounds the successful reads of a file before a read fails.
 	times int
 }
 
@@ -218,7 +219,7 @@ func changed(t *testing.T, s *faultyDisk) {
 	s.write(t, "blue.yaml", aCluster("yellow"))
 }
 
-// fails reports whether a command says that a read has failed, and ends as it should then.
+// fails reports whether a command names the failed read, and has the right exit status.
 func (is result) fails(r seenRead) bool {
 	unknown := is.exit == 1 && strings.HasPrefix(is.stdout, "not in sync: the watch can't be asked\n")
 	return (is.exit == 3 || unknown) && r.says(is.stdout+is.stderr)
@@ -273,9 +274,9 @@ func TestReadsFail(t *testing.T) {
 	}
 }
 
-// TestReadsOfWatchFail has each read of a process that goes on fail while the source tree changes. The process
-// goes on with the snapshot before, or does without the read, and says which file can't be read. It publishes
-// the change once the disk has healed.
+// TestReadsOfWatchFail makes each read of a running watch and a running serve fail while the source tree changes.
+// The process continues with the previous snapshot, or without the read, and names the file. It publishes the
+// change when reads succeed again.
 func TestReadsOfWatchFail(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"watch", "serve"} {
@@ -312,7 +313,8 @@ func (s *faultyDisk) change(t *testing.T) (cluster string) {
 	return cluster
 }
 
-// repeated returns the first reads of each file by each call that a watch repeats for each change of the source tree.
+// repeated returns the reads that a watch repeats for each change of the source tree: the first of each file by
+// each call.
 func (s *faultyDisk) repeated(t *testing.T) (list []seenRead) {
 	t.Helper()
 	known := make(map[seenRead]int)
@@ -339,7 +341,7 @@ func (s *faultyDisk) has(t *testing.T, cluster string) bool {
 	return strings.Contains(s.files(t)[filepath.Join(s.out, "cds/cds.json")], strconv.Quote(cluster))
 }
 
-// failMeanwhile has reads of a running watch fail while the source tree changes.
+// failMeanwhile makes a read of a running watch fail while the source tree changes.
 func (s *faultyDisk) failMeanwhile(t *testing.T, r seenRead) {
 	t.Helper()
 	before, logged, met := s.files(t), len(s.watch.Log()), false

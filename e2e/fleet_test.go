@@ -9,8 +9,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestFleet: one tree for Envoys of two environments, two regions and a canary, from files and from
-// serve. An edit of one variant changes those Envoys alone that have it.
+// TestFleet: one tree for Envoys of two environments, two regions and a canary, by files and by serve. An edit of a
+// variant changes only the Envoys that have the variant.
 func TestFleet(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()

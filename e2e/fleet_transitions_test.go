@@ -28,14 +28,13 @@ func versions(t *testing.T, name string) (list []string) {
 	return list
 }
 
-// newKey is a fleet on its way to a new dynamic parameter.
+// newKey is a fleet that introduces a new dynamic parameter.
 type newKey struct {
 	servedTree
-	ports map[string]int // of the listeners, by the node ids of the Envoys
+	ports map[string]int // the ports of the listeners, by node id of the Envoy
 }
 
-// newKeyOf serves the tree that the page begins with. Each Envoy has a listener with a port of its own, which the
-// page does not need.
+// newKeyOf serves the first tree of the page. Unlike on the page, each Envoy has a listener on another port.
 func newKeyOf(t *testing.T, nodes ...string) *newKey {
 	t.Helper()
 	s := &newKey{*serveTree(t, nil), make(map[string]int)}
@@ -53,15 +52,15 @@ func newKeyOf(t *testing.T, nodes ...string) *newKey {
 	return s
 }
 
-// asking is requests to an Envoy, one after the other.
+// asking sends requests to an Envoy, one after another.
 type asking struct {
 	envoy   *envoytest.Envoy
 	end     func()
 	mu      sync.Mutex
-	answers []string // in their order, each once
+	answers []string // in order, without repetitions
 }
 
-// envoy starts an Envoy, and requests to it once it answers.
+// envoy starts an Envoy, waits for its first answer, and then sends requests.
 func (s *newKey) envoy(t *testing.T, node, first string, metadata ...string) *asking {
 	t.Helper()
 	args := []string{"bootstrap", "envoy", "--transport", "delta-ads", "--server", s.address, "--admin", address(envoytest.FreePort(t)), "--node-id", node, "--node-cluster", "fleet"}
@@ -97,7 +96,7 @@ func (s *newKey) envoy(t *testing.T, node, first string, metadata ...string) *as
 	return a
 }
 
-// becomes waits until the Envoy answers so.
+// becomes waits until the answer of the Envoy is want.
 func (a *asking) becomes(t *testing.T, want string) {
 	t.Helper()
 	becomes(t, "the answer", "200 "+want+"\n", func() string {
@@ -107,7 +106,7 @@ func (a *asking) becomes(t *testing.T, want string) {
 	})
 }
 
-// stop ends the requests and the Envoy, and wants that the answers were these, and no others.
+// stop ends the requests and the Envoy, and fails the test unless the answers were want.
 func (a *asking) stop(t *testing.T, want ...string) {
 	t.Helper()
 	a.end()
@@ -121,8 +120,8 @@ func (a *asking) stop(t *testing.T, want ...string) {
 	a.envoy.Stop(t)
 }
 
-// TestNewKeyOnClientsFirst: clients send a new key, and get what they had; then variants tell them apart by it.
-// No request fails meanwhile.
+// TestNewKeyOnClientsFirst: clients begin to send a new key, and keep their resources. Then variants distinguish
+// the clients by the key. No request fails meanwhile.
 func TestNewKeyOnClientsFirst(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -135,7 +134,7 @@ func TestNewKeyOnClientsFirst(t *testing.T) {
 
 	all := versions(t, "first/xdspub.yaml")
 	s.write(t, "xdspub.yaml", all[len(all)-1])
-	s.server.WaitLog(t, "event=source-invalid ") // it names a file that is not there yet
+	s.server.WaitLog(t, "event=source-invalid ") // the settings name a file that does not exist yet
 	s.write(t, "prod-v2.yaml", versions(t, "first/prod-v2.yaml")[0])
 	s.server.WaitLog(t, "event=published ")
 	two.becomes(t, "prod v2")
@@ -144,8 +143,8 @@ func TestNewKeyOnClientsFirst(t *testing.T) {
 	test.stop(t, "test")
 }
 
-// TestNewKeyOnServerFirst: variants are told apart by a new key that no client sends yet; then one does. No request
-// fails meanwhile.
+// TestNewKeyOnServerFirst: variants distinguish clients by a new key that no client sends yet. Then a client begins
+// to send the key. No request fails meanwhile.
 func TestNewKeyOnServerFirst(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)

@@ -12,9 +12,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestInFlight: a request that Envoy holds in a filter before the router while its
-// routes move to another cluster still finds the one that it was routed to. No
-// listener drains then, and Envoy has confirmed all of the change.
+// TestInFlight: Envoy holds a request in a filter before the router while the routes change to another cluster. The
+// request still reaches its old cluster, although no listener drains, and Envoy has confirmed the whole change.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
@@ -35,7 +34,7 @@ func TestInFlight(t *testing.T) {
 	go hold()
 	envoytest.Eventually(t, patience, "Envoy has the request", func() (bool, string) {
 		select {
-		case <-held: // it was answered before we looked
+		case <-held: // the request was answered before the change
 			go hold()
 		default:
 		}
@@ -51,9 +50,9 @@ func TestInFlight(t *testing.T) {
 	content(t, s.envoy)
 }
 
-// TestDrainEnds: as long as a filter chain drains, its cluster is there, whenever a
-// watch looks. It begins to drain when its listener is out, which is later than the
-// change began, by as much as the new cluster takes to get warm.
+// TestDrainEnds: while a filter chain drains, its cluster stays, whenever a watch makes a pass. The chain begins to
+// drain when the new listener is published, which is later than the beginning of the change, because the new
+// cluster first has to be warm.
 func TestDrainEnds(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -93,8 +92,8 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
-// TestScopesWhileDraining: a listener that was dropped asks for its scopes as long as
-// it drains; Envoy takes what becomes of them, and serves it.
+// TestScopesWhileDraining: a removed listener asks for its scopes as long as it drains. Envoy applies and serves
+// changed scopes.
 func TestScopesWhileDraining(t *testing.T) {
 	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")

@@ -16,10 +16,10 @@ import (
 
 	"xdspub/render"
 	"xdspub/tools/envoytest"
-	_ "xdspub/xds/alltypes" // to decode what is published
+	_ "xdspub/xds/alltypes" // to decode published files
 )
 
-// inFormats runs a test once for each format of the published files, side by side.
+// inFormats runs a test for each format of the published files, in parallel.
 func inFormats(t *testing.T, test func(t *testing.T, format string)) {
 	t.Parallel()
 	for _, f := range render.Formats {
@@ -30,7 +30,7 @@ func inFormats(t *testing.T, test func(t *testing.T, format string)) {
 	}
 }
 
-// decode reads a published file by the format that its suffix says.
+// decode reads a published file. Its suffix decides the format.
 func decode(name string, data []byte) (*discoveryv3.DiscoveryResponse, error) {
 	var r discoveryv3.DiscoveryResponse
 	var err error
@@ -65,8 +65,7 @@ func versionOf(t *testing.T, file string) string {
 	return r.GetVersionInfo()
 }
 
-// TestValues: values of every kind, and those that a parser could take for others,
-// reach Envoy the same in every format.
+// TestValues: values of every kind, also values that a parser could mistake, reach Envoy unchanged in each format.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	cluster := document("envoy.config.cluster.v3.Cluster", `
@@ -99,8 +98,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestEnvoyReadsNumbersOfYAML: in a Struct Envoy makes texts of those that
-// xdspub refuses to publish as YAML, and of no others.
+// TestEnvoyReadsNumbersOfYAML: in a Struct, Envoy reads some numbers in YAML as texts: those that xdspub refuses to
+// publish as YAML, and no others.
 func TestEnvoyReadsNumbersOfYAML(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]any{
@@ -116,8 +115,8 @@ func TestEnvoyReadsNumbersOfYAML(t *testing.T) {
 	}
 }
 
-// TestEnvoyTakesHalfOfBinary: of a binary file that is cut off Envoy applies what
-// it can read and counts a success; JSON that is cut off it refuses.
+// TestEnvoyTakesHalfOfBinary: Envoy applies the readable part of a truncated binary file, and counts a success. It
+// refuses truncated JSON.
 func TestEnvoyTakesHalfOfBinary(t *testing.T) {
 	t.Parallel()
 	for format, success := range map[string]bool{"pb": true, "json": false} {

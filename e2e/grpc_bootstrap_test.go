@@ -8,8 +8,8 @@ import (
 	"xdspub/tools/certs"
 )
 
-// TestGRPCBootstrap: a client of grpc-go completes a call by what bootstrap grpc writes, however
-// the server lets clients connect.
+// TestGRPCBootstrap: a grpc-go client completes a call with the output of bootstrap grpc, whatever security the
+// server requires.
 func TestGRPCBootstrap(t *testing.T) {
 	ca, dir := certs.NewAuthority(t), t.TempDir()
 	serverCert, serverKey := ca.Sign(1, "127.0.0.1")

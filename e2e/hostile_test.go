@@ -40,8 +40,8 @@ func plainConnection(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
-// TestCompressedRequest: the server refuses a compressed request, which is a thousand times as large once it
-// is decompressed.
+// TestCompressedRequest: the server refuses a compressed request, which decompression would make a thousand times
+// as large.
 func TestCompressedRequest(t *testing.T) {
 	t.Parallel()
 	s := serveTree(t, map[string]string{"cluster.yaml": oneServed})
@@ -50,7 +50,7 @@ func TestCompressedRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server may end the stream before it has all of the request.
+	// The server may end the stream before it has read the whole request.
 	_ = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xds.Cluster.URL(), ResourceNames: []string{strings.Repeat("x", 64<<20)}})
 	if _, err := stream.Recv(); status.Code(err) != codes.Unimplemented {
 		t.Error(err)
@@ -66,7 +66,7 @@ type rotated struct {
 	swapped int
 }
 
-// put replaces the files of the server as Kubernetes replaces those of a secret: by a link to another folder.
+// put replaces the files of the server as Kubernetes replaces the files of a secret: by a link to another folder.
 func (r *rotated) put(files map[string][]byte) {
 	r.t.Helper()
 	r.swapped++
@@ -83,7 +83,8 @@ func (r *rotated) put(files map[string][]byte) {
 	}
 }
 
-// client returns the TLS of a client that trusts all authorities and has a certificate of one, for so long.
+// client returns the TLS configuration of a client that trusts the authorities of trusts, and has a certificate of
+// one authority that is valid for until.
 func (r *rotated) client(by *certs.Authority, until time.Duration, trusts ...*certs.Authority) *tls.Config {
 	r.t.Helper()
 	r.serial++
@@ -109,9 +110,9 @@ func writeFile(t *testing.T, path string, data []byte) {
 	}
 }
 
-// TestRotatedCertificates replaces the certificate and the CA of a server again and again, in whole and in
-// part, while clients of two CAs connect, ask and leave. None of them may be refused as long as the last whole
-// files allow it. When its CA goes, a client that is connected stays, and a new connection is refused.
+// TestRotatedCertificates replaces the certificate and the CA of a server again and again, completely and partly,
+// while clients of two CAs connect, ask and disconnect. The server must accept each client that the last complete
+// files allow. When a CA is removed, its connected clients stay, and the server refuses their new connections.
 func TestRotatedCertificates(t *testing.T) {
 	t.Parallel()
 	old, current := certs.NewAuthority(t), certs.NewAuthority(t)
@@ -191,7 +192,7 @@ func TestRotatedCertificates(t *testing.T) {
 	}
 }
 
-// follow opens a stream for endpoints that ends with the test, and takes the first response.
+// follow opens a stream for endpoints, and receives the first response. The stream ends with the test.
 func (r *rotated) follow(ctx context.Context, c *tls.Config) (grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse], error) {
 	conn, err := grpc.NewClient(r.tree.address, grpc.WithTransportCredentials(credentials.NewTLS(c)))
 	if err != nil {
@@ -214,7 +215,7 @@ func (r *rotated) follow(ctx context.Context, c *tls.Config) (grpc.BidiStreaming
 	return s, s.Send(q)
 }
 
-// TestSocketReturns removes the socket of a server: new clients connect soon after.
+// TestSocketReturns removes the socket file of a server. The server makes it again, and new clients connect.
 func TestSocketReturns(t *testing.T) {
 	t.Parallel()
 	s := serveTree(t, map[string]string{"cluster.yaml": oneServed})

@@ -9,9 +9,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestIgnoredWatch renames new files into the watched_directory of several fields. Envoy reads the body
-// of a direct response again, but not Lua code and the body of a local reply in the same directory, as
-// rule ignored-watch says.
+// TestIgnoredWatch renames new files into the watched_directory of several fields. Envoy reads the body of a direct
+// response again. It does not read Lua code and the body of a local reply again, as rule ignored-watch says.
 func TestIgnoredWatch(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) map[string]any {
@@ -20,7 +19,7 @@ func TestIgnoredWatch(t *testing.T) {
 	put := func(generation int) {
 		envoytest.Publish(t, filepath.Join(dir, "lua"), fmt.Sprintf(`function envoy_on_request(h) if h:headers():get(":path") == "/lua" then h:respond({[":status"]="200"}, "lua %d") end end`, generation))
 		envoytest.Publish(t, filepath.Join(dir, "reply"), fmt.Sprintf("reply %d", generation))
-		envoytest.Publish(t, filepath.Join(dir, "body"), fmt.Sprintf("body %d", generation)) // last: what Envoy reads before is read by then
+		envoytest.Publish(t, filepath.Join(dir, "body"), fmt.Sprintf("body %d", generation)) // the last file: when Envoy has read it, Envoy has handled the others
 	}
 	put(1)
 	port := envoytest.FreePort(t)

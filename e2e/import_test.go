@@ -24,8 +24,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// An Envoy that starts from what import has made of another one's /config_dump, or of its bootstrap,
-// has what that one has.
+// The tests here import the /config_dump or the bootstrap of an Envoy, start another Envoy from the result, and
+// compare both Envoys.
 
 // TestImportExamples imports the Envoys of the examples.
 func TestImportExamples(t *testing.T) {
@@ -49,9 +49,8 @@ func TestImportExamples(t *testing.T) {
 	})
 }
 
-// TestImportCases imports an Envoy that has the resources of all cases of package agreement which it
-// takes: once where it has them by path subscriptions, and once where they are static in its
-// bootstrap, by its dump and by the file.
+// TestImportCases imports an Envoy with the resources of all cases of package agreement that Envoy accepts: once
+// with path subscriptions, and once with static resources, by the dump and by the bootstrap file.
 func TestImportCases(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -131,7 +130,7 @@ func staticBootstrap(t *testing.T, dump string) string {
 	})
 }
 
-// TestImportEnds: SIGTERM ends the wait for an Envoy that does not answer, and nothing is written.
+// TestImportEnds: SIGTERM ends the wait for an Envoy that does not answer, and import writes no file.
 func TestImportEnds(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
@@ -156,8 +155,8 @@ func TestImportEnds(t *testing.T) {
 	}
 }
 
-// importable imports a dump without what can't be imported: cases with secrets, and those that
-// xdspub refuses and Envoy does not. It returns what is left of the dump, and the import.
+// importable imports a dump without the cases that can't be imported: cases with secrets, and cases that xdspub
+// refuses and Envoy accepts. It returns the rest of the dump, and the directory of the import.
 func importable(t *testing.T, dump, dir string) (left, config string) {
 	t.Helper()
 	file := filepath.Join(dir, "dump.json")
@@ -185,7 +184,7 @@ func importable(t *testing.T, dump, dir string) (left, config string) {
 	return dump, config
 }
 
-// casesIn returns the cases that a pattern finds in a text.
+// casesIn returns the ids of cases that a pattern matches in a text.
 func casesIn(text, pattern string) map[string]bool {
 	ids := make(map[string]bool)
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
@@ -194,7 +193,7 @@ func casesIn(text, pattern string) map[string]bool {
 	return ids
 }
 
-// withoutCases returns a dump without what is of some cases.
+// withoutCases returns a dump without the resources of some cases.
 func withoutCases(t *testing.T, dump string, ids map[string]bool) string {
 	t.Helper()
 	var all struct {
@@ -234,8 +233,8 @@ func marshal(t *testing.T, v any) string {
 	return string(text)
 }
 
-// readCases returns the clusters and listeners of all sides that Envoy took, with names and addresses
-// of their own. Other files of theirs are put below dir.
+// readCases returns the clusters and listeners of all sides of cases that Envoy accepted, with unique names and
+// addresses. It writes their other files below dir.
 func readCases(t *testing.T, dir string) map[string][]any {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(root, "tools/agreement/testdata/cases/*.txtar"))
@@ -282,8 +281,8 @@ type importCase struct {
 	names map[string]bool  // of resources
 }
 
-// read reads a file. It is false for a file that Envoy alone can read, and for a file whose YAML does not mean the
-// same as JSON, such as a name that is written as a number.
+// read reads a file. It returns false if only Envoy can read the file, or if its YAML does not mean the same as
+// JSON, such as a name that is written as a number.
 func (c *importCase) read(base string, text []byte) bool {
 	var response struct{ Resources []any }
 	found := load.AsWritten(load.Input{Name: base, Format: "yaml", Data: text}).Diagnostics
@@ -306,7 +305,7 @@ func (c *importCase) read(base string, text []byte) bool {
 	return true
 }
 
-// own returns the resources of a file, with names, addresses and files that no other case has.
+// own returns the resources of a file, with unique names, addresses and files.
 func (c *importCase) own(base string) (list []any) {
 	for _, r := range c.files[base] {
 		r := c.rename(r).(map[string]any)
@@ -343,8 +342,8 @@ func (c *importCase) rename(v any) any {
 	return v
 }
 
-// started returns an Envoy in a directory that reads what is rendered of a source tree. base is
-// --bootstrap with a file, where there is one.
+// started renders a source tree, and starts an Envoy in a directory that reads the output. base is empty, or
+// --bootstrap and the path of a bootstrap, which the Envoy starts from, too.
 func started(t *testing.T, dir, tree string, base ...string) *envoytest.Envoy {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -357,7 +356,7 @@ func started(t *testing.T, dir, tree string, base ...string) *envoytest.Envoy {
 	return envoytest.Start(t, envoytest.Options{Dir: dir, Bootstrap: []byte(must(t, append([]string{"bootstrap", "envoy", "--out", out}, base...)...))})
 }
 
-// startBootstrap starts an Envoy in a directory from a bootstrap with any address of its admin interface.
+// startBootstrap starts an Envoy in a directory from a bootstrap, with another address of the admin interface.
 func startBootstrap(t *testing.T, dir, path string) *envoytest.Envoy {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -377,7 +376,7 @@ func must(t *testing.T, args ...string) (stdout string) {
 	return stdout
 }
 
-// imports imports a running Envoy, stops it, and starts another one from that.
+// imports imports a running Envoy, stops it, starts another Envoy from the import, and compares both.
 func imports(t *testing.T, envoy *envoytest.Envoy) {
 	t.Helper()
 	before := envoy.Admin(t, "/config_dump?include_eds")
@@ -387,7 +386,7 @@ func imports(t *testing.T, envoy *envoytest.Envoy) {
 	sameAfter(t, t.TempDir(), before, dir)
 }
 
-// sameAfter starts an Envoy in a directory from an import, and compares its dump with another one.
+// sameAfter starts an Envoy in a directory from an import, and compares its dump with the dump before.
 func sameAfter(t *testing.T, dir, before, config string) {
 	t.Helper()
 	rest := filepath.Join(config, "bootstrap.json")
@@ -404,8 +403,7 @@ func sameAfter(t *testing.T, dir, before, config string) {
 	envoy.Stop(t)
 }
 
-// resourcesOf returns the bootstrap and the resources in a dump, without what may differ: where
-// they come from, their versions, and when that was.
+// resourcesOf returns the bootstrap and the resources in a dump, without config sources, versions and times.
 func resourcesOf(t *testing.T, dump string) map[string]any {
 	t.Helper()
 	var all struct{ Configs []map[string]any }
@@ -429,9 +427,9 @@ func resourcesOf(t *testing.T, dump string) map[string]any {
 	return found
 }
 
-// collect takes up the resources in an entry of a list of a dump.
+// collect adds the resources in an entry of a list of a dump to found.
 func collect(found map[string]any, list string, entry map[string]any) {
-	if list == "static_route_configs" { // which stand in listeners
+	if list == "static_route_configs" { // the listeners have these routes, too
 		return
 	}
 	if state, ok := entry["active_state"].(map[string]any); ok {

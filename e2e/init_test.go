@@ -14,15 +14,15 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// initialized is a directory that xdspub init has written. What xdspub and Envoy read of it has ports
-// and paths of this test; commands get them when they are run.
+// initialized is a directory that xdspub init has written, with the ports and paths of this test. Commands get
+// these ports and paths when they run.
 type initialized struct {
 	*example
-	said   string // what init has printed; the directory is /etc/xdspub there
+	said   string // the output of init, in which the directory is /etc/xdspub
 	listen int    // the port of the listener
 }
 
-// newInitialized has xdspub init write a directory, whose app is on a port.
+// newInitialized runs xdspub init. app is the port of the app.
 func newInitialized(t *testing.T, app int) *initialized {
 	t.Helper()
 	i := &initialized{example: &example{dir: filepath.Join(t.TempDir(), "edge")}, listen: envoytest.FreePort(t)}
@@ -33,7 +33,7 @@ func newInitialized(t *testing.T, app int) *initialized {
 	i.said = strings.ReplaceAll(said, i.dir, "/etc/xdspub")
 	port := func() string { return strconv.Itoa(envoytest.FreePort(t)) }
 	i.moved = strings.NewReplacer(
-		"0.0.0.0", "127.0.0.1", // no test is reached from elsewhere
+		"0.0.0.0", "127.0.0.1", // other machines can't reach the test
 		"10000", strconv.Itoa(i.listen), "8080", strconv.Itoa(app), "9090", strconv.Itoa(app),
 		"9901", port(), "18000", port(), "18001", port(),
 		"/etc/xdspub", i.dir, "/var/lib/xdspub", filepath.Join(t.TempDir(), "published"),
@@ -43,7 +43,7 @@ func newInitialized(t *testing.T, app int) *initialized {
 	return i
 }
 
-// program returns a command of xdspub's, as it stands in a file, as one of this test.
+// program returns a command of xdspub in a file as a command line of this test.
 func (i *initialized) program(command string) []string {
 	name := binary
 	if regexp.MustCompile(`^(watch|serve) `).MatchString(command) {
@@ -52,11 +52,11 @@ func (i *initialized) program(command string) []string {
 	return append([]string{name}, strings.Fields(i.moved.Replace(command))...)
 }
 
-// way is a way to run what init has written: commands of xdspub to run before Envoy, and beside it,
-// and Envoy's.
+// way has the commands of one way to run the files of init: the command of xdspub that ends before Envoy starts,
+// the command that runs beside Envoy, and the command of Envoy.
 type way struct{ before, beside, envoy string }
 
-// bySystemd returns what the units run. TestUnits is about the shell around the first command.
+// bySystemd returns the commands of the systemd units. TestUnits tests the shell around the first command.
 func (i *initialized) bySystemd(t *testing.T) way {
 	t.Helper()
 	units := string(i.file(t, "systemd/xdspub.service")) + string(i.file(t, "systemd/envoy.service"))
@@ -75,7 +75,7 @@ func (i *initialized) bySystemd(t *testing.T) way {
 	}
 }
 
-// byCompose returns what the Compose file runs.
+// byCompose returns the commands of the Compose file.
 func (i *initialized) byCompose(t *testing.T) way {
 	t.Helper()
 	var file struct {
@@ -86,7 +86,7 @@ func (i *initialized) byCompose(t *testing.T) way {
 	return way{command(file.Services["render"].Command), command(file.Services["watch"].Command), command(file.Services["envoy"].Entrypoint)}
 }
 
-// byKubernetes returns what the pod runs.
+// byKubernetes returns the commands of the pod.
 func (i *initialized) byKubernetes(t *testing.T) way {
 	t.Helper()
 	var manifest struct {
@@ -104,7 +104,7 @@ func (i *initialized) byKubernetes(t *testing.T) way {
 	return way{command(pod.InitContainers[0].Args), command(pod.Containers[0].Args), command(pod.Containers[1].Command)}
 }
 
-// startEnvoy starts an Envoy by its command line.
+// startEnvoy starts an Envoy by a command line of init.
 func (i *initialized) startEnvoy(t *testing.T, command string) *envoytest.Envoy {
 	t.Helper()
 	words := strings.Fields(i.moved.Replace(command))
@@ -119,7 +119,7 @@ func (i *initialized) startEnvoy(t *testing.T, command string) *envoytest.Envoy 
 	return envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})
 }
 
-// answers waits until Envoy answers a path.
+// answers waits until the answer of Envoy to a path is want.
 func (i *initialized) answers(t *testing.T, path, want string) {
 	t.Helper()
 	url := fmt.Sprintf("http://%s%s", address(i.listen), path)
@@ -129,7 +129,7 @@ func (i *initialized) answers(t *testing.T, path, want string) {
 	})
 }
 
-// TestInit: what init writes has no finding, and a client gets an answer in each way to run it.
+// TestInit: the files of init have no finding, and in each way to run them, a client gets an answer.
 func TestInit(t *testing.T) {
 	envoytest.Binary(t)
 	for name, by := range map[string]func(*initialized, *testing.T) way{
@@ -163,7 +163,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestInitServed: the commands that init prints work, for an Envoy and for a client of gRPC.
+// TestInitServed: the commands that init prints work for an Envoy and for a gRPC client.
 func TestInitServed(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
@@ -180,7 +180,7 @@ func TestInitServed(t *testing.T) {
 	content(t, live)
 }
 
-// TestInitGRPC: a client of gRPC reaches the app by its bootstrap and the tree for it.
+// TestInitGRPC: a gRPC client reaches the app by the bootstrap and the tree that init writes for gRPC.
 func TestInitGRPC(t *testing.T) {
 	t.Parallel()
 	i := newInitialized(t, newBackend(t, "app"))
@@ -192,7 +192,7 @@ func TestInitGRPC(t *testing.T) {
 	}
 }
 
-// TestInitChecked: the job in CI passes, and sees what is wrong.
+// TestInitChecked: the CI job of init passes, and fails after a fault.
 func TestInitChecked(t *testing.T) {
 	i := newInitialized(t, envoytest.FreePort(t))
 	var workflow struct {

@@ -8,9 +8,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestCertificateFiles: a certificate and its key that stand in the tree as files
-// go into the secret, and reach Envoy as a pair when they change; one that is missing
-// moves nothing.
+// TestCertificateFiles: xdspub puts a certificate and its key, which are files of the tree, into the secret. When
+// both change, Envoy gets them as a pair. While one of them is missing, xdspub publishes nothing.
 func TestCertificateFiles(t *testing.T) {
 	t.Parallel()
 	upstream := envoytest.NewUpstream(t, "upstream")

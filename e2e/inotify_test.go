@@ -14,11 +14,10 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// The tests here do not run in parallel: what one Envoy takes of the user's 128
-// inotify instances is missing to all others.
+// The tests here do not run in parallel, because all Envoys of the user share 128 inotify instances.
 
-// TestManyEndpoints: 200 EDS clusters would abort an Envoy by their files; their
-// endpoints go inline, and still come and go.
+// TestManyEndpoints: the files of 200 EDS clusters would abort an Envoy. xdspub inlines their endpoints, and edits
+// of the endpoints still work.
 func TestManyEndpoints(t *testing.T) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	port := envoytest.FreePort(t)
@@ -38,9 +37,8 @@ func TestManyEndpoints(t *testing.T) {
 	content(t, s.envoy)
 }
 
-// TestManyRoutes: 130 listeners with routes of their own would abort an Envoy by
-// the files of those. Endpoints inline save too little; so the routes go into the
-// listeners, where they are edited all the same.
+// TestManyRoutes: the route files of 130 listeners would abort an Envoy. Inlined endpoints save too few instances,
+// so xdspub also inlines the routes into the listeners. Edits of the routes still work.
 func TestManyRoutes(t *testing.T) {
 	const listeners, edited = 130, 77
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
@@ -83,9 +81,8 @@ func TestManyRoutes(t *testing.T) {
 	})
 }
 
-// TestDrainingRoutes: filter chains that drain hold the subscriptions of their
-// routes, though nobody is connected and the files are there to stay; xdspub counts
-// them as long.
+// TestDrainingRoutes: draining filter chains keep the subscriptions of their routes, even without a connection, and
+// although the files stay. xdspub counts these subscriptions as long.
 func TestDrainingRoutes(t *testing.T) {
 	const listeners = 5
 	upstream := envoytest.NewUpstream(t, "upstream")
@@ -119,16 +116,16 @@ func TestDrainingRoutes(t *testing.T) {
 		n := s.envoy.Stat(t, "listener_manager.total_filter_chains_draining")
 		return n == 0, fmt.Sprint(n, " drain")
 	})
-	has(2+listeners, 2+2*listeners) // xdspub goes by --trim-delay
+	has(2+listeners, 2+2*listeners) // xdspub counts until --trim-delay is over
 	s.args = append(s.args, "--trim-delay", "0s")
 	has(2+listeners, 2+listeners)
 }
 
-// inlined reports whether xdspub said that endpoints go inline.
+// inlined reports whether xdspub has logged that it inlines endpoints.
 func inlined(s *fixture) bool { return strings.Contains(s.watch.Log(), "code=endpoints-inlined") }
 
-// TestFullBudget goes as near to the limit as xdspub does by itself, and through
-// the changes that need most beside what runs.
+// TestFullBudget uses the whole default inotify budget of xdspub, and makes the changes that need the most further
+// instances.
 func TestFullBudget(t *testing.T) {
 	upstream := envoytest.NewUpstream(t, "upstream")
 	port := envoytest.FreePort(t)
@@ -161,10 +158,10 @@ func TestFullBudget(t *testing.T) {
 
 	t.Run("110 clusters", func(t *testing.T) {
 		s := start(t, many(0, 110, upstream.Port()), 110, "--trim-delay", "500ms")
-		// All of them change, and each is replaced before the next one comes.
+		// All clusters change. Envoy replaces each before it adds the next.
 		s.edit(t, "many.yaml", replace("type: EDS", "type: EDS, connect_timeout: 2s"))
 		settles(t, s, 110)
-		// Those that go stay for a while. They count once, not as what they read, too.
+		// Retired clusters stay until their trim. xdspub counts each once, not also its file.
 		s.edit(t, "many.yaml", func(string) string { return many(0, 100, upstream.Port(), "connect_timeout: 2s") })
 		s.watch.WaitLog(t, "event=trimmed")
 		settles(t, s, 100)
@@ -204,8 +201,8 @@ func TestFullBudget(t *testing.T) {
 	})
 }
 
-// TestWatches compares what xdspub counts against its budget with what Envoy
-// takes. Too little would abort an Envoy some day; too much is a waste.
+// TestWatches compares the inotify instances that xdspub counts with those that Envoy takes. If xdspub counted too
+// few, an Envoy could abort. If it counted too many, it would waste its budget.
 func TestWatches(t *testing.T) {
 	p := newPair(t, "localhost")
 	dir := t.TempDir()
@@ -221,7 +218,7 @@ func TestWatches(t *testing.T) {
 	web := staticCluster("web", 1)
 	inline := "route_config: {" + hosts("web") + "}"
 	marker := "http_filters: [" + discovered("marker", headerMutation) + ", " + router + "]"
-	late := "initial_fetch_timeout: 3s" // the same resource, asked for in another way
+	late := "initial_fetch_timeout: 3s" // makes another config source for the same resource
 	body := func(watched string) string {
 		return fmt.Sprintf(`route_config: {virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 200, body: {filename: %q%s}}}]}]}`, certificateFile, watched)
 	}
@@ -232,14 +229,14 @@ func TestWatches(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		source string
-		envoy  int // what Envoy takes
-		more   int // what xdspub counts beside that
+		envoy  int // the instances that Envoy takes beside those of the bootstrap
+		more   int // the instances that xdspub counts in addition
 	}{
 		{name: "clusters that hold their endpoints", source: web},
 		{name: "each EDS cluster", source: documents(edsCluster("a"), endpoints("a", 1), edsCluster("b"), endpoints("b", 1)), envoy: 2},
 		{name: "two EDS clusters of one assignment", source: documents(edsCluster("a", "eds_cluster_config: {service_name: s}"), edsCluster("b", "eds_cluster_config: {service_name: s}"), endpoints("s", 1)), envoy: 2},
 		{name: "RDS of two listeners", source: documents(web, routes("r", "web"), listener("a", 1, rds("r")), listener("b", 2, rds("r"))), envoy: 1},
-		// Envoy looks at less than all of the config source here.
+		// Envoy compares only a part of the config source here.
 		{name: "RDS of two listeners, asked for in two ways", source: documents(web, routes("r", "web"), listener("a", 1, rds("r")), listener("b", 2, replace("ads: {}", "ads: {}, "+late)(rds("r")))), envoy: 1, more: 1},
 		{name: "SDS of two listeners and a cluster", source: documents(staticCluster("web", 1, upstreamTLS("s")), certificate("s", p), tlsListener("a", 1, downstreamTLS("s"), inline), tlsListener("b", 2, downstreamTLS("s"), inline)), envoy: 1},
 		{name: "SDS asked for in two ways", source: documents(web, certificate("s", p), tlsListener("a", 1, downstreamTLS("s"), inline), tlsListener("b", 2, downstreamTLS("s", late), inline)), envoy: 2},
@@ -270,8 +267,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// counted returns what xdspub holds against the inotify budget: it says so when that
-// is used up.
+// counted returns the instances that xdspub counts: render logs them if they exceed the inotify budget.
 func (s *fixture) counted(t *testing.T) int {
 	t.Helper()
 	args := append([]string{"render", "--dry-run", "--eds", "file", "--inotify-budget", "2"}, append(s.args, s.src)...)
@@ -290,7 +286,7 @@ func (s *fixture) counted(t *testing.T) int {
 	return n
 }
 
-// many are EDS clusters with their endpoints, named from c<from> to before c<to>.
+// many returns EDS clusters with their endpoints, named c<from> to c<to-1>.
 func many(from, to, port int, config ...string) string {
 	var list []string
 	for i := from; i < to; i++ {
@@ -300,8 +296,7 @@ func many(from, to, port int, config ...string) string {
 	return documents(list...)
 }
 
-// needInotify waits until that many inotify instances are free, as other tests
-// take some, too.
+// needInotify waits until n inotify instances are free: other tests take some, too.
 func needInotify(t *testing.T, n int) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
@@ -318,7 +313,7 @@ func needInotify(t *testing.T, n int) {
 	})
 }
 
-// inotifyInstances counts those of all processes of this user that can be seen.
+// inotifyInstances returns the number of inotify instances in all processes whose descriptors this process can read.
 func inotifyInstances(t *testing.T) int {
 	t.Helper()
 	fds, err := filepath.Glob("/proc/[0-9]*/fd/*")

@@ -27,8 +27,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// grpcClients are the implementations of gRPC that TestGRPCClients tries. Those that are not Go
-// are programs with packages of their own: scripts/interop installs these below XDSPUB_INTEROP.
+// grpcClients are the implementations of gRPC that TestGRPCClients tries. Except for Go, they are programs whose
+// packages scripts/interop installs below XDSPUB_INTEROP.
 var grpcClients = []struct {
 	name    string
 	command func(installed string) []string // nil for grpc-go
@@ -46,14 +46,13 @@ var grpcClients = []struct {
 	{"rust", func(installed string) []string { return []string{filepath.Join(installed, "rust/client")} }},
 }
 
-// TestGRPCClients has clients of gRPC find a backend by xdspub serve. They call it all the time,
-// while its endpoint and its cluster change, the server is killed and comes back, and the tree has
-// a fault: no call is lost.
+// TestGRPCClients has gRPC clients find a backend by xdspub serve. They call the backend all the time, while its
+// endpoint and its cluster change, the server is killed and restarted, and the tree is invalid. No call fails.
 func TestGRPCClients(t *testing.T) {
 	installed := os.Getenv("XDSPUB_INTEROP")
 	for _, c := range grpcClients {
 		if c.command != nil && installed == "" {
-			continue // make interop
+			continue // only make interop tests this client
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -91,13 +90,13 @@ func TestGRPCClients(t *testing.T) {
 	}
 }
 
-// TestResourceErrors has the client for Python call by a listener that does not exist. If the client reads
-// resource_errors, the call fails with the error of the server, without the wait for a listener. Else the call
-// fails as before.
+// TestResourceErrors has the client in Python call by a listener that does not exist. If the client reads
+// resource_errors, the call fails at once with the error of the server. Otherwise, the call fails after the wait
+// for a listener.
 func TestResourceErrors(t *testing.T) {
 	installed := os.Getenv("XDSPUB_INTEROP")
 	if installed == "" {
-		return // make interop
+		return // only make interop runs this test
 	}
 	t.Run("python", func(t *testing.T) {
 		for _, test := range []struct{ name, env, want string }{
@@ -136,10 +135,10 @@ const apiListener = `resources:
         typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
 `
 
-// prodListener is apiListener by the name that a client with the authority prod asks for.
+// prodListener is apiListener with the name that a client with the authority prod asks for.
 var prodListener = strings.Replace(apiListener, "name: api\n", "name: xdstp://prod/envoy.config.listener.v3.Listener/api\n", 1)
 
-// apiCluster is the rest of what a client of the API gets: routes to a cluster with one endpoint.
+// apiCluster returns the resources beside apiListener: routes to a cluster with one endpoint.
 func apiCluster(name string, port int) string {
 	return fmt.Sprintf(`resources:
 - "@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
@@ -158,7 +157,7 @@ func apiCluster(name string, port int) string {
 `, name, port)
 }
 
-// backend is a health service that says its name in the metadata that ends an answer.
+// backend is a health service with its name in the trailing metadata of each answer.
 type backend struct {
 	*health.Server
 	name string
@@ -185,16 +184,16 @@ func newBackend(t *testing.T, name string) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// caller makes a call, and returns the name of the backend that answers.
+// caller makes a call, and returns the name of the answering backend.
 type caller func() (backend string, err error)
 
-// goClient is a client of grpc-go, for xds:///api.
+// goClient returns a grpc-go client of xds:///api.
 func goClient(t *testing.T, bootstrap []byte) caller {
 	t.Helper()
 	return goClientOf(t, bootstrap, "xds:///api")
 }
 
-// goClientOf is a client of grpc-go for a target.
+// goClientOf returns a grpc-go client of a target.
 func goClientOf(t *testing.T, bootstrap []byte, target string) caller {
 	t.Helper()
 	resolver, err := xds.NewXDSResolverWithConfigForTesting(bootstrap)
@@ -209,8 +208,8 @@ func goClientOf(t *testing.T, bootstrap []byte, target string) caller {
 	return func() (string, error) {
 		for {
 			backend, err := askHealth(t, conn)
-			// grpc-go routes calls to a new cluster before it can pick a backend of it, and fails
-			// those that begin in between, whatever the server does.
+			// grpc-go routes calls to a new cluster before it can pick a backend, and fails the calls that begin in
+			// between, whatever the server does.
 			if err == nil || !strings.Contains(err.Error(), "unknown cluster selected for RPC") {
 				return backend, err
 			}
@@ -218,7 +217,7 @@ func goClientOf(t *testing.T, bootstrap []byte, target string) caller {
 	}
 }
 
-// askHealth calls a health service.
+// askHealth calls the health service of a backend, and returns the name of the backend.
 func askHealth(t *testing.T, conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
@@ -229,8 +228,8 @@ func askHealth(t *testing.T, conn *grpc.ClientConn) (string, error) {
 	return strings.Join(trailer.Get("backend"), ","), nil
 }
 
-// programOf is a client that is a program: it makes a call for each line that it reads, and
-// prints a line.
+// programOf starts a client program, which makes a call for each line that it reads, and prints a line with the
+// result.
 func programOf(t *testing.T, s *servedTree, command []string, env ...string) caller {
 	t.Helper()
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap.json")
@@ -254,7 +253,7 @@ func programOf(t *testing.T, s *servedTree, command []string, env ...string) cal
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		stdin.Close() // ends it
+		stdin.Close() // ends the program
 		late := time.AfterFunc(stopTimeout, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		if err := cmd.Wait(); err != nil {
@@ -279,10 +278,10 @@ func programOf(t *testing.T, s *servedTree, command []string, env ...string) cal
 	}
 }
 
-// calls are made one after the other, until the test ends. None may fail.
+// calls makes calls, one after another, until the test ends. A failed call fails the test.
 type calls struct {
 	mu   sync.Mutex
-	last string // who answered
+	last string // the backend of the last answer
 	err  error
 	made int
 }
@@ -296,7 +295,7 @@ func callAllTheTime(t *testing.T, call caller) *calls {
 			select {
 			case <-done:
 				return
-			case <-time.After(time.Millisecond): // leaves the machine to the others
+			case <-time.After(time.Millisecond): // leaves the processors to other processes
 			}
 			if !c.make(call) {
 				return
@@ -314,7 +313,7 @@ func callAllTheTime(t *testing.T, call caller) *calls {
 	return c
 }
 
-// make makes a call. It returns false where that is lost.
+// make makes a call. It returns false if the call fails.
 func (c *calls) make(call caller) bool {
 	backend, err := call()
 	c.mu.Lock()
@@ -335,7 +334,7 @@ func (c *calls) become(t *testing.T, backend string) {
 	})
 }
 
-// goOn waits until another 50 calls were made, which a backend answers.
+// goOn waits until a backend has answered another 50 calls.
 func (c *calls) goOn(t *testing.T, backend string) {
 	t.Helper()
 	_, before := c.state(t)
@@ -358,8 +357,8 @@ func (c *calls) state(t *testing.T) (last string, made int) {
 	return c.last, c.made
 }
 
-// TestGRPCServer has a server of grpc-go listen by what xdspub serve says: it begins once there
-// is a listener for it, follows its routes, and goes on where the server of that is gone.
+// TestGRPCServer has a grpc-go server get its listener from xdspub serve. The server begins to serve when its
+// listener exists, applies changed routes, and continues when xdspub serve is down.
 func TestGRPCServer(t *testing.T) {
 	t.Parallel()
 	s := serveTree(t, map[string]string{"api.yaml": apiCluster("api", 1)})

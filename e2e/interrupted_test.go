@@ -13,11 +13,10 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// turn is a tree, and the step behind which the watch that publishes it is ended; "" is
-// that all of it is out.
+// turn is a tree, and the step after which the test ends the watch; "" means after the whole change.
 type turn struct{ tree, end string }
 
-// play publishes the trees one after the other, each with a watch of its own.
+// play publishes trees one after another, each with a new watch.
 func (s *fixture) play(t *testing.T, turns ...turn) {
 	t.Helper()
 	for _, now := range turns {
@@ -25,7 +24,7 @@ func (s *fixture) play(t *testing.T, turns ...turn) {
 		if now.end == "" {
 			s.startWatch(t)
 		} else {
-			s.beginWatch(t, "--step-gap", "1h") // it ends before another one
+			s.beginWatch(t, "--step-gap", "1h") // the watch ends before the next step
 			s.watch.WaitLog(t, "event=step-published step="+now.end)
 		}
 		s.watch.Signal(t, syscall.SIGTERM)
@@ -33,8 +32,8 @@ func (s *fixture) play(t *testing.T, turns ...turn) {
 	}
 }
 
-// TestInterrupted ends changes early, and has others come in their place: the listener
-// that comes never routes by what the dead change had brought (publish.TestHistories).
+// TestInterrupted ends changes early, and publishes other changes in their place. The new listener never routes by
+// resources of the interrupted change (publish.TestHistories).
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	web, dead := envoytest.NewUpstream(t, "web"), envoytest.NewUpstream(t, "dead")
@@ -81,9 +80,9 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestBackThenInterrupted has the endpoints of a cluster come back while they wait for
-// their trim, the watch end early, and the cluster go: its file stays as long as CDS
-// names it, and an Envoy that starts meanwhile takes all that is out.
+// TestBackThenInterrupted restores retired endpoints of a cluster, ends the watch early, and removes the cluster.
+// The file of the endpoints stays as long as CDS names it, and an Envoy that starts meanwhile accepts all published
+// files.
 func TestBackThenInterrupted(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()

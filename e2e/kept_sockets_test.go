@@ -11,18 +11,17 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestKeptSockets shows what becomes of a change that Envoy takes and that does not
-// reach the socket of a listener, and that it does where the listener is published
-// again, with no socket there.
+// TestKeptSockets shows changes of a listener that Envoy accepts, but does not apply to the open socket. After the
+// listener was removed and its socket is closed, Envoy applies the change.
 func TestKeptSockets(t *testing.T) {
 	envoytest.Binary(t)
 	for _, c := range []struct {
 		name           string
-		address, field string // of the listener; port and pipe are filled in
-		becomes        string // the address, where it is that which changes
-		with           string // the field, where it is that
+		address, field string // of the listener; the test fills in the port and the pipe
+		becomes        string // the new address, if the address changes
+		with           string // the new field, if the field changes
 		probe          func(t *testing.T, port int, pipe string) string
-		stays, anew    string // what the probe says
+		stays, anew    string // the result of the probe after the change, and with a new socket
 	}{
 		{
 			name: "bound", address: `socket_address: {address: 127.0.0.1, port_value: %[1]d}`, field: "bind_to_port: false", with: "",
@@ -72,7 +71,7 @@ func TestKeptSockets(t *testing.T) {
 	}
 }
 
-// socketDir returns a directory with a path short enough for that of a socket.
+// socketDir returns a directory with a path short enough for a socket.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "xdspub-")
@@ -93,7 +92,7 @@ func connects(t *testing.T, port int, _ string) string {
 	return "connects"
 }
 
-// multipath tells which protocol a client gets that asks for multipath TCP.
+// multipath returns the protocol of a connection whose client asks for multipath TCP.
 func multipath(t *testing.T, port int, _ string) string {
 	t.Helper()
 	var l net.ListenConfig

@@ -12,7 +12,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// ledsTree returns a source tree with a cluster whose endpoints come by LEDS, without these.
+// ledsTree returns a source tree with a cluster whose endpoints come by LEDS, without the endpoints.
 func ledsTree(port int) map[string]string {
 	return map[string]string{
 		"listener.yaml": listener("in", port, `route_config: {`+hosts("web")+`}`),
@@ -35,9 +35,9 @@ func ledsEndpoint(name string, port int) string {
 	return document("envoy.service.discovery.v3.Resource", `name: %q, resource: {"@type": type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint, endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}`, ledsName(name), port)
 }
 
-// TestServedLEDS has an Envoy get the endpoints of a cluster by LEDS, each as a resource. They change, their cluster
-// changes, and the last one goes and comes again. By files, and by state of the world, the endpoints are in their
-// assignment.
+// TestServedLEDS has an Envoy get the endpoints of a cluster by LEDS, each as a resource. The endpoints change,
+// their cluster changes, and the last endpoint is removed and added again. By files, and by state of the world, the
+// assignment has the endpoints.
 func TestServedLEDS(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -87,8 +87,8 @@ func TestServedLEDS(t *testing.T) {
 	}
 }
 
-// TestServedCollectionTTL has an Envoy count the TTLs of an endpoint of LEDS, and of a cluster and a listener that the
-// Envoy asks for by collections. The Envoy rejects no heartbeat, and goes on.
+// TestServedCollectionTTL has an Envoy count the TTLs of an endpoint of LEDS, and of a cluster and a listener that
+// the Envoy asks for by collections. The Envoy rejects no heartbeat, and keeps the resources.
 func TestServedCollectionTTL(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -110,7 +110,7 @@ func TestServedCollectionTTL(t *testing.T) {
 		strings.TrimSuffix(web, "web")+"*", strings.TrimSuffix(in, "in")+"*")
 	for _, k := range transports {
 		if k.api != "DELTA_GRPC" {
-			continue // by state of the world Envoy gets no LEDS
+			continue // Envoy gets LEDS only by the incremental protocol
 		}
 		t.Run(k.name, func(t *testing.T) {
 			envoy := envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, []byte(bootstrap), k)})
@@ -132,8 +132,8 @@ func TestServedCollectionTTL(t *testing.T) {
 	}
 }
 
-// TestServedCollectionNames has an Envoy ask for collections of endpoints by names that xdspub has findings about. The
-// Envoy rejects the assignment, dies, or asks for the collection.
+// TestServedCollectionNames has an Envoy ask for collections of endpoints by names that xdspub has findings about.
+// The Envoy rejects the assignment, dies, or asks for the collection.
 func TestServedCollectionNames(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -179,9 +179,9 @@ func TestServedCollectionNames(t *testing.T) {
 	}
 }
 
-// TestServedLEDSWeights has an Envoy with RING_HASH get the endpoints of two collections. xdspub refuses one
-// change that raises the weights of a collection and lowers those of the other one, of which the Envoy may
-// end. The Envoy takes two changes, one after the other.
+// TestServedLEDSWeights has an Envoy with RING_HASH get the endpoints of two collections. xdspub refuses a change
+// that raises the weights of one collection and lowers those of the other, because Envoy may crash. Envoy accepts
+// the same as two changes, one after another.
 func TestServedLEDSWeights(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)

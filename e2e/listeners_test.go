@@ -6,8 +6,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestPortMoves: a listener takes the port that another one leaves in the same
-// publish. By name it would stand in front of that one, and Envoy would refuse it.
+// TestPortMoves: a listener takes the port that another listener leaves in the same publish. In the order of names,
+// the first listener would be before the other, and Envoy would refuse it.
 func TestPortMoves(t *testing.T) {
 	t.Parallel()
 	upstream := envoytest.NewUpstream(t, "upstream")
@@ -27,7 +27,7 @@ func TestPortMoves(t *testing.T) {
 	serves(third, "b")
 	s.took(t)
 
-	// Two that swap their ports have no order in which Envoy would take them.
+	// Envoy accepts two listeners that exchange their ports in no order.
 	before := s.published(t)
 	s.write(t, "all.yaml", tree(third, second))
 	s.watch.WaitLog(t, "code=address-swap ")

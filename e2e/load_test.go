@@ -12,8 +12,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestExamplesLoad: Envoy takes every file of every example that is for Envoy, in the version that
-// stands in it.
+// TestExamplesLoad: Envoy accepts each published file of each example for Envoy, and runs the version in the file.
 func TestExamplesLoad(t *testing.T) { inFormats(t, testExamplesLoad) }
 
 func testExamplesLoad(t *testing.T, format string) {
@@ -22,7 +21,7 @@ func testExamplesLoad(t *testing.T, format string) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		if !entry.IsDir() || entry.Name() == "grpc-clients" || entry.Name() == "own-types" { // whose listener Envoy skips; TestOwnTypes
+		if !entry.IsDir() || entry.Name() == "grpc-clients" || entry.Name() == "own-types" { // Envoy ignores the listener of own-types; see TestOwnTypes
 			continue
 		}
 		t.Run(entry.Name(), func(t *testing.T) {
@@ -46,15 +45,15 @@ func testExamplesLoad(t *testing.T, format string) {
 	}
 }
 
-// unread are the published files of examples that their Envoy reads elsewhere.
+// unread has the folders of published files that the Envoy of an example does not read.
 var unread = map[string][]string{
 	"legacy": {"eds/shop", "rds/local_route"}, // config sources by path
 }
 
-// targetOf are the targets that an Envoy is started for, of examples that have some.
+// targetOf has the target of the Envoy, for examples with targets.
 var targetOf = map[string]string{"fleet": "prod-us-canary"}
 
-// ports returns the numbers of the ports in a source tree.
+// ports returns the ports that a source tree names.
 func ports(t *testing.T, tree string) []int {
 	t.Helper()
 	var found []int

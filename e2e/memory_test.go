@@ -25,9 +25,9 @@ import (
 	"xdspub/xds"
 )
 
-// TestMemory edits a tree again and again, while a server and a watch follow the tree, and clients of all
-// kinds follow the server, refuse responses, read late and come back. Neither process may hold more in the end
-// than after a fifth of the time.
+// TestMemory edits a tree again and again, while a server and a watch read the tree, and clients of all kinds
+// follow the server, refuse responses, read late and connect again. In the end, neither process may hold more than
+// after a fifth of the time.
 //
 // XDSPUB_MEMORY is the length of the test, such as 30m.
 func TestMemory(t *testing.T) {
@@ -73,7 +73,7 @@ func TestMemory(t *testing.T) {
 		heap, goroutines float64
 	}
 	held := func() (least holdings) {
-		// The garbage collector runs when it likes: the least of some moments counts.
+		// The garbage collector runs at any time, so the least of several measurements counts.
 		for n := range 20 {
 			now := holdings{usageOf(t, server), usageOf(t, watch), metricOf(t, web, "go_memstats_heap_alloc_bytes"), metricOf(t, web, "go_goroutines")}
 			if n == 0 {
@@ -145,7 +145,7 @@ func editedFiles(n int) map[string]string {
 		"variant.json": fmt.Sprintf(`[%s, %s]`,
 			variantOf(n, fmt.Sprintf(`{"constraint": {"key": "n", "value": "%d"}}`, n)), variantOf(n, fmt.Sprintf(`{"not_constraints": {"constraint": {"key": "n", "value": "%d"}}}`, n))),
 	}
-	if n > 0 { // An edit is one rename, so that it is published once.
+	if n > 0 { // an edit is one rename, so that it is published once
 		name := []string{"endpoints.json", "clusters.json", "variant.json"}[n%3]
 		return map[string]string{name: files[name]}
 	}
@@ -158,8 +158,8 @@ func variantOf(n int, constraints string) string {
 		"resource": {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "v", "connect_timeout": "%d.%03ds"}}`, constraints, 1+n/1000, n%1000)
 }
 
-// startOthers starts a client that locates, a client with several sets of parameters, and clients by REST. It
-// returns the number of polls so far. The clients end with the test.
+// startOthers starts a client with resource locators, a client with several sets of parameters, and REST clients.
+// polls returns the number of REST requests so far. The clients end with the test.
 func startOthers(t *testing.T, socket, web string) (polls func() int) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
@@ -194,9 +194,9 @@ func startOthers(t *testing.T, socket, web string) (polls func() int) {
 	}
 }
 
-// followLocated accepts what an incremental client gets that locates clusters, until its stream ends.
+// followLocated follows as an incremental client with resource locators of clusters, until its stream ends.
 func followLocated(ctx context.Context, socket string, locators []*discoveryv3.ResourceLocator) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // then it comes back
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // then the caller connects again
 	defer cancel()
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -217,7 +217,7 @@ func followLocated(ctx context.Context, socket string, locators []*discoveryv3.R
 	}
 }
 
-// poll asks for clusters by REST, and returns the version that the client has then.
+// poll asks for clusters by REST, and returns the version of the client after the answer.
 func poll(ctx context.Context, web string, client int, version string) string {
 	body := fmt.Sprintf(`{"node": {"id": "rest-%d"}, "version_info": "%s"}`, client, version)
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+web+"/v3/discovery:clusters", strings.NewReader(body))
@@ -239,7 +239,7 @@ func poll(ctx context.Context, web string, client int, version string) string {
 	return r.Version
 }
 
-// metricOf returns a metric of a server that has no labels.
+// metricOf returns the value of a metric without labels.
 func metricOf(t *testing.T, web, name string) (value float64) {
 	t.Helper()
 	a, err := http.Get("http://" + web + "/metrics")

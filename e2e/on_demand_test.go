@@ -10,9 +10,9 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestOnDemandClusters has an Envoy get a cluster on demand from xdspub serve, and its other clusters from a
-// file. Envoy loses the cluster when the file is renamed into place again, with the content that it had, and
-// gets it back once the server has another version of it: rule lost-on-demand-clusters.
+// TestOnDemandClusters has an Envoy get a cluster on demand from xdspub serve, and its other clusters from a file.
+// Envoy loses the cluster when the same file is renamed into place again. Envoy gets the cluster again when the
+// server has another version of it: rule lost-on-demand-clusters.
 func TestOnDemandClusters(t *testing.T) {
 	const own = "resource_api_version: V3, api_config_source: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}"
 	const types = "type.googleapis.com/envoy.extensions.filters."

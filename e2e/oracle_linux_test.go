@@ -12,8 +12,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestOracleKilled: an Envoy that is asked dies with xdspub, and leaves nothing behind, however it is
-// asked.
+// TestOracleKilled: an Envoy of --envoy dies with xdspub, and leaves no files behind, in each mode.
 func TestOracleKilled(t *testing.T) {
 	for mode, script := range map[string]string{
 		"validate": "",
@@ -37,7 +36,7 @@ func killed(t *testing.T, mode, script string) {
 	cmd := exec.Command(watcher, append(append([]string{"watch", "--disable", "health-check", "--envoy", envoy, "--envoy-mode", mode}, s.args...), s.src)...)
 	cmd.Env = append(environment(), "TMPDIR="+temp)
 	watch := startCommand(t, cmd)
-	runs := func() (bool, string) { // it can be written to as long as somebody may read
+	runs := func() (bool, string) { // a process has the fifo open for reading
 		f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return false, err.Error()

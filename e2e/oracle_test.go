@@ -8,15 +8,15 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// refusedCluster is a cluster that Envoy refuses, and the rules that are on in these tests do not.
+// refusedCluster is a cluster that Envoy refuses, and the enabled rules of these tests accept.
 const refusedCluster = `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: refused
 type: STATIC
 health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {send: {text: zz}}}]
 `
 
-// TestOracle: a watch with --envoy publishes nothing that this Envoy refuses, and nothing while it
-// can't be asked.
+// TestOracle: a watch with --envoy publishes nothing that this Envoy refuses, and nothing while this Envoy gives no
+// answer.
 func TestOracle(t *testing.T) {
 	envoy := filepath.Join(t.TempDir(), "envoy")
 	link := func() {
@@ -48,8 +48,8 @@ func TestOracle(t *testing.T) {
 	s.watch.WaitLog(t, "event=published ")
 }
 
-// TestReasons: where an Envoy rejects a change and does not say why, a throw-away one of --envoy is
-// asked; also where it took the resources by --mode validate.
+// TestReasons: if an Envoy rejects a change without a reason, xdspub starts the Envoy of --envoy on the change to
+// get the reason, even if this Envoy accepted the resources by --mode validate.
 func TestReasons(t *testing.T) {
 	config := func(weight string) string {
 		endpoint := func(port string) string {

@@ -13,12 +13,11 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestBusyEnvoy publishes a new cluster and the listener that routes to it, again
-// and again, while Envoy has no time to look: it takes the two in their order all
-// the same, and nobody who connects meanwhile goes without an answer. A listener
-// that comes before its cluster would be refused, as its routes are its own.
+// TestBusyEnvoy publishes a new cluster and a listener that routes to it, again and again, to a busy Envoy. Envoy
+// reads both files in the right order all the same, and no connection stays without an answer. Envoy would refuse a
+// listener before its cluster, because the listener has inline routes.
 func TestBusyEnvoy(t *testing.T) {
-	for _, f := range render.Formats { // not side by side: each wants all of the machine
+	for _, f := range render.Formats { // not in parallel: each needs the whole machine
 		t.Run(f.Name, func(t *testing.T) {
 			publishes := 4
 			if f == render.JSON {
@@ -36,7 +35,7 @@ func testBusyEnvoy(t *testing.T, format string, publishes int) {
 		name := fmt.Sprintf("generation-%d", n)
 		return documents(staticCluster(name, upstream.Port()), listener("edge", port, "server_name: "+name, "route_config: {"+hosts(name)+"}"))
 	}
-	var ballast []string // makes /config_dump take its time
+	var ballast []string // makes /config_dump slow
 	for i := range 300 {
 		ballast = append(ballast, staticCluster(fmt.Sprintf("ballast-%d", i), upstream.Port()))
 	}
@@ -62,8 +61,8 @@ func testBusyEnvoy(t *testing.T, format string, publishes int) {
 	})
 }
 
-// trim has another watch trim what goes: Envoy has taken all that was published, however long that
-// took on a busy machine, where a short trim delay could be over before.
+// trim trims retired resources by another watch, after Envoy has accepted all published files. On a busy machine, a
+// short trim delay of the first watch could be over before.
 func (s *fixture) trim(t *testing.T) {
 	t.Helper()
 	s.watch.Signal(t, syscall.SIGTERM)
@@ -72,8 +71,8 @@ func (s *fixture) trim(t *testing.T) {
 	s.watch.WaitLog(t, "event=trimmed")
 }
 
-// keepBusy gives Envoy's main thread, which also reads the files, as much to do
-// as it can take, until stop is called, and counts its answers.
+// keepBusy keeps Envoy's main thread, which also reads the files, as busy as possible until stop is called. Both
+// functions return the number of answers.
 func keepBusy(t *testing.T, admin, askers int) (answers, stop func() int) {
 	end := make(chan struct{})
 	var running sync.WaitGroup
@@ -102,9 +101,8 @@ func keepBusy(t *testing.T, admin, askers int) (answers, stop func() int) {
 	}
 }
 
-// TestRemoval takes a cluster, its endpoints, its routes and a listener away, and
-// brings them back. In between nobody is sent to a cluster that is gone; all that
-// is left in the end are the folders, which Envoy may still watch.
+// TestRemoval removes a cluster, its endpoints, its routes and a listener, and adds them again. In between, no
+// request is routed to the removed cluster. After the trim, only the folders are left, which Envoy may still watch.
 func TestRemoval(t *testing.T) { inFormats(t, testRemoval) }
 
 func testRemoval(t *testing.T, format string) {
@@ -140,7 +138,7 @@ func testRemoval(t *testing.T, format string) {
 	}
 	content(t, s.envoy)
 
-	// Envoy follows the names that come back, even those of which something drains.
+	// Envoy subscribes to the restored names, even if users of the old resources drain.
 	s.edit(t, "goes.yaml", func(string) string { return with })
 	both("200 old")
 	s.edit(t, "goes.yaml", replace(fmt.Sprint(old.Port()), fmt.Sprint(newer.Port())))
@@ -151,8 +149,8 @@ func testRemoval(t *testing.T, format string) {
 	content(t, s.envoy)
 }
 
-// TestRuntimeLayerRemoved: the bootstrap of a running Envoy names the layer, so an
-// empty one stands in, until it comes back.
+// TestRuntimeLayerRemoved: the bootstrap of a running Envoy names the layer, so xdspub publishes an empty layer in
+// place of a removed one, until it comes back.
 func TestRuntimeLayerRemoved(t *testing.T) { inFormats(t, testRuntimeLayerRemoved) }
 
 func testRuntimeLayerRemoved(t *testing.T, format string) {

@@ -10,8 +10,9 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestOwnTypes: an Envoy that does not know a type of the user's applies what has a message of it where
-// Envoy does not look, if it is published in binary form. In any other form it refuses the file.
+// TestOwnTypes: an Envoy that does not know a type of the user accepts a resource with a message of this type in a
+// field that Envoy does not read, if the resource is published in binary form. In any other format, Envoy refuses
+// the file.
 func TestOwnTypes(t *testing.T) {
 	inFormats(t, func(t *testing.T, format string) {
 		dir, err := filepath.Abs(filepath.Join(root, "examples/own-types/config"))

@@ -18,8 +18,8 @@ import (
 	"xdspub/tools/sh"
 )
 
-// typedPages returns the names of the documents whose commands are typed. CONTRIBUTING.md and
-// the examples have tests of their own.
+// typedPages returns the names of the pages that TestPages types. Other tests run the commands of CONTRIBUTING.md
+// and of the examples.
 func typedPages(t *testing.T) []string {
 	t.Helper()
 	names := []string{"README.md"}
@@ -35,12 +35,12 @@ func typedPages(t *testing.T) []string {
 	return names
 }
 
-// TestPages types what the pages show, in their order, and wants what stands there.
+// TestPages types the commands of the pages, in order, and compares their output.
 //
-// A block in the language console has commands, behind "$ " and "> ", each with what it
-// prints; "echo $?" is the exit status of the one before, which else has to be 0. A watch goes on, and later
-// blocks without a command are what it prints next; ^C ends it. A block in another language is a file where
-// the line above it ends with its name and a colon.
+// A block in the language console has commands, after "$ " and "> ", each with its output. "echo $?" prints the
+// exit status of the previous command, which otherwise has to be 0. A watch continues to run: later blocks without
+// a command are its next output, and ^C ends it. A block in another language is a file if the line above it ends
+// with its name and a colon.
 func TestPages(t *testing.T) {
 	envoytest.Binary(t)
 	for _, name := range typedPages(t) {
@@ -70,9 +70,9 @@ func TestNoOtherCommands(t *testing.T) {
 
 // part is a block of a page.
 type part struct {
-	file  string   // the name of the file that it is, or
-	text  string   // what is in it; or, of a watch, prints
-	lines []string // commands, with what they print
+	file  string   // the name, if the block is a file
+	text  string   // the content of the file, or the output of a watch
+	lines []string // commands, each followed by its output
 }
 
 var (
@@ -80,7 +80,7 @@ var (
 	prompt    = regexp.MustCompile(`(?m)^\$ `)
 )
 
-// partsOf returns the blocks of a page that TestPages does something with.
+// partsOf returns the blocks of a page that TestPages types, writes or compares.
 func partsOf(text string) (list []part) {
 	for _, m := range codeBlock.FindAllStringSubmatch(text, -1) {
 		switch file, language, text := m[1], m[2], m[3]; {
@@ -95,18 +95,18 @@ func partsOf(text string) (list []part) {
 	return list
 }
 
-// session is what somebody who reads a page has before him: the repository with its
-// examples, on ports that are free here, a terminal, and one for a watch.
+// session is the environment of a reader of a page: the repository with its examples on free ports, a terminal, and
+// a second terminal for a watch.
 type session struct {
 	dir   string
-	tmp   string // instead of /tmp
+	tmp   string // takes the place of /tmp
 	shell *exec.Cmd
 	stdin *os.File
-	done  *os.File // where the shell says that a command has ended
+	done  *os.File // from which the exit status of each command is read
 	watch *process
 	ports map[string]string
 	count int
-	// hotRestarts says that an Envoy takes over from another one.
+	// hotRestarts means that an Envoy of the page takes over from another Envoy.
 	hotRestarts bool
 }
 
@@ -142,7 +142,7 @@ func newSession(t *testing.T, hotRestarts bool) *session {
 	return s
 }
 
-// renumber gives the files of the examples the ports of the session.
+// renumber replaces the ports in the files of the examples by those of the session.
 func (s *session) renumber(t *testing.T) {
 	t.Helper()
 	e := &example{dir: filepath.Join(s.dir, "examples")}
@@ -159,7 +159,7 @@ func (s *session) port(t *testing.T, port string) string {
 	return s.ports[port]
 }
 
-// open starts the shell, in a process group of its own with all that it starts.
+// open starts the shell in a new process group.
 func (s *session) open(t *testing.T) {
 	t.Helper()
 	input, stdin, err := os.Pipe()
@@ -182,14 +182,14 @@ func (s *session) open(t *testing.T) {
 	said.Close()
 	s.stdin, s.done = stdin, done
 	t.Cleanup(func() {
-		_ = syscall.Kill(-s.shell.Process.Pid, syscall.SIGTERM) // all that it has started
+		_ = syscall.Kill(-s.shell.Process.Pid, syscall.SIGTERM) // also the processes that the shell has started
 		stdin.Close()
 		_ = s.shell.Wait()
 		done.Close()
 	})
 }
 
-// envoy returns an Envoy that can run beside others on this machine.
+// envoy returns the path of an Envoy that can run beside others on this machine.
 func (s *session) envoy(t *testing.T) string {
 	t.Helper()
 	path, alone := filepath.Join(s.tmp, ".envoy"), "--disable-hot-restart"
@@ -234,24 +234,24 @@ func (s *session) do(t *testing.T, p part) {
 			t.Errorf("%s: exit status %d", command, status)
 		}
 		if t.Failed() {
-			t.FailNow() // what follows would fail, too
+			t.FailNow() // the next parts would fail, too
 		}
 	}
 }
 
-// here makes a text of the page one of this session.
+// here replaces the ports and paths in a text of the page by those of the session.
 func (s *session) here(t *testing.T, text string) string {
 	t.Helper()
 	text = fixed.ReplaceAllStringFunc(text, func(port string) string { return s.port(t, port) })
 	return strings.ReplaceAll(text, "/tmp/", s.tmp+"/")
 }
 
-// command types a command, and wants what it prints. It returns the exit status.
+// command types a command, compares its output, and returns its exit status.
 func (s *session) command(t *testing.T, command, want string) (status int) {
 	t.Helper()
 	words := strings.Fields(command)
 	switch {
-	case words[0] == "make": // perhaps what runs this test
+	case words[0] == "make": // make may be running this test
 		command = "make --dry-run " + strings.Join(words[1:], " ") + " >/dev/null"
 	case words[0] == "go" || strings.Contains(command, "go build"): // links for a minute
 		command = fmt.Sprintf("(cd %q && %s)", filepath.Dir(s.link(t, "scripts")), regexp.MustCompile(`go (build|install)`).ReplaceAllString(command, "go $1 -n")) + " >/dev/null 2>&1"
@@ -264,7 +264,7 @@ func (s *session) command(t *testing.T, command, want string) (status int) {
 		s.printed(t, want)
 		return 0
 	}
-	// What comes by a file is there a little later, also where somebody types.
+	// The effect of a file may come a little later, also for a reader.
 	later := words[0] == "curl" || slices.Contains(words, "status")
 	pattern := regexp.MustCompile(`(?s)\A` + s.pattern(t, want) + `\z`)
 	said := ""
@@ -313,7 +313,7 @@ func (s *session) typed(t *testing.T, command string) (said string, status int) 
 	return string(text), status
 }
 
-// printed waits for the lines of a block in what the watch prints.
+// printed waits for the lines of a block in the output of the watch.
 func (s *session) printed(t *testing.T, want string) {
 	t.Helper()
 	for line := range strings.Lines(want) {
@@ -329,7 +329,7 @@ func (s *session) printed(t *testing.T, want string) {
 	}
 }
 
-// volatile are texts that no two runs have in common.
+// volatile are patterns of texts that differ between runs.
 var volatile = []string{
 	`\bv[0-9a-f]{16}\b`, // the id of a snapshot: the ports of an example differ from run to run
 	`\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)(?: \([0-9a-zµ.]+ ago\))?`,
@@ -337,7 +337,7 @@ var volatile = []string{
 	`…`,
 }
 
-// pattern returns the regular expression of a text that a page shows. … in it is any text.
+// pattern returns the regular expression of an output on a page. … stands for any text.
 func (s *session) pattern(t *testing.T, want string) string {
 	t.Helper()
 	want = s.here(t, want)

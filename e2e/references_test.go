@@ -27,11 +27,10 @@ type references struct {
 	Rows  []map[string]any
 }
 
-// referenceRules are the codes of what is said of a reference.
+// referenceRules are the codes of findings about references.
 var referenceRules = []string{"config-source", "missing-path", "scoped-routes", "unresolved-reference", "unsupported-config-source", "vhds-config-source"}
 
-// carried are the fields of messages that no resource of a source tree and no
-// bootstrap of an ordinary Envoy holds.
+// carried are fields of messages that neither resources of a source tree nor bootstraps of usual Envoys have.
 var carried = []string{
 	"envoy.config.cluster.v3.ClusterCollection.entries",
 	"envoy.config.endpoint.v3.LbEndpointCollection.entries",
@@ -43,8 +42,7 @@ var carried = []string{
 	"xds.core.v3.ResourceName.resource_type",
 }
 
-// TestReferences tries every reference with a name of what does not exist, on the
-// real Envoy and on the rules.
+// TestReferences tries every reference with a missing target on the real Envoy and on the rules.
 func TestReferences(t *testing.T) {
 	text, err := os.ReadFile("testdata/references.yaml")
 	if err != nil {
@@ -96,7 +94,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// resources returns those of a row, beside a cluster and a secret that are there.
+// resources returns the resources of a row, and a cluster and a secret as existing targets.
 func (r references) resources(t *testing.T, row map[string]any) []any {
 	resources := []any{
 		map[string]any{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "web", "connect_timeout": "1s"},
@@ -108,7 +106,7 @@ func (r references) resources(t *testing.T, row map[string]any) []any {
 		}
 		payload := row[slot]
 		for slot != "resources" {
-			for outer, template := range r.Slots[slot] { // one
+			for outer, template := range r.Slots[slot] { // a slot has one entry
 				slot, payload = outer, filled(template, payload)
 			}
 		}
@@ -120,7 +118,7 @@ func (r references) resources(t *testing.T, row map[string]any) []any {
 	return resources
 }
 
-// filled returns a slot's template with what is put into it.
+// filled returns the template of a slot with a payload in it.
 func filled(template, payload any) any {
 	switch x := template.(type) {
 	case string:
@@ -174,8 +172,8 @@ func bootstrapOf(t *testing.T, row map[string]any, resources []any) []byte {
 	return text
 }
 
-// overNetwork returns a row whose Envoy gets clusters and listeners from a server: what Envoy refuses
-// in it stands in the bootstrap alone.
+// overNetwork returns a row whose Envoy gets clusters and listeners from a server, so that Envoy can only refuse
+// the bootstrap itself.
 func overNetwork(row map[string]any) map[string]any {
 	dynamic := map[string]any{"cds_config": fromServer, "lds_config": fromServer}
 	own, _ := row["bootstrap"].(map[string]any)
@@ -213,8 +211,8 @@ func asEnvoySees(t *testing.T, row map[string]any, bootstrap []byte) {
 	}
 }
 
-// asRulesSee judges the resources as a source tree, or a bootstrap without resources of the row as
-// such, and the bootstrap of an Envoy whose clusters and listeners come over the network.
+// asRulesSee judges the resources of a row as a source tree, or, if the row has none, its bootstrap. It also judges
+// the bootstrap of an Envoy whose clusters and listeners come over the network.
 func asRulesSee(t *testing.T, row map[string]any, resources []any, bootstrap, published []byte) {
 	t.Helper()
 	var found diag.List
@@ -247,7 +245,7 @@ func asRulesSee(t *testing.T, row map[string]any, resources []any, bootstrap, pu
 	}
 }
 
-// inBootstrap returns what is found in a bootstrap.
+// inBootstrap returns the findings of a bootstrap.
 func inBootstrap(t *testing.T, bootstrap []byte) diag.List {
 	t.Helper()
 	name := t.TempDir() + "/bootstrap.json"
@@ -261,7 +259,7 @@ func inBootstrap(t *testing.T, bootstrap []byte) diag.List {
 	return checked.Diagnostics
 }
 
-// gravest returns the severity of the gravest finding about references.
+// gravest returns the highest severity of the findings about references; "none" if there are none.
 func gravest(found diag.List) string {
 	gravest := "none"
 	for _, d := range found {

@@ -13,7 +13,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// shop is a source file that has something of everything that can go wrong in it.
+// shop is a source file with a part for each of the faults.
 const shop = `
 "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: web
@@ -61,14 +61,13 @@ virtual_hosts:
     route: {cluster: web}
 `
 
-// faults are edits of shop.yaml, or a new file, that Envoy would refuse, take by
-// half, or take for something else than was meant.
+// faults are edits of shop.yaml, or new files, that Envoy would refuse, apply partly, or misread.
 var faults = []struct {
 	name string
 	file string              // "" is shop.yaml
 	edit func(string) string // of the file's text
 	code string
-	at   string // where the finding stands: at the last of these words in the file
+	at   string // the finding is at the last occurrence of these words in the file
 }{
 	{name: "YAML syntax", edit: replace("domains: [site.example, ", "domains: [site.example} "), code: "invalid-syntax"},
 	{name: "unknown field", edit: replace("lb_policy:", "lb_polic:"), code: "unknown-field", at: "lb_polic"},
@@ -88,12 +87,11 @@ var faults = []struct {
 	{name: "empty file", file: "empty.yaml", edit: after("# nothing\n"), code: "empty-file"},
 }
 
-// after adds text at the end.
+// after returns an edit that adds text at the end.
 func after(more string) func(string) string { return func(s string) string { return s + more } }
 
-// TestRefused makes bad edits of every kind, each together with a good one. Not a
-// byte of the output moves, Envoy hears of nothing, and the fault is named with
-// its place; without it the good edit comes out.
+// TestRefused makes each of the faults together with a good edit. No byte of the output changes, Envoy reads no
+// file, and a finding names the fault with its place. Without the fault, xdspub publishes the good edit.
 func TestRefused(t *testing.T) { inFormats(t, testRefused) }
 
 func testRefused(t *testing.T, format string) {
@@ -111,7 +109,7 @@ func testRefused(t *testing.T, format string) {
 	answers(was)
 	stop := send(t, page, func(answer string) bool { return answer == "200 blue" || answer == "200 green" })
 
-	// good is the tree with the next color, and what is published for it.
+	// good returns the tree with the next color.
 	good := func() string { return replace(fmt.Sprint(colors[0].Port()), fmt.Sprint(colors[1].Port()))(current) }
 	stays := func(t *testing.T, before string) {
 		t.Helper()
@@ -152,11 +150,11 @@ func testRefused(t *testing.T, format string) {
 			comesOut(t)
 		})
 		if !ok {
-			return // the fixture is in no known state
+			return // the state of the fixture is unknown
 		}
 	}
 
-	// Editors that save in place are caught half-way by whoever looks.
+	// A reader may see half of a file that an editor saves in place.
 	t.Run("half of a save", func(t *testing.T) {
 		before := s.published(t)
 		name := filepath.Join(s.src, "shop.yaml")
@@ -175,8 +173,7 @@ func testRefused(t *testing.T, format string) {
 		t.Errorf("just %d requests went out meanwhile", sent)
 	}
 
-	// Envoy keeps what it had in memory only; a new one has what lies on disk. So
-	// has a new xdspub, which finds nothing valid to put in its place.
+	// A new Envoy reads the published files. So does a new xdspub, whose source tree is invalid.
 	t.Run("restarts", func(t *testing.T) {
 		before := s.published(t)
 		s.write(t, "shop.yaml", faults[0].edit(good()))

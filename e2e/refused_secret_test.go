@@ -11,9 +11,9 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestRefusedSecret has a change refused that brings a secret with it. What was out
-// before is out again, in each format, and after its trim nothing is left of the key: not
-// in the output directory, its records included, not in what is said.
+// TestRefusedSecret has Envoy refuse a change with a new secret, in each format. The rollback restores the old
+// files. After the trim, the key is neither in the output directory, including its records, nor in any output of
+// xdspub.
 func TestRefusedSecret(t *testing.T) { inFormats(t, testRefusedSecret) }
 
 func testRefusedSecret(t *testing.T, format string) {

@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// Source documents in one line each, JSON as YAML has it. config stands for
-// further fields, as in `connect_timeout: 3s`.
+// Source documents, each one line of YAML in the style of JSON. config has further fields, such as
+// `connect_timeout: 3s`.
 
-// document returns a resource of that type.
+// document returns a resource of a type. config is a format for args.
 func document(typ, config string, args ...any) string {
 	return fmt.Sprintf(`{"@type": type.googleapis.com/`+typ+`, `+config+"}\n", args...)
 }
 
-// documents make one YAML file.
+// documents returns a YAML file of documents.
 func documents(list ...string) string { return strings.Join(list, "---\n") }
 
-// staticCluster has one endpoint on 127.0.0.1.
+// staticCluster returns a cluster with one endpoint on 127.0.0.1.
 func staticCluster(name string, port int, config ...string) string {
 	return document("envoy.config.cluster.v3.Cluster", `name: %q, type: STATIC, load_assignment: %s%s`, name, assignment(name, port), more(config))
 }
 
-// edsCluster has the endpoints of the same name.
+// edsCluster returns an EDS cluster, which asks for the endpoints of its own name.
 func edsCluster(name string, config ...string) string {
 	return document("envoy.config.cluster.v3.Cluster", `name: %q, type: EDS%s`, name, more(config))
 }
@@ -43,24 +43,23 @@ func assignment(name string, port int) string {
 	return fmt.Sprintf(`{cluster_name: %q, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]}`, name, port)
 }
 
-// routes send what matches no further route to a cluster.
+// routes returns a route configuration with the further routes, and a route of all other requests to a cluster.
 func routes(name, cluster string, further ...string) string {
 	return document("envoy.config.route.v3.RouteConfiguration", `name: %q, %s`, name, hosts(cluster, further...))
 }
 
-// hosts returns the virtual hosts of a route configuration.
+// hosts returns the field virtual_hosts of routes.
 func hosts(cluster string, further ...string) string {
 	return fmt.Sprintf(`virtual_hosts: [{name: all, domains: ["*"], routes: [%s]}]`,
 		strings.Join(append(further, fmt.Sprintf(`{match: {prefix: /}, route: {cluster: %q}}`, cluster)), ", "))
 }
 
-// listener speaks HTTP. hcm are fields of the connection manager: its routes, at
-// least.
+// listener returns an HTTP listener. hcm are fields of its connection manager, with the routes.
 func listener(name string, port int, hcm ...string) string {
 	return tlsListener(name, port, "", hcm...)
 }
 
-// tlsListener takes the fields of its filter chain, too.
+// tlsListener is listener with fields of the filter chain.
 func tlsListener(name string, port int, chain string, hcm ...string) string {
 	manager := fmt.Sprintf(`"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: %q%s`, name, more(hcm))
 	if !strings.Contains(manager, "http_filters:") {
@@ -75,12 +74,12 @@ const (
 	here   = `{ads: {}, resource_api_version: V3}` // "from this tree"
 )
 
-// rds asks for a route configuration.
+// rds returns a field of a connection manager that asks for a route configuration.
 func rds(name string) string {
 	return fmt.Sprintf(`rds: {route_config_name: %q, config_source: %s}`, name, here)
 }
 
-// srds chooses a scope by the header x-tenant.
+// srds returns a field of a connection manager that chooses a scope by the header x-tenant.
 func srds(name string) string {
 	return fmt.Sprintf(`scoped_routes: {name: %q, scope_key_builder: {fragments: [{header_value_extractor: {name: x-tenant, index: 0}}]}, rds_config_source: %[2]s, scoped_rds: {scoped_rds_config_source: %[2]s}}`, name, here)
 }
@@ -89,7 +88,7 @@ func scope(name, key, routes string) string {
 	return document("envoy.config.route.v3.ScopedRouteConfiguration", `name: %q, route_configuration_name: %q, key: {fragments: [{string_key: %q}]}`, name, routes, key)
 }
 
-// virtualHost returns one of VHDS: its name says to which route configuration it belongs.
+// virtualHost returns a virtual host of VHDS for a route configuration.
 func virtualHost(routes, name, domain, cluster string) string {
 	return document("envoy.service.discovery.v3.Resource", `name: "%s/%s", resource: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: %q, domains: [%q], routes: [{match: {prefix: /}, route: {cluster: %q}}]}`,
 		routes, name, name, domain, cluster)
@@ -99,24 +98,24 @@ func runtimeLayer(name, layer string) string {
 	return document("envoy.service.runtime.v3.Runtime", `name: %q, layer: %s`, name, layer)
 }
 
-// extension returns a filter's config that is asked for by name.
+// extension returns a resource of ECDS with the configuration of a filter.
 func extension(name, config string) string {
 	return document("envoy.config.core.v3.TypedExtensionConfig", `name: %q, typed_config: %s`, name, config)
 }
 
-// discovered returns a filter in a listener whose config is asked for.
+// discovered returns a filter that gets its configuration by ECDS.
 func discovered(name, typ string, source ...string) string {
 	return fmt.Sprintf(`{name: %q, config_discovery: {config_source: {ads: {}%s}, type_urls: [type.googleapis.com/%s]}}`, name, more(source), typ)
 }
 
 const headerMutation = "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation"
 
-// responseHeader returns the config of a filter that adds the header x-extension.
+// responseHeader returns the configuration of a filter that adds the header x-extension to responses.
 func responseHeader(value string) string {
 	return fmt.Sprintf(`{"@type": type.googleapis.com/`+headerMutation+`, mutations: {response_mutations: [{append: {header: {key: x-extension, value: %q}}}]}}`, value)
 }
 
-// more are further fields, each with a comma in front.
+// more returns fields, each after a comma.
 func more(fields []string) string {
 	var b strings.Builder
 	for _, f := range fields {
@@ -132,7 +131,7 @@ func downstreamTLS(secret string, source ...string) string {
 	return tlsSocket("Downstream", fmt.Sprintf(`tls_certificate_sds_secret_configs: [{name: %q, sds_config: {ads: {}%s}}]`, secret, more(source)))
 }
 
-// upstreamTLS returns a cluster's.
+// upstreamTLS returns a cluster's transport socket with a certificate by SDS.
 func upstreamTLS(secret string) string {
 	return tlsSocket("Upstream", fmt.Sprintf(`tls_certificate_sds_secret_configs: [{name: %q, sds_config: %s}]`, secret, here))
 }
@@ -141,7 +140,7 @@ func tlsSocket(side, common string) string {
 	return fmt.Sprintf(`transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.%sTlsContext, common_tls_context: {%s}}}`, side, common)
 }
 
-// certificate returns a secret with the whole pair in it.
+// certificate returns a secret with an inline certificate and key.
 func certificate(name string, p pair) string {
 	return document("envoy.extensions.transport_sockets.tls.v3.Secret", `name: %q, tls_certificate: {certificate_chain: {inline_string: %q}, private_key: {inline_string: %q}}`,
 		name, p.certificate, p.key)
@@ -150,7 +149,7 @@ func certificate(name string, p pair) string {
 // pair is a certificate and its key, as PEM.
 type pair struct{ certificate, key string }
 
-// newPair makes a self-signed pair for that common name.
+// newPair makes a self-signed pair with a common name, which is valid for a day.
 func newPair(t testing.TB, name string) pair {
 	t.Helper()
 	return datedPair(t, name, time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour))

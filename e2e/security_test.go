@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestBoundsPage: each bound of docs/evidence/bounds.md names tests, and all tests
-// exist.
+// TestBoundsPage: each bound of docs/evidence/bounds.md names tests, and these tests exist.
 func TestBoundsPage(t *testing.T) {
 	var code strings.Builder
 	for _, pattern := range []string{"*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go"} {

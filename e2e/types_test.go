@@ -10,8 +10,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestEveryType makes a good edit of each resource type, and sees it in traffic:
-// in the requests that it is about, and in no others.
+// TestEveryType edits a resource of each type. The answers to the requests that use the resource change, and other
+// answers do not.
 func TestEveryType(t *testing.T) { inFormats(t, testEveryType) }
 
 func testEveryType(t *testing.T, format string) {
@@ -39,7 +39,7 @@ func testEveryType(t *testing.T, format string) {
 		"a new listener":  func() string { return listens(added) },
 		"SDS":             func() string { return peer(secure) },
 	}
-	// What they answer: each edit changes one of them.
+	// The answer to each kind of request. Each edit changes one of them.
 	want := map[string]string{
 		"CDS": "200 blue", "EDS": "200 blue", "RTDS": "200 blue", "VHDS": "200 blue", "RDS": "200 blue",
 		"red's scope": "200 blue", "the other scope": "200 blue", "no scope": "404 ",
@@ -50,7 +50,7 @@ func testEveryType(t *testing.T, format string) {
 		for name, probe := range probes {
 			becomes(t, name, want[name], probe)
 		}
-		s.took(t, "rds/red", "rds/other") // which are in the scopes
+		s.took(t, "rds/red", "rds/other") // the scopes have these routes inlined
 	}
 	asWanted(t)
 
@@ -79,9 +79,9 @@ func testEveryType(t *testing.T, format string) {
 	}
 }
 
-// everyType is a tree with a resource of each type. The two clusters have an upstream each.
+// everyType returns a tree with a resource of each type. Each of the two clusters has its own upstream.
 func everyType(blue, green, port, scoped, secure int, first pair) map[string]string {
-	var by strings.Builder // a route for each thing that one resource decides
+	var by strings.Builder // a route for each resource that decides an answer
 	for _, name := range []string{"cds", "eds"} {
 		fmt.Fprintf(&by, `{match: {prefix: /%[1]s}, route: {cluster: by-%[1]s}}, `, name)
 	}
@@ -103,7 +103,7 @@ func everyType(blue, green, port, scoped, secure int, first pair) map[string]str
 	}
 }
 
-// listens reports whether anybody takes connections on a port.
+// listens says whether a process accepts connections on a port.
 func listens(port int) string {
 	c, err := net.Dial("tcp", address(port))
 	if err != nil {
@@ -113,9 +113,9 @@ func listens(port int) string {
 	return "listens"
 }
 
-// peer returns the common name of the certificate that a TLS server shows.
+// peer returns the common name of the certificate of a TLS server, or the error.
 func peer(port int) string {
-	c, err := tls.Dial("tcp", address(port), &tls.Config{InsecureSkipVerify: true}) // self-signed; which one it is, is the question
+	c, err := tls.Dial("tcp", address(port), &tls.Config{InsecureSkipVerify: true}) // the certificate is self-signed
 	if err != nil {
 		return err.Error()
 	}
@@ -123,9 +123,8 @@ func peer(port int) string {
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-// TestScopes: routes are inlined into scopes that are to be fetched on demand, and
-// into those that stand in the listener itself, too; the source of routes that is
-// left over is not named any more.
+// TestScopes: xdspub inlines routes into scopes, also into scopes that Envoy fetches on demand, and into scopes in
+// the listener itself. The listener no longer has the unused config source of routes.
 func TestScopes(t *testing.T) { inFormats(t, testScopes) }
 
 func testScopes(t *testing.T, format string) {

@@ -20,7 +20,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// keptAlive is a connection over which one request goes after the other.
+// keptAlive is a connection for several requests, one after another.
 type keptAlive struct {
 	net.Conn
 	read *bufio.Reader
@@ -52,10 +52,9 @@ func (c *keptAlive) ask(t *testing.T) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, body)
 }
 
-// TestUndoneWhileDraining has Envoy take one listener of a change, which routes to a
-// cluster that comes with it, and refuse another one. A connection that was made before
-// the change is put back goes on: its filter chain drains, and its cluster stays for as
-// long.
+// TestUndoneWhileDraining has Envoy accept one listener of a change, which routes to a new cluster, and refuse
+// another listener. A connection that was opened before the rollback continues to work: its filter chain drains,
+// and its cluster stays as long.
 func TestUndoneWhileDraining(t *testing.T) {
 	t.Parallel()
 	envoytest.Binary(t)
@@ -64,7 +63,7 @@ func TestUndoneWhileDraining(t *testing.T) {
 	busy, _ := takePort(t)
 	before := documents(staticCluster("blue", blue.Port()), listener("edge", edge, "route_config: {"+hosts("blue")+"}"))
 	s := newFixture(t, map[string]string{"edge.yaml": before}, "--trim-delay", "1s")
-	heard := make(chan struct{}) // whether it took the listeners
+	heard := make(chan struct{}) // closed when xdspub may learn Envoy's reaction to the listeners
 	target, err := url.Parse("http://" + address(s.admin))
 	if err != nil {
 		t.Fatal(err)
@@ -125,9 +124,9 @@ func TestUndoneWhileDraining(t *testing.T) {
 	})
 }
 
-// TestExtensionComesBack has a filter by ECDS come back that a listener which drains is
-// subscribed to, and call a cluster that comes with it: what drains goes on, and Envoy
-// refuses nothing. That the cluster is there first is planner.TestExtensionsAfterClusters.
+// TestExtensionComesBack restores a filter of ECDS to which a draining listener subscribes, and which now calls a
+// new cluster. The draining listener continues to work, and Envoy refuses nothing.
+// planner.TestExtensionsAfterClusters shows that the cluster comes before the filter.
 func TestExtensionComesBack(t *testing.T) {
 	t.Parallel()
 	web := envoytest.NewUpstream(t, "web")

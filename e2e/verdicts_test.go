@@ -20,8 +20,8 @@ import (
 	"xdspub/validate/rules"
 )
 
-// TestVerdicts shows what Envoy does with each row of testdata/verdicts.yaml, and that
-// the rule which the row stands under says so.
+// TestVerdicts compares each row of testdata/verdicts.yaml with Envoy's reaction, and with the findings of the rule
+// of the row.
 func TestVerdicts(t *testing.T) {
 	envoytest.Binary(t)
 	table, verdicts := readVerdicts(t)
@@ -35,8 +35,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// readVerdicts reads the rows by rule, and the facts whose extension points they use. A row says
-// error or warning of its rule, where that finds anything.
+// readVerdicts returns the rows by rule, and the facts whose slots they use. Finds of a row is the severity of the
+// finding of its rule, if the rule has one.
 func readVerdicts(t *testing.T) (facts, map[string][]fact) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "verdicts.yaml"))
@@ -68,20 +68,19 @@ func readVerdicts(t *testing.T) (facts, map[string][]fact) {
 	return facts, table.Verdicts
 }
 
-// TestErrorsAreEnvoys: a rule that says of Envoy that it refuses something has been seen
-// to be right: with a row of testdata/verdicts.yaml or facts.yaml, or with a case of
-// tools/agreement in which nothing else is wrong. Those that refuse what Envoy takes
-// say why in testdata/stricter-than-envoy.
+// TestErrorsAreEnvoys: for each rule with errors, Envoy has refused a configuration: a row of
+// testdata/verdicts.yaml or facts.yaml, or a case of tools/agreement without another fault. For rules that refuse
+// configurations that Envoy accepts, testdata/stricter-than-envoy has the reason.
 func TestErrorsAreEnvoys(t *testing.T) {
 	shown := refusedByEnvoy(t)
 	stricter := readStricter(t)
 	codes := slices.Clone(follow.Codes)
 	for _, r := range rules.All {
 		if slices.Contains(r.Profiles, validate.GRPC) && !slices.Contains(r.Profiles, validate.EnvoyFile) {
-			continue // serve.TestGRPCVerdicts shows them
+			continue // serve.TestGRPCVerdicts tests these rules
 		}
 		if r.OfVariants {
-			continue // an Envoy gets one variant
+			continue // an Envoy gets only one variant, and can't refuse several
 		}
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity})
 	}
@@ -103,8 +102,8 @@ func TestErrorsAreEnvoys(t *testing.T) {
 	}
 }
 
-// TestRefusedSince: each line of envoy/envoyapi/refused-since.txt and each constraint of since.txt there has a
-// row that says the same, and each such row a line.
+// TestRefusedSince: each line of refused-since.txt and each constraint of since.txt in envoy/envoyapi has a row
+// with the same release, and each row with since has a line.
 func TestRefusedSince(t *testing.T) {
 	listed := make(map[string]bool) // release and code
 	for _, name := range []string{"refused-since.txt", "since.txt"} {
@@ -138,7 +137,7 @@ func TestRefusedSince(t *testing.T) {
 	}
 }
 
-// refusedByEnvoy returns the codes of errors about what Envoy does not do.
+// refusedByEnvoy returns the codes of errors on configurations that Envoy has refused.
 func refusedByEnvoy(t *testing.T) map[string]bool {
 	t.Helper()
 	shown := make(map[string]bool)
@@ -170,7 +169,7 @@ func refusedByEnvoy(t *testing.T) map[string]bool {
 	return shown
 }
 
-// readStricter reads the rules that refuse on purpose what Envoy takes, and why.
+// readStricter returns the reasons of rules that refuse configurations that Envoy accepts.
 func readStricter(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "stricter-than-envoy"))
