@@ -1,6 +1,9 @@
 package event
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // Watching means that a watch has begun, of `xdspub watch` or `xdspub serve`. The process holds the lock of the
 // output directory, if there is one.
@@ -87,3 +90,20 @@ type RetryRequested struct{}
 func (RetryRequested) kind() Kind {
 	return Kind{"retry-requested", slog.LevelInfo, "another command asked to retry the held snapshot"}
 }
+
+// Status means that SIGUSR1 asked for the state of a watch. With targets, each target has an event.
+type Status struct {
+	Faults        []string  // what is wrong, as in /readyz; empty if nothing is
+	Snapshot      string    `event:"optional"` // the id of the published snapshot
+	Revision      string    `event:"optional"` // the git commit of the source tree as read last, with +dirty if the tree differs from that commit
+	Since         time.Time // when the watch began
+	Pass          string    `event:"optional"` // the outcome of the last reconcile: published, refused or failed
+	PassEnded     time.Time `event:"optional"` // when the last reconcile ended
+	Running       string    `event:"optional"` // the reason of the reconcile that runs now
+	EnvoysInSync  *int      `event:"optional"` // how many Envoys of --envoy-admin run the published files
+	Envoys        *int      `event:"optional"` // how many Envoys --envoy-admin names
+	ClientsInSync *int      `event:"optional"` // how many connected clients of the server run the snapshot
+	Clients       *int      `event:"optional"` // how many clients are connected to the server
+}
+
+func (Status) kind() Kind { return Kind{"status", slog.LevelInfo, "the state of the watch"} }

@@ -104,8 +104,8 @@ func (Recovered) kind() Kind {
 	return Kind{"recovered", slog.LevelInfo, "the source tree can be read and published again"}
 }
 
-// PathChanged means that the watch has seen a change in the source tree. The commands of xdspub log INFO and
-// above: only a program that uses package event sees this event.
+// PathChanged means that the watch has seen a change in the source tree. The log has this event with
+// --log-level debug.
 type PathChanged struct {
 	Path string // the changed path, absolute
 	Op   string // the kind of change that the system reported: CREATE, WRITE, REMOVE, RENAME, CHMOD, POLL, TURNED

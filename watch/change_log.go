@@ -18,6 +18,8 @@ type changeLog struct {
 	alone bool
 
 	findings  diag.List     // of the source tree, as last logged
+	invalid   bool          // the last logged tree is invalid
+	again     bool          // log the next error, even if it is the last logged one
 	failed    string        // the error of the last reconcile that could not run
 	published string        // the id of the published snapshot
 	served    string        // the id of the snapshot that the Server serves
@@ -25,17 +27,17 @@ type changeLog struct {
 	snapshot  *xds.Snapshot // the last snapshot that this watch published; nil before the first
 }
 
-// forget makes changeLog log findings and errors once more.
-func (l *changeLog) forget() { l.findings, l.failed = nil, "" }
+// forget makes changeLog log findings and errors once more. changeLog still logs the end of the last logged error.
+func (l *changeLog) forget() { l.findings, l.again = nil, true }
 
 // checked logs the findings of a source tree, and whether the tree has become valid or is invalid. checked logs
 // nothing if the findings are the last logged ones.
 func (l *changeLog) checked(c *check.Result, invalid bool) {
-	if reflect.DeepEqual(l.findings, c.Diagnostics) {
+	had := l.invalid
+	if reflect.DeepEqual(l.findings, c.Diagnostics) && had == invalid {
 		return
 	}
-	had := l.findings.HasErrors()
-	l.findings = c.Diagnostics
+	l.findings, l.invalid = c.Diagnostics, invalid
 	l.say(c.Own())
 	switch {
 	case invalid:
@@ -51,7 +53,7 @@ func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
 	case Published:
 		l.publishedNow(o, s, reason)
 	case Held:
-		if l.refused != o.Snapshot {
+		if l.refused != o.Snapshot || asked(reason) {
 			l.log.Write(event.Held{Snapshot: o.Snapshot, Since: o.Refusal.Time})
 			l.say(o.Findings)
 		}
@@ -61,6 +63,9 @@ func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
 		l.say(o.Findings)
 	}
 }
+
+// asked reports whether somebody waits for the outcome of a reconcile: after SIGHUP, or a request to retry.
+func asked(reason string) bool { return reason == hangup || reason == retrying }
 
 // publishedNow logs that a snapshot is published. If the snapshot was published before and no file has moved,
 // publishedNow logs it only on SIGHUP or retry-held.
@@ -75,7 +80,7 @@ func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 			}
 		}
 		l.log.Write(e)
-	case reason == hangup || reason == retrying:
+	case asked(reason):
 		l.log.Write(event.Unchanged{Snapshot: o.Snapshot, Reason: reason, Revision: o.Revision})
 	}
 	if l.refused != "" {
@@ -101,6 +106,8 @@ func (l *changeLog) refusal(o Outcome) {
 
 // failure logs the error that prevented a reconcile, or the recovery from it.
 func (l *changeLog) failure(ctx context.Context, err error, reason string) {
+	again := l.again
+	l.again = false
 	switch {
 	case l.alone && reason == starting && isUsage(err): // the watch ends with this error
 	case err == nil && l.failed != "":
@@ -109,7 +116,7 @@ func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 	case err == nil:
 	case ctx.Err() != nil:
 		l.log.Write(event.Interrupted{Error: err})
-	case err.Error() != l.failed:
+	case err.Error() != l.failed || again:
 		l.failed = err.Error()
 		l.log.Write(event.Failed{Error: err, Reason: reason})
 	}

@@ -33,6 +33,8 @@ func (w *watching) announce() error {
 
 // show shows the state on the control socket, and has the Server and the Observer show it.
 func (w *watching) show() {
+	told := w.shown
+	w.told.Store(&told)
 	w.control.Tell(w.shown)
 	if w.options.Server != nil {
 		w.options.Server.Tell(w.shown)

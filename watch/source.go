@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"xdspub/check"
 	"xdspub/diag"
@@ -195,7 +198,8 @@ func (s *source) failed() bool {
 	return s.first > 0 && len(s.notBegun) >= s.first
 }
 
-// tellAll makes all publishers look again after a signal of the watcher or SIGHUP, until ctx ends.
+// tellAll makes all publishers look again after a signal of the watcher or SIGHUP, and logs their states after
+// SIGUSR1, until ctx ends.
 func (s *source) tellAll(ctx context.Context) {
 	for {
 		select {
@@ -208,7 +212,20 @@ func (s *source) tellAll(ctx context.Context) {
 			s.tell(string(r))
 		case <-s.options.Hangup:
 			s.tell(hangup)
+		case <-s.options.Report:
+			s.report()
 		}
+	}
+}
+
+// report logs the state of each publisher, sorted by target. report waits for no publisher, because a publisher may
+// hang.
+func (s *source) report() {
+	s.mu.Lock()
+	all := slices.SortedFunc(maps.Values(s.publishers), func(a, b *watching) int { return strings.Compare(a.target, b.target) })
+	s.mu.Unlock()
+	for _, w := range all {
+		w.changeLog.log.Write(w.status(time.Now()))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"xdspub/event"
@@ -13,6 +14,7 @@ import (
 	"xdspub/watch/control"
 	"xdspub/watch/notify"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // WatchOptions are the options of Watch.
@@ -31,6 +33,9 @@ type WatchOptions struct {
 	// Hangup delivers SIGHUP; nil for none. After a SIGHUP, Watch reads the whole source tree, logs its
 	// findings again, and retries held snapshots.
 	Hangup <-chan os.Signal
+	// Report delivers SIGUSR1; nil for none. After a SIGUSR1, Watch logs the state of each target at once, even
+	// during a reconcile.
+	Report <-chan os.Signal
 	// Conflict returns text about how this watch differs from the watch that a request describes; empty if
 	// they match. A nil Conflict accepts every request. Conflict must be safe for concurrent use.
 	Conflict func(source string, r control.RetryHeld) string
@@ -61,9 +66,11 @@ type watching struct {
 	nextTrim   time.Time
 
 	control *control.Server
-	shown   control.Watch   // the state on the control socket
-	stages  []control.Stage // of the running reconcile
-	unheard string          // the last logged error of the control socket
+	shown   control.Watch                 // the state on the control socket
+	told    atomic.Pointer[control.Watch] // shown, for other goroutines; nil before begin
+	clients func() []clients.Client       // of the Server; nil without a Server
+	stages  []control.Stage               // of the running reconcile
+	unheard string                        // the last logged error of the control socket
 }
 
 // The reasons in news, besides the reasons of the Watcher.
@@ -79,6 +86,9 @@ func newWatching(s *source, o Options) *watching {
 	w := &watching{
 		source: s, target: o.Target, news: make(chan news, 1), control: control.New(),
 		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == ""}, envoyLog: newEnvoyLog(o.Log, s.options.Watch.Rescan),
+	}
+	if o.Server != nil {
+		w.clients = o.Server.Clients
 	}
 	o.Retried = w.retries
 	w.Controller = New(o)

@@ -65,7 +65,7 @@ func baseline() []Row { // without variables: a file is for one call
 // Render returns the rows of render.
 func Render() []Row {
 	return slices.Concat(published(), oracle(), rows(
-		maxFindings(), color(), retryHeld(), quiet(), logFormat(),
+		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "dry-run", group: GroupRun, usage: "show what would be published, step by step, and write nothing"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.DryRun }},
 	))
@@ -79,7 +79,7 @@ func published() []Row {
 // Watched returns the rows of watch.
 func Watched() []Row {
 	return slices.Concat(published(), oracle(), Watch(), Operations(), rows(
-		maxFindings(), color(), retryHeld(), quiet(), logFormat(),
+		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
 	))
@@ -87,7 +87,7 @@ func Watched() []Row {
 
 // Served returns the rows of serve.
 func Served() []Row {
-	list := slices.Concat(Serve(), Source(), Publish(), Confirm(), Watch(), oracle(), rows(maxFindings(), retryHeld(), quiet(), logFormat()))
+	list := slices.Concat(Serve(), Source(), Publish(), Confirm(), Watch(), oracle(), rows(maxFindings(), retryHeld(), quiet(), logFormat(), logLevel()))
 	for i, r := range list {
 		list[i] = r.served()
 	}

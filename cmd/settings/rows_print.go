@@ -16,8 +16,18 @@ func quiet() Row {
 
 // logFormat returns the row of --log-format.
 func logFormat() Row {
-	return &setting[string]{about: about{name: "log-format", group: GroupPrint, usage: "log as `text|json`, one line an event"},
-		kind: text, byDefault: "text", law: oneOfWords("text", "json"), into: func(s *Settings) *Value[string] { return &s.LogFormat }}
+	return &setting[string]{about: about{name: "log-format", group: GroupPrint, usage: "log as `text|json|logfmt`, one line an event; text and logfmt are the same"},
+		kind: text, byDefault: "text", law: oneOfWords("text", "json", "logfmt"), into: func(s *Settings) *Value[string] { return &s.LogFormat }}
+}
+
+// LogLevels are the values of --log-level, from the lowest level up.
+var LogLevels = []string{"debug", "info", "warn", "error"}
+
+// logLevel returns the row of --log-level.
+func logLevel() Row {
+	return &setting[string]{about: about{name: "log-level", group: GroupPrint,
+		usage: "log only events from this level on: `" + strings.Join(LogLevels, "|") + "`; excludes --quiet"},
+		kind: text, byDefault: "info", law: oneOfWords(LogLevels...), into: func(s *Settings) *Value[string] { return &s.LogLevel }}
 }
 
 // MostOnTerminal is the largest number of findings that a terminal shows without --max-findings.

@@ -76,11 +76,12 @@ type Settings struct {
 	MaxConnections                    Value[int]
 
 	// What is printed, and how.
-	Quiet, Timings, Variants      Value[bool]
-	LogFormat, Color, MinSeverity Value[string]
-	MaxFindings                   Value[int]
-	PrintFormat, Output, To       Value[string]
-	ReportFormat, ReportOutput    Value[[]string]
+	Quiet, Timings, Variants   Value[bool]
+	LogFormat, LogLevel        Value[string]
+	Color, MinSeverity         Value[string]
+	MaxFindings                Value[int]
+	PrintFormat, Output, To    Value[string]
+	ReportFormat, ReportOutput Value[[]string]
 
 	// Line has the options of the command line, in the order of the command line.
 	Line []Given

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,19 +173,30 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return usagef("%v: see %s", err, helpFor(c.Command.HelpName))
 }
 
-// newLogger returns the log of a command. With --quiet, the log has only warnings and errors. The sinks get all
-// events.
+// newLogger returns the log of a command. The log has the events of --log-level and above; with --quiet, only
+// warnings and errors. The sinks get all events.
 func newLogger(c *call, sinks ...func(event.Record)) (*event.Log, error) {
-	level := slog.LevelInfo
-	if c.Quiet.Value {
-		level = slog.LevelWarn
-	}
-	o := &slog.HandlerOptions{Level: level}
-	if err := c.LogFormat.Check(); err != nil {
+	if err := cmp.Or(c.LogFormat.Check(), c.LogLevel.Check()); err != nil {
 		return nil, err
 	}
+	level, err := logLevel(c)
+	if err != nil {
+		return nil, err
+	}
+	o := &slog.HandlerOptions{Level: level}
 	if c.LogFormat.Value == "json" {
 		return event.New(slog.NewJSONHandler(c.App.ErrWriter, o), sinks...), nil
 	}
-	return event.New(slog.NewTextHandler(c.App.ErrWriter, o), sinks...), nil
+	return event.New(slog.NewTextHandler(c.App.ErrWriter, o), sinks...), nil // text is logfmt
+}
+
+// logLevel returns the lowest level that a command logs.
+func logLevel(c *call) (level slog.Level, err error) {
+	switch {
+	case c.Quiet.Value && c.LogLevel.Given():
+		return level, usagef("--quiet and --log-level %s exclude each other: --quiet logs warnings and errors; leave out one of them", c.LogLevel.Value)
+	case c.Quiet.Value:
+		return slog.LevelWarn, nil
+	}
+	return level, level.UnmarshalText([]byte(c.LogLevel.Value))
 }

@@ -59,7 +59,7 @@ var completionCases = []struct {
 	{"render --color ~", "values", "auto always never"},
 	{"render x ~", "values", ""},
 	{"render --ack-quorum ~", "values", "all any !N"},
-	{"serve --log-format ~", "values", "text json"},
+	{"serve --log-format ~", "values", "text json logfmt"},
 	{"explain empty", "values", "empty-file"},
 	{"explain empty-file ~", "values", ""},
 	{"import a ~", "folders", ""},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -33,7 +32,7 @@ func serveCommand() *cli.Command {
 stopped. While the tree has errors, clients keep their resources. A change goes to the clients that
 it concerns. A rejected response is not sent to its client again before the tree changes. With --out,
 serve also publishes files, as watch does. SIGHUP reads the tree at once, and retries rejected
-responses. SIGTERM asks the clients to leave.
+responses. SIGUSR1 writes the status to the log. SIGTERM asks the clients to leave.
 
 Examples:
   xdspub serve --grpc 127.0.0.1:18000 config/
@@ -42,7 +41,7 @@ Examples:
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 		Flags: options(settings.Served()),
 		Action: action(func(c *call) error {
-			hangup, ignore := hangups()
+			asked, ignore := receive()
 			defer ignore()
 			v, all, err := settingsAndOptions(c, servedOptions)
 			if err != nil {
@@ -56,7 +55,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 			}
 			ctx, stop := untilSignal(c)
 			defer stop()
-			return serveUntil(ctx, v, all[0], hangup)
+			return serveUntil(ctx, v, all[0], asked)
 		}),
 	}
 }
@@ -193,7 +192,7 @@ func maxClientMemory(v *call) (int64, error) {
 }
 
 // serveUntil serves until ctx ends. When the settings file changes, serveUntil replaces *v by the new settings.
-func serveUntil(ctx context.Context, v *call, o watch.Options, hangup <-chan os.Signal) error {
+func serveUntil(ctx context.Context, v *call, o watch.Options, asked signals) error {
 	confirm, err := confirmation(v)
 	if err != nil {
 		return err
@@ -233,6 +232,6 @@ func serveUntil(ctx context.Context, v *call, o watch.Options, hangup <-chan os.
 	o.Server = s
 	holdLess(50)
 	return s.RunWhile(ctx, func(ctx context.Context) error {
-		return watchUntil(ctx, v, []watch.Options{o}, servedOptions, hangup)
+		return watchUntil(ctx, v, []watch.Options{o}, servedOptions, asked)
 	})
 }

@@ -27,8 +27,8 @@ func watchCommand() *cli.Command {
 		ArgsUsage: "SRC",
 		Description: `Runs until it is stopped. While the tree has errors, no published file changes. With
 --envoy-admin each step waits until Envoy has acknowledged it, and what Envoy rejects is rolled
-back. SIGHUP reads the tree at once, and retries what Envoy rejected. SIGTERM ends the watch
-after the step that is under way; the next start continues.
+back. SIGHUP reads the tree at once, and retries what Envoy rejected. SIGUSR1 writes the status
+to the log. SIGTERM ends the watch after the step that is under way; the next start continues.
 
 Examples:
   xdspub watch --out /var/lib/xds config/
@@ -37,7 +37,7 @@ Examples:
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, as render.`,
 		Flags: options(settings.Watched()),
 		Action: action(func(c *call) error {
-			hangup, ignore := hangups()
+			asked, ignore := receive()
 			defer ignore()
 			v, o, err := settingsAndOptions(c, publishOptions)
 			if err != nil {
@@ -53,18 +53,28 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			defer stop()
 			holdLess(25)
 			return operate(ctx, v, o[0].Log.For(""), func(ctx context.Context) error {
-				return watchUntil(ctx, v, o, publishOptions, hangup)
+				return watchUntil(ctx, v, o, publishOptions, asked)
 			})
 		}),
 	}
 }
 
-// hangups delivers SIGHUP until ignore is called. Call hangups first: a supervisor may send SIGHUP at any
-// time, and SIGHUP ends a process that does not handle it.
-func hangups() (hangup <-chan os.Signal, ignore func()) {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGHUP)
-	return c, func() { signal.Stop(c) }
+// signals are the signals that ask a watch for something.
+type signals struct {
+	hangup chan os.Signal // SIGHUP
+	report chan os.Signal // SIGUSR1
+}
+
+// receive delivers signals until ignore is called. Call receive first: a supervisor may send a signal at any
+// time, and these signals end a process that does not handle them.
+func receive() (s signals, ignore func()) {
+	s = signals{make(chan os.Signal, 1), make(chan os.Signal, 1)}
+	signal.Notify(s.hangup, syscall.SIGHUP)
+	signal.Notify(s.report, syscall.SIGUSR1)
+	return s, func() {
+		signal.Stop(s.hangup)
+		signal.Stop(s.report)
+	}
 }
 
 // interruptible returns a context that ends with SIGINT or SIGTERM.
@@ -83,7 +93,7 @@ func untilSignal(c *call) (ctx context.Context, stop func()) {
 
 // watchUntil runs a watch until ctx ends. When the settings file changes, watchUntil replaces *v by the new
 // settings, and options returns the options for them.
-func watchUntil(ctx context.Context, v *call, all []watch.Options, options optionsOf, hangup <-chan os.Signal) error {
+func watchUntil(ctx context.Context, v *call, all []watch.Options, options optionsOf, asked signals) error {
 	source := all[0].Source.Path
 	// Check this first: watch.Watch writes a lock into the output directory, which must not be in the source
 	// tree.
@@ -108,7 +118,8 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Log:         log,
 		Settings:    cmp.Or(v.Config.Value, settingsfile.PathIn(source)),
 		Reload:      live.reload,
-		Hangup:      hangup,
+		Hangup:      asked.hangup,
+		Report:      asked.report,
 		Conflict:    live.differs,
 		RetryHeld:   v.RetryHeld.Value,
 		Observer:    observer,

@@ -84,12 +84,13 @@ const intro = `# Logs
 For people who read the log, or alert on it. After this page you know each event, its keys, and the
 remedy.
 
-` + "`watch`, `serve` and `render`" + ` log to standard error, one line an event; with --log-format json, one
-JSON object an event. A line has the time, the level, a message for people, and the key ` + "`event`" + `. The
+` + "`watch`, `serve` and `render`" + ` log to standard error, one line an event. --log-format text writes logfmt, key=value
+pairs, and has the second name logfmt; --log-format json writes one JSON object an event. A line has the time,
+the level, a message for people, and the key ` + "`event`" + `. The
 values of ` + "`event`" + ` and the keys of each event are stable from version to version; messages may change. If
 the source tree is published for several [targets](dynamic-parameters.md#targets), lines about a target have
 the key ` + "`target`" + ` with its name. Times are RFC 3339, durations have the form "1m30s", counts are numbers.
---quiet logs warnings and errors only.
+--log-level debug also logs DEBUG; --quiet logs warnings and errors only.
 
 Alert on the level ERROR, or on these events, to learn that Envoy does not run the source tree:
 ` + "`source-invalid`, `rolled-back`, `refused-kept`, `rollback-failed`, `failed`, `file-not-applied`" + `. These

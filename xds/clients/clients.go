@@ -53,13 +53,13 @@ func (c *Client) Count(s Sync) int {
 
 // Connected returns how many clients are connected.
 func Connected(list []Client) int {
-	connected, _ := count(list)
+	connected, _ := Counts(list)
 	return connected
 }
 
 // Fault returns a text with the number of connected clients that are not in sync; "" for none.
 func Fault(list []Client) string {
-	switch connected, behind := count(list); behind {
+	switch connected, behind := Counts(list); behind {
 	case 0:
 		return ""
 	case 1:
@@ -69,8 +69,8 @@ func Fault(list []Client) string {
 	}
 }
 
-// count returns how many clients are connected, and how many of these are not in sync.
-func count(list []Client) (connected, behind int) {
+// Counts returns how many clients are connected, and how many of these are not in sync.
+func Counts(list []Client) (connected, behind int) {
 	for _, c := range list {
 		if c.Gone.IsZero() {
 			connected++
