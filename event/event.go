@@ -126,3 +126,30 @@ func plain(value any) any {
 	}
 	return value
 }
+
+// Names returns the names of all events, sorted.
+func Names() []string {
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = e.kind().Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// all has an event of each type.
+var all = []Event{
+	CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{}, CertificatesUnreadable{}, ClientMemoryFull{},
+	ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConnectionsFull{}, ControlSocketFailed{},
+	ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{}, EnvoyRestarted{}, EnvoyUnknown{},
+	EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{}, FindingsOmitted{},
+	ForeignFolderRemoved{}, GitLockStale{}, Held{}, HoldsLost{}, Interrupted{}, LeftoverStays{}, OutputReplaced{},
+	PathChanged{}, Published{}, PublishedFileUnreadable{}, PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{},
+	Recovered{}, RefusalEnded{}, RefusedKept{}, ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{},
+	RetiredClusterDamaged{}, RetiredFileMissing{}, RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{},
+	RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{}, Serving{}, ServingPublished{}, SettingIgnored{},
+	SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{}, SnapshotUnconfirmed{}, SocketLost{}, SocketMadeAgain{},
+	SourceInvalid{}, SourceValid{}, StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{},
+	TargetRemoved{}, TrimRefused{}, Trimmed{}, Unchanged{}, WatchComplete{}, WatchPartial{}, WatchPolling{},
+	Watching{},
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"xdspub/event"
 	"xdspub/watch/control"
 	"xdspub/xds/clients"
 )
@@ -31,6 +32,9 @@ func newMetrics(o *Observer) *metrics {
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "xdspub_stage_duration_seconds", Help: "Time of a stage of a pass.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 		}, []string{"target", "stage"}),
+	}
+	for _, name := range event.Names() { // a counter that begins at 1 would hide its first event from increase()
+		m.events.WithLabelValues(name)
 	}
 	o.registry.MustRegister(m.events, m.passes, m.stages, stateCollector{o},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -105,6 +109,18 @@ func (v *view) sample(write sample) {
 	const certificates = "Certificates of the source tree that peers reject now, or that expire soon."
 	write("xdspub_source_certificates", certificates, float64(len(w.Certificates.OutOfDate)), "state", "out-of-date")
 	write("xdspub_source_certificates", certificates, float64(len(w.Certificates.ExpireSoon)), "state", "expires-soon")
+	if !w.CertificateExpires.IsZero() {
+		write("xdspub_snapshot_certificate_expiry_time_seconds",
+			"When the first certificate of the published snapshot expires, in seconds since 1970.", seconds(w.CertificateExpires))
+	}
+	if w.Inotify != nil {
+		write("xdspub_inotify_instances", "Inotify instances that an Envoy needs for the published files.", float64(w.Inotify.Used))
+		write("xdspub_inotify_budget", "Limit of xdspub_inotify_instances (--inotify-budget).", float64(w.Inotify.Budget))
+	}
+	for _, by := range control.AllNotices() {
+		write("xdspub_watch_mode", "1 for the way in which the watch learns of changes of the source tree, 0 for the others.",
+			truth(w.Notices == by), "mode", string(by))
+	}
 	if w.Snapshot != "" {
 		write("xdspub_snapshot_info", "1, with the id of the published snapshot and the git commit of the source tree, as read last.", 1,
 			"snapshot", w.Snapshot, "revision", w.Revision)
@@ -146,6 +162,9 @@ func sampleClients(list []clients.Client, write sample) {
 			continue
 		}
 		of := group{"other", c.Kind, "behind"}
+		if c.Count(clients.Rejected) > 0 {
+			of.state = "rejected"
+		}
 		if program.MatchString(c.UserAgent) && (programs[c.UserAgent] || len(programs) < mostPrograms) {
 			programs[c.UserAgent] = true
 			of.program = c.UserAgent

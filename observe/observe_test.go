@@ -90,6 +90,7 @@ func everything() control.Watch {
 			Resources: map[string]int{"CDS": 2}, Variants: map[string]int{"CDS": 3},
 			Counts: []control.CodeCount{{Code: "unknown-field", Severity: diag.Error, Count: 1}}, Findings: findings,
 		},
+		CertificateExpires: now.Add(time.Hour), Inotify: &control.Inotify{Used: 7, Budget: 120}, Notices: control.ByEvents,
 		Failed: "no space", Last: &pass, Running: &pass, NextTrim: now,
 	}
 }
@@ -192,7 +193,9 @@ func TestMetrics(t *testing.T) {
 		`xdspub_envoys{state="not-applied"} 1`, `xdspub_envoys{state="in-sync"} 0`, `xdspub_resources{type="CDS"} 2`, `xdspub_variants{type="CDS"} 3`,
 		`xdspub_stage_duration_seconds_count{stage="read",target=""} 1`, `xdspub_passes_total{result="published",target="edge"} 1`,
 		`xdspub_snapshot_unconfirmed 1`, `xdspub_source_failed 1`, `xdspub_source_certificates{state="out-of-date"} 1`,
-		`xdspub_clients{kind="ads",program="envoy 1.40.0",state="behind"} 1`, `xdspub_clients{kind="ads",program="other",state="in-sync"} 81`,
+		`xdspub_clients{kind="ads",program="envoy 1.40.0",state="rejected"} 1`, `xdspub_events_total{event="drift-mended"} 0`,
+		`xdspub_snapshot_certificate_expiry_time_seconds 1`, `xdspub_inotify_instances 7`, `xdspub_inotify_budget{target="edge"} 120`,
+		`xdspub_watch_mode{mode="events"} 1`, `xdspub_watch_mode{mode="polling"} 0`, `xdspub_clients{kind="ads",program="other",state="in-sync"} 81`,
 		`xdspub_clients{kind="rest",program="other",state="in-sync"} 1`, `go_goroutines`,
 	} {
 		if !strings.Contains(body, want) {

@@ -13,6 +13,7 @@ import (
 type metrics struct {
 	registry                      *prometheus.Registry
 	requests, rejected, responses *prometheus.CounterVec // by API, such as CDS
+	bytes                         *prometheus.CounterVec // of responses, by API
 	ended                         *prometheus.CounterVec // streams, by code
 	refused                       *prometheus.CounterVec // refusals of memory, by level
 	pushes                        prometheus.Histogram
@@ -31,6 +32,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		requests:  byType("xdspub_requests_total", "Discovery requests of clients, including ACKs and NACKs."),
 		rejected:  byType("xdspub_rejections_total", "Responses that a client rejected (NACK)."),
 		responses: byType("xdspub_responses_total", "Discovery responses sent to clients."),
+		bytes:     byType("xdspub_response_bytes_total", "Bytes of the discovery responses sent to clients, before TLS."),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "xdspub_streams_ended_total", Help: "gRPC streams that have ended.",
 		}, []string{"code"}),
@@ -44,7 +46,12 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.rejected, m.responses, m.ended, m.refused, m.pushes)
+	for _, t := range xds.Types { // a counter that begins at 1 would hide its first event from increase()
+		for _, counter := range []*prometheus.CounterVec{m.requests, m.rejected, m.responses, m.bytes} {
+			counter.WithLabelValues(t.API)
+		}
+	}
+	m.registry.MustRegister(m.requests, m.rejected, m.responses, m.bytes, m.ended, m.refused, m.pushes)
 	return m
 }
 
@@ -89,14 +96,24 @@ func (m *metrics) asked(typeURL string, refused *rpcstatus.Status) {
 	}
 }
 
+// sent counts the bytes of a message if the message is a discovery response.
+func (m *metrics) sent(message any, bytes int) {
+	if r, ok := message.(interface{ GetTypeUrl() string }); ok {
+		m.bytes.WithLabelValues(label(r.GetTypeUrl())).Add(float64(bytes))
+	}
+}
+
 // restMetrics counts the requests and responses of the REST endpoint.
 type restMetrics struct{ *metrics }
 
 // Asked counts a request.
 func (m restMetrics) Asked(t *xds.Type) { m.requests.WithLabelValues(t.API).Inc() }
 
-// Answered counts a response.
-func (m restMetrics) Answered(t *xds.Type) { m.responses.WithLabelValues(t.API).Inc() }
+// Answered counts a response of this size.
+func (m restMetrics) Answered(t *xds.Type, bytes int) {
+	m.responses.WithLabelValues(t.API).Inc()
+	m.bytes.WithLabelValues(t.API).Add(float64(bytes))
+}
 
 // Rejected counts a response that a client rejects.
 func (m restMetrics) Rejected(t *xds.Type) { m.rejected.WithLabelValues(t.API).Inc() }

@@ -74,6 +74,7 @@ func everything(s *running) {
 	for _, target := range []string{"", "edge"} {
 		s.observer.Tell(target, control.Watch{
 			Snapshot: "v0123456789abcde", SnapshotSince: now, Unconfirmed: "no",
+			CertificateExpires: now, Inotify: &control.Inotify{Used: 1, Budget: 2}, Notices: control.ByEvents,
 			Last:    &control.Reconcile{Began: now, Ended: now, Outcome: control.Published, Stages: []control.Stage{{Name: "read", Seconds: 1}}},
 			Running: &control.Reconcile{Began: now}, Refused: &control.Refusal{Since: now, Errors: 1},
 			EnvoyStates: []control.EnvoyState{{Address: "a", State: control.InSync}},

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"xdspub/event"
 	"xdspub/observe"
@@ -749,7 +750,8 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, byREST.Body); err != nil || byREST.StatusCode != http.StatusOK {
+	sent, err := io.Copy(io.Discard, byREST.Body)
+	if err != nil || byREST.StatusCode != http.StatusOK {
 		t.Error(byREST.Status, err)
 	}
 	byREST.Body.Close()
@@ -764,6 +766,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, want := range []string{
 		`xdspub_requests_total{type="CDS"} 3`, `xdspub_requests_total{type="unknown"} 2`, `xdspub_rejections_total{type="CDS"} 1`, `xdspub_responses_total{type="CDS"} 2`,
+		fmt.Sprintf(`xdspub_response_bytes_total{type="CDS"} %d`, int64(proto.Size(r))+sent), `xdspub_rejections_total{type="LDS"} 0`,
 		`xdspub_streams_ended_total{code="PermissionDenied"} 1`, "xdspub_connections 2", "xdspub_streams 0", "xdspub_snapshot_time_seconds 1", "xdspub_publish_seconds_count 1", "go_goroutines",
 	} {
 		if !strings.Contains(string(body), "\n"+want) {

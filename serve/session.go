@@ -199,6 +199,9 @@ func (b *bounded) SendMsg(m any) error {
 	})
 	err := b.ServerStream.SendMsg(out)
 	sent.Store(true)
+	if err == nil {
+		b.of.metrics.sent(m, out.size+len(out.shared))
+	}
 	return err
 }
 

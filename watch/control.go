@@ -222,6 +222,7 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		w.shown.Last = &last
 	}
 	w.shown.Envoys, w.shown.Revision = w.envoys(), w.source.revision(ctx)
+	w.shown.Notices = control.Notices(w.source.watcher.Mode())
 	if published := w.publishedID(); published != w.shown.Snapshot {
 		w.shown.SnapshotSince = now()
 	}

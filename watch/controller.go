@@ -158,6 +158,14 @@ func (c *Controller) toServe(checked *check.Result) *xds.Snapshot {
 	return checked.Variants.All()
 }
 
+// toPublish returns the snapshot for the Server or, without a Server, the snapshot for the files.
+func (c *Controller) toPublish(checked *check.Result) *xds.Snapshot {
+	if c.options.Server == nil {
+		return checked.Snapshot
+	}
+	return c.toServe(checked)
+}
+
 // servedID returns the id of the snapshot for the Server, including the constraints of variants.
 func (c *Controller) servedID(checked *check.Result) string {
 	if c.options.Server == nil || c.options.Source.Client != nil {

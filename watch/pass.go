@@ -12,6 +12,8 @@ import (
 	"xdspub/diag"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
+	"xdspub/validate"
+	"xdspub/watch/control"
 	"xdspub/watch/notify"
 	"xdspub/xds"
 )
@@ -166,6 +168,10 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		w.changeLog.outcome(o, p.checked.Snapshot, p.reason)
 	}
 	if o.Verdict == Published {
+		w.shown.CertificateExpires = validate.Expiry(w.toPublish(p.checked))
+		if w.writes() {
+			w.shown.Inotify = &control.Inotify{Used: plan.Watches, Budget: w.options.InotifyBudget}
+		}
 		w.on(planPublished)
 		w.confirmed(o)
 	}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"xdspub/diag"
 	"xdspub/render/publish"
+	"xdspub/tools/certs"
+	"xdspub/watch/control"
 	"xdspub/watch/notify"
 )
 
@@ -168,5 +171,45 @@ func TestTrimFails(t *testing.T) {
 	}
 	if w.state.trusted() {
 		t.Error("the next reconcile trusts what it knows")
+	}
+}
+
+// TestPublishedState: the state has the first end of a certificate and the inotify instances of what is published, not
+// of a tree that is refused.
+func TestPublishedState(t *testing.T) {
+	ca, first := certs.NewAuthority(t), time.Now().Add(30*24*time.Hour).Truncate(time.Second)
+	secret := func(name string, until time.Time) string {
+		cert, key := ca.SignUntil(until, 2, "localhost")
+		return fmt.Sprintf("---\n{\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, "+
+			"tls_certificate: {certificate_chain: {inline_string: %q}, private_key: {inline_string: %q}}}\n", name, cert, key)
+	}
+	using := func(name string) string {
+		return fmt.Sprintf("---\n{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c-%[1]s, connect_timeout: 1s, "+
+			"transport_socket: {name: tls, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, "+
+			"sni: localhost, common_tls_context: {tls_certificate_sds_secret_configs: [{name: %[1]s, sds_config: {ads: {}}}]}}}}\n", name)
+	}
+	s := newSite(t, web)
+	w := watchingOf(t, s)
+	for _, tt := range []struct {
+		name, reason, text string
+		expires            time.Time
+		instances          int
+	}{
+		{"no certificate", starting, web, time.Time{}, 2}, // of the bootstrap: CDS and LDS
+		{"two certificates", string(notify.Change), web + secret("late", first.Add(time.Hour)) + using("late") + secret("soon", first) + using("soon"), first, 4},
+		{"refused", string(notify.Change), web + wrong, first, 4},
+		{"the first replaced", string(notify.Change), web + secret("late", first.Add(time.Hour)) + using("late"), first.Add(time.Hour), 4}, // the old cluster waits for its trim
+		{"nothing to publish", hangup, web + secret("late", first.Add(time.Hour)) + using("late"), first.Add(time.Hour), 3},
+		{"none left", string(notify.Change), web, time.Time{}, 3},
+	} {
+		s.write(tt.text)
+		w.source.unread.Paths = []string{filepath.Join(s.o.Source.Path, "web.yaml")}
+		if _, err := w.turn(t.Context(), tt.reason); err != nil {
+			t.Fatal(err)
+		}
+		is := w.shown
+		if !is.CertificateExpires.Equal(tt.expires) || is.Inotify == nil || *is.Inotify != (control.Inotify{Used: tt.instances, Budget: 100}) || is.Notices != control.ByEvents {
+			t.Errorf("%s: %v, %+v, %s; %+v", tt.name, is.CertificateExpires, is.Inotify, is.Notices, is.Refused)
+		}
 	}
 }

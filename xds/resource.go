@@ -103,6 +103,9 @@ func (r *Resource) Kept(key any, build func() any) any {
 	return entry.value
 }
 
+// IfKept returns the value that the resource caches under a key; ok is false without a value.
+func (r *Resource) IfKept(key any) (value any, ok bool) { return r.kept.Load().under(key) }
+
 // under returns the value of a key.
 func (k *kept) under(key any) (value any, ok bool) {
 	for ; k != nil; k = k.next {

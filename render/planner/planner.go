@@ -83,6 +83,9 @@ type Plan struct {
 	Delivery string
 	// Replaces means that no Snapshot is published, or another Snapshot.
 	Replaces bool
+	// Watches is the number of inotify instances that Envoy needs after the change, with those of draining
+	// listeners. Options.InotifyBudget is their limit.
+	Watches int
 }
 
 // change is the planned change from the published state to a Snapshot.
@@ -183,6 +186,7 @@ func (c *change) plan(r *rendered) (*Plan, error) {
 		Steps: c.steps(r),
 		Gap:   c.options.StepGap, Rollback: r.rollback, Manifest: c.manifest(r),
 	}
+	plan.Watches = len(r.watches) + len(plan.Change.Manifest.DrainingWatches)
 	if !c.st.Has(c.out.Format().Path(xds.Cluster, "")) {
 		plan.Change.Gap = 0 // no Envoy can have started: the files of its bootstrap are missing
 	}

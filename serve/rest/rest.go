@@ -53,18 +53,18 @@ type Options struct {
 
 // Counter counts requests, by type.
 type Counter interface {
-	// Asked counts a request, Answered a response, Rejected a NACK.
+	// Asked counts a request, Answered a response with its size, Rejected a NACK.
 	Asked(*xds.Type)
-	Answered(*xds.Type)
+	Answered(t *xds.Type, bytes int)
 	Rejected(*xds.Type)
 }
 
 // none is the Counter of a Handler without Options.Counter.
 type none struct{}
 
-func (none) Asked(*xds.Type)    {}
-func (none) Answered(*xds.Type) {}
-func (none) Rejected(*xds.Type) {}
+func (none) Asked(*xds.Type)         {}
+func (none) Answered(*xds.Type, int) {}
+func (none) Rejected(*xds.Type)      {}
 
 // slowest is how long a client may take to read a response.
 const slowest = time.Minute
@@ -192,9 +192,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 		verdict := poll.Judge(s.version, now.Snapshot)
 		h.countRejection(q, verdict.Rejected)
 		if verdict.Send {
-			if h.send(w, r, s, poll, client) {
+			if bytes, sent := h.send(w, r, s, poll, client); sent {
 				poll.Sent(s.version)
-				h.options.Counter.Answered(q.Type)
+				h.options.Counter.Answered(q.Type, bytes)
 			}
 			return
 		}
@@ -246,30 +246,31 @@ func (h *Handler) countRejection(q *request, rejected bool) {
 	}
 }
 
-// send sends a DiscoveryResponse or an error, and reports whether the whole response was written.
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, s selected, poll *cache.Poll, client *admit.Stream) bool {
+// send sends a DiscoveryResponse or an error. It returns the size of the response, and whether the whole response was
+// written.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, s selected, poll *cache.Poll, client *admit.Stream) (bytes int, sent bool) {
 	if client != nil {
 		for _, secret := range s.secret() {
 			if err := client.SecretOf(secret, []params.Parameters{poll.Parameters()}); err != nil {
 				Refuse(w, err)
-				return false
+				return 0, false
 			}
 		}
 	}
 	body, err := s.body()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return false
+		return 0, false
 	}
 	if !poll.All { // responses with all resources share one body
 		if err := memory.Of(r.Context()).Take(len(body)); err != nil {
 			h.refused(r, err)
 			Refuse(w, err)
-			return false
+			return 0, false
 		}
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	_, err = w.Write(body)
-	return err == nil
+	return len(body), err == nil
 }

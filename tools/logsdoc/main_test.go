@@ -5,10 +5,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"xdspub/event"
 )
 
 const root = "../.."
@@ -50,6 +54,9 @@ func TestEvents(t *testing.T) {
 				t.Errorf("nothing logs %s", e.name)
 			}
 		}
+	}
+	if all, page := event.Names(), slices.Sorted(maps.Keys(names)); !slices.Equal(all, page) {
+		t.Errorf("event.Names returns %q, and the page has %q", all, page)
 	}
 	for _, name := range sources(t, filepath.Join(root, "event")) {
 		if base := filepath.Base(name); base != "event.go" && !files[base] {

@@ -102,6 +102,14 @@ type Watch struct {
 	Checked Checked `json:"checked,omitzero"`
 	// Certificates are findings about certificates in the source tree, from the last check.
 	Certificates Certificates `json:"certificates,omitzero"`
+	// CertificateExpires is the first time at which a certificate of the published snapshot expires. It is zero if
+	// the snapshot has no certificate, or if an earlier process has published the snapshot.
+	CertificateExpires time.Time `json:"certificate_expires,omitzero"`
+	// Inotify is what the published files cost an Envoy; nil without an output directory, or before the first
+	// publish of this watch.
+	Inotify *Inotify `json:"inotify,omitempty"`
+	// Notices says how the watch learns of changes of the source tree.
+	Notices Notices `json:"notices,omitempty"`
 	// Failed is the error of the last reconcile or trim; empty if it succeeded.
 	Failed string `json:"failed,omitempty"`
 	// Last is the last finished reconcile, Running the current one.
@@ -110,6 +118,28 @@ type Watch struct {
 	// NextTrim is the time of the next trim; zero if no trim is due.
 	NextTrim time.Time `json:"next_trim,omitzero"`
 }
+
+// Inotify counts the inotify instances of an Envoy that reads the output directory.
+type Inotify struct {
+	// Used is the number of instances after the last publish. Budget is the value of --inotify-budget.
+	Used   int `json:"used"`
+	Budget int `json:"budget"`
+}
+
+// Notices is how a watch learns of changes of the source tree.
+type Notices string
+
+const (
+	// ByEvents: the system reports events of the whole tree.
+	ByEvents Notices = "events"
+	// ByPolling: the watch polls the whole tree.
+	ByPolling Notices = "polling"
+	// ByPart: the system reports no events of a part of the tree, which only each rescan reads.
+	ByPart Notices = "partial"
+)
+
+// AllNotices returns all values of Notices.
+func AllNotices() []Notices { return []Notices{ByEvents, ByPolling, ByPart} }
 
 // Reconcile is one read of the source tree with the publish that follows.
 type Reconcile struct {

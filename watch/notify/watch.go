@@ -57,6 +57,33 @@ const (
 	Rescan Reason = "rescan"
 )
 
+// Mode is how a Watcher learns of changes.
+type Mode string
+
+const (
+	// Events means that the system reports events of the whole tree.
+	Events Mode = "events"
+	// Polling means that the Watcher polls the whole tree.
+	Polling Mode = "polling"
+	// Partial means that the system reports no events of a part of the tree. Only rescans find changes there.
+	Partial Mode = "partial"
+)
+
+// Mode returns how the Watcher learns of changes. Mode is safe for concurrent use.
+func (w *Watcher) Mode() Mode { return *w.mode.Load() }
+
+// refreshMode sets the Mode.
+func (w *Watcher) refreshMode() {
+	m := Events
+	switch {
+	case w.tree.polled():
+		m = Polling
+	case len(w.trouble) > 0:
+		m = Partial
+	}
+	w.mode.Store(&m)
+}
+
 // Watcher watches a tree. New starts watching, Run turns events into signals.
 type Watcher struct {
 	tree   *tree
@@ -75,7 +102,8 @@ type Watcher struct {
 	unread     unread                   // changes for the next Read
 	counted    atomic.Uint64            // number of events
 	links      atomic.Pointer[[]string] // links to and in the tree
-	read       string                   // the mark before the last call of read
+	mode       atomic.Pointer[Mode]
+	read       string // the mark before the last call of read
 
 	mu    sync.Mutex
 	files []string // the last files passed to Also
@@ -124,6 +152,7 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 		return nil, err
 	}
 	w.refreshMark()
+	w.refreshMode()
 	return w, nil
 }
 
@@ -395,6 +424,7 @@ func (w *Watcher) scan(ctx context.Context, look func(context.Context) error) (c
 
 // check handles an error of watching: a limit of the system switches the tree to polling.
 func (w *Watcher) check(ctx context.Context, err error) {
+	defer w.refreshMode()
 	if isLimit(err) {
 		err = w.tree.fallBack(ctx, err)
 		w.unread.addAll() // queued events are lost
@@ -407,12 +437,14 @@ func (w *Watcher) check(ctx context.Context, err error) {
 
 func (w *Watcher) warn(err error) {
 	text := err.Error()
-	if !w.known[text] && !w.trouble[text] {
+	said := w.known[text] || w.trouble[text]
+	w.trouble[text] = true
+	w.refreshMode()
+	if !said {
 		if isLimit(err) {
 			w.log.Write(event.WatchPolling{Error: err, Rescan: w.rescan.every, Poll: w.poll})
 		} else {
 			w.log.Write(event.WatchPartial{Error: err, Rescan: w.rescan.every})
 		}
 	}
-	w.trouble[text] = true
 }

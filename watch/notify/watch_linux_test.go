@@ -136,6 +136,9 @@ func TestLimits(t *testing.T) {
 			if err := warned[len(warned)-1].err; !strings.HasPrefix(err, "watch "+root+": ") || !strings.Contains(err, wanted) {
 				t.Errorf("warned %q, want %q", err, wanted)
 			}
+			if m := w.Mode(); m != Polling {
+				t.Errorf("the mode is %s", m)
+			}
 			if tt.then == nil {
 				run(t, w)
 			}
@@ -151,6 +154,9 @@ func TestLimits(t *testing.T) {
 			limit("watches", 20)
 			limit("instances", enough)
 			got = append(got, log.until(t, level(slog.LevelInfo))...)
+			if m := w.Mode(); m != Events {
+				t.Errorf("with enough watches, the mode is %s", m)
+			}
 			for _, e := range got {
 				if e.level == slog.LevelWarn {
 					t.Errorf("warned again: %s", e.err)

@@ -675,3 +675,29 @@ func openFiles(t *testing.T) int {
 	}
 	return len(entries)
 }
+
+// TestMode: a missing root makes a watch partial, until the root is there again; and --poll polls.
+func TestMode(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	sh.Run(t, "/", "mkdir "+root)
+	w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: 20 * time.Millisecond})
+	run(t, w)
+	if m := w.Mode(); m != Events {
+		t.Errorf("the mode is %s", m)
+	}
+	sh.Run(t, "/", "rmdir "+root)
+	log.until(t, level(slog.LevelWarn))
+	if m := w.Mode(); m != Partial {
+		t.Errorf("without the root, the mode is %s", m)
+	}
+	sh.Run(t, "/", "mkdir "+root)
+	log.until(t, level(slog.LevelInfo))
+	if m := w.Mode(); m != Events {
+		t.Errorf("with the root again, the mode is %s", m)
+	}
+	if polled, _ := newWatcher(t, root, Options{Poll: time.Hour}); polled.Mode() != Polling {
+		t.Errorf("with Poll, the mode is %s", polled.Mode())
+	} else {
+		run(t, polled)
+	}
+}

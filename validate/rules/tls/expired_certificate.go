@@ -74,6 +74,7 @@ func checkDates(p *validate.Pass, c certificate) {
 	if leaf == nil || err != nil {
 		return
 	}
+	p.Expires(leaf.NotAfter)
 	check, why := dated(p, leaf)
 	switch check {
 	case "":
@@ -93,6 +94,13 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 	if err != nil || len(trust.Certificates) == 0 {
 		return
 	}
+	until := trust.Certificates[0].NotAfter // Envoy rejects each peer once all have expired
+	for _, c := range trust.Certificates {
+		if c.NotAfter.After(until) {
+			until = c.NotAfter
+		}
+	}
+	p.Expires(until)
 	// the valid certificate that expires last; nil if no certificate is valid
 	var last *boring.Certificate
 	for _, c := range trust.Certificates {
