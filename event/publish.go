@@ -31,14 +31,23 @@ func (DriftMended) kind() Kind {
 // Published means that a snapshot is published: all its files are in the output directory. The event comes
 // after the last step of a change, and once after the start of a watch.
 type Published struct {
-	Snapshot         string // the id of the snapshot
-	Written, Removed int    // how many files
-	Resources        int    // how many resources the snapshot has
-	ResourcesAdded   *int   `event:"optional"` // resources that the previous snapshot lacked; absent if the watch did not publish it
-	ResourcesChanged *int   `event:"optional"` // resources that differ from the previous snapshot
-	ResourcesRemoved *int   `event:"optional"` // resources that only the previous snapshot had
-	Reason           string // of the reconcile: start, change, rescan, SIGHUP or retry-held
-	Revision         string `event:"optional"` // the git commit of the source tree, with +dirty if the tree differs from that commit
+	Snapshot         string   // the id of the snapshot
+	Written, Removed int      // how many files
+	Resources        int      // how many resources the snapshot has
+	ResourcesAdded   *int     `event:"optional"` // resources that the previous snapshot lacked; absent if the watch did not publish it
+	ResourcesChanged *int     `event:"optional"` // resources that differ from the previous snapshot
+	ResourcesRemoved *int     `event:"optional"` // resources that only the previous snapshot had
+	Reason           string   // of the reconcile: start, change, rescan, SIGHUP or retry-held
+	Revision         string   `event:"optional"` // the git commit of the source tree, with +dirty if the tree differs from that commit
+	Author           string   `event:"optional"` // of the commit
+	Subject          string   `event:"optional"` // of the commit
+	NamesAdded       []string `event:"optional"` // the first of resources_added, such as CDS/web
+	NamesChanged     []string `event:"optional"` // the first of resources_changed
+	NamesRemoved     []string `event:"optional"` // the first of resources_removed
+	ReadSeconds      float64  `event:"optional"` // to read and check the source tree
+	PlanSeconds      float64  `event:"optional"` // to plan the files
+	PublishSeconds   float64  `event:"optional"` // to move the files, with the wait for Envoys
+	ServeSeconds     float64  `event:"optional"` // to pass the snapshot to clients, with the wait for them
 }
 
 func (Published) kind() Kind {

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"reflect"
+	"time"
 
 	"xdspub/check"
 	"xdspub/diag"
@@ -16,6 +17,8 @@ type changeLog struct {
 	most int // largest number of findings to log at a time; 0 for no limit
 	// alone means that the watch has no targets: an error at the start ends the watch.
 	alone bool
+	// about returns the author and the subject of a git commit; nil for none.
+	about func(ctx context.Context, revision string) (author, subject string)
 
 	findings  diag.List     // of the source tree, as last logged
 	invalid   bool          // the last logged tree is invalid
@@ -48,10 +51,10 @@ func (l *changeLog) checked(c *check.Result, invalid bool) {
 }
 
 // outcome logs the outcome of a reconcile, except Invalid, which checked logs.
-func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
+func (l *changeLog) outcome(ctx context.Context, o Outcome, p *pass) {
 	switch o.Verdict {
 	case Published:
-		l.publishedNow(o, s, reason)
+		l.publishedNow(ctx, o, p)
 	case Held:
 		if l.refused != o.Snapshot || asked(reason) {
 			l.log.Write(event.Held{Snapshot: o.Snapshot, Since: o.Refusal.Time})
@@ -69,7 +72,8 @@ func asked(reason string) bool { return reason == hangup || reason == retrying }
 
 // publishedNow logs that a snapshot is published. If the snapshot was published before and no file has moved,
 // publishedNow logs it only on SIGHUP or retry-held.
-func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
+func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
+	s, reason := p.checked.Snapshot, p.reason
 	written, removed := Files(o.Moved)
 	switch {
 	case written+removed > 0 || l.published != o.Snapshot || l.snapshot == nil || l.served != o.Served:
@@ -77,8 +81,14 @@ func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 		if l.snapshot != nil {
 			if d := s.Diff(l.snapshot); !d.Empty() || l.served == o.Served { // else only other variants changed
 				e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
+				e.NamesAdded, e.NamesChanged, e.NamesRemoved = names(d.Added), names(d.Changed), names(d.Removed)
 			}
 		}
+		if l.about != nil && o.Revision != "" {
+			e.Author, e.Subject = l.about(ctx, o.Revision)
+		}
+		e.ReadSeconds, e.PlanSeconds = seconds(p.read), seconds(p.planned)
+		e.PublishSeconds, e.ServeSeconds = seconds(o.FilesTook), seconds(o.ClientsTook)
 		l.log.Write(e)
 	case asked(reason):
 		l.log.Write(event.Unchanged{Snapshot: o.Snapshot, Reason: reason, Revision: o.Revision})
@@ -88,6 +98,20 @@ func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 	}
 	l.published, l.served, l.refused, l.snapshot = o.Snapshot, o.Served, "", s
 }
+
+// mostNames is the number of resources that an event names.
+const mostNames = 20
+
+// names returns the first resources as texts such as CDS/web.
+func names(list []*xds.Resource) (names []string) {
+	for _, r := range list[:min(len(list), mostNames)] {
+		names = append(names, diag.Printable(r.Type.API+"/"+r.Name))
+	}
+	return names
+}
+
+// seconds returns a duration in seconds, to the microsecond.
+func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
 
 // refusal logs that Envoy refused a snapshot, and which snapshot is published now.
 func (l *changeLog) refusal(o Outcome) {

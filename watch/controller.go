@@ -305,7 +305,9 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	c.accepted, c.refused = checked.Snapshot, nil
 	o := outcomeOf(Published, checked, plan, result)
 	o.Served = c.servedID(checked)
-	o.FilesTook, o.ClientsTook = wrote.Sub(began), time.Since(wrote)
+	if o.FilesTook = wrote.Sub(began); c.options.Server != nil {
+		o.ClientsTook = time.Since(wrote)
+	}
 	return o, nil
 }
 

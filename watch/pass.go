@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"xdspub/check"
 	"xdspub/diag"
@@ -23,8 +24,10 @@ type pass struct {
 	reason  string
 	found   *look
 	checked *check.Result
-	whole   bool     // the whole tree was read since the last pass
-	idle    idlePass // kept at the end if no file has moved
+	whole   bool          // the whole tree was read since the last pass
+	idle    idlePass      // kept at the end if no file has moved
+	read    time.Duration // to read and check the source tree
+	planned time.Duration // to plan the files
 }
 
 // idlePass describes a pass that planned all files and moved none: what the pass saw.
@@ -61,7 +64,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 	w.seen = 0
 	read := w.stage("read")
 	found, err := w.source.look(ctx, w, n.wanted)
-	read()
+	took := read()
 	if ctx.Err() != nil {
 		return o, nil
 	}
@@ -72,7 +75,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 	if checked == nil {
 		return o, nil
 	}
-	o, err = w.pass(ctx, &pass{reason: n.reason, found: found, checked: checked, whole: found.whole > before})
+	o, err = w.pass(ctx, &pass{reason: n.reason, found: found, checked: checked, read: took, whole: found.whole > before})
 	if err == nil {
 		w.seen = found.n
 	}
@@ -118,7 +121,7 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	}
 	planned := w.stage("plan")
 	plan, err := w.Plan(ctx, p.checked)
-	planned()
+	p.planned = planned()
 	if err == nil {
 		plan, err = w.agree(ctx, p.found, p.checked, plan)
 	}
@@ -165,7 +168,7 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		return o, err
 	}
 	if o.Verdict != "" {
-		w.changeLog.outcome(o, p.checked.Snapshot, p.reason)
+		w.changeLog.outcome(ctx, o, p)
 	}
 	if o.Verdict == Published {
 		w.shown.CertificateExpires = validate.Expiry(w.toPublish(p.checked))

@@ -59,6 +59,14 @@ type source struct {
 	notBegun   []error           // errors of the first publishers
 	first      int               // number of the first publishers
 	idle       idleLook
+	described  description
+}
+
+// description is the author and the subject of the last commit that About was asked for.
+type description struct {
+	path                    string // of the source tree
+	mu                      sync.Mutex
+	commit, author, subject string
 }
 
 // publisherKey identifies a publisher. A target whose output moves gets another publisher.
@@ -107,6 +115,7 @@ func newSource(all []Options, o WatchOptions) *source {
 		options: o, tree: Tree(all), looking: make(chan struct{}, 1),
 		publishers: make(map[publisherKey]*watching), opened: make(map[string]string), end: func() {},
 	}
+	s.described.path = all[0].Source.Path
 	s.configure(all)
 	return s
 }
@@ -127,6 +136,18 @@ func (s *source) revision(context.Context) string {
 		return last.revision()
 	}
 	return ""
+}
+
+// about returns the author and the subject of a git commit of the source tree.
+func (s *source) about(ctx context.Context, commit string) (author, subject string) {
+	d := &s.described
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.commit != commit {
+		d.commit = commit
+		d.author, d.subject = revision.About(ctx, d.path, commit)
+	}
+	return d.author, d.subject
 }
 
 func (s *source) run(ctx context.Context) (err error) {

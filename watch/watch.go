@@ -85,7 +85,7 @@ const (
 func newWatching(s *source, o Options) *watching {
 	w := &watching{
 		source: s, target: o.Target, news: make(chan news, 1), control: control.New(),
-		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == ""}, envoyLog: newEnvoyLog(o.Log, s.options.Watch.Rescan),
+		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == "", about: s.about}, envoyLog: newEnvoyLog(o.Log, s.options.Watch.Rescan),
 	}
 	if o.Server != nil {
 		w.clients = o.Server.Clients
@@ -360,10 +360,14 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 	return result, err
 }
 
-// stage begins a stage of the running reconcile, and returns the function that ends the stage.
-func (w *watching) stage(name string) (end func()) {
+// stage begins a stage of the running reconcile. end ends the stage, and returns its duration.
+func (w *watching) stage(name string) (end func() time.Duration) {
 	began := time.Now()
-	return func() { w.took(name, time.Since(began)) }
+	return func() time.Duration {
+		d := time.Since(began)
+		w.took(name, d)
+		return d
+	}
 }
 
 // took adds a finished stage of the running reconcile.

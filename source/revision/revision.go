@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"xdspub/diag"
 	"xdspub/internal/fspath"
 )
 
@@ -38,14 +39,53 @@ func Ask(ctx context.Context, source string) (answer func() string) {
 	return answer
 }
 
+// About returns the author and the subject of a revision that Of has returned for a source: at most 200 characters
+// each, and printable. About returns "" if Of would.
+func About(ctx context.Context, source, revision string) (author, subject string) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	commit, _, _ := strings.Cut(revision, "+")
+	r, ok := enclosingRepository(folderOf(fspath.Resolve(source)))
+	if !ok || !isCommit(commit) {
+		return "", ""
+	}
+	git, err := newGit(r)
+	if err != nil {
+		return "", ""
+	}
+	defer git.close()
+	text, err := git.run(ctx, "log", "-1", "--encoding=UTF-8", "--format=%an%x00%s", commit)
+	if err != nil {
+		return "", ""
+	}
+	author, subject, _ = strings.Cut(strings.TrimSuffix(text, "\n"), "\x00")
+	return short(author), short(subject)
+}
+
+// maxAbout is the number of characters of an author or a subject.
+const maxAbout = 200
+
+// short returns a text of a commit for a log.
+func short(text string) string {
+	text = diag.Printable(strings.ToValidUTF8(text, "\uFFFD"))
+	if runes := []rune(text); len(runes) > maxAbout {
+		text = string(runes[:maxAbout-1]) + "…"
+	}
+	return text
+}
+
+// folderOf returns the folder of a source, which may be a file.
+func folderOf(source string) string {
+	if info, err := os.Stat(source); err == nil && !info.IsDir() {
+		return filepath.Dir(source)
+	}
+	return source
+}
+
 // of is Of without the timeout.
 func of(ctx context.Context, source string) string {
 	source = fspath.Resolve(source)
-	dir := source
-	if info, err := os.Stat(source); err == nil && !info.IsDir() {
-		dir = filepath.Dir(source)
-	}
-	r, ok := enclosingRepository(dir)
+	r, ok := enclosingRepository(folderOf(source))
 	if !ok {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"xdspub/tools/sh"
 )
@@ -69,6 +70,28 @@ func TestRevision(t *testing.T) {
 }
 
 // TestRevisionInHook checks that Of ignores the repository that git passes to its hooks.
+// TestAbout: author and subject are printable and short, and come from the commit alone.
+func TestAbout(t *testing.T) {
+	dir := newRepository(t)
+	sh.Run(t, dir, "GIT_AUTHOR_NAME=$(printf 'An\\033[31m\\000a') git commit -q --allow-empty -m \"$(printf 'Add \\033]0;x\\007 '; head -c 500 /dev/zero | tr '\\0' é)\n\nbody\"; echo y >envoy/a.yaml")
+	is := of(t.Context(), filepath.Join(dir, "envoy"))
+	if !strings.HasSuffix(is, "+dirty") {
+		t.Fatal(is)
+	}
+	author, subject := About(t.Context(), filepath.Join(dir, "envoy/a.yaml"), is)
+	if !strings.HasPrefix(author, "An") || !strings.HasPrefix(subject, "Add ") || utf8.RuneCountInString(subject) != maxAbout || strings.ContainsAny(author+subject, "\x1b\x07\x00") {
+		t.Errorf("%q, %q", author, subject)
+	}
+	for _, no := range []string{"", "--output=x", "HEAD", strings.Repeat("0", 40), is[:39]} {
+		if author, subject := About(t.Context(), dir, no); author+subject != "" {
+			t.Errorf("%q: %q, %q", no, author, subject)
+		}
+	}
+	if author, subject := About(t.Context(), t.TempDir(), is); author+subject != "" {
+		t.Errorf("no repository: %q, %q", author, subject)
+	}
+}
+
 func TestRevisionInHook(t *testing.T) {
 	dir := newRepository(t)
 	t.Setenv("GIT_DIR", t.TempDir())
