@@ -228,9 +228,10 @@ func (v *several) gets(name string) bool {
 
 // variantsNamed returns the variants of a resource from all resources of its type, sorted by name.
 func variantsNamed(all []*xds.Resource, name string) []*xds.Resource {
-	from := sort.Search(len(all), func(i int) bool { return all[i].Name >= name })
+	prefix := name + ofVariant // web\xff follows web2\xff
+	from := sort.Search(len(all), func(i int) bool { return all[i].Name >= prefix })
 	to := from
-	for to < len(all) && plain(all[to].Name) == name {
+	for to < len(all) && strings.HasPrefix(all[to].Name, prefix) {
 		to++
 	}
 	return all[from:to]
