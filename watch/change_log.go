@@ -56,7 +56,7 @@ func (l *changeLog) outcome(ctx context.Context, o Outcome, p *pass) {
 	case Published:
 		l.publishedNow(ctx, o, p)
 	case Held:
-		if l.refused != o.Snapshot || asked(reason) {
+		if l.refused != o.Snapshot || asked(p.reason) {
 			l.log.Write(event.Held{Snapshot: o.Snapshot, Since: o.Refusal.Time})
 			l.say(o.Findings)
 		}
