@@ -31,7 +31,7 @@ func TestNewAdmin(t *testing.T) {
 	}
 }
 
-// TestOtherPrograms asks what is no Envoy, or none that answers.
+// TestOtherPrograms asks programs other than Envoy, and addresses without an answer.
 func TestOtherPrograms(t *testing.T) {
 	says := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
@@ -67,7 +67,7 @@ func TestOtherPrograms(t *testing.T) {
 	}
 }
 
-// raw returns a server that does with each connection what it likes.
+// raw returns the Admin of a server that calls serve for each connection.
 func raw(t *testing.T, serve func(net.Conn)) *envoy.Admin {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -154,7 +154,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// shortDir is for sockets, whose path is at most 107 bytes long.
+// shortDir returns a directory for sockets, whose paths have at most 107 bytes.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "xdspub-")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestConfigDump: a dump has everything, endpoints too, and is bounded.
+// TestConfigDump: a dump has all resources, with endpoints, and is bounded.
 func TestConfigDump(t *testing.T) {
 	f := newFixture(t)
 	_, a := newEverything(f).start(nil)

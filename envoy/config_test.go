@@ -26,7 +26,7 @@ type fixture struct {
 	dir string
 }
 
-// newFixture has CDS and LDS files without resources, version v1.
+// newFixture returns a fixture with CDS and LDS files of version v1, without resources.
 func newFixture(t testing.TB) *fixture {
 	s := &fixture{t: t, dir: t.TempDir()}
 	s.publish("cds", "v1")
@@ -36,7 +36,7 @@ func newFixture(t testing.TB) *fixture {
 
 func (s *fixture) path(folder string) string { return filepath.Join(s.dir, folder, "file.json") }
 
-// source returns the config source of a folder's file.
+// source returns the config source of the file in a folder.
 func (s *fixture) source(folder string) object {
 	return object{"path_config_source": object{"path": s.path(folder)}}
 }
@@ -50,7 +50,7 @@ func (s *fixture) publish(folder, version string, resources ...object) {
 	envoytest.Publish(s.t, s.path(folder), string(text))
 }
 
-// bootstrap returns one for the fixture; more replaces what it has.
+// bootstrap returns a bootstrap for the fixture. The fields of more replace its fields.
 func (s *fixture) bootstrap(more object) []byte {
 	s.t.Helper()
 	b := object{
@@ -89,7 +89,7 @@ func static(name string) object {
 	return object{"@type": typeURL + "envoy.config.cluster.v3.Cluster", "name": name, "connect_timeout": "1s"}
 }
 
-// listener returns one with a connection manager.
+// listener returns a listener with a connection manager.
 func listener(name string, port int, manager object) object {
 	hcm := object{
 		"@type":        typeURL + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -137,7 +137,7 @@ func read(t testing.TB, a *envoy.Admin, roots ...string) *envoy.Observation {
 	return o
 }
 
-// eventually waits for a reading that will do.
+// eventually waits for an observation for which ok returns true.
 func eventually(t testing.TB, a *envoy.Admin, what string, roots []string, ok func(*envoy.Observation) bool) {
 	t.Helper()
 	envoytest.Eventually(t, patience, what, func() (bool, string) {

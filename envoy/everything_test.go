@@ -4,10 +4,10 @@ import (
 	"xdspub/envoy"
 )
 
-// everything is a fixture with a subscription of each API, named as its folder.
+// everything is a fixture with a subscription of each API. Each resource has the name of its folder.
 type everything struct {
 	*fixture
-	more object // of the bootstrap
+	more object // further fields of the bootstrap
 }
 
 const (
@@ -26,7 +26,7 @@ func newEverything(s *fixture) everything {
 	return e
 }
 
-// apis are the folders of everything, each with where its statistics are.
+// apis are the folders of everything, each with its API and its stat prefix.
 var apis = []struct{ api, folder, root string }{
 	{"SDS", "sds", envoy.SDS("sds")},
 	{"EDS", "eds", envoy.EDS("c")},
@@ -38,7 +38,7 @@ var apis = []struct{ api, folder, root string }{
 	{"LDS", "lds", envoy.LDS()},
 }
 
-// good returns what a folder's file has that Envoy takes.
+// good returns resources of a folder's file that Envoy accepts.
 func (e everything) good(folder string) []object {
 	switch folder {
 	case "sds":

@@ -9,8 +9,8 @@ import (
 	"xdspub/envoy"
 )
 
-// An AckWait begins before a file is renamed, and ends when the Envoys have taken it. This
-// one has nobody to wait for: its Envoy is down.
+// An AckWait begins before a file is renamed, and ends when the Envoys have acknowledged it. This AckWait ends at
+// once, because its only Envoy is down.
 func Example() {
 	admin, err := envoy.NewAdmin("unix:/nonexistent/admin.sock")
 	if err != nil {
@@ -26,5 +26,6 @@ func Example() {
 	outcome := wait.Await(ctx, envoy.AwaitOptions{Warm: true})
 	fmt.Println(outcome)
 	// Output:
-	// unconfirmed: 0 of 1 Envoys acknowledged it; envoy unix:/nonexistent/admin.sock: is down: dial unix /nonexistent/admin.sock: connect: no such file or directory
+	// unconfirmed: 0 of 1 Envoys acknowledged it; envoy unix:/nonexistent/admin.sock: is down: dial unix
+	// /nonexistent/admin.sock: connect: no such file or directory
 }

@@ -6,8 +6,7 @@ import (
 	"xdspub/envoy"
 )
 
-// TestFilterKinds has a filter that is discovered in each place that can have one,
-// and looks for its statistics.
+// TestFilterKinds has a filter of ECDS in each place for such a filter, and searches for its statistics.
 func TestFilterKinds(t *testing.T) {
 	s := newFixture(t)
 	// discovered is a filter whose configuration is in the file of a folder.
@@ -57,9 +56,8 @@ func TestFilterKinds(t *testing.T) {
 	s.publish("cds", "v1", cluster)
 	s.publish("lds", "v1", http, udp)
 	e, a := s.start(nil)
-	// Whether Envoy takes the filter is not the question. A filter that a composite one
-	// executes is an HTTP filter. Listeners of QUIC have a kind, too, and Envoy no filter
-	// that can be discovered there.
+	// Envoy need not accept the filter. A filter that a composite filter executes is an HTTP filter. Listeners of
+	// QUIC have a kind, too, but Envoy has no filter that can come by ECDS there.
 	for name, kind := range map[string]string{
 		"http": "http_filter", "composite": "http_filter", "network": "network_filter", "tcp": "tcp_listener_filter",
 		"session": "udp_session_filter", "upstream_network": "upstream_network_filter", "upstream_http": "upstream_http_filter",

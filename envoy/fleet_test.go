@@ -35,8 +35,8 @@ func expect(t *testing.T, what string, got envoy.Outcome, want envoy.Verdict, an
 	}
 }
 
-// doubled tries something with a time-out, and with twice as much as long as the Envoy has not
-// answered in time, as on a machine that is busy.
+// doubled calls try with a timeout, and again with twice the timeout as long as the Envoy does not answer in time,
+// as on a busy machine.
 func doubled(timeout time.Duration, try func(timeout time.Duration) (answered bool)) {
 	for !try(timeout) && timeout < patience {
 		timeout *= 2
@@ -47,8 +47,8 @@ func sub(api, root, version string) envoy.Subscription {
 	return envoy.Subscription{API: api, Version: version, StatPrefixes: []string{root}}
 }
 
-// TestRound publishes to each API what Envoy takes, what it refuses, and the first
-// again, which only the counters can tell.
+// TestRound publishes to each API a file that Envoy accepts, a file that Envoy refuses, and the first file again,
+// whose ACK only the counters show.
 func TestRound(t *testing.T) {
 	s := newEverything(newFixture(t))
 	_, a := s.start(s.more)
@@ -65,7 +65,7 @@ func TestRound(t *testing.T) {
 		expect(t, api.api+": undone", step(t, f, envoy.AwaitOptions{}, good("v2"), sub(api.api, api.root, "v2")), envoy.Confirmed, 1)
 	}
 
-	// All at once, in a step.
+	// All files in one step.
 	var all []envoy.Subscription
 	for _, api := range apis {
 		all = append(all, sub(api.api, api.root, "v4"))
@@ -77,8 +77,7 @@ func TestRound(t *testing.T) {
 	}, all...), envoy.Confirmed, 1)
 }
 
-// TestSharedSubscription: of two connection managers with one route configuration
-// one reports, whichever it is.
+// TestSharedSubscription: if two connection managers share a route configuration, either of them has the statistics.
 func TestSharedSubscription(t *testing.T) {
 	s := newFixture(t)
 	s.publish("rds", "v1", routes("r", ""))
@@ -94,7 +93,7 @@ func TestSharedSubscription(t *testing.T) {
 	}
 }
 
-// TestOneRoot: a:b and a_b have their counters in common.
+// TestOneRoot: the names a:b and a_b share their counters.
 func TestOneRoot(t *testing.T) {
 	s := newFixture(t)
 	file := func(folder, version, name string) {
@@ -122,13 +121,13 @@ func TestOneRoot(t *testing.T) {
 	expect(t, "both", step(t, fleet(0), envoy.AwaitOptions{}, func() { file("x", "v2", "a:b"); file("y", "v3", "a_b") }, subs...), envoy.Confirmed, 1)
 }
 
-// TestTwoEnvoys have one directory; one of them can't bind what the other can.
+// TestTwoEnvoys: two Envoys read one directory, and one of them can't bind a port of a listener.
 func TestTwoEnvoys(t *testing.T) {
 	s := newFixture(t)
 	_, a := s.start(nil)
 	port := envoytest.FreePort(t)
 	own := listener("own", port, object{"route_config": object{}})
-	delete(own, "@type") // it is no Any there
+	delete(own, "@type") // static resources are no Anys
 	_, b := s.start(object{"static_resources": object{"listeners": []any{own}}})
 	fleet := func(text string) *envoy.Fleet {
 		q, err := quorum.Parse(text)
@@ -155,8 +154,8 @@ func TestTwoEnvoys(t *testing.T) {
 	expect(t, "bad for one of any", step(t, fleet("any"), envoy.AwaitOptions{}, bad("v3"), sub("LDS", envoy.LDS(), "v3")), envoy.Confirmed, 2)
 }
 
-// TestDownAndUp: an Envoy that is down neither counts nor blocks, one that starts
-// during an AckWait counts, one that is killed during it has time to come back.
+// TestDownAndUp: an Envoy that is down neither counts nor blocks. An Envoy that starts during an AckWait counts. An
+// Envoy that is killed during an AckWait has time to come back.
 func TestDownAndUp(t *testing.T) {
 	s := newFixture(t)
 	socket := shortDir(t) + "/admin.sock"
@@ -195,7 +194,7 @@ func TestDownAndUp(t *testing.T) {
 	outcome = step(t, both, envoy.AwaitOptions{}, func() { e.Kill(t); cds("v6")() }, sub("CDS", envoy.CDS(), "v6"))
 	expect(t, "it dies in the middle", outcome, envoy.Confirmed, 1)
 
-	// It dies, and comes back while it is waited for.
+	// The Envoy dies, and comes back during the AckWait.
 	e = start()
 	await := func(ctx context.Context, version string, publish, meanwhile func()) envoy.Outcome {
 		t.Helper()
@@ -220,8 +219,7 @@ func TestDownAndUp(t *testing.T) {
 	}
 }
 
-// TestHangs: an Envoy that hangs during an AckWait is waited for, and one
-// that stood still before it is asked once more and then not.
+// TestHangs: an AckWait waits for an Envoy that hangs during it. It asks an Envoy that hung before it only once.
 func TestHangs(t *testing.T) {
 	s := newFixture(t)
 	e, a := s.start(nil)
@@ -238,18 +236,18 @@ func TestHangs(t *testing.T) {
 	e.Signal(t, syscall.SIGCONT)
 	eventually(t, a, "it goes on", []string{envoy.CDS()}, func(o *envoy.Observation) bool { return o.Counters[envoy.CDS()].Version == "v3" })
 	expect(t, "continued", step(t, f, envoy.AwaitOptions{}, cds("v4"), sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
-	// One that was only at work on something else, such as a long answer, is heard.
+	// An Envoy that was only busy at Begin, as with a long answer, counts.
 	e.Signal(t, syscall.SIGSTOP)
 	outcome = step(t, f, envoy.AwaitOptions{}, func() { cds("v5")(); e.Signal(t, syscall.SIGCONT) }, sub("CDS", envoy.CDS(), "v5"))
 	expect(t, "busy before", outcome, envoy.Confirmed, 1)
-	// Each time once when it stops to answer and once when it does again.
+	// The Fleet logs each end and each return of the answers once.
 	if got := log.String(); strings.Count(got, "level=") != 4 || !strings.Contains(got, `level=WARN msg="Envoy does not answer" event=envoy-unreachable envoy=http://127.0.0.1:`) || !strings.Contains(got, `level=INFO msg="Envoy answers again" event=envoy-reachable`) {
 		t.Errorf("the log:\n%s", got)
 	}
 }
 
-// TestStatsMatcher: an Envoy that hides what is needed is told apart from one that
-// does not answer.
+// TestStatsMatcher: a stats_matcher that hides needed statistics causes another error than an Envoy without an
+// answer.
 func TestStatsMatcher(t *testing.T) {
 	prefixes := func(list ...string) object {
 		var patterns []any
@@ -263,7 +261,7 @@ func TestStatsMatcher(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		matcher object
-		hidden  string // "": it does
+		hidden  string // the hidden statistic; "" for none
 	}{
 		"all":                   {object{"reject_all": true}, "cluster_manager.warming_clusters"},
 		"others":                {prefixes("server."), "cluster_manager.warming_clusters"},
@@ -338,15 +336,14 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestWarm: clusters that came with the step are waited for, one that was stuck
-// before is not.
+// TestWarm: Await waits for the new clusters of the step, and not for a cluster that was warming before.
 func TestWarm(t *testing.T) {
 	s := newFixture(t)
 	_, a := s.start(nil)
 	fleet := func(timeout time.Duration) *envoy.Fleet {
 		return envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, WarmTimeout: timeout})
 	}
-	// Its one host never answers, and it is warm when the first check has timed out.
+	// The only host of the cluster never answers. The cluster is warm after the first health check has timed out.
 	slow := func(name, timeout string) object {
 		c := static(name)
 		c["load_assignment"] = object{"cluster_name": name, "endpoints": []any{object{"lb_endpoints": []any{object{"endpoint": object{
@@ -373,8 +370,8 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestNotLed: an Envoy that reads no clusters from files has nothing to take of a step
-// of clusters, and nothing to warm.
+// TestNotLed: an Envoy that reads no clusters from files has nothing to acknowledge in a step of clusters, and
+// nothing to warm.
 func TestNotLed(t *testing.T) {
 	s := newFixture(t)
 	_, a := s.start(object{"dynamic_resources": object{"lds_config": s.source("lds")}})
@@ -385,10 +382,10 @@ func TestNotLed(t *testing.T) {
 	expect(t, "clusters of others", outcome, envoy.Confirmed, 1)
 }
 
-// blackHole returns a port that takes connections and says nothing.
+// blackHole returns a port that accepts connections and never answers.
 func blackHole(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes them
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 	"xdspub/envoy"
 )
 
-// liar answers as the admin interface of an Envoy that was started at boot, but for
-// what a handler says instead.
+// liar answers like the admin interface of an Envoy that started at the time of boot. A handler of instead answers
+// in place of a path.
 func liar(boot func() string, instead map[string]http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	says := func(path string, text func() string) {
@@ -48,8 +48,8 @@ func always(boot string) func() string { return func() string { return boot } }
 
 const someBoot = "2030-01-02T03:04:05.678Z"
 
-// TestHostileAdmin: whatever answers, it is told what is wrong with it, and no more is
-// read than there can be to say.
+// TestHostileAdmin: for each wrong answer, the error names the fault. The package reads no more bytes than Envoy
+// could send.
 func TestHostileAdmin(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -106,7 +106,7 @@ func TestHostileAdmin(t *testing.T) {
 			server := httptest.NewServer(liar(always(someBoot), map[string]http.HandlerFunc{c.path: c.handler}))
 			t.Cleanup(server.Close)
 			var err error
-			for silent := true; silent; { // a busy machine may not say all of it in time
+			for silent := true; silent; { // on a busy machine, the answer may not come in time
 				_, err = admin(t, server.URL).Read(t.Context(), []string{envoy.RDS(envoy.Any, "x")})
 				_, silent = errors.AsType[*envoy.TimeoutError](err)
 			}
@@ -120,7 +120,7 @@ func TestHostileAdmin(t *testing.T) {
 	}
 }
 
-// TestMoreThanAsked: what comes after an answer is taken for the next one.
+// TestMoreThanAsked: further bytes after an answer are read as the next answer.
 func TestMoreThanAsked(t *testing.T) {
 	answer := func(text string) string {
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
@@ -154,9 +154,9 @@ func TestReadEnds(t *testing.T) {
 	}
 }
 
-// TestUnstable: at one address there is another process each time. That is found out
-// after a few answers, whatever it is that goes round: before an AckWait begins, or by the
-// time that it has been asked as often as there are processes.
+// TestUnstable: several processes answer at one address, in turn. Read reports it after a few answers, whether each
+// connection or each request goes to another process: before an AckWait begins, or after as many questions as there
+// are processes.
 func TestUnstable(t *testing.T) {
 	start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	var asked atomic.Int32
@@ -196,7 +196,7 @@ func TestUnstable(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		admin *envoy.Admin
-		looks int // after which it must be known
+		looks int // the observations after which the error must come
 	}{
 		"each answer from a new process":         {admin(t, changing.URL), 1},
 		"a balancer of requests before two":      {admin(t, two.URL), 1},
@@ -223,8 +223,8 @@ func TestUnstable(t *testing.T) {
 	}
 }
 
-// TestBeginEnds: Begin has a timeout of its own. One that
-// answers each question just in time is silent then.
+// TestBeginEnds: Begin ends at AckTimeout, even if an Envoy answers each question just in time. Such an Envoy
+// counts as one without an answer.
 func TestBeginEnds(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -244,8 +244,7 @@ func TestBeginEnds(t *testing.T) {
 	}
 }
 
-// TestHostileLog: a log is read to where it ended when it was opened, and nothing but
-// a file is.
+// TestHostileLog: Refusals reads a log to the end that it had when it was opened, and reads only regular files.
 func TestHostileLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a log of megabytes")
@@ -281,7 +280,7 @@ func TestHostileLog(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Message != "x" {
 		t.Errorf("%v %.300v", err, got)
 	}
-	// A message that is longer than anybody reads.
+	// A very long message.
 	if err := os.WriteFile(path, []byte("cds: cluster 'b' config rejected: "+strings.Repeat("x", 1<<20)+"\x1b[2J"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// counted is a proxy before an admin interface that takes down what it is asked.
+// counted is a proxy of an admin interface that records the requests.
 type counted struct {
 	mu    sync.Mutex
 	to    *httputil.ReverseProxy
@@ -36,7 +36,7 @@ func newCounted(t *testing.T, to string) (*counted, *envoy.Admin) {
 	return c, admin(t, server.URL)
 }
 
-// lead has c lead to another admin interface.
+// lead makes c a proxy of another admin interface.
 func (c *counted) lead(t *testing.T, to string) {
 	u, err := url.Parse(to)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to.ServeHTTP(w, r)
 }
 
-// take returns what was asked since the last call.
+// take returns the requests since the last call.
 func (c *counted) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,8 +68,8 @@ func (c *counted) take() []string {
 	return asked
 }
 
-// TestFewQuestions: of an Envoy that has acknowledged the step before, a step asks for the uptime
-// and once for texts. Where these can't tell, it asks for the counters.
+// TestFewQuestions: a step asks an Envoy that has acknowledged the previous step only for the uptime, and once for
+// texts. If the texts can't show the ACK, the step asks for the counters.
 func TestFewQuestions(t *testing.T) {
 	s := newEverything(newFixture(t))
 	_, direct := s.start(s.more)
@@ -110,8 +110,8 @@ func TestFewQuestions(t *testing.T) {
 	}
 }
 
-// TestEditedByHand: somebody publishes by hand what Envoy refuses, and replaces the folder of
-// another file, which Envoy then no longer follows. The refusal is not one of the step after that.
+// TestEditedByHand: somebody publishes a file by hand that Envoy refuses, and replaces the folder of another file,
+// which Envoy then no longer watches. The refusal does not count for the next step.
 func TestEditedByHand(t *testing.T) {
 	s := newEverything(newFixture(t))
 	_, a := s.start(s.more)
@@ -151,7 +151,7 @@ func TestEditedByHand(t *testing.T) {
 		t.Errorf("the file that Envoy took: %+v", eds)
 	}
 
-	// The same of one file.
+	// The same with one file.
 	expect(t, "v5", step(t, f, envoy.AwaitOptions{}, publish("v5", "eds"), subscribed("v5", "EDS")...), envoy.Confirmed, 1)
 	byHand("eds")
 	if err := os.RemoveAll(filepath.Dir(s.path("eds"))); err != nil {
@@ -161,7 +161,7 @@ func TestEditedByHand(t *testing.T) {
 	expect(t, "in a folder that Envoy does not follow", step(t, f, envoy.AwaitOptions{}, publish("v6", "eds"), subscribed("v6", "EDS")...), envoy.Unconfirmed, 1)
 }
 
-// changed returns when a file, or the folder that it is in, last changed.
+// changed returns the time of the last change of a file or of its folder.
 func changed(t *testing.T, path string) (last time.Time) {
 	for _, p := range []string{path, filepath.Dir(path)} {
 		var s unix.Stat_t
@@ -175,8 +175,7 @@ func changed(t *testing.T, path string) (last time.Time) {
 	return last
 }
 
-// TestVersionOfEndpoints: of which version the endpoints of a cluster are, Envoy says in a
-// version_text and nowhere else.
+// TestVersionOfEndpoints: only a version_text has the version of the endpoints of a cluster.
 func TestVersionOfEndpoints(t *testing.T) {
 	s := newEverything(newFixture(t))
 	_, a := s.start(s.more)
@@ -194,7 +193,7 @@ func TestVersionOfEndpoints(t *testing.T) {
 	}
 }
 
-// TestAnotherProcess: what one process was seen to run says nothing of another one.
+// TestAnotherProcess: the memory of one process does not count for another process.
 func TestAnotherProcess(t *testing.T) {
 	s := newEverything(newFixture(t))
 	_, direct := s.start(s.more)
@@ -203,7 +202,7 @@ func TestAnotherProcess(t *testing.T) {
 	for _, version := range []string{"v2", "v3"} {
 		expect(t, version, step(t, f, envoy.AwaitOptions{}, func() { s.publish("eds", version, s.good("eds")...) }, sub("EDS", envoy.EDS("c"), version)), envoy.Confirmed, 1)
 	}
-	// The two start at times that /server_info tells apart.
+	// The starts of both processes differ in /server_info.
 	envoytest.Eventually(t, patience, "the first process runs for some time", func() (bool, string) {
 		_, body, err := envoytest.Get(t, direct.String()+"/server_info")
 		var says struct {
@@ -224,8 +223,8 @@ func TestAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestRunning: where an Envoy excludes statistics of a file that is published, Begin fails before
-// the first step, be it one of other files.
+// TestRunning: if an Envoy excludes statistics of a published file, Begin fails before the first step, even if the
+// step has other files.
 func TestRunning(t *testing.T) {
 	s := newEverything(newFixture(t))
 	s.more["stats_config"] = object{"stats_matcher": object{"exclusion_list": object{"patterns": []any{object{"prefix": "sds."}}}}}

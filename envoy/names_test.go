@@ -16,8 +16,8 @@ var strange = []string{
 	"a\x00b", "a b", `a"b\c`, "ä€", "a\tb", "a|b#c@d", "[a](b)*", strings.Repeat("long", 100),
 }
 
-// TestNames gives Envoy a subscription of each API under each strange name, and
-// looks for its statistics where the functions of this package say.
+// TestNames gives Envoy a subscription of each API for each strange name, and expects its statistics under the stat
+// prefix of the functions of this package.
 func TestNames(t *testing.T) {
 	for api, c := range map[string]struct {
 		folder  string

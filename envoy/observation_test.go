@@ -32,8 +32,8 @@ func TestReading(t *testing.T) {
 		t.Errorf("the bootstrap names %q", got.Paths)
 	}
 
-	// A listener drains when it goes, a filter chain when it changes. Without a
-	// connection, too, and for as long.
+	// A removed listener drains, and so does a changed filter chain, even without a connection, and for the whole
+	// drain time.
 	s.publish("lds", "v2", listener("l", 0, object{"route_config": object{"name": "other"}}))
 	eventually(t, a, "a filter chain drains", nil, func(o *envoy.Observation) bool { return o.DrainingFilterChains+o.DrainingListeners == 1 })
 	s.publish("lds", "v3")
@@ -46,8 +46,8 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// TestBoot: a process that is started again at once has another identity, though
-// its counters are the same and its uptime may be.
+// TestBoot: a process that is restarted at once has another Incarnation, although its counters are the same, and
+// its uptime may be.
 func TestBoot(t *testing.T) {
 	s := newFixture(t)
 	socket := filepath.Join(shortDir(t), "admin.sock")
@@ -65,8 +65,7 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestHotRestart: the new process takes the admin interface over and answers with
-// an identity of its own.
+// TestHotRestart: the new process takes over the admin interface, and has another Incarnation.
 func TestHotRestart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Envoy hot restarts on Linux only")
@@ -92,9 +91,9 @@ func TestHotRestart(t *testing.T) {
 	expect(t, "after", step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", "v4", static("c")) }, sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
 }
 
-// TestCountersAfterHotRestart: the process that is replaced goes on to read the files,
-// and what it counts is added to the counters of the new one. That it refuses what the
-// new one takes, as an older Envoy may, is no refusal; and what the new one refuses is.
+// TestCountersAfterHotRestart: the replaced process continues to read the files, and Envoy adds its counters to
+// those of the new process. If the old process refuses a file that the new one accepts, as an older Envoy may, the
+// file is not refused. If the new process refuses the file, it is.
 func TestCountersAfterHotRestart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Envoy hot restarts on Linux only")
@@ -104,7 +103,7 @@ func TestCountersAfterHotRestart(t *testing.T) {
 	envoytest.Publish(t, filepath.Join(here, "eds/file.json"), `{"resources": [{"@type": "`+typeURL+`envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "new"}]}`)
 	bootstrap := s.bootstrap(object{
 		"admin":                object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}},
-		"stats_flush_interval": "0.005s", // how often it asks the process before it for what that has counted
+		"stats_flush_interval": "0.005s", // the interval at which Envoy asks the previous process for its counters
 	})
 	start := func(epoch, dir string) *envoytest.Envoy {
 		return envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap, Dir: dir, Args: []string{"--base-id", id, "--restart-epoch", epoch}})
@@ -114,7 +113,7 @@ func TestCountersAfterHotRestart(t *testing.T) {
 	if now := read(t, a); now.Epoch != 1 {
 		t.Errorf("epoch %d", now.Epoch)
 	}
-	// Its path leads the new process to a file, and the other one to none.
+	// The relative path names a file in the directory of the new process, and none in the other.
 	byFile := static("new")
 	byFile["type"], byFile["eds_cluster_config"] = "EDS", object{"eds_config": object{"path_config_source": object{"path": "eds/file.json"}}}
 	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}})

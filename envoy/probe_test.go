@@ -12,12 +12,12 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestLookAfterRename: an Envoy that answers has read what was renamed before it was
-// asked, even one that is busy. A look needs no patience.
+// TestLookAfterRename: an Envoy that answers, even a busy one, has read the files that were renamed before the
+// question. So a Probe does not have to wait.
 func TestLookAfterRename(t *testing.T) {
 	s := newFixture(t)
 	var many []object
-	for i := range 300 { // makes a dump, and CDS, take its time
+	for i := range 300 { // makes dumps and CDS slow
 		many = append(many, static(fmt.Sprint("c", i)))
 	}
 	s.publish("cds", "v1", many...)
@@ -52,8 +52,8 @@ func TestLookAfterRename(t *testing.T) {
 	}
 }
 
-// TestLookAtSharedRoot has two runtime layers, which have one set of statistics and
-// so one version_text: that of the layer which was read last.
+// TestLookAtSharedRoot has two runtime layers. They share their statistics, and so one version_text: that of the
+// layer that Envoy read last.
 func TestLookAtSharedRoot(t *testing.T) {
 	s := newFixture(t)
 	layer := func(name string) object {
@@ -84,7 +84,7 @@ func TestLookAtSharedRoot(t *testing.T) {
 	}
 }
 
-// TestLookClosely has names of what is not as it should be.
+// TestLookClosely: ProbeInDetail has the names of refused listeners and of warming clusters.
 func TestLookClosely(t *testing.T) {
 	held, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 const private = "in a file that nobody but Envoy may read"
 
-// TestRefusals gives Envoy each kind of file that it refuses, and reads why from
-// its log in each of three formats.
+// TestRefusals gives Envoy each kind of file that it refuses, and reads the reasons from its log in each of three
+// formats.
 func TestRefusals(t *testing.T) {
 	for format, c := range map[string]struct {
 		more object
@@ -104,7 +104,7 @@ func (e everything) refusals() []refusal {
 	}
 }
 
-// refused publishes what Envoy refuses, and then what it took before.
+// refused publishes a file that Envoy refuses, and then the previous file.
 func (e everything) refused(t *testing.T, a *envoy.Admin, log *envoy.Log, row refusal) {
 	t.Helper()
 	root := ""
@@ -128,7 +128,7 @@ func (e everything) refused(t *testing.T, a *envoy.Admin, log *envoy.Log, row re
 		return now.Rejections+now.Failures == before.Rejections+before.Failures+1
 	})
 	var got []envoy.Refusal
-	late := func() (bool, string) { // Envoy's log comes from another thread
+	late := func() (bool, string) { // another thread of Envoy writes the log
 		var err error
 		if got, err = log.Refusals(); err != nil {
 			t.Fatal(err)

@@ -6,9 +6,8 @@ import (
 	"xdspub/envoy"
 )
 
-// TestSharedRoutes has two connection managers share a route configuration. The
-// first one's prefix stays in the names of the statistics when that one is gone, so
-// the prefix is left open.
+// TestSharedRoutes has two connection managers share a route configuration. The stat_prefix of the first stays in
+// the names of the statistics after this connection manager is removed. So the stat prefix has Any in its place.
 func TestSharedRoutes(t *testing.T) {
 	s := newFixture(t)
 	s.publish("rds", "r1", routes("main", ""))
@@ -29,7 +28,7 @@ func TestSharedRoutes(t *testing.T) {
 	eventually(t, a, "the first one is gone", nil, func(o *envoy.Observation) bool { return o.DrainingListeners == 0 })
 	eventually(t, a, "its prefix stays", []string{root}, has(envoy.RDS("first", "main")))
 
-	// One that a bootstrap does not lead to has nothing to take.
+	// An Envoy whose bootstrap names no entrypoint has nothing to acknowledge.
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
 	subs := []envoy.Subscription{{API: "RDS", Name: "main", Version: "r1", StatPrefixes: []string{root}, Entrypoints: []string{"lds/file.json", "nowhere.json"}}, {API: "CDS", Version: "c", StatPrefixes: []string{envoy.CDS()}, Entrypoints: []string{"nowhere.json"}}}
 	looks := fleet.Probe(t.Context(), subs)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	// reading has the counters attempts, successes, rejections, failures of root r.
+	// reading returns an observation with attempts, successes, rejections and failures of the stat prefix r.
 	reading := func(boot Incarnation, version string, counters ...uint64) *Observation {
 		return &Observation{Incarnation: boot, Counters: map[string]Counters{"r": {counters[0], counters[1], counters[2], counters[3], version}}}
 	}
@@ -89,17 +89,16 @@ func TestJudgeSeveralRoots(t *testing.T) {
 	}
 }
 
-// restarted returns the reading of a process that has replaced another one.
+// restarted returns the observation as that of a process after a hot restart.
 func restarted(o *Observation) *Observation {
 	o.Epoch = 1
 	return o
 }
 
-// TestVerdict goes through what Envoys can say. A letter is one Envoy: a acked, r
-// refused, p pending, d down since before Begin, s silent since then, u up
-// again and pending, h hanging since the rename, g gone just now, G for long,
-// x another program since, z unstable since, ? down before and not asked again, ! silent before and not
-// asked again.
+// TestVerdict tries combinations of Envoys. A letter is one Envoy: a acked, r refused, p pending, d down since
+// before Begin, s silent since before Begin, u up again and pending, h hanging since the rename, g gone just now, G
+// gone for long, x replaced by another program, z unstable, ? down before Begin and not asked again, ! silent
+// before Begin and not asked again.
 func TestVerdict(t *testing.T) {
 	now := time.Unix(1000, 0)
 	subs := []Subscription{{Version: "v2", StatPrefixes: []string{"r"}}}

@@ -13,14 +13,13 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// named is what the fields are called through which one resource names another.
-// Many others are called so too: they stand in testdata/notref.txt.
+// named matches the names of fields that may be references. testdata/notref.txt has the fields with such names that
+// are no references.
 var named = regexp.MustCompile(`cluster|route_config|listener|locator|secret|sds|plugin|collection_name|resource|per_filter_config|` +
 	`typed_extension_protocol_options|^name$|_names?$|^names$|^providers$|instance_name`)
 
-// TestCatalogueIsComplete finds the fields that could be references in all
-// messages that a resource can hold. Each is one, in References, or was looked
-// at and is none. So an upgrade of the API that brings a new field fails here.
+// TestCatalogueIsComplete finds the fields that may be references in all messages of a configuration. Each must be
+// in References or in testdata/notref.txt. So the test fails after an upgrade of the API with a new field.
 func TestCatalogueIsComplete(t *testing.T) {
 	classed := make(map[protoreflect.FullName]string)
 	class := func(name protoreflect.FullName, as string) {
@@ -53,9 +52,8 @@ func TestCatalogueIsComplete(t *testing.T) {
 	}
 }
 
-// TestHoldersAreComplete does the same for the messages that carry references,
-// such as GrpcService and ConfigSource, and the fields that hold them: what a
-// rule knows of ConfigSource it must know of each place where one stands.
+// TestHoldersAreComplete does the same for the fields that hold messages with references, such as GrpcService and
+// ConfigSource, since a rule about such a message must know each field that holds it.
 func TestHoldersAreComplete(t *testing.T) {
 	carriers := make(map[string]bool)
 	gone := make(map[string]bool)

@@ -14,8 +14,8 @@ import (
 	"xdspub/xds/params"
 )
 
-// TestApply holds Apply against NewSnapshot, over random changes one after another, with
-// names that several resources share.
+// TestApply compares Apply with NewSnapshot after random changes, one after another, with names that several
+// resources share.
 func TestApply(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	some, err := params.Parse(&discoveryv3.DynamicParameterConstraints{Type: &discoveryv3.DynamicParameterConstraints_Constraint{
@@ -89,7 +89,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// compareChanges holds ChangesSince against all resources of both snapshots.
+// compareChanges compares ChangesSince with all resources of both Snapshots.
 func compareChanges(t *testing.T, old, is *xds.Snapshot) {
 	t.Helper()
 	c, _ := is.Since(old)

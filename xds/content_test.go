@@ -16,7 +16,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestUnload unloads a resource, collects what it held, and compares all that it says with before.
+// TestUnload unloads a resource, runs the garbage collector, and compares the results of all methods with those
+// before.
 func TestUnload(t *testing.T) {
 	payload, err := anypb.New(durationpb.New(5))
 	if err != nil {
@@ -63,7 +64,7 @@ func TestUnload(t *testing.T) {
 	}
 }
 
-// TestHeldIn: a resource keeps its canonical form as a part of data that has it, and of no other.
+// TestHeldIn: a resource keeps its canonical form as a part of data if data contains the form.
 func TestHeldIn(t *testing.T) {
 	r := xds.ResourceOf(xds.Key{Type: xds.Cluster, Name: "c"}, &clusterv3.Cluster{Name: "c"})
 	r.HeldIn([]byte("before anybody asked"))

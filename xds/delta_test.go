@@ -74,7 +74,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A Snapshot's versions go by content.
+// The version of a Snapshot depends on the content of its resources.
 func TestSnapshotVersion(t *testing.T) {
 	a, again := resource(t, &clusterv3.Cluster{Name: "a"}, ""), resource(t, &clusterv3.Cluster{Name: "a"}, "")
 	l := resource(t, &listenerv3.Listener{Name: "a"}, "")

@@ -15,7 +15,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestDiffering: fields that differ are named as far inside as both have a message, through payloads, too.
+// TestDiffering: Differing returns the innermost differing fields of messages that both resources have, also in
+// payloads.
 func TestDiffering(t *testing.T) {
 	payload := func(m proto.Message) *anypb.Any {
 		a, err := anypb.New(m)

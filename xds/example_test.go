@@ -12,7 +12,7 @@ import (
 	"xdspub/xds"
 )
 
-// Walk goes through the Any of an extension as if its payload stood in its place.
+// Walk enters the payload of an Any. The path of the payload is the path of the Any.
 func ExampleWalk() {
 	tls, err := anypb.New(&tlsv3.UpstreamTlsContext{Sni: "web.example"})
 	if err != nil {
@@ -30,7 +30,7 @@ func ExampleWalk() {
 	// transport_socket.typed_config.sni = web.example
 }
 
-// Equal content has one version, on any machine.
+// Equal content has the same version on each machine.
 func ExampleVersion() {
 	for _, name := range []string{"web", "web", "api"} {
 		data, err := xds.Marshal(&clusterv3.Cluster{Name: name})

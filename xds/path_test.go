@@ -42,7 +42,7 @@ func TestPath(t *testing.T) {
 		if diff := cmp.Diff(c.steps, slices.Collect(c.path.Steps())); diff != "" {
 			t.Errorf("steps of %s (-want +got):\n%s", c.path, diff)
 		}
-		for range c.path.Steps() { // may be left early
+		for range c.path.Steps() { // a loop over Steps may end early
 			break
 		}
 	}
@@ -64,8 +64,7 @@ func build(steps []xds.Step) xds.Path {
 	return path
 }
 
-// FuzzPath checks that whatever the text, its steps make a path of the same
-// steps, and that any key comes back.
+// FuzzPath checks that the steps of any text make a path with the same steps, and that Key and Steps keep any key.
 func FuzzPath(f *testing.F) {
 	f.Add(`filter_chains[0].filters[1].typed_config.http_filters[2].name`, "key")
 	f.Add(`a["envoy.filters.http.cors"].b`, `]".[0]\`)

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the descriptor set of the example again, and fail")
 
-// compile compiles .proto files, each as protoc does without --include_imports.
+// compile compiles .proto files as protoc does without --include_imports.
 func compile(t testing.TB, texts map[string]string, names ...string) *descriptorpb.FileDescriptorSet {
 	t.Helper()
 	imports := protocompile.ResolverFunc(func(path string) (protocompile.SearchResult, error) {
@@ -59,7 +59,7 @@ func example(t testing.TB) *descriptorpb.FileDescriptorSet {
 	return compile(t, map[string]string{exampleProto: string(text)}, exampleProto)
 }
 
-// TestExampleTypes: the descriptor set of the example is what its .proto file compiles to.
+// TestExampleTypes: the descriptor set of the example is the compiled .proto file.
 func TestExampleTypes(t *testing.T) {
 	want, err := proto.MarshalOptions{Deterministic: true}.Marshal(example(t))
 	if err != nil {
@@ -132,7 +132,7 @@ func TestNewRegistry(t *testing.T) {
 	}
 }
 
-// ownCluster is a cluster with a message of an own type, and others in it.
+// ownCluster is a cluster with a message of an own type, which holds other messages.
 const ownCluster = `{"name": "shop", "metadata": {"typedFilterMetadata": {"acme.quota": {
 	"@type": "type.googleapis.com/acme.v1.Quota", "tenant": "shop",
 	"limit": {"window": "1.5s"}, "byPath": {"/b": {"window": "2s"}, "/a": {"requests": 1}},
@@ -156,8 +156,7 @@ func ownResource(t testing.TB) *xds.Resource {
 	return r
 }
 
-// TestOwnTypesWalked: a walk goes through messages of own types, in which those of the API have
-// their Go types.
+// TestOwnTypesWalked: a walk enters messages of own types. The API's messages in them have their generated Go types.
 func TestOwnTypesWalked(t *testing.T) {
 	var paths []string
 	clusters := 0
@@ -203,8 +202,7 @@ func TestOwnTypesWalked(t *testing.T) {
 	}
 }
 
-// TestOwnTypesEdited: what a walk changes in a message of an own type is in the resource, and all
-// payloads have their canonical form.
+// TestOwnTypesEdited: Edit changes messages in a message of an own type, and leaves all payloads in canonical form.
 func TestOwnTypesEdited(t *testing.T) {
 	r := ownResource(t)
 	changed := r.Edit(func(n *xds.Node) bool {
@@ -234,7 +232,7 @@ func TestOwnTypesEdited(t *testing.T) {
 	}
 }
 
-// TestOwnTypesDamaged: a payload that is not of its type, or lacks what proto2 requires, can't be read.
+// TestOwnTypesDamaged: a payload can't be read if it is not of its type, or lacks a required field of proto2.
 func TestOwnTypesDamaged(t *testing.T) {
 	g, err := xds.NewRegistry(compile(t, map[string]string{"b.proto": `syntax = "proto2"; package b; message B { required string name = 1; optional B in = 2; }`}, "b.proto"))
 	if err != nil {
@@ -262,7 +260,7 @@ func varint(n int) []byte {
 	return append(b, byte(n))
 }
 
-// TestOwnTypesSensitive: a field of an own type that is marked holds a secret.
+// TestOwnTypesSensitive: a field of an own type that is marked as sensitive holds a secret.
 func TestOwnTypesSensitive(t *testing.T) {
 	r := ownResource(t)
 	if r.HoldsSecret() {

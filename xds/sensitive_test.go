@@ -76,8 +76,8 @@ func TestHoldsSecret(t *testing.T) {
 	}
 }
 
-// TestSecretFields: each field that the API marks as sensitive holds a secret, and so does each text that is named
-// like one.
+// TestSecretFields: each field that the API marks as sensitive holds a secret, and so does each text field with the
+// name of a secret.
 func TestSecretFields(t *testing.T) {
 	fields := canary.Fields()
 	if len(fields) < 30 {

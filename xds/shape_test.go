@@ -14,8 +14,8 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// TestShapes sets each field of each message of the API that holds messages, and compares what a
-// walk visits with what protoreflect knows. No field but a map has to be asked of protoreflect.
+// TestShapes sets each field of each message of the API that holds messages, and compares the visited messages of a
+// walk with protoreflect. A walk reads only maps by protoreflect.
 func TestShapes(t *testing.T) {
 	types, fields := 0, 0
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
@@ -63,7 +63,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestContains looks for an Any and for fields that are not known, however deep.
+// TestContains searches for an Any and for unknown fields at any depth.
 func TestContains(t *testing.T) {
 	unknown := []byte{0xf8, 0xff, 0x01, 0x01} // field 4095
 	for name, test := range map[string]struct {
@@ -86,7 +86,7 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// set makes the message at a path of field names, the first element of a list, and returns it.
+// set makes the message at a path of field names, and returns it. Of a list, it makes the first element.
 func set(m proto.Message, path string) protoreflect.Message {
 	r := m.ProtoReflect()
 	for name := range strings.SplitSeq(path, ".") {
@@ -100,7 +100,7 @@ func set(m proto.Message, path string) protoreflect.Message {
 	return r
 }
 
-// TestShapeOrder walks the fields of a message in the order of the API.
+// TestShapeOrder: a walk visits the fields of a message in the order of the .proto file.
 func TestShapeOrder(t *testing.T) {
 	var fields []protoreflect.FieldNumber
 	l := &listenerv3.Listener{}

@@ -87,8 +87,7 @@ func TestResourceDiagnostic(t *testing.T) {
 	}
 }
 
-// TestCredentialDiagnostic: a finding beside the value of a header that lets somebody in
-// does not say it.
+// TestCredentialDiagnostic: a finding about the value of a header with a credential does not contain the credential.
 func TestCredentialDiagnostic(t *testing.T) {
 	add := func(key, value string) *corev3.HeaderValueOption {
 		return &corev3.HeaderValueOption{Header: &corev3.HeaderValue{Key: key, Value: value}}

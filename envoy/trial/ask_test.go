@@ -14,7 +14,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestAsk: an Envoy reads a bootstrap from a pipe, however long it is, and leaves nothing behind.
+// TestAsk: an Envoy reads a bootstrap of any length from a pipe, and leaves no files behind.
 func TestAsk(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	envoy := trial.Envoy{Program: envoytest.Binary(t)}
@@ -26,7 +26,7 @@ func TestAsk(t *testing.T) {
 		`{"nod": 1}`: "no such field",
 		`{"node":`:   "INVALID_ARGUMENT",
 	} {
-		// Where protobuf writes one space or two, it rolls dice.
+		// protobuf randomly writes one space or two.
 		answer, err := envoy.Ask(t.Context(), []byte(text))
 		if err != nil || answer.Taken() != (want == "") || !strings.Contains(strings.Join(strings.Fields(answer.Refusal), " "), want) {
 			t.Errorf("%.100s: %+v, %v, want %q", text, answer, err, want)
@@ -37,8 +37,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskOdd: a program that dies or hangs is an answer, one that is no Envoy an error. None of
-// them reads what it is asked, which no pipe holds.
+// TestAskOdd: a program that dies or hangs causes an Answer, and a program other than Envoy an error. None of them
+// reads the bootstrap, which is longer than the buffer of a pipe.
 func TestAskOdd(t *testing.T) {
 	long := []byte(strings.Repeat(" ", 1<<20))
 	for script, want := range map[string]string{
@@ -66,7 +66,7 @@ func TestAskOdd(t *testing.T) {
 	}
 }
 
-// TestAskEndsAll: what a program has started ends with it, also what does not listen to SIGTERM.
+// TestAskEndsAll: the child processes of a program end with it, even if they ignore SIGTERM.
 func TestAskEndsAll(t *testing.T) {
 	endsAll(t, "", func(ctx context.Context, e trial.Envoy) error {
 		_, err := e.Ask(ctx, []byte("{}"))
@@ -74,8 +74,8 @@ func TestAskEndsAll(t *testing.T) {
 	})
 }
 
-// endsAll runs a program that does first what is given, starts another one, and does not listen to
-// SIGTERM, no more than that does; both are to end with the context.
+// endsAll runs a program that first runs a command, and starts a child. Both ignore SIGTERM. endsAll fails the test
+// unless both end with the context.
 func endsAll(t *testing.T, first string, run func(context.Context, trial.Envoy) error) {
 	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "alive")
@@ -84,7 +84,7 @@ func endsAll(t *testing.T, first string, run func(context.Context, trial.Envoy) 
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, trial.Envoy{Program: nested}) }()
-	opens := func() bool { // for writing, as long as somebody may read
+	opens := func() bool { // reports whether a process has the fifo open for reading
 		f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err == nil {
 			f.Close()

@@ -13,13 +13,13 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// waits is the Ask of one who has no question.
+// waits is an Ask that only waits until the Envoy ends.
 func waits(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// boot writes a bootstrap, and notes where.
+// boot returns a Prepare that writes a bootstrap, and stores its directory in dir.
 func boot(dir *string) func(string) (string, error) {
 	return func(private string) (string, error) {
 		*dir = private
@@ -28,7 +28,7 @@ func boot(dir *string) func(string) (string, error) {
 	}
 }
 
-// leftNothing fails where there is something in the folder for temporary files.
+// leftNothing fails the test if there is a file in the folder for temporary files.
 func leftNothing(t *testing.T) {
 	t.Helper()
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
@@ -36,8 +36,7 @@ func leftNothing(t *testing.T) {
 	}
 }
 
-// TestLoad: what an Envoy does with what it loads is an answer; it ends with the question, and its
-// directory, which was for nobody else, goes with it.
+// TestLoad: Load returns Envoy's reaction to a configuration. The Envoy ends with Ask, and its directory is removed.
 func TestLoad(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	odd := errors.New("odd")
@@ -73,8 +72,8 @@ func TestLoad(t *testing.T) {
 	leftNothing(t)
 }
 
-// TestLoadIsPrivate: nobody else may look into the directory, and its path is short enough for a
-// socket, wherever temporary files are.
+// TestLoadIsPrivate: only this user can read the directory, and its path is short enough for a socket, even if
+// TMPDIR is long.
 func TestLoadIsPrivate(t *testing.T) {
 	for _, name := range []string{"short", strings.Repeat("long", 50)} {
 		temporary := filepath.Join(t.TempDir(), name)
@@ -103,7 +102,7 @@ func TestLoadIsPrivate(t *testing.T) {
 	}
 }
 
-// TestLoadEndsAll: an Envoy, and what it has started, ends with the context, and leaves nothing.
+// TestLoadEndsAll: an Envoy and its child processes end with the context, and leave no files behind.
 func TestLoadEndsAll(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	endsAll(t, ": >${2%/*}/admin\n", func(ctx context.Context, e trial.Envoy) error {

@@ -26,7 +26,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// program writes a script that passes for an Envoy.
+// program writes a script that takes the place of an Envoy.
 func program(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "envoy")
@@ -34,8 +34,8 @@ func program(t *testing.T, script string) string {
 	return path
 }
 
-// TestValidate: an Envoy takes a bootstrap, or its words are a finding. How its log is configured does
-// not count.
+// TestValidate: Envoy accepts a bootstrap, or its message becomes a finding, whatever the log settings of the
+// bootstrap.
 func TestValidate(t *testing.T) {
 	envoy := trial.Envoy{Program: envoytest.Binary(t)}
 	for text, want := range map[string]string{
@@ -73,7 +73,7 @@ func TestValidateRunsLua(t *testing.T) {
 	}
 }
 
-// TestValidateNoEnvoy: a program that is no Envoy is an error, whatever it does.
+// TestValidateNoEnvoy: a program other than Envoy is an error, whatever it prints.
 func TestValidateNoEnvoy(t *testing.T) {
 	boot := file(t, "boot.yaml", good)
 	for text, want := range map[string]string{
@@ -94,8 +94,8 @@ func TestValidateNoEnvoy(t *testing.T) {
 	}
 }
 
-// TestValidateEnds: a program that hangs is asked to end, after its time or with the context, and
-// ended where it does not listen.
+// TestValidateEnds: a program that hangs gets SIGTERM after its time limit or when the context ends, and SIGKILL if
+// it ignores SIGTERM.
 func TestValidateEnds(t *testing.T) {
 	boot := file(t, "boot.yaml", good)
 	hangs := "echo > $0-runs; while :; do sleep 0.05; done\n"

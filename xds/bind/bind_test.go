@@ -13,7 +13,7 @@ import (
 	"xdspub/xds/bind"
 )
 
-// stream is a medium that carries all types, under the config sources that are there.
+// stream is a medium that carries all types, and keeps the config sources.
 type stream struct{}
 
 func (stream) Source(xds.Subscription) *corev3.ConfigSource { return nil }
@@ -47,7 +47,7 @@ func TestNothingToBind(t *testing.T) {
 	}
 }
 
-// Who binds again gets the same resources, but for what a change reaches.
+// A second Bind returns the same resources, except those that a change reaches.
 func TestBindAgain(t *testing.T) {
 	s := parse(t, tree)
 	without := xds.NewSnapshot(slices.DeleteFunc(s.All(), func(r *xds.Resource) bool { return r.Type == xds.Endpoints }))
@@ -68,7 +68,7 @@ func TestBindAgain(t *testing.T) {
 	}
 }
 
-// What is inline is not there by itself, but for what others may ask for.
+// Bind leaves out inlined resources, unless clients may ask for them.
 func TestInline(t *testing.T) {
 	s := parse(t, tree)
 	for _, tt := range []struct {
@@ -92,8 +92,8 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// A resource is for the clients that all its parts are for, and its secrets for those that the parts with a
-// secret are for.
+// A composed resource is for the clients that all its parts are for. Its secrets are for the clients that all parts
+// with a secret are for.
 func TestConstraints(t *testing.T) {
 	wrapped := func(name, key, resource string) string {
 		return `- {"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, resource_name: {name: ` + name + `, dynamic_parameter_constraints: {constraint: {key: ` + key + `, exists: {}}}}, resource: ` + resource + "}\n"

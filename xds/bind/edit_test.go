@@ -12,7 +12,7 @@ import (
 	"xdspub/xds/bind"
 )
 
-// contents are the resources of TestEdit, each in its contents.
+// contents has the possible contents of each resource of TestEdit.
 var contents = func() (list [][]string) {
 	const (
 		hcm = `{"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, %s}`
@@ -61,8 +61,7 @@ var contents = func() (list [][]string) {
 	return list
 }()
 
-// TestEdit: what Edit says of random changes makes of the bound resources of before those that a
-// Binder binds that knows nothing.
+// TestEdit: after random changes, the results of Edit turn the old bound resources into those of a new Binder.
 func TestEdit(t *testing.T) {
 	reached := make(map[string]int)
 	for seed := range uint64(100) {
@@ -87,7 +86,7 @@ func TestEdit(t *testing.T) {
 			}
 			is = is.Apply(xds.ChangeOf(changed))
 			compare(t, fmt.Sprint(seed), new(bind.Binder).Bind(t.Context(), s, m), is)
-			if random.IntN(10) == 0 { // all of it is bound again
+			if random.IntN(10) == 0 { // sometimes, Bind instead of Edit
 				is = b.Bind(t.Context(), s, m)
 			}
 		}
@@ -116,7 +115,7 @@ func compare(t *testing.T, history string, want, got *xds.Snapshot) {
 	}
 }
 
-// filesWith are files, with what is inline.
+// filesWith is the medium files with other inlined resources.
 type filesWith struct {
 	files
 	inline bind.Inline

@@ -12,7 +12,7 @@ import (
 	"xdspub/xds/bind"
 )
 
-// files is the medium of files, one a resource.
+// files is a medium with a file for each resource.
 type files struct{}
 
 func (files) Source(s xds.Subscription) *corev3.ConfigSource {
@@ -23,7 +23,7 @@ func (files) Source(s xds.Subscription) *corev3.ConfigSource {
 
 func (files) Inline() bind.Inline { return bind.Inline{} }
 
-// A cluster that takes its endpoints from the Snapshot is told which file has them.
+// A bound cluster names the file with its endpoints.
 func ExampleBinder() {
 	cluster, err := xds.NewResource(&clusterv3.Cluster{Name: "web", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}, "", nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"xdspub/xds/bind"
 )
 
-// TestRestore: of what was inlined the source tree says what it was, unless its content has changed.
+// TestRestore: inlined resources are restored from the source tree, unless their content differs.
 func TestRestore(t *testing.T) {
 	s := parse(t, tree)
 	for _, inline := range []bind.Inline{
@@ -30,7 +30,7 @@ func TestRestore(t *testing.T) {
 	is := bind.Restore(t.Context(), files, edited)
 	for _, r := range is.All() {
 		from := edited
-		if slices.Contains([]string{"web", "r", "s"}, r.Name) { // what is in them has changed
+		if slices.Contains([]string{"web", "r", "s"}, r.Name) { // their inlined resources differ
 			from = files
 		}
 		if r != from.Lookup(r.Type, r.Name) {

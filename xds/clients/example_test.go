@@ -6,7 +6,7 @@ import (
 	"xdspub/xds/clients"
 )
 
-// A client that has asked for what does not exist is in sync.
+// A client whose subscription has no existing resources is in sync.
 func Example() {
 	c := clients.Client{Node: "edge", Subscriptions: []clients.Subscription{{API: "CDS", Sync: clients.Synced}, {API: "RTDS", Sync: clients.NotSent}}}
 	fmt.Println(c.InSync(), c.Count(clients.Synced))

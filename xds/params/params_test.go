@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// random makes Constraints over three keys of two values.
+// random returns random Constraints on three keys with two values each.
 func random(r *rand.Rand, depth int) Constraints {
 	key := string(rune('a' + r.IntN(3)))
 	kind := r.IntN(6)
@@ -37,8 +37,8 @@ func random(r *rand.Rand, depth int) Constraints {
 	return Or(list...)
 }
 
-// every returns all Parameters of the keys that random uses: each has a value in use, or another,
-// or is absent.
+// every returns all Parameters of the keys that random uses: each key has one of the used values, another value, or
+// is absent.
 func every() (list []Parameters) {
 	for n := range 4 * 4 * 4 {
 		p := make(Parameters)
@@ -56,7 +56,7 @@ func every() (list []Parameters) {
 	return list
 }
 
-// TestSpace holds sets of random constraints against enumeration.
+// TestSpace compares Sets of random Constraints with an enumeration of all Parameters.
 func TestSpace(t *testing.T) {
 	r, list := rand.New(rand.NewPCG(1, 2)), every()
 	for range 3000 {
@@ -110,7 +110,7 @@ func TestSpace(t *testing.T) {
 	}
 }
 
-// TestCanonical: what is built again of a message is the same, and means the same.
+// TestCanonical: the Constraints of the message of Constraints are equal to these, and match the same Parameters.
 func TestCanonical(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 3000 {
@@ -127,7 +127,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestString: constraints that mean the same by their operators alone have one text.
+// TestString: constraints that differ only in the order and nesting of operators have the same text.
 func TestString(t *testing.T) {
 	env, eu, us := Value("env", "prod"), Value("region", "eu"), Value("region", "us")
 	for _, c := range []struct {
@@ -186,7 +186,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestTooComplex: what would take all memory ends, and says so.
+// TestTooComplex: Sets that would take all memory end with ErrTooComplex.
 func TestTooComplex(t *testing.T) {
 	var pairs []Constraints
 	for i := range 40 {
@@ -203,7 +203,7 @@ func TestTooComplex(t *testing.T) {
 	}
 }
 
-// TestManyValues: one key of as many values as constraints may have is a set for each, and they are told apart.
+// TestManyValues: a key may have as many values as constraints may have parts. Each value is another Set.
 func TestManyValues(t *testing.T) {
 	var values []Constraints
 	for i := range maxParts {
@@ -226,7 +226,7 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-// TestManyKeys: 20 keys of 10 values are 10^20 combinations, and cost next to nothing.
+// TestManyKeys: a Space of 20 keys with 10 values each has 10^20 combinations, and takes little time and memory.
 func TestManyKeys(t *testing.T) {
 	var variants []Constraints
 	for v := range 10 {

@@ -7,7 +7,7 @@ import (
 	"xdspub/xds/quorum"
 )
 
-// A number is that of those that answer at most.
+// Of fewer answering Envoys than the number, all must acknowledge.
 func Example() {
 	q, err := quorum.Parse("3")
 	if err != nil {
