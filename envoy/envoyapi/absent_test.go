@@ -16,8 +16,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestAbsentTypes asks the binary which of the linked types it holds: Envoy
-// refuses a bootstrap for the first @type that it does not know.
+// TestAbsentTypes asks the binary which of the linked types it holds: Envoy refuses a bootstrap because of the
+// first @type that it does not know.
 func TestAbsentTypes(t *testing.T) {
 	listed := absentTypes(t)
 	if !slices.IsSorted(listed) {
@@ -29,7 +29,7 @@ func TestAbsentTypes(t *testing.T) {
 		name := mt.Descriptor().FullName()
 		linked[name] = true
 		switch {
-		case name.Parent() == "google.protobuf": // other JSON than messages have; every binary holds them
+		case name.Parent() == "google.protobuf": // every binary holds these types, whose JSON has another form
 		case envoyapi.Latest.Holds(name):
 			present = append(present, name)
 		default:
@@ -81,8 +81,8 @@ func absentTypes(t *testing.T) (names []protoreflect.FullName) {
 	return names
 }
 
-// holding returns a bootstrap that has a message of each type in the metadata of a
-// cluster, where Envoy unpacks nothing.
+// holding returns a bootstrap with a message of each type in the metadata of a cluster, in which Envoy unpacks no
+// Any.
 func holding(t *testing.T, types []protoreflect.FullName) []byte {
 	t.Helper()
 	metadata := make(map[string]any)

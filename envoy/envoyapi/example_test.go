@@ -8,7 +8,7 @@ import (
 	"xdspub/envoy/envoyapi"
 )
 
-// What makes a cluster says where its endpoints come from.
+// The factory of a cluster says where its endpoints come from.
 func ExampleVersion_ClusterKindOf() {
 	eds := &clusterv3.Cluster{ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}
 	static := &clusterv3.Cluster{ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}}

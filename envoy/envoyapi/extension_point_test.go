@@ -23,9 +23,9 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// TestExtensionPointsAreComplete finds the fields that could take an extension. Each is one,
-// in ExtensionPoints, or was looked at and is none: Envoy never reads it, reads it only in
-// the bootstrap, hands it to a module, or what fits depends on the matcher around.
+// TestExtensionPointsAreComplete finds the fields that could take an extension. Each must be in ExtensionPoints, or
+// in the list of other fields: Envoy never reads such a field, reads it only in the bootstrap, gives it to a
+// module, or accepts extensions that depend on the matcher around it.
 func TestExtensionPointsAreComplete(t *testing.T) {
 	classed := make(map[protoreflect.FullName]bool)
 	for _, s := range envoyapi.Latest.ExtensionPoints() {
@@ -79,7 +79,7 @@ type extensionPlace struct {
 	name       string
 	point      envoyapi.ExtensionPoint
 	categories []string
-	// around is the bootstrap, with the extension point's content left out.
+	// around is the bootstrap without the content of the extension point.
 	around string
 }
 
@@ -110,11 +110,10 @@ func extensionPlaces(t *testing.T) (list []extensionPlace) {
 	return list
 }
 
-// TestExtensionPoints tries extension points on Envoy: each takes, or refuses for another reason than
-// that it looks for another kind of extension, the types of its categories, and no
-// other. It tries the types of all extensions and one that is of none; with -every
-// all message types that Envoy holds, which finds extensions that the binary does
-// not tell of.
+// TestExtensionPoints tries extension points on Envoy. Each finds an extension for the types of its categories,
+// although Envoy may refuse the content, and for no other type. The test tries the types of all extensions and the
+// stranger. With -every, it tries all message types that Envoy holds, and so finds extensions that config_dump
+// lacks.
 func TestExtensionPoints(t *testing.T) {
 	types := append(messageTypes(), stranger)
 	tried := make(map[protoreflect.FullName]bool)
@@ -145,11 +144,11 @@ func TestExtensionPoints(t *testing.T) {
 	}
 }
 
-// stranger is the type of no extension, with a field of it.
+// stranger is a type that no extension has.
 const stranger = "envoy.config.core.v3.Locality"
 
-// messageTypes returns those of all extensions and, with -every, all that Envoy holds
-// and that stand in no other message.
+// messageTypes returns the types of all extensions. With -every, it returns all types that Envoy holds and that are
+// not nested in other messages.
 func messageTypes() (list []string) {
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		name := mt.Descriptor().FullName()
@@ -163,7 +162,7 @@ func messageTypes() (list []string) {
 	return list
 }
 
-// fitting returns the types of the place's categories.
+// fitting returns the types of extensions in the categories of the place.
 func (p extensionPlace) fitting() (list []string) {
 	for _, category := range p.categories {
 		for _, e := range envoyapi.Latest.Extensions(category) {
@@ -177,25 +176,25 @@ func (p extensionPlace) fitting() (list []string) {
 	return list
 }
 
-// notFound is how Envoy says that it has no such extension for an extension point, unless it
-// speaks of one in the extension that it found.
+// notFound matches Envoy's message that it has no extension for an extension point. The message may be about an
+// extension point inside a found extension.
 var (
 	notFound = regexp.MustCompile(`(?i)didn't find a registered|extension not found|formatter not found|factory not found|unknown AI filter|` +
 		`failed to get certificate validator|failed to load private key provider|unable to unpack|does not support header validator`)
 	inExtension = regexp.MustCompile(`for subset lb|implementation for '' with type URL: ''`)
 )
 
-// late are the extension points that Envoy looks at for a request only: it goes on with a
-// default, or ends.
+// late are the extension points that Envoy reads only at a request: for an unknown type, it uses a default, or
+// crashes.
 var late = map[protoreflect.FullName]bool{
 	"envoy.config.cluster.v3.Cluster.upstream_config":                                                                          true,
 	"envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings.BucketIdBuilder.ValueBuilder.custom_value": true,
 }
 
-// taken returns those of the types that Envoy finds an extension for.
+// taken returns the types for which Envoy finds an extension.
 func (p extensionPlace) taken(t *testing.T, types []string) (list []string) {
 	t.Helper()
-	said := make(map[string]string) // by type, what Envoy refuses it with
+	said := make(map[string]string) // Envoy's reason for a refusal, by type
 	switch {
 	case late[p.point.Field]:
 		if ok, output := envoytest.Validate(t, p.holding(stranger)); !ok {
@@ -215,8 +214,8 @@ func (p extensionPlace) taken(t *testing.T, types []string) (list []string) {
 	return list
 }
 
-// tryEach gives an extension point of the bootstrap the types one by one. There are few such
-// extension points: without -every only what fits is tried, and the stranger.
+// tryEach tries the types in an extension point of the bootstrap one by one. Without -every, it tries only the
+// fitting types and the stranger.
 func (p extensionPlace) tryEach(t *testing.T, types []string, said map[string]string) {
 	t.Helper()
 	fitting := p.fitting()
@@ -229,17 +228,16 @@ func (p extensionPlace) tryEach(t *testing.T, types []string, said map[string]st
 	}
 }
 
-// trySideBySide gives one Envoy a listener or a cluster for each type. It says of
-// each what is wrong with it.
+// trySideBySide gives one Envoy a listener or a cluster for each type. Envoy logs the reason for each refusal.
 func (p extensionPlace) trySideBySide(t *testing.T, types []string, said map[string]string) {
 	t.Helper()
 	log, ended := p.publish(t, types)
-	if ended { // of one of them
+	if ended { // Envoy crashed because of one of the types
 		if !strings.Contains(log, "Caught ") {
 			t.Fatalf("Envoy ended by itself:\n%s", log)
 		}
 		if len(types) == 1 {
-			said[types[0]] = "" // it was found
+			said[types[0]] = "" // Envoy found an extension for the type
 			return
 		}
 		p.trySideBySide(t, types[:len(types)/2], said)
@@ -258,7 +256,7 @@ func (p extensionPlace) trySideBySide(t *testing.T, types []string, said map[str
 	}
 }
 
-// tag is how the complaint about the resource of a type begins.
+// tag matches the beginning of Envoy's message about the resource of a type.
 var tag = regexp.MustCompile(`\btrial(\d+): `)
 
 // publish gives an Envoy the resource around an extension point once for each type, and returns
@@ -299,7 +297,7 @@ static_resources: {clusters: [{name: c, type: STATIC, connect_timeout: 1s}]}
 	return trial.Log, trial.Ended
 }
 
-// holding returns a bootstrap with an extension of that type in the extension point.
+// holding returns a bootstrap with a configuration of a type in the extension point.
 func (p extensionPlace) holding(config string) []byte {
 	typed := `{"@type": ` + xds.URLPrefix + config + `}`
 	if config == stranger {
@@ -308,8 +306,8 @@ func (p extensionPlace) holding(config string) []byte {
 	return []byte(strings.NewReplacer("CONFIG", "typed_config: "+typed, "ANY", typed, "UNIQUE", "the "+config).Replace(p.around))
 }
 
-// checkNamed tries an extension point in which the name decides, with a stranger and with the
-// first that fits.
+// checkNamed tries an extension point in which the name decides, with the stranger and with the first fitting
+// extension.
 func (p extensionPlace) checkNamed(t *testing.T) {
 	t.Helper()
 	if ok, output := envoytest.Validate(t, p.holding(stranger)); ok || !notFound.MatchString(output) {

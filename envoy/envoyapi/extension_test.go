@@ -21,13 +21,12 @@ var (
 	every  = flag.Bool("every", false, "try every message type at every extension point, not only those of extensions")
 )
 
-// proactive is an extension that the binary does not tell of: its category has two
-// registries, of which config_dump shows one. Envoy looks into the other for this name
-// alone, which its log gives. TestExtensionPoints tries it.
+// proactive is an extension that config_dump lacks: its category has two registries, and config_dump shows only
+// one. Envoy searches the other registry for this name only, which its log gives. TestExtensionPoints tries the
+// extension.
 const proactive = "envoy.resource_monitors.proactive envoy.resource_monitors.global_downstream_max_connections envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
 
-// TestExtensions asks the binary which extensions it holds. What it says is
-// extensions.txt, beside proactive.
+// TestExtensions asks the binary for its extensions. extensions.txt has these and proactive.
 func TestExtensions(t *testing.T) {
 	said := extensionsOf(t, "")
 	if len(said) < 500 {
@@ -37,7 +36,7 @@ func TestExtensions(t *testing.T) {
 	compareExtensions(t, said)
 }
 
-// extensionsOf asks a binary for its extensions; "" is that of the latest version.
+// extensionsOf asks a binary for its extensions; "" means the binary of the latest version.
 func extensionsOf(t *testing.T, binary string) map[string]bool {
 	t.Helper()
 	e := envoytest.Start(t, envoytest.Options{Binary: binary, Bootstrap: []byte(`admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}`)})
@@ -66,11 +65,11 @@ func extensionsOf(t *testing.T, binary string) map[string]bool {
 	return said
 }
 
-// forRoutes finds the type of a configuration for a route, of the two that a filter
-// may have. The binary lists them in no order.
+// forRoutes matches the type of a filter's configuration for a route. The binary lists the two types of a filter in
+// no order.
 var forRoutes = regexp.MustCompile(`PerRoute|Override$|\.CorsPolicy$`)
 
-// configFirst puts the type of a configuration before that for a route.
+// configFirst returns types with the type of the configuration before the type for a route.
 func configFirst(name string, types []string) []string {
 	types = slices.Clone(types)
 	if len(types) == 2 && forRoutes.MatchString(types[0]) {
@@ -88,7 +87,7 @@ const extensionsHead = `# The extensions that the Envoy 1.40.0 binary (without c
 # make extensions writes this file; a test asks the binary again.
 `
 
-// compareExtensions holds extensions.txt against its lines as they should be.
+// compareExtensions compares extensions.txt with lines. With -update, it writes the file.
 func compareExtensions(t *testing.T, lines map[string]bool) {
 	t.Helper()
 	data, err := os.ReadFile("v1.40.0/extensions.txt")

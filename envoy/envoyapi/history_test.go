@@ -12,7 +12,7 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// TestRemoved looks for what to write instead of each name that the API has reserved.
+// TestRemoved: removed-fields.txt has a replacement for each reserved name of the API.
 func TestRemoved(t *testing.T) {
 	var missing []string
 	met := 0

@@ -13,7 +13,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// matcherPlaces are places of matchers in a listener, with what Envoy takes there as the input.
+// matcherPlaces are places of matchers in a listener, each with an input that Envoy accepts there.
 var matcherPlaces = map[protoreflect.FullName]struct{ listener, input string }{
 	"envoy.config.listener.v3.Listener.filter_chain_matcher":                                                        {`{filter_chains: [{name: a}], filter_chain_matcher: MATCHER}`, portInput},
 	"envoy.config.route.v3.VirtualHost.matcher":                                                                     {inManager(`{}`, `{virtual_hosts: [{name: v, domains: ["*"], matcher: MATCHER}]}`, ``), headerInput},
@@ -44,13 +44,13 @@ func inFilter(filter string) string {
 	return inManager(`{}`, `{}`, `{name: f, typed_config: `+filter+`}, `)
 }
 
-// inManager is a listener with a connection manager that has some fields, routes and a first filter.
+// inManager returns a listener with a connection manager that has some fields, routes and a first filter.
 func inManager(fields, routes, filter string) string {
 	return `{filter_chains: [{filters: [{name: h, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: h, route_config: ` + routes +
 		`, ` + strings.Trim(fields, "{}") + strings.Repeat(", ", min(1, len(fields)-2)) + `http_filters: [` + filter + `{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]}}]}]}`
 }
 
-// matcherTrial is a word of matchers.txt at a place: what Envoy is asked about.
+// matcherTrial is a verb and a type of matchers.txt at a place.
 type matcherTrial struct {
 	place protoreflect.FullName
 	verb  string
@@ -59,9 +59,9 @@ type matcherTrial struct {
 
 func (m matcherTrial) String() string { return fmt.Sprintf("%s %s %s", m.place, m.verb, m.name) }
 
-// TestMatchers gives each Envoy the inputs, actions and custom matchers of matchers.txt, and keep_matching, at
-// the places of matchers in a listener: of what its API has, an older one takes what the latest takes.
-// But 1.38 has the matcher of a composite filter in its API, and does not read it.
+// TestMatchers gives each Envoy the inputs, actions and custom matchers of matchers.txt, and keep_matching, at the
+// places of matchers in a listener. An older Envoy accepts the same types as the latest, as far as its API has
+// them. The exception is 1.38, whose API has the matcher of a composite filter, but which does not read it.
 func TestMatchers(t *testing.T) {
 	var latest map[matcherTrial]bool
 	for _, v := range envoyapi.Versions {
@@ -80,7 +80,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// takenByMatchers asks the Envoy of a version what it takes.
+// takenByMatchers asks the Envoy of a version which trials it accepts.
 func takenByMatchers(t *testing.T, v *envoyapi.Version) map[matcherTrial]bool {
 	t.Helper()
 	var trials []matcherTrial
@@ -102,7 +102,7 @@ func takenByMatchers(t *testing.T, v *envoyapi.Version) map[matcherTrial]bool {
 	return taken
 }
 
-// trialsAt are those of a place with the types that a version holds.
+// trialsAt returns the trials of a place with the types that a version holds.
 func trialsAt(place protoreflect.FullName, v *envoyapi.Version) (trials []matcherTrial) {
 	add := func(verb string, all []protoreflect.FullName) {
 		for _, name := range all {
@@ -152,7 +152,7 @@ func (m matcherTrial) listener(t *testing.T) (l map[string]any) {
 	return l
 }
 
-// requiredFields are what a type needs before Envoy looks whether it fits.
+// requiredFields has the fields that a type needs before Envoy checks whether it accepts the type.
 var requiredFields = map[protoreflect.FullName]string{
 	"envoy.config.rbac.v3.Action": ", name: a",
 	"envoy.extensions.matching.common_inputs.network.v3.DynamicMetadataInput": ", filter: a, path: [{key: a}]",
@@ -164,7 +164,7 @@ var requiredFields = map[protoreflect.FullName]string{
 	"envoy.type.matcher.v3.HttpResponseTrailerMatchInput":                     ", header_name: a",
 }
 
-// notTaken reports whether Envoy's words are against the type, and not against what is in it.
+// notTaken reports whether Envoy refuses the type, and not the content of the message.
 func (m matcherTrial) notTaken(said string) bool {
 	if m.verb == "keeps" {
 		return strings.Contains(said, "keep_matching")

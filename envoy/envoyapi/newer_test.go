@@ -16,8 +16,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestNewer tries testdata/newer.yaml: what each row has, the release takes that it stands under,
-// and the one before refuses. validate says the same by --envoy-version.
+// TestNewer tries testdata/newer.yaml: the release of each row accepts the row, and the release before refuses it.
+// xdspub validate agrees by --envoy-version.
 func TestNewer(t *testing.T) {
 	text, err := os.ReadFile("testdata/newer.yaml")
 	if err != nil {
@@ -51,14 +51,14 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// newerTrial asks the Envoy of a version.
+// newerTrial asks the Envoy of a version about a bootstrap by --mode validate.
 func newerTrial(t *testing.T, v *envoyapi.Version, boot []byte) (takes bool, said string) {
 	t.Helper()
 	code, said := envoytest.Run(t, envoytest.Options{Binary: envoytest.Version(t, v.Name), Bootstrap: boot, Args: []string{"--mode", "validate", "--log-level", "critical"}})
 	return code == 0, said
 }
 
-// newerFindings returns the errors that validate finds.
+// newerFindings returns the errors of xdspub validate.
 func newerFindings(t *testing.T, v *envoyapi.Version, boot []byte) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "boot.yaml")
@@ -68,7 +68,7 @@ func newerFindings(t *testing.T, v *envoyapi.Version, boot []byte) []string {
 	return slices.DeleteFunc(judge(t, file, v), func(line string) bool { return !strings.HasPrefix(line, "error ") })
 }
 
-// newerBootstrap returns a bootstrap that has at each place what a row says.
+// newerBootstrap returns a bootstrap with the fields of a row in their places.
 func newerBootstrap(t *testing.T, row map[string]map[string]any) []byte {
 	t.Helper()
 	with := func(place string, fields map[string]any) map[string]any {

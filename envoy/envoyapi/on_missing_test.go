@@ -6,8 +6,7 @@ import (
 	"xdspub/xds"
 )
 
-// TestOnMissing: each version has a row for every field of the catalogue of references, and for no
-// other.
+// TestOnMissing: each version has a row for every field of xds.References, and for no other field.
 func TestOnMissing(t *testing.T) {
 	for _, v := range Versions {
 		rows := v.tables().onMissing

@@ -20,8 +20,8 @@ import (
 	"xdspub/validate/rules"
 )
 
-// TestOther: a version is its folder. For each example of testdata/other.txtar, a version that has one
-// file otherwise than the latest takes what that one refuses, or the reverse.
+// TestOther: only the folder decides what a version accepts. For each example of testdata/other.txtar, a version
+// with one other file accepts what the latest refuses, or refuses what the latest accepts.
 func TestOther(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/other.txtar")
 	if err != nil {
@@ -52,8 +52,8 @@ func firstLine(f txtar.File) string {
 	return line
 }
 
-// changed returns the latest version but for one file: a line behind + is added, one behind - is
-// taken out.
+// changed returns the latest version with changes of one file: a line after + is added, and a line after - is
+// removed.
 func changed(t *testing.T, change txtar.File) *envoyapi.Version {
 	t.Helper()
 	folder := make(fstest.MapFS)
@@ -83,7 +83,7 @@ func changed(t *testing.T, change txtar.File) *envoyapi.Version {
 	return envoyapi.New("9.9.9", folder)
 }
 
-// judge returns what is wrong in a file of resources or a bootstrap for a version, a line each.
+// judge returns the findings of a file of resources or of a bootstrap for a version, one on each line.
 func judge(t *testing.T, file string, v *envoyapi.Version) (lines []string) {
 	t.Helper()
 	var list diag.List
@@ -108,7 +108,7 @@ func judge(t *testing.T, file string, v *envoyapi.Version) (lines []string) {
 	return lines
 }
 
-// wants returns what an example says in comments that begin with who finds it.
+// wants returns the expected findings in the comments of an example that begin with who.
 func wants(t *testing.T, example txtar.File, who string) (list []string) {
 	t.Helper()
 	for line := range strings.Lines(string(example.Data)) {
@@ -119,7 +119,7 @@ func wants(t *testing.T, example txtar.File, who string) (list []string) {
 	return list
 }
 
-// holds reports whether each line contains what is wanted, one for one.
+// holds reports whether each line contains the wanted text of the same index.
 func holds(lines, wanted []string) bool {
 	return slices.EqualFunc(lines, wanted, strings.Contains)
 }

@@ -19,14 +19,14 @@ import (
 	"xdspub/validate/substitution"
 )
 
-// trial is something that an Envoy takes, or refuses, where it knows a row.
+// trial is a listener that an Envoy accepts or refuses if it knows a row.
 type trial struct {
 	listener map[string]any
 	taken    bool
 }
 
-// asksOf are the files whose rows the Envoys are asked about, and the trials of a row, which may stand
-// in place of others. An Envoy knows a row where all of them end as they should; one at least is taken.
+// asksOf has, by file, the function that returns the trials of a row. others are other rows of the file, which the
+// row may replace. An Envoy knows a row if all trials end as they should. At least one trial is accepted.
 var asksOf = map[string]func(t *testing.T, row string, others []string) []trial{
 	"cel-functions.txt":   functionTrials,
 	"format-commands.txt": commandTrials,
@@ -41,8 +41,8 @@ var asksOf = map[string]func(t *testing.T, row string, others []string) []trial{
 
 const retryFile = "retry-on.txt"
 
-// rows adds the rows that an Envoy knows: of those of the latest version, and of those of since.txt,
-// as "row FILE ROW".
+// rows adds the rows that an Envoy knows, as "row FILE ROW". It tries the rows of the latest version and of
+// since.txt.
 func (k known) rows(t *testing.T, v *envoyapi.Version, binary string) {
 	t.Helper()
 	type ask struct {
@@ -56,7 +56,7 @@ func (k known) rows(t *testing.T, v *envoyapi.Version, binary string) {
 		rows := candidates(t, file)
 		for _, row := range rows {
 			if _, lacks := v.Lacks(celConfig); lacks && strings.HasPrefix(row, "string-") {
-				k["row "+file+" "+row] = true // nothing could say otherwise
+				k["row "+file+" "+row] = true // the Envoy has no field by which to try the row
 				continue
 			}
 			a := ask{"row " + file + " " + row, len(trials), 0}
@@ -85,7 +85,7 @@ func (k known) rows(t *testing.T, v *envoyapi.Version, binary string) {
 	k.retryReasons(t, binary)
 }
 
-// candidates are the rows that a version may have in a file.
+// candidates returns the rows that a version may have in a file.
 func candidates(t *testing.T, file string) (rows []string) {
 	t.Helper()
 	for _, name := range []string{filepath.Join("v"+envoyapi.Latest.Name, file), "since.txt"} {
@@ -108,8 +108,8 @@ func candidates(t *testing.T, file string) (rows []string) {
 	return rows
 }
 
-// commandTrials are those of a command of format strings: with and without an argument and a length,
-// and with each word that one of its rows lists.
+// commandTrials returns the trials of a command of format strings: with and without an argument and a length, and
+// with each word that one of its rows lists.
 func commandTrials(_ *testing.T, row string, others []string) (trials []trial) {
 	name, rest, _ := strings.Cut(row, " ")
 	takes := strings.Fields(rest)
@@ -142,10 +142,10 @@ func listed(words []string) (forms []string) {
 	return forms
 }
 
-// celConfig is what the functions of strings need.
+// celConfig is the field that enables the functions of strings.
 const celConfig = "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter.cel_config"
 
-// functionTrials are those of a function of CEL, or of its syntax.
+// functionTrials returns the trials of a function or of a syntax of CEL.
 func functionTrials(t *testing.T, row string, _ []string) (trials []trial) {
 	words := strings.Fields(row)
 	kind, name := words[0], words[1]
@@ -174,7 +174,7 @@ func celFilter(expression string, strings bool) map[string]any {
 	return accessLog("a", map[string]any{"extension_filter": map[string]any{"name": "cel", "typed_config": filter}})
 }
 
-// accessLog is a listener whose access log has a format and a filter.
+// accessLog returns a listener whose access log has a format and a filter.
 func accessLog(format string, filter map[string]any) map[string]any {
 	log := map[string]any{"name": "stdout", "typed_config": map[string]any{
 		"@type":      "type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog",
@@ -186,12 +186,12 @@ func accessLog(format string, filter map[string]any) map[string]any {
 	return map[string]any{"filter_chains": []any{map[string]any{}}, "access_log": []any{log}}
 }
 
-// cipherTrials are those of a cipher suite by its two names.
+// cipherTrials returns the trials of a cipher suite by its two names.
 func cipherTrials(t *testing.T, row string, _ []string) []trial {
 	return tlsTrials(t, "cipher_suites", strings.Fields(strings.TrimPrefix(row, "-"))[:2]...)
 }
 
-// tlsTrials are those of names for a field of tls_params.
+// tlsTrials returns the trials of names in a field of tls_params.
 func tlsTrials(t *testing.T, field string, names ...string) (trials []trial) {
 	t.Helper()
 	pair, err := certs.Expand([]byte(`{"certificate_chain": {"inline_string": {{text "server.pem"}}}, "private_key": {"inline_string": {{text "server.key"}}}}`))
@@ -210,8 +210,8 @@ func tlsTrials(t *testing.T, field string, names ...string) (trials []trial) {
 	return trials
 }
 
-// retryReasons adds the words that an Envoy knows in retry_on. It takes any; a router with
-// strict_check_headers answers 400 where a header has one that it does not know.
+// retryReasons adds the words that an Envoy knows in retry_on. Envoy accepts any word there. A router with
+// strict_check_headers answers 400 if a header has an unknown word.
 func (k known) retryReasons(t *testing.T, binary string) {
 	t.Helper()
 	dir := t.TempDir()

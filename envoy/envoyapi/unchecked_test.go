@@ -8,8 +8,8 @@ import (
 	"xdspub/envoy/envoyapi"
 )
 
-// uncheckedRows break a constraint, in messages that the latest Envoy does not hold against them and,
-// in the last one, in a policy that it does.
+// uncheckedRows break a constraint of messages that the latest Envoy does not check, and in the last row of a
+// policy that it checks.
 var uncheckedRows = []struct {
 	row   string
 	since int // the place of the first version that has the type in Versions, from the oldest
@@ -23,7 +23,7 @@ var uncheckedRows = []struct {
 	{`{cluster: {load_balancing_policy: {policies: [{typed_extension_config: {name: l, typed_config: {"@type": type.googleapis.com/envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost}}}]}}}`, 0, false},
 }
 
-// TestUnchecked: what the latest Envoy does not hold against the constraints of its API, no other does.
+// TestUnchecked: older Envoys do not check the messages that the latest Envoy does not check.
 func TestUnchecked(t *testing.T) {
 	for _, c := range uncheckedRows {
 		var row map[string]map[string]any

@@ -1,10 +1,9 @@
-// Package agreement holds the test that validate and the real Envoy agree.
+// Package agreement has the test that xdspub validate and the real Envoy agree.
 //
-// testdata/cases are pairs of directories as an Envoy with path subscriptions reads
-// them, with what Envoy 1.40.0 did when bad/ was renamed over a running good/ (a
-// case begins with its outcome, Envoy's words, and what requests got). Each side is
-// judged as `xdspub validate boot.yaml` would. testdata/findings.txt holds every
-// finding with the line that it points at, docs/evidence/agreement.md the sums.
+// testdata/cases has pairs of directories, good and bad, which an Envoy with path subscriptions reads. A case
+// begins with the reaction of Envoy 1.40.0 when bad was renamed over a running good: the outcome, Envoy's message,
+// and the answers to requests. The test judges each side as `xdspub validate boot.yaml` does. testdata/findings.txt
+// has each finding with its line, and docs/evidence/agreement.md the sums.
 package agreement
 
 import (
@@ -33,7 +32,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/findings.txt and docs/evidence/agreement.md, and fail")
 
-// bootstrap is what Envoy starts with where a case brings none of its own.
+// bootstrap is the bootstrap of cases without a bootstrap.
 const bootstrap = `admin: {address: {socket_address: {address: 127.0.0.1, port_value: 29901}}}
 node: {id: node1, cluster: clus1}
 dynamic_resources:
@@ -52,17 +51,17 @@ type testCase struct {
 	found map[string]findings // by side
 }
 
-// findings are what validate says of one side.
+// findings is the result of validate for one side.
 type findings struct {
 	errors, warnings int
-	text             string // each with its place and the line there
+	text             string // each finding with its place and its line
 }
 
 func TestAgreement(t *testing.T) {
 	certs := t.TempDir()
 	certificates(t, certs)
 	cases := read(t)
-	var judges errgroup.Group // one that t.Fatal ends leaves its place to the next
+	var judges errgroup.Group // if t.Fatal ends a goroutine, another takes its place
 	judges.SetLimit(runtime.GOMAXPROCS(0))
 	var mu sync.Mutex
 	for _, c := range cases {
@@ -116,7 +115,7 @@ func TestAgreement(t *testing.T) {
 	golden(t, filepath.Join("..", "..", "docs", "evidence", "agreement.md"), document(t, sums))
 }
 
-// golden compares a file with what it should be.
+// golden compares a file with got. With -update, it writes the file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	want, err := os.ReadFile(name)
@@ -169,7 +168,7 @@ func read(t *testing.T) (cases []*testCase) {
 	return cases
 }
 
-// judge validates one side by rules in a directory of its own.
+// judge validates one side by rules, in an empty directory.
 func (c *testCase) judge(side, dir, certs string, rules check.Rules) (findings, error) {
 	if err := c.write(side, dir, certs); err != nil {
 		return findings{}, err
@@ -209,13 +208,13 @@ func (c *testCase) write(side, dir, certs string) error {
 	return os.Symlink(certs, filepath.Join(dir, "certs"))
 }
 
-// validated validates the side that stands in a directory.
+// validated validates the side in a directory.
 func validated(dir string, rules check.Rules) (*check.Result, error) {
 	rules.Disable = append(rules.Disable, "shared-directory") // all files of a case stand in one directory
 	return check.Bootstrap(context.Background(), check.BootstrapOptions{Path: filepath.Join(dir, "boot.yaml"), Root: dir, Rules: rules})
 }
 
-// TestFixes: each fix that validate proposes for a case ends its finding.
+// TestFixes: each fix of a finding in a case removes the finding.
 func TestFixes(t *testing.T) {
 	certs := t.TempDir()
 	certificates(t, certs)
@@ -243,13 +242,13 @@ func TestFixes(t *testing.T) {
 	}
 }
 
-// The ways to disagree.
+// The kinds of disagreement.
 const (
 	missed     = "missed"
 	falseAlarm = "false alarm"
 )
 
-// verdict tells how a side's findings differ from what Envoy did, if they do.
+// verdict compares the findings of a side with Envoy's reaction. wrong reports a disagreement, and how is its kind.
 func (c *testCase) verdict(side string) (how string, wrong bool) {
 	f := c.found[side]
 	switch {
@@ -267,7 +266,7 @@ func (c *testCase) verdict(side string) (how string, wrong bool) {
 	}
 }
 
-// reasons reads one of the two lists of what we judge otherwise on purpose.
+// reasons reads one of the two lists of intended disagreements.
 func reasons(t *testing.T, list string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", list))
@@ -285,7 +284,7 @@ func reasons(t *testing.T, list string) map[string]string {
 	return found
 }
 
-// describe is testdata/findings.txt.
+// describe returns the text of testdata/findings.txt.
 func describe(cases []*testCase) []byte {
 	var b bytes.Buffer
 	for _, c := range cases {

@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// certificates makes the throw-away keys and certificates that the cases name as
-// certs/….
+// certificates makes the keys and certificates that the cases name as certs/….
 func certificates(t *testing.T, dir string) {
 	t.Helper()
 	write := func(name string, data ...[]byte) {
@@ -58,8 +57,7 @@ func certificates(t *testing.T, dir string) {
 	pair("ed", ed, 2020, 2090)
 	pair("expired", ecKey(t, elliptic.P256()), 2020, 2021)
 	pair("future", ecKey(t, elliptic.P256()), 2090, 2091)
-	// Deprecated as weak, which is of no matter here: the case is about a key that
-	// wants a password.
+	// The function is deprecated as weak. The case needs only a key with a password.
 	//lint:ignore SA1019 see above
 	block, err := x509.EncryptPEMBlock(rand.Reader, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(first), []byte("secret"), x509.PEMCipherAES256)
 	if err != nil {

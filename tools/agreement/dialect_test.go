@@ -13,8 +13,8 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-// TestDialects holds what is read of a bootstrap against `envoy --mode validate`: what
-// Envoy takes is recognised as a bootstrap and has no error, what it refuses has one.
+// TestDialects compares validate with `envoy --mode validate` for bootstraps in unusual forms: validate finds no
+// error in a bootstrap that Envoy accepts, and an error in each other.
 func TestDialects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Envoy")

@@ -13,7 +13,7 @@ import (
 	"xdspub/envoy/envoyapi"
 )
 
-// sums count sides by what Envoy did.
+// sums has the sum of each reaction of Envoy.
 type sums map[string]*sum
 
 type sum struct {
@@ -21,7 +21,7 @@ type sum struct {
 	excused       map[string]int // by list
 }
 
-// outcomes are what Envoy can do, in the order of the document, with what is wanted.
+// outcomes are Envoy's possible reactions, in the order of the document, each with the expected findings.
 var outcomes = [][2]string{
 	{"rejected", "an error"},
 	{"load-failure", "an error"},
@@ -44,14 +44,14 @@ func (s sums) of(c *testCase, side string) *sum {
 	return s[key]
 }
 
-// olderEnvoys is the part about the older Envoys.
+// olderEnvoys returns the part of the document about the older Envoys.
 func olderEnvoys(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/versions.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, excused := make(map[string]int), make(map[string]int) // by release and what it does
+	counts, excused := make(map[string]int), make(map[string]int) // by release and reaction
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); words[0] != "#" {
 			counts[words[0]+" "+words[1]]++
@@ -85,7 +85,7 @@ differences from 1.40. With ` + "`--envoy-version`" + `, validate finds the refu
 	return b.String()
 }
 
-// document is docs/evidence/agreement.md.
+// document returns the text of docs/evidence/agreement.md.
 func document(t *testing.T, s sums) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"xdspub/xds"
 )
 
-// beyond are cases in which a running Envoy refuses what the oracle does not ask about.
+// beyond has cases that a running Envoy refuses for a reason that --mode validate does not check.
 var beyond = map[string]string{
 	"access_log_dir_missing":                     "access logs are not opened",
 	"access_log_path_is_dir":                     "access logs are not opened",
@@ -35,7 +35,7 @@ var beyond = map[string]string{
 	"typed_struct_unknown_type":                  "it is not asked about what is unknown to xdspub",
 }
 
-// beyondShadow are those of a throw-away Envoy.
+// beyondShadow is beyond for an Envoy that loads the files.
 var beyondShadow = map[string]string{
 	"access_log_dir_missing":                    "access logs are not opened",
 	"access_log_path_is_dir":                    "access logs are not opened",
@@ -48,8 +48,8 @@ var beyondShadow = map[string]string{
 	"typed_struct_unknown_type":                 "it is not asked about what is unknown to xdspub",
 }
 
-// TestOracle: of 50 random cases that Envoy refused, an Envoy that is asked by --mode validate names what
-// is wrong, and takes what Envoy took. What is wrong is among what good/ and bad/ differ in.
+// TestOracle: for 50 random cases that Envoy refused, the oracle, an Envoy with --mode validate, refuses the bad
+// side and accepts the good side. It names a resource in which both sides differ.
 func TestOracle(t *testing.T) { agrees(t, oracle.New, beyond) }
 
 // TestShadow is TestOracle with an Envoy that also loads the files.
@@ -74,7 +74,7 @@ func agrees(t *testing.T, with func(trial.Envoy) *oracle.Oracle, beyond map[stri
 			continue
 		}
 		good, bad := c.follow(t, "good", certs), c.follow(t, "bad", certs)
-		if bad.Diagnostics.HasErrors() { // it is lost before it is a resource
+		if bad.Diagnostics.HasErrors() { // xdspub can't read the resource
 			continue
 		}
 		judged++
@@ -97,7 +97,7 @@ func agrees(t *testing.T, with func(trial.Envoy) *oracle.Oracle, beyond map[stri
 	}
 }
 
-// follow reads one side of a case. Its certificates stand at absolute paths.
+// follow reads one side of a case, whose certificates have absolute paths.
 func (c *testCase) follow(t *testing.T, side, certs string) *follow.Result {
 	t.Helper()
 	dir := t.TempDir()
@@ -130,7 +130,7 @@ func ask(t *testing.T, o *oracle.Oracle, f *follow.Result) diag.List {
 	return list
 }
 
-// differs reports whether a resource of bad is not in good as well.
+// differs reports whether good lacks a resource of bad, or has another content of it.
 func differs(good, bad *xds.Snapshot, r diag.Resource) bool {
 	key := xds.Key{Type: xds.TypeOfURL(r.Type), Name: r.Name}
 	return slices.ContainsFunc(bad.Named(key), func(is *xds.Resource) bool {

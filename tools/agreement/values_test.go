@@ -27,11 +27,11 @@ import (
 	"xdspub/xds"
 )
 
-// patience is how long a test waits for Envoy before it fails.
+// patience bounds the wait for Envoy.
 const patience = 30 * time.Second
 
-// valueFields are fields of each kind: a message with a %s for the value, and the message that the
-// value is, nothing for a scalar. They stand in metadata: Envoy reads them and judges them no further.
+// valueFields are fields of each kind: a message with %s in place of the value, and the type of the value, empty
+// for a scalar. The test puts them into metadata: Envoy reads them, and does not judge them further.
 var valueFields = [][2]string{
 	{"envoy.config.cluster.v3.Cluster, name: %s", ""},
 	{"envoy.config.cluster.v3.Cluster, respect_dns_ttl: %s", ""},
@@ -75,16 +75,16 @@ var valuesTried = []string{
 	`aGk=`, `aGk`, `a-_=`, `"2020-01-01T00:00:00Z"`, `2020-01-01`,
 }
 
-// Values of which a source tree and Envoy think otherwise.
+// Values that a source tree and Envoy read differently.
 var (
-	// severalMeanings are errors in a source tree: an author may mean something else than Envoy reads.
+	// severalMeanings are errors in a source tree, because an author may mean something else than Envoy reads.
 	severalMeanings = []string{`null`, `~`, `{}`, `{value: null}`, `[[]]`, `[[{}]]`, `[null]`, `[[a]]`}
-	// treeAlone are values that only a source tree takes: they are published in a form that Envoy reads.
+	// treeAlone are values that only a source tree accepts. xdspub publishes them in a form that Envoy reads.
 	treeAlone = []string{`1_0`, `.5s`, `+1s`}
-	// misread are values that Envoy reads otherwise without an error: of a number in a Struct a
-	// warning says so. An enum's number with a fraction or an exponent is text to Envoy; nobody writes one.
+	// misread are values that Envoy reads differently, without an error. For a number in a Struct, xdspub has a
+	// warning. Envoy reads an enum's number with a fraction or an exponent as text, which nobody writes.
 	misread = []string{`1.0`, `1.5`, `1e2`, `1_0`, `4294967296`, `{nanos: 1.0}`}
-	// unprintable is a duration that Envoy takes and can't print.
+	// unprintable is a duration that Envoy accepts and can't print.
 	unprintable = `{seconds: 1, nanos: -5}`
 )
 
@@ -92,21 +92,21 @@ var (
 type valueCase struct {
 	field [2]string
 	value string
-	// followed and tree are what is read of it in a file of Envoy's, and in a source tree.
+	// followed and tree are the results of reading the value in a file that Envoy reads, and in a source tree.
 	followed, tree *load.Result
 }
 
 func (c valueCase) String() string { return fmt.Sprintf(c.field[0], c.value) }
 
-// document is a response with one cluster.
+// document returns a response with one cluster.
 func (c valueCase) document() string { return "resources:\n- " + c.cluster("c") }
 
 func (c valueCase) cluster(name string) string {
 	return fmt.Sprintf("{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %s, connect_timeout: 1s, metadata: {typed_filter_metadata: {x: {\"@type\": type.googleapis.com/%s}}}}\n", name, c)
 }
 
-// hasUnknown reports whether the value has a name that its message has not, which Envoy drops in a
-// file, and refuses in a bootstrap.
+// hasUnknown reports whether the value has a field that its message lacks. Envoy drops such a field in a file, and
+// refuses it in a bootstrap.
 func (c valueCase) hasUnknown(t *testing.T) bool {
 	var value any
 	if err := yaml.Unmarshal([]byte(c.value), &value); err != nil {
@@ -126,8 +126,7 @@ func (c valueCase) hasUnknown(t *testing.T) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(members)), func(name string) bool { return mt.Descriptor().Fields().ByTextName(name) == nil })
 }
 
-// isStrict reports whether what is found is stricter than an Envoy that reads a file: a name that
-// the API has not is an error.
+// isStrict reports whether findings may be stricter than an Envoy that reads a file: an unknown name is an error.
 func (c valueCase) isStrict(t *testing.T, found diag.List) bool {
 	return c.hasUnknown(t) || c.field[1] == "google.protobuf.FieldMask" || // protojson wants names in it
 		slices.ContainsFunc(found, func(d diag.Diagnostic) bool {
@@ -135,11 +134,11 @@ func (c valueCase) isStrict(t *testing.T, found diag.List) bool {
 		})
 }
 
-// TestValues tries values of every kind in fields of every kind on the real Envoy: in a file that Envoy
-// reads, what Envoy takes has no error and is read alike, and what it refuses has one. A source
-// tree takes what Envoy takes unless the value has several meanings. The fixes of what both
-// take keep its meaning. It tries a third of the values, and asks Envoy about one in five of those that are
-// refused here; XDSPUB_VALUES=all tries and asks all.
+// TestValues tries values of every kind in fields of every kind on the real Envoy. In a file that Envoy reads,
+// xdspub finds no error in a value that Envoy accepts, reads it as Envoy does, and finds an error in a value that
+// Envoy refuses. A source tree accepts the values that Envoy accepts, unless a value has several meanings. Fixes
+// keep the meaning of values that both accept. The test tries a third of the values, and asks Envoy about a fifth
+// of the values that xdspub refuses. XDSPUB_VALUES=all tries and asks all.
 func TestValues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Envoy")
@@ -175,7 +174,7 @@ func TestValues(t *testing.T) {
 	t.Logf("%d values taken, %d refused", len(taken), len(refused))
 }
 
-// structCases are fields of each kind in a TypedStruct that stands in a cluster, with values.
+// structCases are fields of each kind in a TypedStruct in a cluster, with values.
 var structCases = []struct {
 	field  string
 	values []string
@@ -195,8 +194,9 @@ const (
 		`type_url: type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, value: {explicit_http_config: {http_protocol_options: {}}, `
 )
 
-// TestStructs tries values in a TypedStruct on the real Envoy: a source tree takes what Envoy takes unless the
-// value has several meanings, refuses what Envoy refuses, and publishes a value that Envoy takes.
+// TestStructs tries values in a TypedStruct on the real Envoy. A source tree accepts the values that Envoy accepts,
+// unless a value has several meanings, and refuses the values that Envoy refuses. xdspub publishes a form that
+// Envoy accepts.
 func TestStructs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Envoy")
@@ -235,7 +235,7 @@ func TestStructs(t *testing.T) {
 	}
 }
 
-// testTree compares what a source tree makes of the value with what a file of Envoy's makes of it.
+// testTree compares the value in a source tree with the value in a file that Envoy reads.
 func (c valueCase) testTree(t *testing.T) {
 	followed, tree := c.followed.Diagnostics.HasErrors(), c.tree.Diagnostics.HasErrors()
 	switch {
@@ -250,7 +250,7 @@ func (c valueCase) testTree(t *testing.T) {
 	}
 }
 
-// testFixes carries out each fix of a warning: the finding is gone, and what is read is the same.
+// testFixes applies each fix of a warning: the finding must be gone, and the value must stay the same.
 func (c valueCase) testFixes(t *testing.T, where string, result *load.Result, read func(text string) *load.Result) {
 	if result.Diagnostics.HasErrors() {
 		return
@@ -288,7 +288,7 @@ func startValues(t *testing.T) *values {
 	return v
 }
 
-// takes reports whether Envoy takes a file.
+// takes reports whether Envoy accepts a file.
 func (v *values) takes(t *testing.T, text string) bool {
 	t.Helper()
 	envoytest.Publish(t, v.file, text)
@@ -302,7 +302,7 @@ func (v *values) takes(t *testing.T, text string) bool {
 	return v.failures == before
 }
 
-// testTaken has Envoy read all values that are taken here, as one file, and compares what it reads.
+// testTaken has Envoy read all values that xdspub accepts, in one file, and compares the results.
 func (v *values) testTaken(t *testing.T, cases []valueCase) {
 	t.Helper()
 	var text strings.Builder

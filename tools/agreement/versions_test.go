@@ -39,14 +39,14 @@ type side struct {
 
 func (s side) String() string { return s.testCase.name + "/" + s.name }
 
-// TestVersions: where an older Envoy refuses a side that the latest takes, or takes what that refuses,
-// validate says so for its version, and nowhere else.
+// TestVersions: if an older Envoy accepts or refuses a side unlike the latest Envoy, so does validate with
+// --envoy-version. For other sides, validate has the same verdict for each version.
 func TestVersions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Envoy")
 	}
 	for _, v := range envoyapi.Versions {
-		envoytest.Version(t, v.Name) // the test ends here where an Envoy is missing
+		envoytest.Version(t, v.Name) // skips the test if an Envoy is missing
 	}
 	certs := t.TempDir()
 	certificates(t, certs)
@@ -69,7 +69,7 @@ func TestVersions(t *testing.T) {
 	if !strings.Contains(string(text), sum) {
 		t.Error("testdata/versions.txt is about other cases: make agreement asks the older Envoys again")
 	}
-	known := make(map[string]bool) // release, what it does and side
+	known := make(map[string]bool) // by release, reaction and side
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); words[0] != "#" {
 			known[strings.TrimSuffix(strings.Join(words[:3], " "), ":")] = true
@@ -95,8 +95,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// judgedOtherwise returns, as lines of versions.txt without the words, what validate says of a side for
-// an older version where it says another thing for the latest, or where this is a line that is known.
+// judgedOtherwise returns the verdicts of validate for older versions, as lines of versions.txt without Envoy's
+// message. It returns a verdict that differs from the verdict for the latest version, or that is a known line.
 func judgedOtherwise(t *testing.T, sides []side, certs string, known map[string]bool) []string {
 	t.Helper()
 	lists := make([][]string, len(sides))
@@ -108,7 +108,7 @@ func judgedOtherwise(t *testing.T, sides []side, certs string, known map[string]
 			if (errors > 0) != (latest > 0) || known[line] {
 				lists[i] = append(lists[i], line)
 			} else if v == oldest() {
-				return // a newer one has all that it has
+				return // newer versions have everything that the oldest has
 			}
 		}
 	})
@@ -142,7 +142,7 @@ func askVersions(t *testing.T, sides []side, certs string) []string {
 	eachSide(t, sides, func(t *testing.T, i int, s side) {
 		followed := s.follow(t, s.name, certs)
 		if followed.Diagnostics.HasErrors() {
-			return // lost before it is a resource, to all versions
+			return // xdspub can't read the resource, for any version
 		}
 		said := askVersion(t, oldest(), followed)
 		if said == "" && s.isTaken() {
@@ -167,7 +167,7 @@ func askVersions(t *testing.T, sides []side, certs string) []string {
 	return slices.Concat(lists...)
 }
 
-// askAgain asks the Envoys whether the lines of versions.txt are still so.
+// askAgain asks the Envoys whether the lines of versions.txt are still right.
 func askAgain(t *testing.T, sides []side, certs string, known map[string]bool) {
 	t.Helper()
 	var listed []side
@@ -190,7 +190,7 @@ func askAgain(t *testing.T, sides []side, certs string, known map[string]bool) {
 // isTaken reports whether the latest Envoy took the side.
 func (s side) isTaken() bool { return s.name == "good" || strings.HasPrefix(s.outcome, "accepted") }
 
-// askVersion returns what the Envoy of a version says against a side; empty where it takes it.
+// askVersion returns the reason of a version's Envoy for the refusal of a side; empty if it accepts the side.
 func askVersion(t *testing.T, v *envoyapi.Version, f *follow.Result) string {
 	t.Helper()
 	list, err := oracle.New(trial.Envoy{Program: envoytest.Version(t, v.Name)}).Judge(t.Context(), oracle.Candidate{Snapshot: f.Snapshot, Bootstrap: f.Bootstrap.Message().(*bootstrapv3.Bootstrap)})
@@ -206,7 +206,7 @@ func askVersion(t *testing.T, v *envoyapi.Version, f *follow.Result) string {
 	return ""
 }
 
-// sumOfCases returns the sum of what versions.txt was made of.
+// sumOfCases returns the hash of the cases and of older-versions.txt, from which versions.txt is made.
 func sumOfCases(t *testing.T) []byte {
 	t.Helper()
 	names, err := filepath.Glob("testdata/cases/*.txtar")
@@ -224,7 +224,7 @@ func sumOfCases(t *testing.T) []byte {
 	return sum.Sum(nil)
 }
 
-// eachSide calls f for all sides, side by side.
+// eachSide calls f for all sides, in parallel.
 func eachSide(t *testing.T, sides []side, f func(t *testing.T, i int, s side)) {
 	t.Helper()
 	t.Run("sides", func(t *testing.T) {

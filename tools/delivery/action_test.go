@@ -13,7 +13,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// action is action.yml, as far as its tests go.
+// action is the part of action.yml that the tests need.
 type action struct {
 	Inputs map[string]struct {
 		Default  string
@@ -26,7 +26,7 @@ type action struct {
 	}
 }
 
-// step is one of an action, or of a job of GitHub Actions.
+// step is a step of an action, or of a job of GitHub Actions.
 type step struct {
 	ID, If, Uses, Shell, Run string
 	Env, With                map[string]string
@@ -40,10 +40,10 @@ func theAction(t *testing.T) (a action) {
 	return a
 }
 
-// expression is what GitHub puts a value for, before a shell sees it.
+// expression matches an expression that GitHub replaces by a value before it calls the shell.
 var expression = regexp.MustCompile(`\$\{\{\s*(.*?)\s*\}\}`)
 
-// runner runs the steps of the action that have scripts, as a runner of GitHub Actions does.
+// runner runs the steps of the action with scripts, like a runner of GitHub Actions.
 type runner struct {
 	workspace, temp string
 	inputs          map[string]string
@@ -52,7 +52,7 @@ type runner struct {
 	log             string
 }
 
-// newRunner returns one with the inputs of a user.
+// newRunner returns a runner with the inputs of a user.
 func newRunner(t *testing.T, a action, workspace string, inputs map[string]string) *runner {
 	t.Helper()
 	r := &runner{workspace: workspace, temp: t.TempDir(), inputs: make(map[string]string), outputs: make(map[string]string)}
@@ -68,7 +68,7 @@ func newRunner(t *testing.T, a action, workspace string, inputs map[string]strin
 	return r
 }
 
-// value returns what GitHub makes of a text with expressions.
+// value returns a text with values in place of its expressions, as GitHub does.
 func (r *runner) value(t *testing.T, from, text string) string {
 	t.Helper()
 	return expression.ReplaceAllStringFunc(text, func(e string) string {
@@ -118,7 +118,7 @@ func (r *runner) run(t *testing.T, from string, s step) (failed bool) {
 	return err != nil
 }
 
-// TestAction runs the scripts of the action: it builds the program of a clone, and checks a tree by it.
+// TestAction runs the scripts of the action, which builds the program of a clone, and checks a tree.
 func TestAction(t *testing.T) {
 	t.Parallel()
 	a, from, user := theAction(t), clone(t), userRepository(t)
@@ -145,7 +145,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("no annotation:\n%s", r.log)
 	}
 
-	// What was there before the change is no fault of it. The clone of a runner has one commit.
+	// A fault of before the change does not fail the action. The clone of a runner has one commit.
 	sh.Run(t, user, "git commit --quiet --all --message broken && echo >>envoy/clusters/web.yaml && git commit --quiet --all --message more")
 	for _, since := range []string{strings.TrimSpace(sh.Run(t, user, "git rev-parse HEAD~1")), "broken"} {
 		shallow := filepath.Join(t.TempDir(), "shallow")
@@ -166,7 +166,8 @@ func TestAction(t *testing.T) {
 	r.wants(t, a, "3", "", -1)
 }
 
-// wants tells what the action has to leave: its output, a summary, and so many results in a SARIF log.
+// wants fails the test unless the action has set the output status, a summary with a text, and a number of results
+// in a SARIF log.
 func (r *runner) wants(t *testing.T, a action, status, summary string, results int) {
 	t.Helper()
 	if got := r.value(t, "", a.Outputs["status"].Value); got != status {
@@ -190,7 +191,7 @@ func (r *runner) wants(t *testing.T, a action, status, summary string, results i
 	}
 }
 
-// TestActionInputs: no input becomes a command, an option that nobody meant, or an output.
+// TestActionInputs: no input of the action becomes a command, another option, or an output.
 func TestActionInputs(t *testing.T) {
 	t.Parallel()
 	a := theAction(t)
@@ -214,7 +215,7 @@ func TestActionInputs(t *testing.T) {
 			user := userRepository(t)
 			sh.Run(t, user, "git remote add origin .")
 			inputs := map[string]string{"path": "envoy", "program": program}
-			if input != "args" || !strings.HasPrefix(hostile, "--output") { // it may say so
+			if input != "args" || !strings.HasPrefix(hostile, "--output") { // args may have the option
 				inputs[input] = hostile
 			}
 			r := newRunner(t, a, user, inputs)
@@ -241,7 +242,7 @@ func validation(t *testing.T, a action) step {
 	return step{}
 }
 
-// misspell breaks the tree of a user.
+// misspell makes an error in the tree of a user.
 func misspell(t *testing.T, user string) {
 	t.Helper()
 	sh.Run(t, user, "sed 's/cluster: web/cluster: wbe/' envoy/routes/ingress.yaml >new && mv new envoy/routes/ingress.yaml")

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// root is the root of the repository, seen from where go test runs these tests.
+// root is the root of the repository, relative to the working directory of these tests.
 const root = "../.."
 
-// tmp is the folder of what several tests use; TestMain removes it.
+// tmp is a folder for files that several tests share. TestMain removes it.
 var tmp string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -27,11 +27,11 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	tmp = dir
-	// The settings of whoever runs the tests are not those of the machines that these files are for.
+	// The tests do not depend on the git settings of the user.
 	for name, value := range map[string]string{
 		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_AUTHOR_NAME": "test", "GIT_AUTHOR_EMAIL": "test@example.org", "GIT_COMMITTER_NAME": "test", "GIT_COMMITTER_EMAIL": "test@example.org",
-		// All programs are compiled alike, so each package once.
+		// With the same flags for all programs, each package is compiled once.
 		"GOFLAGS": "-trimpath", "CGO_ENABLED": "0", "GOTOOLCHAIN": "local",
 	} {
 		if err := errors.Join(err, os.Setenv(name, value)); err != nil {
@@ -42,10 +42,10 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// host is this system, as scripts/dist names it.
+// host is the name of this system for scripts/dist.
 const host = runtime.GOOS + "/" + runtime.GOARCH
 
-// repository is a commit of this repository as it lies here, alone in a repository of its own.
+// repository returns a new repository with one commit, which has the present files of this repository.
 var repository = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(tmp, "xdspub")
 	_, err := shell(root, nil, `
@@ -57,7 +57,7 @@ var repository = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// built is the program, with all that scripts/dist makes beside it.
+// built returns the path of the program in the output of scripts/dist for this system.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := repository()
 	if err != nil {
@@ -67,7 +67,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "dist", "xdspub-"+runtime.GOOS+"-"+runtime.GOARCH), err
 })
 
-// clone returns a folder with a clone of this repository.
+// clone returns a folder with a clone of repository.
 func clone(t *testing.T) string {
 	t.Helper()
 	from := the(t, repository)
@@ -78,7 +78,7 @@ func clone(t *testing.T) string {
 	return dir
 }
 
-// inPath returns a folder with the program, to be searched by a shell.
+// inPath returns a folder with the program, for PATH.
 func inPath(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func inPath(t *testing.T) string {
 	return dir
 }
 
-// the returns what several tests use.
+// the returns the result of thing, which several tests share. It skips the test with -short.
 func the(t *testing.T, thing func() (string, error)) string {
 	t.Helper()
 	if testing.Short() {
@@ -106,7 +106,7 @@ func the(t *testing.T, thing func() (string, error)) string {
 	return path
 }
 
-// shell runs a script in a folder, with some environment. Its arguments are $0, $1 and so on.
+// shell runs a script in a folder, with env added to the environment. args are $0, $1 and so on.
 func shell(dir string, env []string, script string, args ...string) (output string, err error) {
 	cmd := exec.Command("bash", append([]string{"-euo", "pipefail", "-c", script}, args...)...)
 	cmd.Dir, cmd.Env = dir, env

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// instruction is one of the Containerfile.
+// instruction is an instruction of the Containerfile.
 type instruction struct{ name, text string }
 
-// stages returns the instructions of the Containerfile, by the stages that they make.
+// stages returns the instructions of each stage of the Containerfile.
 func stages(t *testing.T) (list [][]instruction) {
 	t.Helper()
 	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(written(t, filepath.Join(root, "Containerfile")), "")
@@ -30,7 +30,7 @@ func stages(t *testing.T) (list [][]instruction) {
 	return list
 }
 
-// of returns the texts of the instructions of a stage that have a name.
+// of returns the texts of the instructions of a stage with a name.
 func of(stage []instruction, name string) (texts []string) {
 	for _, i := range stage {
 		if i.name == name {
@@ -40,7 +40,7 @@ func of(stage []instruction, name string) (texts []string) {
 	return texts
 }
 
-// TestDockerignore: what is built or downloaded here is not copied into an image.
+// TestDockerignore: built and downloaded files are not copied into an image.
 func TestDockerignore(t *testing.T) {
 	git := strings.Fields(written(t, filepath.Join(root, ".gitignore")))
 	for _, folder := range strings.Fields(written(t, filepath.Join(root, ".dockerignore"))) {
@@ -50,8 +50,8 @@ func TestDockerignore(t *testing.T) {
 	}
 }
 
-// TestContainerfile builds the program as the first stage does, and reads what becomes of it. The images are
-// not had, nor what Debian's has installed: that needs docker or podman, and a registry.
+// TestContainerfile builds the program as the first stage does, and checks the second stage. It does not get the
+// images, which would need docker or podman, and a registry.
 func TestContainerfile(t *testing.T) {
 	t.Parallel()
 	all := stages(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDist: scripts/dist makes a static program of this commit, and says rightly what is in it.
+// TestDist: scripts/dist makes a static program of this commit, with the right list of modules and licences.
 func TestDist(t *testing.T) {
 	t.Parallel()
 	program := the(t, built)
@@ -49,7 +49,7 @@ func TestDist(t *testing.T) {
 	}
 }
 
-// TestDistAgain: another clone, elsewhere, gives the same bytes.
+// TestDistAgain: another clone in another folder gives the same bytes.
 func TestDistAgain(t *testing.T) {
 	t.Parallel()
 	first := filepath.Dir(the(t, built))
@@ -70,7 +70,7 @@ func TestDistAgain(t *testing.T) {
 	}
 }
 
-// sumsOf returns SHA256SUMS of the other files of a folder.
+// sumsOf returns the right content of SHA256SUMS for the other files of a folder.
 func sumsOf(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -86,7 +86,7 @@ func sumsOf(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// linkedModules returns the modules of a program, sorted, Go's own library among them.
+// linkedModules returns the modules of a program, with the standard library, sorted.
 func linkedModules(t *testing.T, program string) []string {
 	t.Helper()
 	info, err := buildinfo.ReadFile(program)

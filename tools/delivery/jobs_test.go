@@ -14,7 +14,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// job is one of GitHub Actions or of GitLab.
+// job is a job of GitHub Actions or of GitLab.
 type job struct {
 	Steps     []step
 	Script    []string
@@ -23,7 +23,7 @@ type job struct {
 	}
 }
 
-// jobsOf returns the jobs of a block of YAML: a workflow, a part of one, or jobs of GitLab.
+// jobsOf returns the jobs of a block of YAML: a workflow, a part of a workflow, or jobs of GitLab.
 func jobsOf(t *testing.T, text string) (list []job) {
 	t.Helper()
 	var part job
@@ -47,7 +47,7 @@ func jobsOf(t *testing.T, text string) (list []job) {
 	return list
 }
 
-// siteRepository returns a repository with what xdspub init writes, and the quickstart as the tree envoy.
+// siteRepository returns a repository with the files of xdspub init, and the quickstart as the tree envoy.
 func siteRepository(t *testing.T, program string) string {
 	t.Helper()
 	dir := userRepository(t)
@@ -57,7 +57,7 @@ func siteRepository(t *testing.T, program string) string {
 	return dir
 }
 
-// TestJobs runs what the jobs of docs/ci.md run, in a tree that is valid and in a broken one.
+// TestJobs runs the commands of the jobs of docs/ci.md for a valid tree and for an invalid tree.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	path := inPath(t)
@@ -103,7 +103,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// runAction runs the action by a step that uses it.
+// runAction runs the action with the inputs of a step.
 func runAction(t *testing.T, s step, program string) {
 	t.Helper()
 	a, user := theAction(t), userRepository(t)
@@ -117,7 +117,7 @@ func runAction(t *testing.T, s step, program string) {
 	}
 }
 
-// wantReport reads a report as what takes it does.
+// wantReport reads a report like the program that it is for.
 func wantReport(t *testing.T, kind, name string) {
 	t.Helper()
 	text := written(t, name)

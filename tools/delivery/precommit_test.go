@@ -12,12 +12,12 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestPreCommit has git commit by the hooks of this repository, as docs/ci.md says.
+// TestPreCommit commits with the hooks of this repository, as docs/ci.md says.
 func TestPreCommit(t *testing.T) {
 	t.Parallel()
 	from := the(t, repository)
 	program := preCommit(t)
-	// The hooks are built by what go test has downloaded.
+	// The hooks are built with the modules that go test has downloaded.
 	modules, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestPreCommit(t *testing.T) {
 	}
 }
 
-// preCommit returns the program pre-commit. Without one the test is skipped; in CI it fails.
+// preCommit returns the path of the program pre-commit. Without it, preCommit skips the test, or fails it in CI.
 func preCommit(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(root, "scripts", "pre-commit")).Output()

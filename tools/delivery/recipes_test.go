@@ -12,7 +12,7 @@ import (
 
 var block = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
-// blocks returns the blocks of docs/ci.md in a language that have a text.
+// blocks returns the blocks of docs/ci.md in a language that contain a text.
 func blocks(t *testing.T, language, has string) (list []string) {
 	t.Helper()
 	for _, m := range block.FindAllStringSubmatch(written(t, filepath.Join(root, "docs", "ci.md")), -1) {

@@ -1,5 +1,5 @@
-// Package glossary holds the test that one concept has one word: the words that
-// docs/glossary.md rejects stand in no exported name, and in no other document.
+// Package glossary tests that each concept has one word: no exported name and no other document has a word that
+// docs/glossary.md rejects.
 package glossary
 
 import (
@@ -22,8 +22,8 @@ import (
 
 const root = "../.."
 
-// rejected returns the last column of the glossary's tables. Words in code font are names, and
-// stand in the code alone.
+// rejected returns the last column of the glossary's tables: names, which are words in code font and count only in
+// code, and words.
 func rejected(t *testing.T) (names, words []string) {
 	t.Helper()
 	text, err := os.ReadFile(root + "/docs/glossary.md")
@@ -84,8 +84,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// riddles are turns of phrase that a reader has to read twice. docs/glossary.md has what is
-// written in their place.
+// riddles matches phrases that a reader has to read twice.
 var riddles = regexp.MustCompile(`\b(?:` + strings.Join([]string{
 	`(?:is|are) none\b`, `none that`, `none of (?:them|its|an?)\b`, `(?:it|this|that|which|file|value) is no [a-km-z]`, `what can't be`, `asks? for what`,
 	`(?:stands?|standing) (?:in|at|on|beside|behind|twice|alone|among|where|here|there|once|together|without)`,
@@ -107,14 +106,14 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// spoken are the packages whose texts a user meets, but for the rules.
+// spoken are the packages whose messages a user may read, except the rules.
 var spoken = []string{
 	"xds/bind", "setup/bootstrap", "check", "cmd/xdspub", "render/confirm", "watch/control", "watch", "diag", "envoy", "source/follow", "source/gitdir", "setup/grpcboot", "render/planner",
 	"render/publish", "render/published", "render", "report", "source/revision", "internal/safefile", "watch/status", "render/trim", "watch/notify",
 	"source/decode", "source/load", "source/settingsfile", "source/syntax", "validate/transition", "xds", "validate/*", "validate/rules/*",
 }
 
-// TestMessages: what the program prints, but for the rules, is in plain words.
+// TestMessages: the messages of the program, except those of rules, have no riddles.
 func TestMessages(t *testing.T) {
 	for _, dir := range spoken {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
@@ -139,7 +138,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// texts returns the texts of a file that have several words.
+// texts returns the string literals of a file with several words.
 func texts(file *ast.File) iter.Seq2[string, token.Pos] {
 	return func(yield func(string, token.Pos) bool) {
 		ast.Inspect(file, func(n ast.Node) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestRun looks for what go test prints, in its order, and for what it does not print.
+// TestRun searches the output for texts in an order, and for texts that must be absent.
 func TestRun(t *testing.T) {
 	t.Chdir(module(t))
 	tests := []struct {
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestCutOff: go test itself has ended within a package.
+// TestCutOff: the events end within a package, because go test was killed.
 func TestCutOff(t *testing.T) {
 	var out bytes.Buffer
 	err := follow(strings.NewReader(`{"Action":"run","Package":"p","Test":"TestA"}

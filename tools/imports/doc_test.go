@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestDocComments: whatever a package exports has a comment. Error and String say what every
-// error and every fmt.Stringer says.
+// TestDocComments: each exported name has a comment, except the methods Error and String.
 func TestDocComments(t *testing.T) {
 	for _, p := range listed(t) {
 		if p.Name == "main" {
@@ -25,7 +24,7 @@ func TestDocComments(t *testing.T) {
 			}
 			parsed = append(parsed, file)
 		}
-		if len(parsed) == 0 { // tests alone
+		if len(parsed) == 0 { // the package has only tests
 			continue
 		}
 		documented, err := doc.NewFromFiles(files, parsed, p.ImportPath)
@@ -38,8 +37,7 @@ func TestDocComments(t *testing.T) {
 	}
 }
 
-// undocumented returns what a package exports without a comment. A comment on a group is one
-// for all of it.
+// undocumented returns the exported names without a comment. The comment of a group counts for all its names.
 func undocumented(p *doc.Package) (names []string) {
 	values := func(list []*doc.Value) {
 		for _, v := range list {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// folders reads the law of each folder of the root from the table of docs/architecture.md: the name of the folder, and
-// the folders that it imports.
+// folders reads the law of each folder of the root from the table of docs/architecture.md: the name of the folder,
+// and the folders that it imports.
 func folders(t *testing.T) (names []string, imports map[string][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/architecture.md")
@@ -75,8 +75,8 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestReadmes holds that each folder of the root has a README of at most ten lines. The README of the examples is a
-// page for users.
+// TestReadmes: each folder of the root has a README of at most ten lines. The exception is the README of the
+// examples, which is a page for users.
 func TestReadmes(t *testing.T) {
 	roots, err := filepath.Glob("../../[a-z]*/")
 	if err != nil {
@@ -94,7 +94,8 @@ func TestReadmes(t *testing.T) {
 	}
 }
 
-// isTracked reports whether git has files of a folder. Other folders, such as bin, are not the repository's.
+// isTracked reports whether git has files of a folder. Untracked folders, such as bin, do not belong to the
+// repository.
 func isTracked(t *testing.T, folder string) bool {
 	t.Helper()
 	out, err := exec.Command("git", "ls-files", folder).Output()
@@ -104,7 +105,7 @@ func isTracked(t *testing.T, folder string) bool {
 	return len(out) > 0
 }
 
-// unaware lists packages that know nothing of some packages, not even by the packages that they import.
+// unaware lists packages that must not depend on some packages, either directly or through other packages.
 var unaware = map[string][]string{
 	"render/publish":        {"xdspub/xds", "google.golang.org/protobuf/proto", "xdspub/envoy", "xdspub/watch/control"},
 	"envoy":                 {"xdspub/xds", "google.golang.org/protobuf/proto", "xdspub/render/publish", "xdspub/watch/control"},
@@ -140,11 +141,11 @@ func TestUnaware(t *testing.T) {
 	}
 }
 
-// only lists modules, and packages of Go, that only some packages may import, so
-// that a choice of library stays a choice of one package.
+// only lists modules, and packages of the standard library, that only some packages may import, so that only these
+// packages depend on the choice of a library.
 var only = map[string][]string{
 	"os/exec":                                    {"source/revision", "envoy/trial"}, // these start git, and the user's own Envoy
-	"log/slog":                                   {"event", "cmd/xdspub"},            // what is logged is an event
+	"log/slog":                                   {"event", "cmd/xdspub"},            // other packages log by package event
 	"github.com/fsnotify/fsnotify":               {"watch/notify"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"source/syntax", "render", "setup/bootstrap"},
@@ -158,7 +159,7 @@ var only = map[string][]string{
 	"github.com/envoyproxy/go-control-plane/pkg": {"serve", "serve/cache"},
 }
 
-// TestLibraries holds that a library is imported by the packages of `only`.
+// TestLibraries: only the packages of `only` import these libraries.
 func TestLibraries(t *testing.T) {
 	for _, p := range listed(t) {
 		if !isProduct(p) {
@@ -174,8 +175,7 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// TestExamples holds that each package of the program shows how it is used. A family of rules does so by the examples
-// of each rule.
+// TestExamples: each package of the program has an Example. A family of rules has the examples of its rules instead.
 func TestExamples(t *testing.T) {
 	for _, p := range listed(t) {
 		folder, _ := folderOf(p.ImportPath)
@@ -200,8 +200,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestVersionIsHandedOn: what an Envoy has is asked of the Version that was handed on. Only
-// where options may leave it out, the latest one is chosen.
+// TestVersionIsHandedOn: code asks the Version that it gets as an argument. Only packages whose options may leave
+// out the Version choose envoyapi.Latest.
 func TestVersionIsHandedOn(t *testing.T) {
 	chooses := []string{"source/follow/follow.go", "source/decode/source.go", "check/oracle/fold.go", "validate/validate.go"}
 	for _, p := range listed(t) {
@@ -223,8 +223,8 @@ func TestVersionIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestVersionIsSet: whoever has options in which the version stands sets it in those that it
-// makes of them. A command chooses none.
+// TestVersionIsSet: code that has options with a Version, and makes other options with a Version, sets the Version
+// there. A command chooses no Version.
 func TestVersionIsSet(t *testing.T) {
 	takers := []string{"load.Options", "load.Input", "follow.Options", "oracle.Candidate", "validate.Options"}
 	for _, p := range listed(t) {
@@ -247,7 +247,7 @@ func TestVersionIsSet(t *testing.T) {
 	}
 }
 
-// typeName returns the type of a literal where another package has it.
+// typeName returns the type of a literal as package.Type; empty for a type of the same package.
 func typeName(made *ast.CompositeLit) string {
 	if of, ok := made.Type.(*ast.SelectorExpr); ok {
 		if from, ok := of.X.(*ast.Ident); ok {

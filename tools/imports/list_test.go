@@ -14,7 +14,7 @@ import (
 // module is the path of this module.
 const module = "xdspub/"
 
-// pkg is a package of this module, as go list tells it.
+// pkg is a package of this module, as go list prints it.
 type pkg struct {
 	Dir          string
 	Name         string
@@ -26,7 +26,7 @@ type pkg struct {
 	XTestGoFiles []string
 }
 
-// name returns the folder of a package.
+// name returns the import path of a package without the module.
 func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 
 // listed returns all packages of this module.
@@ -47,7 +47,7 @@ func listed(t *testing.T) (list []pkg) {
 	}
 }
 
-// folderOf returns the first folder of its path.
+// folderOf returns the folder of the root in which a package is. ok is false for a package of another module.
 func folderOf(path string) (folder string, ok bool) {
 	below, ok := strings.CutPrefix(path, module)
 	folder, _, _ = strings.Cut(below, "/")
@@ -60,5 +60,5 @@ func isProduct(p pkg) bool {
 	return folder != "tools" && folder != "examples" && folder != "e2e"
 }
 
-// isFamily reports whether a package holds the rules of one family.
+// isFamily reports whether a package has the rules of one family.
 func isFamily(name string) bool { return strings.HasPrefix(name, "validate/rules/") }

@@ -16,11 +16,11 @@ import (
 // inOrder are packages whose files can be read one after another.
 var inOrder = []string{"source/decode", "source/load", "source/settingsfile", "source/syntax"}
 
-// mostFiles is how many files have methods of one type.
+// mostFiles bounds the files with methods of one type.
 const mostFiles = 4
 
-// TestReadingOrder holds that the files of a package have an order in which at most one reference of ten leads up, and
-// that the methods of a type are in a few files.
+// TestReadingOrder: the files of a package have an order in which at most a tenth of the references leads to an
+// earlier file, and the methods of a type are in a few files.
 func TestReadingOrder(t *testing.T) {
 	for _, p := range listed(t) {
 		if !slices.Contains(inOrder, p.name()) {
@@ -53,7 +53,8 @@ func TestReadingOrder(t *testing.T) {
 // references are the files that each file of a package refers to.
 type references map[string]map[string]bool
 
-// referencesOf finds the references. What comes of other packages is unknown, and needs no look at them.
+// referencesOf returns the references between files. It does not load other packages, so that their types are
+// unknown.
 func referencesOf(files *token.FileSet, parsed []*ast.File) references {
 	uses := make(map[*ast.Ident]types.Object)
 	conf := types.Config{Importer: importer.Default(), Error: func(error) {}}
@@ -95,7 +96,7 @@ func (r references) count() (n int) {
 	return n
 }
 
-// up returns the references that lead up in an order.
+// up returns the references that lead to an earlier file of an order.
 func (r references) up(order []string) (list []string) {
 	for i, from := range order {
 		for _, above := range order[:i] {
@@ -107,8 +108,8 @@ func (r references) up(order []string) (list []string) {
 	return list
 }
 
-// order returns an order of the files in which few references lead up. Each file goes to its best place among the
-// others, until none has a better one.
+// order returns an order of the files in which few references lead to an earlier file. It moves each file to its
+// best place among the others, until no file has a better place.
 func (r references) order() []string {
 	order := slices.Sorted(maps.Keys(r))
 	for best := r.count() + 1; len(r.up(order)) < best; {

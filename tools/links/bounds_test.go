@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// bounds are constants, each with a text of docs/evidence/bounds.md in which %s is its value.
+// bounds has constants, each with a text of docs/evidence/bounds.md, in which %s stands for the value.
 var bounds = map[string]string{
 	"envoy/trial.goodbye":            "after %s SIGKILL",
 	"envoy/trial.maxOutput":          "%s of output. It gets the bootstrap",
@@ -70,7 +70,7 @@ var bounds = map[string]string{
 	"serve/rest.slowest":             "has %s to take in",
 }
 
-// TestBounds: docs/evidence/bounds.md has the bounds that the code has.
+// TestBounds: docs/evidence/bounds.md has the values of the constants.
 func TestBounds(t *testing.T) {
 	doc := read(t, "docs/evidence/bounds.md")
 	for name, text := range bounds {
@@ -113,7 +113,7 @@ func declared(t *testing.T, pkg, name string) string {
 	return ""
 }
 
-// written returns the value of a constant as documents have it: 10,000, 4 MiB, 30 s.
+// written returns the value of a constant as pages write it: 10,000, 4 MiB, 30 s.
 func written(t *testing.T, expression string) string {
 	t.Helper()
 	units := strings.NewReplacer("time.Millisecond", "1000000", "time.Second", "1000000000", "time.Minute", "60000000000", "time.Hour", "3600000000000")

@@ -1,5 +1,5 @@
-// Package links holds the test that each link of the documents leads somewhere, its anchor
-// too, and that the documents which the code names are there.
+// Package links tests that the targets of all links in documents exist, with their anchors, and that the documents
+// that code names exist.
 package links
 
 import (
@@ -16,8 +16,7 @@ import (
 
 const root = "../.."
 
-// files returns what stands in the repository, by paths from its root: no hidden folders, no
-// test data.
+// files returns the files of the repository, relative to its root, without hidden folders and test data.
 func files(t *testing.T) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -75,7 +74,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// check follows a link of a document. What is elsewhere is not asked for.
+// check returns an error if the target of a link in a document does not exist. It does not check links to other
+// sites.
 func check(t *testing.T, from, target string) error {
 	if strings.Contains(target, "://") {
 		return nil
@@ -94,7 +94,7 @@ func check(t *testing.T, from, target string) error {
 	return nil
 }
 
-// anchors returns those of the headings of a document, as GitHub makes them.
+// anchors returns the anchors of the headings of a document, as GitHub makes them.
 func anchors(text string) (list []string) {
 	for _, m := range heading.FindAllStringSubmatch(listing.ReplaceAllString(text, ""), -1) {
 		anchor := strings.Map(func(r rune) rune {
@@ -115,7 +115,7 @@ func anchors(text string) (list []string) {
 	return list
 }
 
-// numbered is the anchor of a heading that as many others before it have.
+// numbered returns the anchor of a heading after same headings with the same text.
 func numbered(anchor string, same int) string {
 	if same == 0 {
 		return anchor
@@ -123,7 +123,7 @@ func numbered(anchor string, same int) string {
 	return fmt.Sprintf("%s-%d", anchor, same)
 }
 
-// TestOverview: the table of the README leads to each page of docs/.
+// TestOverview: the table of the README links to each page of docs/.
 func TestOverview(t *testing.T) {
 	readme := read(t, "README.md")
 	for _, name := range files(t) {
@@ -133,7 +133,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestNamedDocuments: the documents that comments, scripts and messages name are there.
+// TestNamedDocuments: the documents that comments, scripts and messages name exist.
 func TestNamedDocuments(t *testing.T) {
 	document := regexp.MustCompile(`(?m)(?:^|[\s(\x60])(docs/[a-z/-]+\.(?:md|svg))\b`)
 	found := 0
@@ -150,7 +150,7 @@ func TestNamedDocuments(t *testing.T) {
 	}
 }
 
-// TestEveryDocumentIsLinked: each document can be reached from the README.
+// TestEveryDocumentIsLinked: links lead from the README to each document.
 func TestEveryDocumentIsLinked(t *testing.T) {
 	reached := map[string]bool{}
 	var visit func(string)

@@ -27,8 +27,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestEvents: each event of package event is on the page, has a name of its own and its words,
-// and something logs it.
+// TestEvents: each event of package event is on the page, with a unique name and its texts, and the program logs it.
 func TestEvents(t *testing.T) {
 	logged := written(t)
 	files := make(map[string]bool)
@@ -65,7 +64,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// written returns the types of package event that the program makes values of.
+// written returns the types of package event of which the program makes values.
 func written(t *testing.T) map[string]bool {
 	types := map[string]bool{"Finding": true} // FindingOf
 	for _, name := range sources(t, root) {

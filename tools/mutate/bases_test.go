@@ -27,8 +27,7 @@ import (
 	"xdspub/xds"
 )
 
-// base is a configuration that works: the resources in the files that Envoy reads,
-// by their paths below its working directory.
+// base is a working configuration: the resources of the files that Envoy reads, by path below its working directory.
 type base struct {
 	name  string
 	files map[string][]any
@@ -54,7 +53,7 @@ func (b base) write(dir string) error {
 	return nil
 }
 
-// bootstrap is of an Envoy that reads the files.
+// bootstrap returns the bootstrap of an Envoy that reads the files.
 func (b base) bootstrap() []byte {
 	const bootstrap = `{"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}}, "node": {"id": "node", "cluster": "cluster"},
  "dynamic_resources": {"cds_config": {"path_config_source": {"path": %q}}, "lds_config": {"path_config_source": {"path": %q}}}}`
@@ -71,11 +70,11 @@ func (b base) bootstrap() []byte {
 
 // response returns a file that Envoy reads.
 func response(resources []any) []byte {
-	data, _ := json.Marshal(map[string]any{"resources": append([]any{}, resources...)}) // of JSON values: can't fail
+	data, _ := json.Marshal(map[string]any{"resources": append([]any{}, resources...)}) // no error: resources came from JSON
 	return data
 }
 
-// readExamples returns what the examples are published as.
+// readExamples returns the published files of the examples.
 func readExamples(t *testing.T) (bases []base) {
 	t.Helper()
 	for _, name := range []string{"quickstart", "multi", "kubernetes/config", "secrets"} {
@@ -103,8 +102,8 @@ func readCases(t *testing.T) (bases []base) {
 	return bases
 }
 
-// goodSide returns the good side of a case. One with certificates or a bootstrap of its
-// own is of use to that case alone.
+// goodSide returns the good side of a case. ok is false for a case with certificates or a bootstrap, which other
+// mutants can't use.
 func goodSide(t *testing.T, name string) (b base, ok bool) {
 	t.Helper()
 	archive, err := txtar.ParseFile(name)
@@ -125,7 +124,7 @@ func goodSide(t *testing.T, name string) (b base, ok bool) {
 	return b, holds
 }
 
-// published returns an example as it reaches Envoy.
+// published returns the published files of an example.
 func published(t *testing.T, example string) base {
 	t.Helper()
 	const placeholder = "/published"
@@ -178,9 +177,8 @@ func published(t *testing.T, example string) base {
 	return b
 }
 
-// readRules reads the examples of the rules of package validate. The corpus learns the
-// bad ones too: what is wrong there is put into other places. Good ones that hold
-// nothing but clusters and listeners are bases.
+// readRules reads the examples of the rules of package validate. The corpus also learns the bad examples, so that
+// mutants have their faults in other places. The good examples with only clusters and listeners are bases.
 func readRules(t *testing.T, corpus *mutate.Corpus) (bases []base) {
 	t.Helper()
 	names, err := filepath.Glob("../../validate/rules/*/testdata/*.txtar")
@@ -214,8 +212,8 @@ func readRules(t *testing.T, corpus *mutate.Corpus) (bases []base) {
 	return bases
 }
 
-// isComplete reports whether an Envoy's files say all that the base needs, which in a
-// source tree may come from the tree.
+// isComplete reports whether an Envoy that reads the files of a base gets all resources that the base needs. In a
+// source tree, other files could have them.
 func isComplete(t *testing.T, b base) bool {
 	dir := t.TempDir()
 	if err := b.write(dir); err != nil {
@@ -228,8 +226,8 @@ func isComplete(t *testing.T, b base) bool {
 	return !list.HasErrors()
 }
 
-// take makes a base of a list of resources, if all are clusters and listeners, and
-// their Envoy waits for nothing that is not there.
+// take makes a base of a list of resources. It returns false unless all are clusters and listeners, and Envoy does
+// not wait for other resources.
 func (b *base) take(list []any) bool {
 	b.files = map[string][]any{"xds/cds.yaml": nil, "xds/lds.yaml": nil}
 	for _, resource := range list {

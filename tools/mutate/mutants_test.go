@@ -42,14 +42,14 @@ type mutant struct {
 	err error
 }
 
-// verdict is what both sides say.
+// verdict has the verdicts of Envoy and of validate.
 type verdict struct {
 	envoy    string // one of the outcomes
 	words    string
 	findings diag.List
 }
 
-// What Envoy does with a mutant.
+// Envoy's reactions to a mutant.
 const (
 	accepted = "accepted"
 	refused  = "refused"
@@ -58,7 +58,7 @@ const (
 	hung     = "hung"
 )
 
-// What the sums count.
+// The outcomes that the sums count.
 const (
 	bothAccept = "both accept"
 	bothRefuse = "both refuse"
@@ -66,8 +66,8 @@ const (
 	falseAlarm = "false alarm"
 )
 
-// outcome tells how the two agree. An error where Envoy accepts is no false alarm
-// where it says itself that Envoy does: a reference is missing, and requests fail.
+// outcome says how both verdicts agree. An error is no false alarm if its message says that Envoy accepts the
+// configuration: a reference is missing, and requests fail.
 func (v verdict) outcome() string {
 	wrongs := 0
 	for _, d := range v.findings {
@@ -87,7 +87,7 @@ func (v verdict) outcome() string {
 	}
 }
 
-// String returns what testdata/known knows disagreements by.
+// String returns the text that the regular expressions of testdata/known match.
 func (m *mutant) String() string {
 	text := fmt.Sprintf("%s: %s: %s (%s, %s)", m.outcome(), m.name, m.fault, m.envoy, m.words)
 	for _, d := range m.findings {
@@ -98,9 +98,10 @@ func (m *mutant) String() string {
 	return text
 }
 
-// TestMutants holds validate against the real Envoy on random faults: on one of three of those that it makes, since
-// what a mutant has shown becomes an example of a rule or a case of tools/agreement. make mutate and make soak
-// PART=whole judge all. What the two disagree on has to stand in testdata/known, with the reason.
+// TestMutants compares validate with the real Envoy on random faults. It judges a third of the mutants, since each
+// found disagreement becomes an example of a rule or a case of tools/agreement. make mutate and make soak
+// PART=whole judge all mutants. testdata/known has the known disagreements with the reasons, and other
+// disagreements fail the test.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of Envoys")
@@ -112,7 +113,7 @@ func TestMutants(t *testing.T) {
 	known := knownDisagreements(t)
 	start := time.Now()
 	judged := judgeMutants(t)
-	if t.Failed() { // an Envoy could not be started: there is no verdict
+	if t.Failed() { // an Envoy did not start, and gave no verdict
 		t.FailNow()
 	}
 	took := time.Since(start).Round(time.Second)
@@ -139,7 +140,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestBases: what mutants are made of works, in the eyes of both.
+// TestBases: Envoy and validate accept all bases.
 func TestBases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred Envoys")
@@ -185,8 +186,8 @@ func judgeMutants(t *testing.T) (judged []*mutant) {
 	return judged
 }
 
-// inParallel calls f for each of list, as many at a time as there are cores. An f that ends its
-// goroutine, as t.Fatal does, leaves its place to the next.
+// inParallel calls f for each element of list, with as many calls at a time as there are cores. If a call ends its
+// goroutine, as t.Fatal does, another call takes its place.
 func inParallel[T any](list iter.Seq[T], f func(T)) {
 	var calls errgroup.Group
 	calls.SetLimit(runtime.GOMAXPROCS(0))
@@ -196,7 +197,7 @@ func inParallel[T any](list iter.Seq[T], f func(T)) {
 	_ = calls.Wait()
 }
 
-// newMutant makes a fault in one file of a base, and in every tenth mutant two.
+// newMutant makes a fault in one file of a base, and two faults in every tenth mutant.
 func newMutant(r *rand.Rand, corpus *mutate.Corpus, b base, n int) *mutant {
 	names := slices.DeleteFunc(b.names(), func(name string) bool { return len(b.files[name]) == 0 })
 	name := names[r.IntN(len(names))]
@@ -211,7 +212,7 @@ func newMutant(r *rand.Rand, corpus *mutate.Corpus, b base, n int) *mutant {
 	return &mutant{base: b, n: n, fault: name + fault}
 }
 
-// judge asks both.
+// judge asks Envoy and validate.
 func (b base) judge(t *testing.T) (v verdict, err error) {
 	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
@@ -224,7 +225,7 @@ func (b base) judge(t *testing.T) (v verdict, err error) {
 	if v.findings, err = validate(dir); err != nil {
 		return v, err
 	}
-	const patience = 20 * time.Second // more than Envoy's own, for a server that is not there
+	const patience = 20 * time.Second // longer than Envoy waits for a missing server
 	trial := envoytest.Try(t, envoytest.Options{Bootstrap: b.bootstrap(), Dir: dir, Args: []string{"-l", "warning"}}, patience)
 	switch {
 	case trial.Ended:
@@ -243,7 +244,7 @@ func (b base) judge(t *testing.T) (v verdict, err error) {
 	return v, nil
 }
 
-// validate judges what stands in a directory.
+// validate returns the findings of the bootstrap in a directory.
 func validate(dir string) (diag.List, error) {
 	checked, err := check.Bootstrap(context.Background(), check.BootstrapOptions{Path: filepath.Join(dir, "boot.json"), Root: dir})
 	if err != nil {
@@ -258,7 +259,7 @@ func validate(dir string) (diag.List, error) {
 
 var logged = regexp.MustCompile(`(?m)^\[[^]]*\]\[[^]]*\]\[(?:warning|error|critical)\]\[[^]]*\] \[[^]]*\] (.*)$`)
 
-// said returns what Envoy says of a refusal.
+// said returns Envoy's reason for a refusal.
 func said(log string) string {
 	var all []string
 	for _, line := range logged.FindAllStringSubmatch(log, -1) {
@@ -271,8 +272,8 @@ func said(log string) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// knownDisagreements reads testdata/known: reasons, and below each indented the
-// regular expressions that find what it is about.
+// knownDisagreements reads testdata/known: reasons, and indented below each reason the regular expressions of its
+// disagreements.
 func knownDisagreements(t *testing.T) (known []*regexp.Regexp) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/known")

@@ -12,7 +12,7 @@ import (
 
 const quickstart = `[{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "blue", "connect_timeout": "1s", "endpoints": [{"port": 80}, {"port": 81, "weight": 1}]}, {"@type": "a.Route", "name": "r", "enabled": true}]`
 
-// mutants makes n of them.
+// mutants makes n mutants.
 func mutants(t *testing.T, seed uint64, n int) (documents, faults []string) {
 	t.Helper()
 	list := resources(t, []byte(quickstart))
@@ -72,8 +72,7 @@ func TestMutate(t *testing.T) {
 	}
 }
 
-// TestMutateAnything: Mutate takes what it has made, again and again, until nothing
-// is left.
+// TestMutateAnything: Mutate accepts its own results, again and again, until nothing is left.
 func TestMutateAnything(t *testing.T) {
 	var corpus mutate.Corpus
 	r := rand.New(rand.NewPCG(3, 0))

@@ -25,7 +25,7 @@ const (
 // commentColumns is the longest line of a comment; a tab counts as 4.
 const commentColumns = 120
 
-// listed returns the files of the repository that end in one of some ways.
+// listed returns the files of the repository with one of some suffixes.
 func listed(t *testing.T, ends ...string) []string {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
@@ -44,7 +44,8 @@ func listed(t *testing.T, ends ...string) []string {
 	return list
 }
 
-// holds compares the share of vague sentences with a bound. A text of few sentences may have none.
+// holds fails the test if the share of vague sentences exceeds a bound. A text of a few sentences may have no vague
+// sentence.
 func holds(t *testing.T, of string, list []sentence, most float64) {
 	t.Helper()
 	found := vagueOf(list)
@@ -103,7 +104,7 @@ func TestPages(t *testing.T) {
 // of a block of code.
 const mostWords = 35_000
 
-// TestWords holds that the pages stay short enough to be read. Pages that follow from code or tests don't count.
+// TestWords: all pages together have at most mostWords. Generated pages don't count.
 func TestWords(t *testing.T) {
 	made := regexp.MustCompile(`docs/evidence/envoy-facts\.md$|docs/reference/states\.md$`)
 	code, word := regexp.MustCompile("(?ms)^```.*?^```"), regexp.MustCompile(`\S*[\pL\pN]\S*`)
@@ -123,8 +124,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestColumns holds that no line of a comment is so long that a reader loses the place. What an example prints
-// stands as printed.
+// TestColumns: no line of a comment is longer than commentColumns. The output of an example may be longer.
 func TestColumns(t *testing.T) {
 	for _, file := range listed(t, ".go") {
 		text, err := os.ReadFile(file)
@@ -147,7 +147,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestCodeColumns holds that a line of code is short, unless the line has a long string.
+// TestCodeColumns: each line of code is short, unless the line has a long string.
 func TestCodeColumns(t *testing.T) {
 	const most = 160
 	long := regexp.MustCompile("\"[^\"]{50,}\"|`[^`]{50,}")
@@ -168,7 +168,7 @@ func TestCodeColumns(t *testing.T) {
 	}
 }
 
-// TestMeasure holds that the measure tells sentences apart.
+// TestMeasure: the measure distinguishes vague sentences from others.
 func TestMeasure(t *testing.T) {
 	for _, c := range []struct {
 		text  string

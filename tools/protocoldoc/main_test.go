@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestShown: a test or a script shows each sentence about a server, and the tests exist.
+// TestShown: each sentence about a server has a test or a script, and these tests exist.
 func TestShown(t *testing.T) {
 	sections, err := read(root)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestNewRule makes rules in a copy of the module: each gets its place in the list, and
-// the test of rules passes with one as it was made.
+// TestNewRule makes rules in a copy of the module. Each gets its place in the list, and the test of rules passes
+// with a new rule.
 func TestNewRule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the package again")
@@ -51,7 +51,7 @@ func TestNewRule(t *testing.T) {
 		}
 	}
 
-	// All scaffolds have one example in common, so that only one can be judged.
+	// All new rules have the same example, so that only one new rule can pass the test of rules.
 	alone := filepath.Join(t.TempDir(), "alone")
 	copyModule(t, alone)
 	if output, status := command(t, alone, "scripts/new-rule", "stat-name-repeated", "cluster"); status != 0 {
@@ -65,7 +65,7 @@ func TestNewRule(t *testing.T) {
 	}
 }
 
-// copyModule copies the module without what tests of rules don't need.
+// copyModule copies the parts of the module that tests of rules need.
 func copyModule(t *testing.T, to string) {
 	t.Helper()
 	entries, err := os.ReadDir("../..")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAddresses looks for addresses that are none, or stand twice, where there are many clusters.
+// TestAddresses: the addresses of many clusters are valid and unique.
 func TestAddresses(t *testing.T) {
 	const clusters = 100_000
 	address := regexp.MustCompile(`10\.[0-9]+\.[0-9]+\.[0-9]+`)

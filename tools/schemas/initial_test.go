@@ -20,7 +20,7 @@ func initial(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestCompose holds the Compose file to the schema of its specification.
+// TestCompose: the Compose file is valid by the schema of the Compose specification.
 func TestCompose(t *testing.T) {
 	check := func(text []byte) error {
 		var file map[string]any
@@ -38,7 +38,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestKubernetes holds the manifest to the types of the API.
+// TestKubernetes: the manifest has only fields of the types of the Kubernetes API.
 func TestKubernetes(t *testing.T) {
 	var d appsv1.Deployment
 	if err := yaml.UnmarshalStrict(initial(t, "kubernetes/deployment.yaml"), &d); err != nil {

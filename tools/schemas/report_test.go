@@ -12,7 +12,7 @@ import (
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 )
 
-// golden returns a report of the tests of report: one of hostile findings, or an empty one.
+// golden returns a golden report of the tests of package report: a report of hostile findings, or an empty report.
 func golden(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("../../report/testdata/" + name + ".golden")
@@ -22,7 +22,7 @@ func golden(t *testing.T, name string) []byte {
 	return data
 }
 
-// TestSARIF: a log is one by the schema of SARIF 2.1.0, and has no property that this lacks.
+// TestSARIF: a log is valid by the schema of SARIF 2.1.0, and has only properties of the schema.
 func TestSARIF(t *testing.T) {
 	log := sarifLog(t, golden(t, "sarif"))
 	sarifLog(t, golden(t, "sarif-empty"))
@@ -46,7 +46,7 @@ func sarifLog(t *testing.T, text []byte) *sarif.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, run := range log.Runs { // the library does not know the defaults
+	for _, run := range log.Runs { // the library does not set the defaults
 		run.Language, run.Tool.Driver.Language, run.NewlineSequences = "en-US", "en-US", []string{"\r\n", "\n"}
 	}
 	if err := log.Validate(); err != nil {
@@ -55,7 +55,7 @@ func sarifLog(t *testing.T, text []byte) *sarif.Report {
 	return log
 }
 
-// TestJUnit: a reader of JUnit reports finds each testcase, and what failed.
+// TestJUnit: a reader of JUnit reports finds each test case, and the failed ones.
 func TestJUnit(t *testing.T) {
 	suites, err := junit.Ingest(golden(t, "junit"))
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestStages has each stage take a tree with one resource of each row. It fails with the stage that lacks a row.
+// TestStages gives each stage a tree with one resource of each row. It fails for a stage that lacks a row, and
+// names the stage.
 func TestStages(t *testing.T) {
 	text, err := os.ReadFile("testdata/every.yaml")
 	if err != nil {
@@ -91,8 +92,9 @@ func subscriptions(out *render.Output) (list []envoy.Subscription) {
 	return list
 }
 
-// checkFiles wants a file with resources of a type, and a subscription to that with statistics. A resource that no
-// file can have is wanted inside another one, by the text "inlined".
+// checkFiles fails the test unless there are a file with resources of a type, and a subscription to this file with
+// stat prefixes. A resource that no file can carry has to be inlined into another resource, which contains the text
+// "inlined".
 func checkFiles(t *testing.T, typ *xds.Type, out *render.Output, watched []envoy.Subscription) {
 	t.Helper()
 	i := slices.IndexFunc(out.Files, func(f render.File) bool { return f.Type == typ })
@@ -115,7 +117,7 @@ func checkFiles(t *testing.T, typ *xds.Type, out *render.Output, watched []envoy
 	}
 }
 
-// checkTransition has transition.Keeps judge a resource of a type that goes.
+// checkTransition has transition.Keeps judge the removal of a resource of a type.
 func checkTransition(t *testing.T, typ *xds.Type, s *xds.Snapshot) {
 	t.Helper()
 	defer func() {
@@ -126,7 +128,7 @@ func checkTransition(t *testing.T, typ *xds.Type, s *xds.Snapshot) {
 	transition.Keeps([]xds.Edited{{Was: s.Of(typ)[0]}}, s)
 }
 
-// services returns the types that have a service of their own on a gRPC server.
+// services returns the types for which a gRPC server has a singleton service.
 func services() map[protoreflect.FullName]bool {
 	g, has := grpc.NewServer(), make(map[protoreflect.FullName]bool)
 	serve.Register(g, cache.New(cache.Options{}))

@@ -19,7 +19,7 @@ import (
 	"xdspub/tools/sh"
 )
 
-// TestMain lets the test binary be what the program is to a process that is kept apart.
+// TestMain lets the test binary take the place of the program in the command of apart.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == apartCommand {
 		fail(enter(os.Args[2], os.Args[3:]))
@@ -71,8 +71,7 @@ func TestWorld(t *testing.T) {
 	}
 }
 
-// TestServe: what an Envoy that serves makes of what --mode validate passes, and that
-// it touches nothing of the machine.
+// TestServe: a serving Envoy judges configurations that --mode validate accepts, and changes nothing on the machine.
 func TestServe(t *testing.T) {
 	precious := filepath.Join(t.TempDir(), "precious")
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
@@ -90,13 +89,13 @@ func TestServe(t *testing.T) {
 	for _, test := range []struct {
 		config  string
 		refuses bool
-		unknown string // why the verdict is
+		unknown string // the reason if there is no verdict
 	}{
 		{"node: {id: a, cluster: b}", false, ""},
 		{"node: {id: a, cluster: b}\nhds_config: {api_type: REST, transport_api_version: V3}", true, ""}, // ends with 0
 		{listener(`socket_address: {address: 127.0.0.1, port_value: ` + strconv.Itoa(taken.Addr().(*net.TCPAddr).Port) + `}`), false, ""},
 		{listener(`socket_address: {address: 192.0.2.1, port_value: 80}`), false, "cannot bind"},
-		{listener(`pipe: {path: "` + precious + `"}`), false, "cannot bind"}, // Envoy removes what is there
+		{listener(`pipe: {path: "` + precious + `"}`), false, "cannot bind"}, // outside of the sandbox, Envoy would remove the file
 		{"layered_runtime: {layers: [{name: l, rtds_layer: {name: r, rtds_config: {path_config_source: {path: /nonexistent/r.yaml}}}}]}", true, ""},
 	} {
 		dir := t.TempDir()
@@ -135,7 +134,7 @@ func noVerdicts(t *testing.T) *verdicts {
 	return none
 }
 
-// TestOutcomes: every way in which the two can end.
+// TestOutcomes: each combination of the results of both programs.
 func TestOutcomes(t *testing.T) {
 	const (
 		clean  = `echo '{"diagnostics": []}'`
@@ -188,7 +187,7 @@ func script(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// TestReport: what somebody has to look at is named, the rest counted.
+// TestReport: the report names disagreements, and counts the other outcomes.
 func TestReport(t *testing.T) {
 	finding := diag.Diagnostic{Code: "some-rule", Message: "this is bad", Position: diag.Position{File: "bootstrap.yaml", Line: 3}, Path: "address"}
 	var b bytes.Buffer
@@ -217,7 +216,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestVerdicts: what Envoy said once it is not asked again.
+// TestVerdicts: judge does not ask Envoy again about a configuration with a saved verdict.
 func TestVerdicts(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "verdicts")
 	first, err := openVerdicts(name)
@@ -243,7 +242,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestParts: every configuration is in one part.
+// TestParts: each configuration is in exactly one part.
 func TestParts(t *testing.T) {
 	all := make([]unit, 300)
 	for i := range all {
