@@ -147,8 +147,7 @@ func (Held) kind() Kind {
 	return Kind{"held", slog.LevelWarn, "the snapshot is held because Envoy rejected it; the last valid snapshot stays published"}
 }
 
-// RefusalEnded means that a snapshot is published after Envoy had refused one, so no
-// snapshot is held.
+// RefusalEnded means that a snapshot is published after a refused one, so that no snapshot is held.
 type RefusalEnded struct {
 	Snapshot string // the id of the published snapshot
 	Refused  string // the id of the rejected snapshot

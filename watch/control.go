@@ -74,7 +74,8 @@ func summary(checked *check.Result) control.Checked {
 	return s
 }
 
-// confirmed shows whether the Envoys and the clients have acknowledged a published snapshot.
+// confirmed shows whether the Envoys and the clients have acknowledged a snapshot that was published, and
+// passes the snapshot to the Observer.
 func (w *watching) confirmed(o Outcome) {
 	if w.writes() {
 		w.took("publish", o.FilesTook)

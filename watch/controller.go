@@ -51,13 +51,15 @@ type Options struct {
 	AllOrNothing bool
 }
 
-// Observer learns what a Watch does. Its methods must not block, and must be safe for concurrent use.
+// Observer gets the state of a Watch. Its methods must not block, and must be safe for concurrent use.
 type Observer interface {
-	// Tell sets the state of the watch of a target, "" without targets. The Observer must not change w.
+	// Tell sets the state of the watch of a target; target is empty without targets. The Observer must not
+	// change w.
 	Tell(target string, w control.Watch)
-	// Published sets the snapshot that is published for a target, with all variants.
+	// Published sets the published snapshot of a target: the resources for the files, or for a client without
+	// parameters.
 	Published(target string, s *xds.Snapshot)
-	// Removed says that the settings no longer have a target.
+	// Removed tells the Observer that the settings no longer have a target.
 	Removed(target string)
 }
 
@@ -77,8 +79,8 @@ type Server interface {
 	Transitions(s *xds.Snapshot) []variants.Transition
 	// Retry sends clients again the resources that they rejected.
 	Retry(ctx context.Context) error
-	// Unconfirmed says why the quorum of clients has not acknowledged the last published snapshot; empty if the
-	// quorum has acknowledged it, or if no client is asked.
+	// Unconfirmed returns why the quorum of clients has not acknowledged the last published snapshot; empty if
+	// the quorum has acknowledged it, or if the Server asks no client.
 	Unconfirmed() string
 	// Clients returns the clients of the Server.
 	Clients() []clients.Client
@@ -198,7 +200,7 @@ func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *
 
 // Open locks the output directory, and creates it if missing. Without an output directory, Open does nothing.
 // The Controller then uses the directory that the path leads to now, even if a symbolic link in the path
-// changes. A *publish.LockedError means that another process publishes there.
+// changes. A *publish.LockedError means that another process has locked the directory.
 func (c *Controller) Open() error {
 	if !c.writes() {
 		return nil
@@ -360,8 +362,8 @@ func (c *Controller) Settled() bool {
 	return !c.writes() || c.pipeline.Settled(c.dir, time.Now())
 }
 
-// Trim removes the retired files and resources whose delay is over, from the output directory and from the
-// Server. next is the time for the next call; zero if nothing waits.
+// Trim removes retired files that no Envoy can use from the output directory, and retired resources whose delay
+// is over from the Server. next is the time for the next call; zero if nothing waits.
 func (c *Controller) Trim(ctx context.Context) (trimmed Trimmed, next time.Time, err error) {
 	now := time.Now()
 	if c.writes() {

@@ -26,14 +26,15 @@ type envoyLog struct {
 
 // envoyState is the last known state of an Envoy.
 type envoyState struct {
-	process envoy.Heartbeat // when its versions were last known; zero before
+	process envoy.Heartbeat // the Heartbeat when the versions were last known; zero before
 	moves   int             // Dir.Moves when the versions were last known
 	said    string          // the logged state; "" for none
 	shown   control.EnvoyState
 	pending string // the files not applied at the last question, which get a second one
 }
 
-// states returns the states of the Envoys with these URLs, under the addresses that others see.
+// states returns the states of the Envoys with the URLs, for the control socket. addresses are the addresses of
+// the Envoys for other processes, in the order of urls.
 func (l *envoyLog) states(urls, addresses []string) (list []control.EnvoyState) {
 	for i, url := range urls {
 		is := control.EnvoyState{State: control.Unknown}
@@ -46,7 +47,7 @@ func (l *envoyLog) states(urls, addresses []string) (list []control.EnvoyState) 
 	return list
 }
 
-// show sets the state that others see.
+// show sets the state for the control socket. why is the reason; empty for InSync.
 func (s *envoyState) show(is control.RunState, why string) {
 	if s.shown.State != is {
 		s.shown.Since = now()

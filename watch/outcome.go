@@ -118,7 +118,8 @@ func (o Outcome) confirmed() string {
 	return ""
 }
 
-// worst returns the last answer that is not a confirmation, or else the first answer; nil if no Envoy is asked.
+// worst returns the last answer that is not a confirmation; the first answer if all are confirmations; nil if
+// no Envoy was asked.
 func (o Outcome) worst() *envoy.Outcome {
 	if len(o.Answers) == 0 {
 		return nil
@@ -132,8 +133,8 @@ func (o Outcome) worst() *envoy.Outcome {
 	return worst
 }
 
-// unconfirmed returns text about the worst answer of the Envoys; empty if they have acknowledged each step, or if no
-// Envoy is asked.
+// unconfirmed returns text about the worst answer of the Envoys; empty if they have acknowledged each step, or
+// if no Envoy was asked.
 func (o Outcome) unconfirmed() string {
 	if worst := o.worst(); worst != nil && worst.Verdict != envoy.Confirmed {
 		return worst.String()

@@ -41,7 +41,7 @@ type WatchOptions struct {
 	Conflict func(source string, r control.RetryHeld) string
 	// RetryHeld makes the first reconcile retry held snapshots.
 	RetryHeld bool
-	// Observer learns what the watch does; nil for none.
+	// Observer gets the state and the published snapshots of each target; nil for none.
 	Observer Observer
 	// MaxFindings is the largest number of findings that Watch logs at a time; 0 means no limit.
 	MaxFindings int
@@ -191,7 +191,7 @@ func (w *watching) open() error {
 
 // serveRecorded makes the Server serve the snapshot in the output directory, if the Server serves nothing after
 // the first reconcile. If clients may get different variants, serveRecorded does nothing, because the output
-// directory has only some of the variants. Clients then keep the resources that they have.
+// directory has only some of the variants. Clients then keep their resources.
 func (w *watching) serveRecorded(ctx context.Context) error {
 	if w.apart || w.options.ByNode {
 		return nil

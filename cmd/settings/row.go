@@ -35,7 +35,7 @@ type Row interface {
 	IsTime() bool
 	// Repeats reports whether the option may be repeated.
 	Repeats() bool
-	// IsPath reports whether the value is one path.
+	// IsPath reports whether the value is a single path.
 	IsPath() bool
 	// Kind names the type of the value: text, number, time, path, list, or true or false.
 	Kind() string
@@ -49,7 +49,8 @@ type Row interface {
 	Origin(*Settings) Origin
 	// Texts returns the value as texts, for comparison with the value in another process.
 	Texts(*Settings) []string
-	// Same reports whether a and b have the same value, and have it both or neither from a settings file.
+	// Same reports whether a and b have equal values. A value from a settings file is never the same as a value
+	// from elsewhere.
 	Same(a, b *Settings) bool
 
 	fill(s *Settings, given []string) error
@@ -173,7 +174,7 @@ func (r *setting[T]) fill(s *Settings, given []string) error {
 }
 
 // readFile sets the value from a settings file, unless the command line or the environment gives the setting.
-// readFile checks the value in any case.
+// readFile checks the form of the value in any case.
 func (r *setting[T]) readFile(s *Settings, in settingsfile.Setting, from file) error {
 	v, err := r.inFile(in, from.dir)
 	if err != nil {

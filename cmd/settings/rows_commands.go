@@ -158,7 +158,8 @@ func ExplainParams() []Row {
 	)
 }
 
-// printFormat has no variable, because XDSPUB_FORMAT is the format of published files.
+// printFormat returns the row of --format of other commands. The row has no variable, because XDSPUB_FORMAT is
+// the format of published files.
 func printFormat(usage string) Row {
 	return &setting[string]{about: about{name: "format", group: GroupPrint, usage: usage, noVariable: true},
 		kind: text, byDefault: "text", law: oneOfWords("text", "json"), into: func(s *Settings) *Value[string] { return &s.PrintFormat }}

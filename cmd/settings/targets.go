@@ -23,7 +23,7 @@ type Target struct {
 	Name   string
 	Client variants.Client
 	Output string // relative to --out, or absolute
-	// own has the settings that the file has for this target only.
+	// own has the settings of this target in the settings file.
 	own Settings
 }
 
@@ -78,8 +78,8 @@ func (r *fileReader) targets(in settingsfile.Setting) (all []Target) {
 	return all
 }
 
-// overlaps reports whether two targets have the same output, or one output is inside the other. Outputs
-// outside of --out are not compared.
+// overlaps reports whether two targets have equal or nested outputs. overlaps returns false for an output
+// outside of --out.
 func (t Target) overlaps(other Target) bool {
 	if !filepath.IsLocal(t.Output) || !filepath.IsLocal(other.Output) {
 		return false

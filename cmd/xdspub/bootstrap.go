@@ -20,8 +20,8 @@ func bootstrapCommand() *cli.Command {
 	}
 }
 
-// noSourceFlags returns an error for an option about a source tree if no tree is given. Variables are no error,
-// because they may be for other commands.
+// noSourceFlags returns an error for an option about a source tree if no tree is given. noSourceFlags ignores
+// variables, because they may be for other commands.
 func noSourceFlags(c *call) error {
 	if c.Args().Present() {
 		return nil

@@ -101,7 +101,7 @@ func readBase(c *call, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error) {
 	case err != nil:
 		return nil, err
 	case in.Format != "yaml" && in.Format != "json":
-		return nil, usagef("invalid --from %q: its suffix is that of the format %s, write it in YAML or JSON", name, in.Format)
+		return nil, usagef("invalid --from %q: a base is written in YAML or JSON, not in the format %s of this suffix", name, in.Format)
 	}
 	base, result := bootstrap.Read(in)
 	checked := &check.Result{Line: result.Line}
@@ -346,7 +346,7 @@ func readFiles(c *call, o *bootstrap.EnvoyOptions) error {
 	if err != nil {
 		return err
 	}
-	if m.Layout == 0 { // nothing is published there, or --out is misspelt
+	if m.Layout == 0 { // before the first publish, or if --out is misspelt
 		fmt.Fprintf(c.App.ErrWriter, "xdspub: nothing is published in %s yet. Run xdspub render first: Envoy exits if these files are missing.\n", out)
 	}
 	for _, t := range xds.Entrypoints {

@@ -132,7 +132,7 @@ func channelCredentials(v *call) (list []grpcboot.Credentials, err error) {
 		types = []string{"insecure"}
 	}
 	if files != nil && !slices.Contains(types, "tls") {
-		return nil, usagef("--tls-ca, --tls-cert and --refresh-interval are for --channel-creds tls, and it is %s", strings.Join(types, ", "))
+		return nil, usagef("--tls-ca, --tls-cert and --refresh-interval are for --channel-creds tls, and --channel-creds is %s", strings.Join(types, ", "))
 	}
 	if i := slices.IndexFunc(addresses(v), isSocket); i >= 0 && types[0] == "tls" {
 		return nil, usagef("%s is a Unix socket, which has no TLS: write --channel-creds insecure, and a bootstrap of its own for "+

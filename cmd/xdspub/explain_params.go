@@ -78,8 +78,8 @@ func explainParamsAction(c *call) error {
 	return printReport(c, of, checked.Accepted(), writeExplained)
 }
 
-// nameClients replaces the findings of a result with targets by each finding of its targets, once. A finding
-// that not all targets have names one client that has it.
+// nameClients sets the findings of a check with targets to the findings of its targets, without duplicates. If
+// a target lacks a finding, the message names a client that the finding concerns.
 func nameClients(checked *check.Result) {
 	if len(checked.Targets) == 0 {
 		return

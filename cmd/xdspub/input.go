@@ -74,7 +74,7 @@ func readUnsaved(c *call) (unsaved, error) {
 	case err == nil && !info.Mode().IsRegular():
 		return unsaved{}, usagef("--stdin-filename %s is not a file", path)
 	case load.Hidden(filepath.Base(path)):
-		return unsaved{}, usagef("--stdin-filename %s: a file of that name is never read as resources", path)
+		return unsaved{}, usagef("--stdin-filename %s: xdspub never reads a file of this name as resources", path)
 	}
 	text, err := readStandardInput(c)
 	return unsaved{path: path, text: text}, err

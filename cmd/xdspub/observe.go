@@ -24,7 +24,7 @@ func newObserver(v *call) *observe.Observer {
 	return observe.New(o)
 }
 
-// checkOperations returns an error if a setting of a watch or of its HTTP server is wrong.
+// checkOperations returns an error if a setting of a watch or of its HTTP server is not allowed.
 func checkOperations(v *call) error {
 	if name := settings.FirstGiven(v.Settings, settings.Operations()[1:]); name != "" && len(v.HTTP.Value) == 0 {
 		return usagef("--%s needs --http: it says who may connect there", name)
@@ -32,7 +32,8 @@ func checkOperations(v *call) error {
 	return cmp.Or(v.Check(settings.Watch()...), checkAddress(v.HTTP))
 }
 
-// operate runs a watch, and answers HTTP requests on the addresses of --http meanwhile.
+// operate calls run, and answers HTTP requests on the addresses of --http until run returns. Without --http,
+// operate only calls run.
 func operate(ctx context.Context, v *call, log *event.Log, run func(context.Context) error) error {
 	if v.observer == nil {
 		return run(ctx)

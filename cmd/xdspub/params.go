@@ -17,7 +17,7 @@ func clientOf(given settings.Value[[]string]) (client variants.Client, err error
 			return client, given.Invalid(text, "write KEY=VALUE, such as env=prod")
 		}
 		if was, twice := client.Parameters[key]; twice && was != is {
-			return client, given.Invalid(text, "this key has a value already: a client sends one")
+			return client, given.Invalid(text, "this key has a value already: a client sends one value for a key")
 		}
 		client.Parameters[key] = is
 	}

@@ -21,8 +21,8 @@ import (
 // output is a destination of findings, with their format. The file - is standard output.
 type output struct{ format, file string }
 
-// outputs returns the outputs of --format and --output. If there are as many of both, they are pairs in their
-// order. Otherwise an --output belongs to the --format right before it.
+// outputs returns the outputs of --format and --output. With equal numbers of both options, the n-th --output
+// belongs to the n-th --format. Otherwise an --output belongs to the --format right before it.
 func outputs(c *call) ([]output, error) {
 	formats, files := c.ReportFormat.Value, c.ReportOutput.Value
 	for _, f := range formats {

@@ -20,7 +20,7 @@ func rulesCommand() *cli.Command {
 		Flags:       options(settings.Rules()),
 		Action: action(func(c *call) error {
 			if c.NArg() > 0 {
-				return usagef("rules takes no arguments: run xdspub explain RULE for one of them")
+				return usagef("rules takes no arguments: run xdspub explain RULE for a single rule")
 			}
 			if err := c.PrintFormat.Check(); err != nil {
 				return err

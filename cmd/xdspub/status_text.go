@@ -126,8 +126,8 @@ func (p *statusPrinter) watch(r *status.Status) {
 	if r.Replaced() {
 		p.printf("  has published snapshot %s: somebody has put other files in its place; the next rescan publishes the snapshot again\n", w.Snapshot)
 	}
-	// The record has Envoy's refusals, which are printed from there. If status checks a source tree, the
-	// tree's findings are printed with the tree.
+	// writeStatus prints refusals by Envoy from the record. If status checks a source tree, source prints the
+	// findings of the tree.
 	if w.Refused != nil && w.Refused.Snapshot == "" {
 		p.printf("  the source tree is invalid since %s\n", p.at(w.Refused.Since))
 		if !r.SaysInvalid() {

@@ -51,7 +51,7 @@ func targetNamed(v *call, given settings.Origin, name string) (settings.Target, 
 func oneTarget(v *call) (settings.Target, error) {
 	targets, err := chosenTargets(v)
 	if err == nil && len(targets) != 1 {
-		err = usagef("--target is given twice: a client is of one target")
+		err = usagef("--target is given twice: a client belongs to one target")
 	}
 	if err != nil {
 		return settings.Target{}, err
@@ -61,7 +61,7 @@ func oneTarget(v *call) (settings.Target, error) {
 
 // targetOfNothing returns the error for --target without a source tree.
 func targetOfNothing() error {
-	return usagef("--target is for SRC, a source tree whose settings have targets, and none is given")
+	return usagef("--target needs SRC, the source tree whose settings have the target")
 }
 
 // valuesOfTarget returns a copy of the call with the settings of the target of --target, from the settings file
@@ -131,7 +131,7 @@ func apart(v *call, targets []settings.Target) error {
 	if path := v.EnvoyPath.Value; path != "" {
 		for _, t := range targets {
 			if !filepath.IsLocal(t.Output) {
-				return usagef("envoy-path is the path of --out, and target %s is published outside of that, in %s", t.Name, t.Output)
+				return usagef("envoy-path is the path of --out as Envoy sees it, but target %s is published outside of --out, in %s", t.Name, t.Output)
 			}
 		}
 	}

@@ -227,7 +227,7 @@ func (v *validation) end() error {
 		return usagef("--root is for a bootstrap, and %s is not one", strings.Join(v.Args().Slice(), ", "))
 	}
 	if v.Variants.Value && v.all.variants == nil {
-		return usagef("--variants needs clients: the setting targets, or --param")
+		return usagef("--variants needs clients: write targets into xdspub.yaml, or give --param")
 	}
 	return v.known.finish(v.call)
 }

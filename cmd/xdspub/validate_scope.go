@@ -36,7 +36,7 @@ func withoutRemoved(c *call) (paths []string, err error) {
 
 // withoutOthers drops files outside of trees that are not resource files by their name, such as a README.md
 // that a shell found for sec/*, and prints a note about each. If the arguments name nothing else, withoutOthers
-// keeps the files, so that checking them is an error.
+// keeps the files. Checking them then returns an error.
 func withoutOthers(c *call, trees []scope.Tree) (rest []scope.Tree) {
 	var others []string
 	for _, tree := range trees {

@@ -6,5 +6,5 @@ import "fmt"
 
 // shorten always fails: this system can't reach a folder by its descriptor.
 func shorten(path string) (name string, done func(), err error) {
-	return "", nil, fmt.Errorf("the path has %d bytes, and this system allows %d for a socket", len(path), maxPath)
+	return "", nil, fmt.Errorf("the path has %d bytes, and this system allows %d for a socket: choose a shorter --out", len(path), maxPath)
 }

@@ -90,11 +90,11 @@ type Watch struct {
 	SnapshotSince time.Time `json:"snapshot_since,omitzero"`
 	// Refused is why the current source tree is not published; nil if published.
 	Refused *Refusal `json:"refused,omitempty"`
-	// Acknowledged means that the Envoys, or the quorum of clients, have acknowledged a snapshot since the watch
-	// began, or that nobody is asked.
+	// Acknowledged means that the Envoys, or the quorum of clients, have acknowledged a snapshot since the
+	// watch began. If the watch asks nobody, Acknowledged is true after the first publish.
 	Acknowledged bool `json:"acknowledged"`
-	// Unconfirmed is why the published snapshot is not acknowledged: the answers of the Envoys, or of the quorum of
-	// clients. Empty if it is, or if nobody is asked.
+	// Unconfirmed is why the Envoys, or the quorum of clients, have not acknowledged the published snapshot;
+	// empty if they have, or if the watch asks nobody.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
 	// EnvoyStates are the states of the Envoys, in the order of Envoys.
 	EnvoyStates []EnvoyState `json:"envoy_states,omitempty"`
@@ -154,7 +154,7 @@ type Reconcile struct {
 	Retrying string `json:"retrying,omitempty"`
 	// Outcome is empty until the reconcile ends.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Stages are the finished parts, in their order.
+	// Stages are the finished stages, in their order.
 	Stages []Stage `json:"stages,omitempty"`
 }
 
@@ -199,13 +199,13 @@ type Checked struct {
 	// resources with all variants. The keys are APIs such as CDS.
 	Resources map[string]int `json:"resources,omitempty"`
 	Variants  map[string]int `json:"variants,omitempty"`
-	// Counts counts the findings by code.
+	// Counts counts the findings by code and severity.
 	Counts []CodeCount `json:"findings,omitempty"`
 	// Findings are the first findings, errors before the others. The control socket does not send them.
 	Findings diag.List `json:"-"`
 }
 
-// CodeCount is a number of findings with the same code.
+// CodeCount is the number of findings with a code and a severity.
 type CodeCount struct {
 	Code     string        `json:"code"`
 	Severity diag.Severity `json:"severity"`
@@ -286,9 +286,9 @@ type RetryHeld struct {
 // wedged is the duration after which a reconcile counts as a hang.
 const wedged = time.Minute
 
-// Faults returns the faults of the source tree and the watch at a time, as text for people such as "the
-// source tree is invalid (2 errors)". Faults returns nil if the source tree is published and its certificates
-// are valid.
+// Faults returns the faults of the watch at a time, as text such as "the source tree is invalid (2 errors)".
+// Faults returns nil if the source tree is published, acknowledged and run by all Envoys, its certificates are
+// valid, and no reconcile publishes or hangs.
 func (w *Watch) Faults(now time.Time) (faults []string) {
 	switch {
 	case w.Snapshot == "":
@@ -322,7 +322,8 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	return faults
 }
 
-// envoyFaults says how many Envoys do not run the published files, as text such as "1 of 2 Envoys is not in sync".
+// envoyFaults returns how many Envoys do not run the published files, as text such as "1 of 2 Envoys is not in
+// sync".
 func (w *Watch) envoyFaults() (faults []string) {
 	is := make(map[RunState]int)
 	for _, e := range w.EnvoyStates {

@@ -258,7 +258,7 @@ func (w *Watcher) signal(r Reason) {
 	}
 }
 
-// settled reports whether the burst that has fired is over. If not, settled makes the burst fire again.
+// settled reports whether the burst ends with this firing. If not, settled makes the burst fire again.
 func (w *Watcher) settled(ctx context.Context) bool {
 	if !w.burst.overdue() && (w.late(ctx) || w.burst.held()) {
 		return false

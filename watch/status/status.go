@@ -89,7 +89,7 @@ func readDiskState(o Options) (*diskState, error) {
 	case errors.Is(err, fs.ErrNotExist) && o.MayBeMissing:
 		return &diskState{}, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("output directory %s: no such directory; render and watch make it", out)
+		return nil, fmt.Errorf("output directory %s: no such directory; xdspub render and xdspub watch create it", out)
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
@@ -108,7 +108,7 @@ func readDiskState(o Options) (*diskState, error) {
 	}
 	format := render.FormatNamed(m.manifest.Format)
 	if format == nil {
-		return nil, fmt.Errorf("%s was published in the format %q, which this program does not know", out, m.manifest.Format)
+		return nil, fmt.Errorf("%s was published in the format %q, which this xdspub does not know: use the version that published it", out, m.manifest.Format)
 	}
 	files := published.Options{Dir: out, EnvoyPath: m.manifest.EnvoyPath, Format: format}
 	files.Envoy = files.Envoy.With(o.Registry)
