@@ -85,7 +85,8 @@ const (
 func newWatching(s *source, o Options) *watching {
 	w := &watching{
 		source: s, target: o.Target, news: make(chan news, 1), control: control.New(),
-		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == "", about: s.about}, envoyLog: newEnvoyLog(o.Log, s.options.Watch.Rescan),
+		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == "", about: s.about},
+		envoyLog:  newEnvoyLog(o.Log, s.options.Watch.Rescan),
 	}
 	if o.Server != nil {
 		w.clients = o.Server.Clients

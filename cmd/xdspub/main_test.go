@@ -52,9 +52,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition reports whether a condition of a script holds: [unprivileged] if a test may drop the rights of root
-// over files, [mounts] if it may mount a file system, and a condition for builds with the race detector, which
-// need much memory.
+// condition reports whether a condition of a script holds: [root] for root, [unprivileged] if a test may drop
+// the rights of root over files, [mounts] if it may mount a file system, and [race] for a build with the race
+// detector, which needs much memory.
 func condition(name string) (bool, error) {
 	switch name {
 	case "root":

@@ -168,7 +168,8 @@ endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.
 	}
 }
 
-// TestOpenedAgain checks that a Planner forgets an output directory when another one is opened.
+// TestOpenedAgain checks that, after Opened, a Planner plans all files and does not trust its knowledge of the
+// output directory.
 func TestOpenedAgain(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(`
@@ -207,8 +208,8 @@ func TestOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestEditForgetsWhatHasGone checks that the plan of an edit drops a retired file that is neither published nor
-// recorded, as after an interrupted trim.
+// TestEditForgetsWhatHasGone checks that the plan of an edit drops a retired file that no longer exists and is
+// not among the recorded files, as after an interrupted trim.
 func TestEditForgetsWhatHasGone(t *testing.T) {
 	s := fixture.New(t, func(o *pipeline.Options) { o.Endpoints = planner.EndpointsFile })
 	dir := s.Open()

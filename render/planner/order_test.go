@@ -137,8 +137,8 @@ clusters: cds/cds.json
 extensions: ecds/lua/ecds.json`)
 }
 
-// TestEditedByHand checks that an edit of a published file by hand is not published again, and does not stop
-// publishing.
+// TestEditedByHand checks the publish after an edit of published files by hand. The publish keeps valid
+// clusters of the edit until their trim, drops invalid ones, and does not fail.
 func TestEditedByHand(t *testing.T) {
 	s := fixture.New(t, nil)
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fixture.Layer))

@@ -73,8 +73,7 @@ func replace(out, name, target string) error {
 }
 
 // TestLinksInOut puts links into the output directory, which lead out of it or to another place in it. Publish
-// follows none of them: a link in the place of a folder is an error that names the path, and a link in the
-// place of a published file is replaced.
+// follows none of them: its error names the link, and publishing works when the link is removed.
 func TestLinksInOut(t *testing.T) {
 	for _, name := range []string{"eds", "eds/api", "sds", "lds", private, stagePath, undoPath, lockPath} {
 		for _, inside := range []bool{false, true} {
@@ -220,8 +219,8 @@ func TestSwapped(t *testing.T) {
 	}
 }
 
-// TestNoFiles replaces the files of .xdspub by pipes, sockets and the like, whose reading would block or never
-// end.
+// TestNoFiles replaces records, a published file and the lock by huge files, deeply nested JSON, pipes and
+// sockets. Reading such a record is an error with a remedy. Publishing replaces such a published file.
 func TestNoFiles(t *testing.T) {
 	huge := func(name string) error {
 		return errors.Join(os.WriteFile(name, []byte(`{"layout": 1, "going": [`), 0o600), os.Truncate(name, 10<<30))
@@ -313,7 +312,8 @@ func TestHardLinkedLock(t *testing.T) {
 	checkPublished(t, out, newFiles)
 }
 
-// TestRecordsLeadNowhere checks records that name files outside of the output directory.
+// TestRecordsLeadNowhere checks that a record is damaged if it names a file where xdspub publishes none, such
+// as a file outside of the output directory.
 func TestRecordsLeadNowhere(t *testing.T) {
 	for _, name := range []string{"../outside/eds.json", "/etc/passwd", ".xdspub/lock", "eds/../../x", "eds//x", "x"} {
 		for file, record := range map[string]string{
@@ -375,8 +375,8 @@ func TestLeavings(t *testing.T) {
 	}
 }
 
-// TestStuck puts files into .xdspub that can't be removed, such as immutable files. Publish uses other names,
-// and logs each file once.
+// TestStuck puts folders into .xdspub that can't be removed, because they are too deep or the system refuses.
+// Publish uses other names, and logs each folder once.
 func TestStuck(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	publishOnce(t, out, oldPlan())
@@ -413,7 +413,7 @@ func TestStuck(t *testing.T) {
 	if err != nil || len(left) != 3 {
 		t.Errorf("the stage holds %v, %v", left, err)
 	}
-	// Somebody removes the files.
+	// Somebody removes the folders.
 	for _, e := range left {
 		if err := os.RemoveAll(filepath.Join(out, stagePath, e.Name())); err != nil {
 			t.Fatal(err)

@@ -29,8 +29,8 @@ func later() *Loader {
 	return l
 }
 
-// TestNotRead checks that Load does not read a file again that is unchanged by the file system, even a file
-// that a resource inlines.
+// TestNotRead checks that Load does not read a file again that the file system reports as unchanged, even a
+// file that a resource inlines.
 func TestNotRead(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED, needs Linux: it counts what a process reads")
