@@ -39,7 +39,8 @@ type UnexpectedResponseError struct {
 }
 
 func (e *UnexpectedResponseError) Error() string {
-	return fmt.Sprintf("envoy %s: is not the admin interface of an Envoy: %s returned %s", e.URL, e.Path, e.Saw)
+	return fmt.Sprintf("envoy %s: is not the admin interface of an Envoy: %s returned %s; want the address of admin in Envoy's bootstrap",
+		e.URL, e.Path, e.Saw)
 }
 
 // ForbiddenError means that admin.allow_paths of the bootstrap does not allow a path.
@@ -93,5 +94,6 @@ func (e *NotSubscribedError) Error() string {
 	if len(e.Reads) > 0 {
 		reads = diag.Clip(diag.Few(e.Reads, mostNames), diag.MaxText)
 	}
-	return fmt.Sprintf("envoy %s: reads no file below %s: its bootstrap names %s", e.URL, e.Dir, reads)
+	return fmt.Sprintf("envoy %s: reads no file below %s: its bootstrap names %s; if Envoy sees the output directory at another path, "+
+		"set --envoy-path", e.URL, e.Dir, reads)
 }

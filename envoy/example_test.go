@@ -26,6 +26,5 @@ func Example() {
 	outcome := wait.Await(ctx, envoy.AwaitOptions{Warm: true})
 	fmt.Println(outcome)
 	// Output:
-	// unconfirmed: 0 of 1 Envoys acknowledged it; envoy unix:/nonexistent/admin.sock: is down: dial unix
-	// /nonexistent/admin.sock: connect: no such file or directory
+	// unconfirmed: 0 of 1 Envoys acknowledged it; envoy unix:/nonexistent/admin.sock: is down: dial unix /nonexistent/admin.sock: connect: no such file or directory
 }

@@ -35,7 +35,7 @@ const maxFiles = 5000
 // another meaning in the API, if the set lacks an imported file, or if the set breaks the rules of protobuf.
 func NewRegistry(set *descriptorpb.FileDescriptorSet) (*Registry, error) {
 	if len(set.GetFile()) > maxFiles {
-		return nil, fmt.Errorf("it has more than %d files", maxFiles)
+		return nil, fmt.Errorf("the descriptor set has more than %d files", maxFiles)
 	}
 	b := registryBuilder{given: make(map[string]*descriptorpb.FileDescriptorProto), own: &protoregistry.Files{}}
 	for _, f := range set.GetFile() {
@@ -70,7 +70,7 @@ func (b *registryBuilder) give(f *descriptorpb.FileDescriptorProto) error {
 	f = proto.CloneOf(f)
 	f.SourceCodeInfo = nil // the largest part, of comments
 	if other := b.given[f.GetName()]; other != nil && !proto.Equal(other, f) {
-		return fmt.Errorf("it has %s twice, with different content", f.GetName())
+		return fmt.Errorf("the descriptor set has %s twice, with different content: leave one out", f.GetName())
 	}
 	b.given[f.GetName()] = f
 	return nil
@@ -84,7 +84,8 @@ func (b *registryBuilder) add(path string, importers []string) error {
 	f := b.given[path]
 	switch {
 	case f == nil:
-		return fmt.Errorf("%s imports %s, which is not in it and not built in: make it with --include_imports", importers[len(importers)-1], path)
+		return fmt.Errorf("%s imports %s, which is neither in the descriptor set nor built in: make the set with --include_imports",
+			importers[len(importers)-1], path)
 	case slices.Contains(importers, path):
 		return fmt.Errorf("%s imports itself", path)
 	case len(importers) > maxImports:
@@ -100,7 +101,7 @@ func (b *registryBuilder) add(path string, importers []string) error {
 		return fmt.Errorf("%s: %w", path, withoutPrefix(err))
 	}
 	if twice := builtIn(fd); twice != "" {
-		return fmt.Errorf("%s defines %s, which is built in: import the file of that", path, twice)
+		return fmt.Errorf("%s defines %s, which is built in: import the built-in file with this name instead", path, twice)
 	}
 	return withoutPrefix(b.own.RegisterFile(fd))
 }

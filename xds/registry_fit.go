@@ -11,10 +11,10 @@ import (
 func fits(known, given *descriptorpb.FileDescriptorProto) error {
 	scope := given.GetPackage()
 	if known.GetPackage() != scope {
-		return fmt.Errorf("%s is built in, with the package %s, and has %s here", given.GetName(), known.GetPackage(), scope)
+		return fmt.Errorf("%s is built in with the package %s, but has the package %s here: rename your file", given.GetName(), known.GetPackage(), scope)
 	}
 	at := func(what string) error {
-		return fmt.Errorf("%s is built in, and defines %s otherwise here", given.GetName(), what)
+		return fmt.Errorf("%s is built in, but defines %s differently here: rename your file, or use the built-in one", given.GetName(), what)
 	}
 	if what := messagesFit(scope, known.GetMessageType(), given.GetMessageType()); what != "" {
 		return at(what)

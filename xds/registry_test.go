@@ -110,15 +110,15 @@ func TestNewRegistry(t *testing.T) {
 		{"twice", of(append(example(t).File, example(t).File...)...), ""},
 		{"out of order", compile(t, two, "a.proto", "b.proto"), ""},
 		{"of an older API", of(older), ""},
-		{"an import is missing", compile(t, two, "a.proto"), "a.proto imports b.proto, which is not in it and not built in: make it with --include_imports"},
-		{"a file that means something else", of(otherwise), "envoy/config/core/v3/address.proto is built in, and defines envoy.config.core.v3." + otherwise.MessageType[1].GetName() + ".other otherwise here"},
+		{"an import is missing", compile(t, two, "a.proto"), "a.proto imports b.proto, which is neither in the descriptor set nor built in: make the set with --include_imports"},
+		{"a file that means something else", of(otherwise), "envoy/config/core/v3/address.proto is built in, but defines envoy.config.core.v3." + otherwise.MessageType[1].GetName() + ".other differently here: rename your file"},
 		{"a name of the API at another place", of(elsewhere), "vendor/address.proto defines envoy.config.core.v3."},
-		{"two files of one name", of(append(compile(t, two, "b.proto").File, &descriptorpb.FileDescriptorProto{Name: proto.String("b.proto")})...), "it has b.proto twice, with different content"},
+		{"two files of one name", of(append(compile(t, two, "b.proto").File, &descriptorpb.FileDescriptorProto{Name: proto.String("b.proto")})...), "the descriptor set has b.proto twice, with different content: leave one out"},
 		{"a circle", loop, "x imports itself"},
 		{"a type that is missing", of(&descriptorpb.FileDescriptorProto{Name: proto.String("x"), Syntax: proto.String("proto3"), MessageType: []*descriptorpb.DescriptorProto{{
 			Name: proto.String("M"), Field: []*descriptorpb.FieldDescriptorProto{{Name: proto.String("f"), Number: proto.Int32(1), TypeName: proto.String(".N"), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}},
 		}}}), "x: "},
-		{"many files", of(make([]*descriptorpb.FileDescriptorProto, 5001)...), "it has more than 5000 files"},
+		{"many files", of(make([]*descriptorpb.FileDescriptorProto, 5001)...), "the descriptor set has more than 5000 files"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

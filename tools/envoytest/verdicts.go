@@ -28,7 +28,7 @@ func Verdicts(t testing.TB, path string) (list []Verdict) {
 		word, quoted, _ := strings.Cut(line, " ")
 		text, err := strconv.Unquote(strings.TrimSpace(quoted))
 		if err != nil || word != "taken" && word != "refused" {
-			t.Fatalf("%s: %s: not taken or refused and a quoted text", path, line)
+			t.Fatalf("%s: %s: want taken or refused, and a quoted text", path, line)
 		}
 		list = append(list, Verdict{Text: text, Taken: word == "taken"})
 	}

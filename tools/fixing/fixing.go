@@ -74,12 +74,12 @@ func Apply(t testing.TB, fix diag.Fix) (restore func()) {
 func Applied(t testing.TB, text string, fix diag.Fix) string {
 	t.Helper()
 	if len(fix.Edits) != 1 {
-		t.Fatalf("%d edits: nobody makes such a fix yet", len(fix.Edits))
+		t.Fatalf("the fix has %d edits, and Applied handles only one", len(fix.Edits))
 	}
 	e := fix.Edits[0]
 	from, to := offset([]byte(text), e.Line, e.Column), offset([]byte(text), e.EndLine, e.EndColumn)
 	if from < 0 || to < from {
-		t.Fatalf("%v is no range of the file", e.Range)
+		t.Fatalf("the file does not have the range %v", e.Range)
 	}
 	return text[:from] + e.Text + text[to:]
 }
