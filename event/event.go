@@ -149,7 +149,7 @@ var all = []Event{
 	RetiredClusterDamaged{}, RetiredFileMissing{}, RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{},
 	RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{}, Serving{}, ServingPublished{}, SettingIgnored{},
 	SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{}, SnapshotUnconfirmed{}, SocketLost{}, SocketMadeAgain{},
-	SourceInvalid{}, SourceValid{}, StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{},
-	TargetRemoved{}, TrimRefused{}, Trimmed{}, Unchanged{}, WatchComplete{}, WatchPartial{}, WatchPolling{},
-	Watching{},
+	SourceInvalid{}, SourceValid{}, Status{}, StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{},
+	StepUnconfirmed{}, TargetRemoved{}, TrimRefused{}, Trimmed{}, Unchanged{}, WatchComplete{}, WatchPartial{},
+	WatchPolling{}, Watching{},
 }

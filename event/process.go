@@ -93,9 +93,9 @@ func (RetryRequested) kind() Kind {
 
 // Status means that SIGUSR1 asked for the state of a watch. With targets, each target has an event.
 type Status struct {
-	Faults        []string  // what is wrong, as in /readyz; empty if nothing is
+	Faults        []string  // the faults, as in /readyz; empty for none
 	Snapshot      string    `event:"optional"` // the id of the published snapshot
-	Revision      string    `event:"optional"` // the git commit of the source tree as read last, with +dirty if the tree differs from that commit
+	Revision      string    `event:"optional"` // the git commit of the source tree at the last read, with +dirty if the tree differs from that commit
 	Since         time.Time // when the watch began
 	Pass          string    `event:"optional"` // the outcome of the last reconcile: published, refused or failed
 	PassEnded     time.Time `event:"optional"` // when the last reconcile ended

@@ -39,15 +39,15 @@ type Published struct {
 	ResourcesRemoved *int     `event:"optional"` // resources that only the previous snapshot had
 	Reason           string   // of the reconcile: start, change, rescan, SIGHUP or retry-held
 	Revision         string   `event:"optional"` // the git commit of the source tree, with +dirty if the tree differs from that commit
-	Author           string   `event:"optional"` // of the commit
-	Subject          string   `event:"optional"` // of the commit
+	Author           string   `event:"optional"` // the author of the commit
+	Subject          string   `event:"optional"` // the subject of the commit
 	NamesAdded       []string `event:"optional"` // the first of resources_added, such as CDS/web
 	NamesChanged     []string `event:"optional"` // the first of resources_changed
 	NamesRemoved     []string `event:"optional"` // the first of resources_removed
-	ReadSeconds      float64  `event:"optional"` // to read and check the source tree
-	PlanSeconds      float64  `event:"optional"` // to plan the files
-	PublishSeconds   float64  `event:"optional"` // to move the files, with the wait for Envoys
-	ServeSeconds     float64  `event:"optional"` // to pass the snapshot to clients, with the wait for them
+	ReadSeconds      float64  `event:"optional"` // the time to read and check the source tree
+	PlanSeconds      float64  `event:"optional"` // the time to plan the files
+	PublishSeconds   float64  `event:"optional"` // the time to move the files, with the wait for Envoys
+	ServeSeconds     float64  `event:"optional"` // the time to pass the snapshot to clients, with the wait for them
 }
 
 func (Published) kind() Kind {

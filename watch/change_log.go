@@ -17,7 +17,7 @@ type changeLog struct {
 	most int // largest number of findings to log at a time; 0 for no limit
 	// alone means that the watch has no targets: an error at the start ends the watch.
 	alone bool
-	// about returns the author and the subject of a git commit; nil for none.
+	// about returns the author and the subject of a git commit. If about is nil, events have neither.
 	about func(ctx context.Context, revision string) (author, subject string)
 
 	findings  diag.List     // of the source tree, as last logged

@@ -26,8 +26,8 @@ type pass struct {
 	checked *check.Result
 	whole   bool          // the whole tree was read since the last pass
 	idle    idlePass      // kept at the end if no file has moved
-	read    time.Duration // to read and check the source tree
-	planned time.Duration // to plan the files
+	read    time.Duration // the time to read and check the source tree
+	planned time.Duration // the time to plan the files
 }
 
 // idlePass describes a pass that planned all files and moved none: what the pass saw.

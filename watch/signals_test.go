@@ -16,8 +16,8 @@ import (
 	"xdspub/watch/control"
 )
 
-// TestHangupIsAnswered: after SIGHUP the log has an event for each outcome, also for an outcome that was logged
-// before.
+// TestHangupIsAnswered checks that, after SIGHUP, the log has an event for each outcome, even for an outcome
+// that was logged before.
 func TestHangupIsAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after string // the source tree before SIGHUP and after
@@ -75,7 +75,7 @@ const warned = web + "http2_protocol_options: {}\n"
 
 var wrongSettings = errors.New("the settings are wrong")
 
-// TestReport: SIGUSR1 logs the state of each target, also during a reconcile that hangs.
+// TestReport checks that SIGUSR1 logs the state of each target, even during a reconcile that hangs.
 func TestReport(t *testing.T) {
 	s := newSite(t, web)
 	log := &heard{more: make(chan struct{}, 1)}

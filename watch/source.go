@@ -62,7 +62,7 @@ type source struct {
 	described  description
 }
 
-// description is the author and the subject of the last commit that About was asked for.
+// description caches the author and the subject of a commit, for all targets.
 type description struct {
 	path                    string // of the source tree
 	mu                      sync.Mutex
@@ -138,7 +138,8 @@ func (s *source) revision(context.Context) string {
 	return ""
 }
 
-// about returns the author and the subject of a git commit of the source tree.
+// about returns the author and the subject of a git commit of the source tree. about is safe for concurrent
+// use.
 func (s *source) about(ctx context.Context, commit string) (author, subject string) {
 	d := &s.described
 	d.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"xdspub/xds/clients"
 )
 
-// status returns the event about the state of w at a time. Any goroutine may call status.
+// status returns the event about the state of w at a time. status is safe for concurrent use.
 func (w *watching) status(at time.Time) event.Status {
 	is := w.told.Load()
 	if is == nil {

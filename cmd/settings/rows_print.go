@@ -20,13 +20,13 @@ func logFormat() Row {
 		kind: text, byDefault: "text", law: oneOfWords("text", "json", "logfmt"), into: func(s *Settings) *Value[string] { return &s.LogFormat }}
 }
 
-// LogLevels are the values of --log-level, from the lowest level up.
+// LogLevels are the values of --log-level, in ascending order.
 var LogLevels = []string{"debug", "info", "warn", "error"}
 
 // logLevel returns the row of --log-level.
 func logLevel() Row {
 	return &setting[string]{about: about{name: "log-level", group: GroupPrint,
-		usage: "log only events from this level on: `" + strings.Join(LogLevels, "|") + "`; excludes --quiet"},
+		usage: "log events of the level `" + strings.Join(LogLevels, "|") + "` and above; can't be combined with --quiet"},
 		kind: text, byDefault: "info", law: oneOfWords(LogLevels...), into: func(s *Settings) *Value[string] { return &s.LogLevel }}
 }
 

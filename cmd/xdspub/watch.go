@@ -59,7 +59,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 	}
 }
 
-// signals are the signals that ask a watch for something.
+// signals are the channels of the signals to a watch.
 type signals struct {
 	hangup chan os.Signal // SIGHUP
 	report chan os.Signal // SIGUSR1
