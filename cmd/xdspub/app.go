@@ -71,7 +71,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	return said(err, stderr)
+	return printError(err, stderr)
 }
 
 // runCommand reads a command line and runs its command. The end of ctx interrupts the command.
@@ -83,8 +83,8 @@ func runCommand(ctx context.Context, app *cli.App, args []string) error {
 	return app.RunContext(ctx, args)
 }
 
-// said prints an error, unless the command has printed it, and returns the exit status.
-func said(err error, stderr io.Writer) int {
+// printError prints an error, unless the command has printed it, and returns the exit status.
+func printError(err error, stderr io.Writer) int {
 	status := exitFailed
 	var e *exit
 	var usage *published.UsageError

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// holdLess makes the garbage collector run when the heap has grown by percent, unless GOGC is set. A watch is
+// collectSooner makes the garbage collector run when the heap has grown by percent, unless GOGC is set. A watch is
 // idle most of the time, so its memory counts more than the time of its collections.
-func holdLess(percent int) {
+func collectSooner(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}

@@ -120,7 +120,7 @@ func publishOptions(v *call, source string, log *event.Log) ([]watch.Options, er
 		o, err := controllerOptions(v, source, log)
 		return []watch.Options{o}, err
 	}
-	if err := apart(v, targets); err != nil {
+	if err := checkApart(v, targets); err != nil {
 		return nil, err
 	}
 	var all []watch.Options

@@ -230,7 +230,7 @@ func serveUntil(ctx context.Context, v *call, o watch.Options, asked signals) er
 		v.observer.Observe(s)
 	}
 	o.Server = s
-	holdLess(50)
+	collectSooner(50)
 	return s.RunWhile(ctx, func(ctx context.Context) error {
 		return watchUntil(ctx, v, []watch.Options{o}, servedOptions, asked)
 	})

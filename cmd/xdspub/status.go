@@ -108,7 +108,7 @@ func statusSettings(c *call) (v *call, err error) {
 		v, err = c.withTypes()
 	}
 	if err == nil && c.Target.Given() && !v.Targets.InFile() {
-		err = targetOfNothing()
+		err = targetWithoutSource()
 	}
 	return v, err
 }

@@ -26,7 +26,7 @@ type targetReport struct {
 
 // targetsStatus prints the status of the targets. o has the options that all targets share.
 func targetsStatus(v *call, targets []settings.Target, o status.Options) error {
-	if err := apart(v, targets); err != nil {
+	if err := checkApart(v, targets); err != nil {
 		return err
 	}
 	ctx, stop := interruptible(v)

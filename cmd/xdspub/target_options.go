@@ -59,8 +59,8 @@ func oneTarget(v *call) (settings.Target, error) {
 	return targets[0], nil
 }
 
-// targetOfNothing returns the error for --target without a source tree.
-func targetOfNothing() error {
+// targetWithoutSource returns the error for --target without a source tree.
+func targetWithoutSource() error {
 	return usagef("--target needs SRC, the source tree whose settings have the target")
 }
 
@@ -71,7 +71,7 @@ func valuesOfTarget(c *call) (*call, error) {
 		return c, nil
 	}
 	if c.NArg() != 1 {
-		return c, targetOfNothing()
+		return c, targetWithoutSource()
 	}
 	v, err := c.withFile(c.Args().First())
 	if err != nil {
@@ -108,9 +108,9 @@ func checkedTargets(v *call, source string) (list []check.Target, err error) {
 	return list, err
 }
 
-// apart returns an error if the output directories of two targets overlap, or if several targets share a
+// checkApart returns an error if the output directories of two targets overlap, or if several targets share a
 // setting that only one target can have.
-func apart(v *call, targets []settings.Target) error {
+func checkApart(v *call, targets []settings.Target) error {
 	for i, t := range targets {
 		for _, other := range targets[:i] {
 			a, b := fspath.Resolve(v.OutOf(t)), fspath.Resolve(v.OutOf(other))
@@ -165,7 +165,7 @@ func (e *targetsEnded) err(stderr io.Writer) error {
 	}
 	status := exitOK
 	for _, err := range e.errs {
-		status = max(status, said(err, stderr))
+		status = max(status, printError(err, stderr))
 	}
 	return &exit{status: status}
 }

@@ -51,7 +51,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			}
 			ctx, stop := untilSignal(c)
 			defer stop()
-			holdLess(25)
+			collectSooner(25)
 			return operate(ctx, v, o[0].Log.For(""), func(ctx context.Context) error {
 				return watchUntil(ctx, v, o, publishOptions, asked)
 			})
