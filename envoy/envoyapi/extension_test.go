@@ -81,10 +81,10 @@ func configFirst(name string, types []string) []string {
 	return types
 }
 
-const extensionsHead = `# The extensions that the Envoy 1.40.0 binary (without contrib) holds, as it tells in config_dump (node.extensions).
-# A line is a category, a name, the type of the configuration and, for an HTTP filter that has another one there, the
-# type for a route. The category envoy.resource_monitors.proactive is our word: config_dump does not show it.
-# make extensions writes this file; a test asks the binary again.
+const extensionsHead = `# The extensions of the binary of Envoy 1.40.0 (without contrib), as config_dump lists them (node.extensions). A
+# line is a category, a name, the type of the configuration and, for an HTTP filter with another type for routes,
+# this type. config_dump does not show the category envoy.resource_monitors.proactive, whose name is our own. make
+# extensions writes this file; a test asks the binary again.
 `
 
 // compareExtensions compares extensions.txt with lines. With -update, it writes the file.

