@@ -23,6 +23,7 @@ const (
 // serveEvents serves /api/v1/events: the remembered events, then each event when it happens, until the client leaves.
 // A client that comes back sends the id of its last event as Last-Event-ID, or as the parameter since, and gets the
 // later events. since=now leaves out the remembered events. event=NAME, which may be repeated, selects events.
+// name=message leaves out the names of the events, so that an EventSource passes all of them to onmessage.
 func (o *Observer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if o.streams.Add(1) > mostStreams {
 		o.streams.Add(-1)
@@ -35,7 +36,8 @@ func (o *Observer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	_ = deadlines.SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx must not collect the events
-	s := stream{history: o.events, w: w, control: deadlines, only: r.URL.Query()["event"]}
+	s := stream{history: o.events, w: w, control: deadlines, only: r.URL.Query()["event"],
+		unnamed: r.URL.Query().Get("name") == "message"}
 	since := r.Header.Get("Last-Event-ID")
 	if since == "" {
 		since = r.URL.Query().Get("since")
@@ -57,6 +59,7 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	only    []string // names of the events; empty for all
+	unnamed bool     // send no names
 	sent    uint64   // number of the last event that was sent or left out
 	text    bytes.Buffer
 }
@@ -97,7 +100,11 @@ func (s *stream) run(r *http.Request) {
 // add adds an event to the text.
 func (s *stream) add(l line) {
 	if len(s.only) == 0 || slices.Contains(s.only, l.name) {
-		fmt.Fprintf(&s.text, "id: %s\nevent: %s\ndata: %s\n\n", s.history.id(s.sent), l.name, strings.ReplaceAll(string(l.json), "\n", " "))
+		name := "event: " + l.name + "\n"
+		if s.unnamed {
+			name = ""
+		}
+		fmt.Fprintf(&s.text, "id: %s\n%sdata: %s\n\n", s.history.id(s.sent), name, strings.ReplaceAll(string(l.json), "\n", " "))
 	}
 }
 

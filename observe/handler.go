@@ -22,6 +22,7 @@ var openapi []byte
 
 // Handler returns the handler of all paths:
 //
+//	GET /                       the page, with /state and /assets/
 //	GET /metrics                metrics, as Prometheus reads them
 //	GET /livez                  200 while the process answers
 //	GET /readyz                 200 once a valid snapshot is out and acknowledged; ?verbose names the parts
@@ -30,7 +31,7 @@ var openapi []byte
 //	GET /api/v1/events          the events, as server-sent events
 //	GET /api/v1/openapi.yaml    the description of the API
 //
-// The API shows names and places of resources, so Protect and Options.Hosts protect the paths below /api/.
+// The page and the API show names and places of resources, so Protect and Options.Hosts protect them.
 func (o *Observer) Handler() http.Handler {
 	open, closed := http.NewServeMux(), http.NewServeMux()
 	open.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, true, nil) })
@@ -43,7 +44,12 @@ func (o *Observer) Handler() http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openapi)
 	})
-	open.Handle("/api/", o.guard(closed))
+	closed.HandleFunc("GET /{$}", o.servePage)
+	closed.HandleFunc("GET /state", o.serveState)
+	for _, name := range []string{"style.css", "page.js", "icon.svg"} {
+		closed.HandleFunc("GET /assets/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
+	}
+	open.Handle("/", o.guard(closed))
 	return open
 }
 
@@ -52,14 +58,23 @@ func (o *Observer) Handler() http.Handler {
 // from the page.
 func (o *Observer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
+			return
+		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Content-Security-Policy", contentPolicy)
+		w.Header().Set("Referrer-Policy", "no-referrer")
 		if !o.isHost(r) {
 			http.Error(w, fmt.Sprintf("the host %.100q is not a name of this server: use an IP address, localhost, or the name in --http", r.Host),
 				http.StatusMisdirectedRequest)
 			return
 		}
-		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		// A person may follow a link from another site to the page.
+		visits := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+		if site := r.Header.Get("Sec-Fetch-Site"); (site == "cross-site" || site == "same-site") && !visits {
 			http.Error(w, "a page of another site may not ask", http.StatusForbidden)
 			return
 		}

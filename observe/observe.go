@@ -87,6 +87,7 @@ type target struct {
 	watch     control.Watch
 	succeeded time.Time // end of the last pass that found the source tree published; zero before
 	snapshot  *xds.Snapshot
+	published *event.Published // the last event; nil before
 }
 
 // New returns an Observer.
@@ -102,6 +103,13 @@ func New(o Options) *Observer {
 func (o *Observer) Event(r event.Record) {
 	o.metrics.events.WithLabelValues(event.KindOf(r.Event).Name).Inc()
 	o.events.add(r)
+	if e, ok := r.Event.(event.Published); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if t := o.targets[r.Target]; t != nil {
+			t.published = &e
+		}
+	}
 }
 
 // Tell sets the state of the watch of a target.

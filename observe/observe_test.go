@@ -278,7 +278,13 @@ func TestGuard(t *testing.T) {
 		{"DELETE", "/livez", nil, 405},
 		{"GET", "/api/v1/../../etc/passwd", nil, 404},
 		{"GET", "/api/v2", nil, 404},
-		{"GET", "/", nil, 404},
+		{"GET", "/", nil, 200},
+		{"GET", "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
+		{"GET", "/", []string{"Host", "evil.example.com"}, 421},
+		{"GET", "/assets/", nil, 404},
+		{"GET", "/assets/style.css", nil, 200},
+		{"GET", "/assets/page.html", nil, 404},
+		{"GET", "/assets/../openapi.yaml", nil, 404},
 		{"GET", "/metrics", []string{"Host", "xdspub.monitoring.svc"}, 200},
 	} {
 		if code, body := s.ask(t, tt.method, tt.path, tt.header...); code != tt.want {

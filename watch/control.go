@@ -47,6 +47,9 @@ func (w *watching) show() {
 // shownFindings is the number of findings that an Observer gets.
 const shownFindings = 1000
 
+// shownText is the number of findings that an Observer gets as text.
+const shownText = 20
+
 // summary summarizes a check.
 func summary(checked *check.Result) control.Checked {
 	s := control.Checked{Resources: make(map[string]int), Variants: make(map[string]int)}
@@ -71,6 +74,10 @@ func summary(checked *check.Result) control.Checked {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code))
 	})
 	s.Findings, _ = checked.Diagnostics.Most(shownFindings)
+	first, _ := s.Findings.Most(shownText)
+	var text strings.Builder
+	_ = diag.WriteText(&text, first, diag.TextOptions{Line: checked.Line}) // a Builder has no errors
+	s.Text = text.String()
 	return s
 }
 

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"xdspub/check"
@@ -137,7 +138,7 @@ func (o Outcome) worst() *envoy.Outcome {
 // if no Envoy was asked.
 func (o Outcome) unconfirmed() string {
 	if worst := o.worst(); worst != nil && worst.Verdict != envoy.Confirmed {
-		return worst.String()
+		return strings.TrimPrefix(worst.String(), "unconfirmed: ")
 	}
 	return ""
 }

@@ -203,6 +203,8 @@ type Checked struct {
 	Counts []CodeCount `json:"findings,omitempty"`
 	// Findings are the first findings, errors before the others. The control socket does not send them.
 	Findings diag.List `json:"-"`
+	// Text is the first of Findings as text for people, with their source lines. The control socket does not send it.
+	Text string `json:"-"`
 }
 
 // CodeCount is the number of findings with a code and a severity.
