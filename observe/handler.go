@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ var openapi []byte
 //	GET /api/v1/findings        the findings of the source tree
 //	GET /api/v1/events          the events, as server-sent events
 //	GET /api/v1/openapi.yaml    the description of the API
+//	GET /debug/pprof/           profiles, with Options.Profiles
 //
 // The page and the API show names and places of resources, so Protect and Options.Hosts protect them.
 func (o *Observer) Handler() http.Handler {
@@ -48,6 +50,12 @@ func (o *Observer) Handler() http.Handler {
 	closed.HandleFunc("GET /state", o.serveState)
 	for _, name := range []string{"style.css", "page.js", "icon.svg"} {
 		closed.HandleFunc("GET /assets/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
+	}
+	if o.options.Profiles {
+		closed.HandleFunc("GET /debug/pprof/", pprof.Index)
+		closed.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		closed.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		closed.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	open.Handle("/", o.guard(closed))
 	return open

@@ -28,6 +28,8 @@ import (
 type Options struct {
 	// Version is the version of the program.
 	Version string
+	// Profiles makes the Handler answer /debug/pprof/.
+	Profiles bool
 	// Hosts are the names in URLs under which browsers may reach the Handler, besides localhost and IP addresses.
 	Hosts []string
 }

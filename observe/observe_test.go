@@ -293,6 +293,23 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestProfiles: profiles are there on request only, and for those who may see the status.
+func TestProfiles(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		s := start(t, observe.Options{Profiles: on})
+		s.Observe(server{})
+		want := map[bool]int{false: 404, true: 200}[on]
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap?debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/profile?seconds=1"} {
+			if code, _ := s.ask(t, "GET", path); code != want {
+				t.Errorf("%v: %s: %d", on, path, code)
+			}
+			if code, _ := s.ask(t, "GET", path, "Refused", "yes"); code != 403 {
+				t.Errorf("%v: %s for somebody else: %d", on, path, code)
+			}
+		}
+	}
+}
+
 // follow opens a stream of events, and returns a function that reads the next event: id, name and data.
 func (s *started) follow(t *testing.T, query, last string) func() (id, name, data string) {
 	t.Helper()

@@ -35,6 +35,7 @@ func Serve() []Row {
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowParam }},
 		allowStatus(),
 		insecure(),
+		pprof(),
 		&setting[[]string]{about: about{name: "limit", group: GroupServe, usage: "bound what clients cost: `NAME=VALUE`, such as " +
 			"streams=1000; docs/serve-security.md lists the limits", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Limit }},
@@ -47,7 +48,7 @@ func Serve() []Row {
 
 // Operations returns the rows of the HTTP server of watch. Serve has the same rows.
 func Operations() []Row {
-	return rows(httpAddress(), serverCert(), serverKey(), clientCA(), allowStatus(), insecure())
+	return rows(httpAddress(), serverCert(), serverKey(), clientCA(), allowStatus(), insecure(), pprof())
 }
 
 func httpAddress() Row {
@@ -83,6 +84,13 @@ func allowStatus() Row {
 			"`SAN`, a pattern with at most one *; clients of Unix sockets always see the status, and without " +
 			"--client-ca also clients on this machine", outside: true},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowStatus }}
+}
+
+// pprof shows what the program costs.
+func pprof() Row {
+	return &setting[bool]{about: about{name: "pprof", group: GroupServe, usage: "answer /debug/pprof/ on the addresses of --http, to clients that " +
+		"may see the status: profiles of the processor time and the memory of xdspub", outside: true},
+		kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Pprof }}
 }
 
 func insecure() Row {

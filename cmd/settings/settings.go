@@ -55,7 +55,7 @@ type Settings struct {
 	DrainTime                          Value[time.Duration]
 	AllowNode, AllowParam, AllowStatus Value[[]string]
 	NodeParam, Limit                   Value[[]string]
-	Insecure                           Value[bool]
+	Insecure, Pprof                    Value[bool]
 
 	// How a client of a server connects.
 	Serve, Transport, Server       Value[string]

@@ -14,7 +14,7 @@ import (
 
 // newObserver returns the Observer behind --http.
 func newObserver(v *call) *observe.Observer {
-	o := observe.Options{Version: buildVersion().program}
+	o := observe.Options{Version: buildVersion().program, Profiles: v.Pprof.Value}
 	for _, text := range v.HTTP.Value {
 		if a, err := addr.Parse(text); err == nil && a.Network == "tcp" {
 			host, _, _ := net.SplitHostPort(a.Name)

@@ -67,7 +67,8 @@ func measureEdits(dir, xdspub string, sizes []int) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, err error) {
+// measureEdit starts a watch with more options, and edits its source tree.
+func measureEdit(dir, xdspub string, n int, k kind, more ...string) (wall, cpu time.Duration, err error) {
 	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
 	source, out := filepath.Join(dir, "src"), filepath.Join(dir, "out")
 	for name, text := range t.Files() {
@@ -79,8 +80,8 @@ func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, er
 		}
 	}
 	log := new(bytes.Buffer)
-	cmd := exec.Command(xdspub, "watch", "--out", out, "--format", "pb", "--eds", k.mode, "--inotify-budget", "10000000",
-		"--step-gap", "0s", "--rescan", "1h", source)
+	cmd := exec.Command(xdspub, slices.Concat([]string{"watch", "--out", out, "--format", "pb", "--eds", k.mode, "--inotify-budget", "10000000",
+		"--step-gap", "0s", "--rescan", "1h"}, more, []string{source})...)
 	cmd.Stderr = io.Writer(log)
 	if err := cmd.Start(); err != nil {
 		return 0, 0, err

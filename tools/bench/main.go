@@ -8,7 +8,7 @@
 // The parts are validate, large (ten times as many clusters), reports (findings in all formats), variants
 // (dynamic parameters), edits, confirmation, questions (the cost of Envoy's admin interface), envoy (until
 // Envoy has accepted an edit), memory (of a watch), serve (beside a server of go-control-plane), rest (beside
-// sovereign) and idle. Without a PART, bench measures all parts.
+// sovereign), observe (the cost of --http) and idle. Without a PART, bench measures all parts.
 package main
 
 import (
@@ -73,6 +73,7 @@ func run(xdspub, envoy string, names []string) error {
 		{"memory", func() error { return measureMemory(dir, xdspub, []int{clusters, 10 * clusters}) }},
 		{"serve", func() error { return measureServe(dir, xdspub, clusters) }},
 		{"rest", func() error { return measureREST(dir, xdspub) }},
+		{"observe", func() error { return measureObserve(dir, xdspub, clusters) }},
 		{"idle", func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) }},
 	}
 	for _, name := range names {

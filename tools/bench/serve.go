@@ -81,8 +81,8 @@ type contender struct {
 	edit   func(change int) error
 }
 
-// newContender starts a server of a topology, by its name.
-func newContender(dir, xdspub, who string, t sample.Topology) (*contender, error) {
+// newContender starts a server of a topology, by its name. more are options of xdspub.
+func newContender(dir, xdspub, who string, t sample.Topology, more ...string) (*contender, error) {
 	s := &contender{socket: filepath.Join(dir, "s"), n: t.Clusters}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func newContender(dir, xdspub, who string, t sample.Topology) (*contender, error
 		s.edit = func(change int) error {
 			return put(filepath.Join(tree, "clusters/000007.yaml"), t.Cluster(7, change))
 		}
-		s.program, err = begin(xdspub, "serve", "--grpc", "unix:"+s.socket, "--rescan", "1h", tree)
+		s.program, err = begin(xdspub, slices.Concat([]string{"serve", "--grpc", "unix:" + s.socket, "--rescan", "1h"}, more, []string{tree})...)
 		if err != nil {
 			return nil, err
 		}
