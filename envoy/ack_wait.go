@@ -84,7 +84,7 @@ func (w *AckWait) poll(ctx context.Context) Verdict {
 	}
 }
 
-// ask asks one Envoy again and again, and sends its answers. It ends with ctx, which must have a deadline.
+// ask asks one Envoy again and again, and sends its answers. ask ends with ctx, which needs a deadline.
 func (w *AckWait) ask(ctx context.Context, p *peer, answers chan<- answer) {
 	var observation *Observation
 	if p.recalled {

@@ -115,7 +115,7 @@ func (f *Fleet) remembered(a *Admin, subs []Subscription) *Observation {
 }
 
 // textsShowACK reports whether an ACK of the files changes each version_text, so that the texts alone show the ACK.
-// It reports false for CDS, whose clusters also have to be warm.
+// For CDS, whose clusters also have to be warm, the result is false.
 func (o *Observation) textsShowACK(subs []Subscription) bool {
 	versions := o.versionsByPrefix(subs)
 	for _, s := range subs {

@@ -27,14 +27,14 @@ type Observation struct {
 	DrainTime time.Duration
 	// Epoch is the number of hot restarts before this process. After a hot restart, the previous process runs
 	// on for a while: it reads the files and drains, but has no admin interface. Envoy adds its counters to
-	// the counters of this process. Each process has its own texts and gauges.
+	// the counters of this process. Envoy does not add texts and gauges.
 	Epoch                                   int
 	WarmingClusters, WarmingListeners       int
 	DrainingListeners, DrainingFilterChains int
 	// Paths are the files that the bootstrap names, sorted.
 	Paths          []string
 	bootstrapPaths bootstrapPaths // of Paths
-	// Counters has the counters of each requested stat prefix that Envoy has.
+	// Counters has the counters of the requested stat prefixes, without those that Envoy lacks.
 	Counters map[string]Counters
 	// expanded maps a stat prefix with Any to Envoy's stat prefixes.
 	expanded map[string][]string

@@ -56,7 +56,7 @@ type DetailedProbe struct {
 
 // Probe observes each Envoy once, concurrently, and returns the status of files that do not move.
 //
-// An Envoy that answers has read all files that were renamed before Probe. One thread of Envoy gets the events of
+// An answering Envoy has read all files that were renamed before Probe. One thread of Envoy gets the events of
 // renames, accepts connections and answers requests, and the request for statistics is never the first request of a
 // connection.
 func (f *Fleet) Probe(ctx context.Context, subs []Subscription) []Probe {

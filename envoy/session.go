@@ -30,9 +30,9 @@ const (
 	maxDump = 8 << 20
 )
 
-// session is one connection for the requests of one observation, so that a balancer of connections sends all
-// requests to one process. Each observation has its own session: an old connection would stay with the Envoy that a
-// hot restart has replaced.
+// session is one connection for all requests of an observation. A balancer of connections sends them to one
+// process. Each observation has its own session: an old connection would stay with the Envoy that a hot restart has
+// replaced.
 //
 // A session does not use http.Transport, which reads before it sends a request. It would write up to 4 KiB of an
 // answer without a request to the standard log, and would sometimes hide whether the peer closed the connection or

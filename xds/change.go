@@ -77,7 +77,7 @@ func ChangeOf(edits []Edited) (c Change) {
 	return c
 }
 
-// Same reports whether neither Was nor Is is nil, and Resource.Same holds for both.
+// Same reports whether the change replaces a resource by an equal resource (Resource.Same).
 func (e Edited) Same() bool { return e.Was != nil && e.Is != nil && e.Is.Same(e.Was) }
 
 // ChangesSince returns the Change of Since with one Edited for each Key, in the order of Types, then by name. ok is

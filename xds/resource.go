@@ -64,7 +64,7 @@ type Resource struct {
 	// Registry has the types that the Anys may hold; nil for the API's types.
 	Registry *Registry
 	// For selects the clients of the resource, if it is one of several variants of its Key. Most resources are
-	// for all clients. A composed resource is for the clients that all its parts are for (Compose).
+	// for all clients. Compose joins the constraints of the parts by And.
 	For params.Constraints
 	// Packed means that all payloads in the message are in the form of Marshal, as protojson
 	// packs them.

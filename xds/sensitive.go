@@ -15,8 +15,8 @@ import (
 )
 
 // holdsSecret reports whether the node's message itself carries secret content: a sensitive field is set. A
-// DataSource that names a file or a variable is no secret content. A payload that can't be read may hold
-// anything, so it counts.
+// DataSource that names a file or a variable is no secret content. An unreadable payload may hold a secret, so
+// holdsSecret reports true for its Any.
 func holdsSecret(n *Node) bool {
 	return n.Err != nil || slices.ContainsFunc(n.shape.sensitive, func(fd protoreflect.FieldDescriptor) bool {
 		r := n.Message.ProtoReflect()
@@ -106,10 +106,9 @@ func sensitiveFields(md protoreflect.MessageDescriptor) (fields []protoreflect.F
 	return fields
 }
 
-// SensitiveFieldName reports whether any message of the API has a sensitive field of a name, in its proto or
-// JSON form. SensitiveFieldName is for text that could not be decoded, so that no descriptor is known. A
-// sensitive Any is called typed_config like every other Any; for such an Any, the field around its message
-// counts.
+// SensitiveFieldName reports whether any message of the API has a sensitive field of a name, in its proto or JSON
+// form. Use SensitiveFieldName for undecodable text, which has no descriptor. A sensitive Any has the name
+// typed_config, like other Anys: the name of the field around its message counts instead.
 func SensitiveFieldName(name string) bool { return sensitiveNames()[name] }
 
 var sensitiveNames = sync.OnceValue(func() map[string]bool {

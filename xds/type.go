@@ -70,8 +70,8 @@ const (
 	// Envoy removes the resources that it lacks.
 	AsWhole
 	// InGroups asks for a group of resources, which may change, or for one resource of a group. No file can carry
-	// such resources, and Envoy asks for them by the incremental protocol only. The wrapper of such a resource has
-	// its name.
+	// such resources, and Envoy asks for them by the incremental protocol only. The name of such a resource stands
+	// in its wrapper.
 	InGroups
 )
 

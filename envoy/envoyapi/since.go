@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// sinceText lists additions and removals of each release after the oldest supported release. Every supported
-// release has what sinceText does not list.
+// sinceText lists additions and removals of each release after the oldest supported release. Each supported release
+// has the fields, types and rows that sinceText does not list.
 
 //go:embed since.txt
 var sinceText string
@@ -44,7 +44,7 @@ type sinceTable struct {
 	extensions map[extensionKey]release // by category and name
 	// routes has the types that a filter reads for routes, but did not before.
 	routes map[protoreflect.FullName]release
-	// optional has fields that had to be set before the release.
+	// optional has fields that were required before the release.
 	optional map[protoreflect.FullName]release
 	// constraints has fields that lacked their present constraint before the release.
 	constraints map[protoreflect.FullName]release
@@ -138,7 +138,7 @@ func (v *Version) lacks(by release) (since string, lacks bool) {
 // with a newer value.
 func (v *Version) HasNewer(message protoreflect.FullName) bool { return v.newer()[message] }
 
-// LacksFields reports whether HasNewer is true for any type.
+// LacksFields reports whether any type of messages HasNewer.
 func (v *Version) LacksFields() bool { return len(v.newer()) > 0 }
 
 // messagesWithNewer returns the types of messages for which HasNewer is true in a release.

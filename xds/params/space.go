@@ -22,9 +22,9 @@ const (
 // Space is the set of all Parameters that some Constraints distinguish. In a Space, a key is absent, has one of the
 // values that the Constraints name, or has another value. Not for concurrent use.
 //
-// A Space is a decision diagram (Bryant 1986) with a branch for each value. Equal sets are the same node, so
-// that no search is necessary to find out whether a Set is empty. A node lists only the values that lead elsewhere
-// than other values, so that a key with 1,000 values costs no more than a key with two.
+// A Space is a decision diagram (Bryant 1986) with a branch for each value. Equal sets are the same node: a
+// comparison shows whether a Set is empty. A node lists only the values that lead elsewhere than other values, so
+// that a key with 1,000 values costs no more than a key with two.
 type Space struct {
 	keys   []string
 	values [][]string // of each key, sorted
