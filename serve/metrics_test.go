@@ -1,6 +1,8 @@
 package serve_test
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +15,8 @@ import (
 
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/serve"
+	"xdspub/tools/promtest"
 	"xdspub/watch/control"
 	"xdspub/xds"
 )
@@ -65,6 +69,23 @@ func TestMetricsAreDocumented(t *testing.T) {
 			t.Errorf("docs/monitoring.md names %s, which no Server has", name)
 		}
 	}
+}
+
+// TestPromtool: promtool finds no fault in the metrics of a Server and of its Observer.
+func TestPromtool(t *testing.T) {
+	s := run(t, serve.Options{})
+	s.publish(oneCluster)
+	everything(s)
+	r, err := http.Get("http://" + s.web + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatal(r.Status, err)
+	}
+	promtest.Promtool(t, string(text), "check", "metrics")
 }
 
 // everything tells the Observer of a Server a state for which each metric has a value.

@@ -220,3 +220,31 @@ func TestRunbookReasons(t *testing.T) {
 		}
 	}
 }
+
+// TestAlerts: the runbook has a row for each alert of examples/monitoring, each alert has a link to a section of the
+// runbook, and the runbook names no other alert.
+func TestAlerts(t *testing.T) {
+	rules, runbook := read(t, "examples/monitoring/rules.yaml"), read(t, "docs/runbook.md")
+	alerts := regexp.MustCompile(`(?s)- alert: (\w+)\n(.*?)runbook_url: https://example\.com/xdspub/(docs/runbook\.md#[a-z-]+)\n`).FindAllStringSubmatch(rules, -1)
+	if n := strings.Count(rules, "alert: "); len(alerts) != n || n < 10 {
+		t.Errorf("%d of %d alerts have a link to the runbook", len(alerts), n)
+	}
+	named := make(map[string]bool)
+	for _, m := range alerts {
+		named[m[1]] = true
+		if strings.Contains(m[2], "- alert: ") {
+			t.Errorf("%s has no runbook_url", m[1])
+		}
+		if !strings.Contains(runbook, "`"+m[1]+"`") {
+			t.Errorf("docs/runbook.md has no row for %s", m[1])
+		}
+		if err := check(t, "README.md", m[3]); err != nil {
+			t.Errorf("%s: %v", m[1], err)
+		}
+	}
+	for _, name := range regexp.MustCompile("`(Xdspub[A-Za-z]+)`").FindAllStringSubmatch(runbook, -1) {
+		if !named[name[1]] {
+			t.Errorf("docs/runbook.md has a row for %s, which is no alert of examples/monitoring", name[1])
+		}
+	}
+}
