@@ -2,19 +2,25 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/tools/canary"
+	"xdspub/tools/envoytest"
 	"xdspub/watch/control"
 )
 
@@ -72,7 +78,18 @@ func TestCanaries(t *testing.T) {
 	says(0, "validate", "--variants", "--param", "env=test", src)
 	says(0, "explain-params", "--param", "env=prod", "--against", "env=test", src)
 	says(0, "render", "--dry-run", "--out", out, "--param", "env=test", src)
-	watch := startWatch(t, "--out", out, "--param", "env=test", src)
+	var mu sync.Mutex
+	var posted strings.Builder
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.Copy(&posted, r.Body)
+		fmt.Fprintln(&posted, r.URL, r.Header)
+	}))
+	t.Cleanup(receiver.Close)
+	hooked := filepath.Join(t.TempDir(), "events")
+	watch := startWatch(t, "--on-event", "tee -a "+hooked, "--webhook", receiver.URL, "--webhook", "slack+"+receiver.URL,
+		"--webhook", "alertmanager+"+receiver.URL, "--out", out, "--param", "env=test", src)
 	watch.WaitLog(t, "event=published ")
 	says(0, "status", "--out", out, src)
 	says(0, "status", "--out", out, "--format", "json")
@@ -96,7 +113,16 @@ func TestCanaries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for view, text := range map[string]string{"the log": watch.Log(), "the control socket": fmt.Sprintf("%+v", asked)} {
+	var passed string
+	envoytest.Eventually(t, time.Minute, "the hooks get the errors", func() (bool, string) {
+		events, _ := os.ReadFile(hooked)
+		mu.Lock()
+		defer mu.Unlock()
+		passed = string(events) + posted.String()
+		return strings.Count(passed, `"event":"source-invalid"`) > 2 && strings.Contains(passed, `"alertname":"xdspub-finding"`) &&
+			strings.Contains(passed, `"text":"*ERROR finding*`), fmt.Sprintf("%.3000s", passed)
+	})
+	for view, text := range map[string]string{"the log": watch.Log(), "the control socket": fmt.Sprintf("%+v", asked), "a hook": passed} {
 		if found := marks.FindAllString(text, -1); len(found) > 0 {
 			t.Errorf("%s has %v", view, found)
 		}

@@ -7,7 +7,9 @@
 package event
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"reflect"
@@ -99,6 +101,31 @@ func (r Record) WriteJSON(w io.Writer) error {
 	return slog.NewJSONHandler(w, nil).Handle(context.Background(), r.line())
 }
 
+// shortened is an event above the limit of Record.JSON.
+type shortened struct {
+	Time    time.Time `json:"time"`
+	Level   string    `json:"level"`
+	Message string    `json:"msg"`
+	Event   string    `json:"event"`
+	Target  string    `json:"target,omitempty"`
+	Omitted int       `json:"omitted_bytes"`
+}
+
+// JSON returns the line of WriteJSON without its end. If the line is longer than most bytes, JSON returns a line that
+// has the key omitted_bytes in place of the keys of the event.
+func (r Record) JSON(most int) ([]byte, error) {
+	var b bytes.Buffer
+	if err := r.WriteJSON(&b); err != nil {
+		return nil, err
+	}
+	line := bytes.TrimSpace(b.Bytes())
+	if len(line) <= most {
+		return line, nil
+	}
+	k := r.Event.kind()
+	return json.Marshal(shortened{r.Time, k.Level.String(), k.Message, k.Name, r.Target, len(line)})
+}
+
 // KeyOf returns the key for a field of an event, and whether the line omits the key if the field is zero. ok is
 // false if the field is not a key.
 func KeyOf(f reflect.StructField) (name string, optional, ok bool) {
@@ -139,17 +166,18 @@ func Names() []string {
 
 // all has an event of each type.
 var all = []Event{
-	CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{}, CertificatesUnreadable{}, ClientMemoryFull{},
-	ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConnectionsFull{}, ControlSocketFailed{},
-	ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{}, EnvoyRestarted{}, EnvoyUnknown{},
-	EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{}, FindingsOmitted{},
-	ForeignFolderRemoved{}, GitLockStale{}, Held{}, HoldsLost{}, Interrupted{}, LeftoverStays{}, OutputReplaced{},
-	PathChanged{}, Published{}, PublishedFileUnreadable{}, PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{},
-	Recovered{}, RefusalEnded{}, RefusedKept{}, ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{},
-	RetiredClusterDamaged{}, RetiredFileMissing{}, RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{},
-	RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{}, Serving{}, ServingPublished{}, SettingIgnored{},
-	SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{}, SnapshotUnconfirmed{}, SocketLost{}, SocketMadeAgain{},
-	SourceInvalid{}, SourceValid{}, Status{}, StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{},
-	StepUnconfirmed{}, TargetRemoved{}, TrimRefused{}, Trimmed{}, Unchanged{}, WatchComplete{}, WatchPartial{},
-	WatchPolling{}, Watching{},
+	CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{}, CertificatesUnreadable{},
+	ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConnectionsFull{},
+	ControlSocketFailed{}, ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
+	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
+	FindingsOmitted{}, ForeignFolderRemoved{}, GitLockStale{}, Held{}, HoldsLost{}, HookFailed{}, HookRecovered{},
+	Interrupted{}, LeftoverStays{}, OutputReplaced{}, PathChanged{}, Published{}, PublishedFileUnreadable{},
+	PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{}, Recovered{}, RefusalEnded{}, RefusedKept{},
+	ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{}, RetiredClusterDamaged{}, RetiredFileMissing{},
+	RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{}, RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{},
+	Serving{}, ServingPublished{}, SettingIgnored{}, SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{},
+	SnapshotUnconfirmed{}, SocketLost{}, SocketMadeAgain{}, SourceInvalid{}, SourceValid{}, Status{},
+	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, TargetRemoved{},
+	TrimRefused{}, Trimmed{}, Unchanged{}, WatchComplete{}, WatchPartial{}, WatchPolling{}, Watching{},
+	WebhookFailed{},
 }

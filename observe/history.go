@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,16 +28,6 @@ type history struct {
 	more  chan struct{} // closed by the next event
 }
 
-// shortened is an event above mostEventSize.
-type shortened struct {
-	Time    time.Time `json:"time"`
-	Level   string    `json:"level"`
-	Message string    `json:"msg"`
-	Event   string    `json:"event"`
-	Target  string    `json:"target,omitempty"`
-	Omitted int       `json:"omitted_bytes"`
-}
-
 // line is an event.
 type line struct {
 	name string
@@ -52,15 +40,11 @@ func newHistory() *history {
 
 // add adds an event.
 func (h *history) add(r event.Record) {
-	var b bytes.Buffer
-	if r.WriteJSON(&b) != nil {
+	text, err := r.JSON(mostEventSize)
+	if err != nil {
 		return
 	}
-	kind := event.KindOf(r.Event)
-	l := line{kind.Name, bytes.TrimSpace(b.Bytes())}
-	if len(l.json) > mostEventSize {
-		l.json, _ = json.Marshal(shortened{r.Time, kind.Level.String(), kind.Message, kind.Name, r.Target, len(l.json)})
-	}
+	l := line{event.KindOf(r.Event).Name, text}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lines = append(h.lines, l)

@@ -13,6 +13,7 @@ const (
 	GroupServe     = "Serving"
 	GroupAcks      = "Acknowledgement by Envoy"
 	GroupWatch     = "Watching"
+	GroupHooks     = "Hooks"
 	GroupRun       = "This run"
 	GroupPrint     = "What is printed"
 )
@@ -21,6 +22,6 @@ const (
 func Groups() []string {
 	return []string{
 		"", GroupResources, GroupNode, GroupServers, GroupProgram, GroupNames, GroupSource, GroupRules, GroupServe,
-		GroupPublish, GroupAcks, GroupWatch, GroupRun, GroupPrint,
+		GroupPublish, GroupAcks, GroupWatch, GroupHooks, GroupRun, GroupPrint,
 	}
 }

@@ -104,6 +104,11 @@ var (
 		name: "list", repeats: true, parse: parseList, text: commas, compared: sorted, form: textSchema[[]string],
 		ofList: func(_ string, texts []string) []string { return texts },
 	}
+	// wholeTexts is a list of texts that may have commas: each option, and a variable, is one text.
+	wholeTexts = kind[[]string]{
+		name: "list", repeats: true, parse: func(texts []string) ([]string, error) { return texts, nil }, text: commas, compared: sorted,
+		form: textSchema[[]string], ofList: func(_ string, texts []string) []string { return texts },
+	}
 	// filePaths is a list of paths.
 	filePaths = kind[[]string]{
 		name: "list", repeats: true, parse: parseList, text: commas, compared: sorted, form: textSchema[[]string],

@@ -78,7 +78,7 @@ func published() []Row {
 
 // Watched returns the rows of watch.
 func Watched() []Row {
-	return slices.Concat(published(), oracle(), Watch(), Operations(), rows(
+	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
@@ -87,7 +87,9 @@ func Watched() []Row {
 
 // Served returns the rows of serve.
 func Served() []Row {
-	list := slices.Concat(Serve(), Source(), Publish(), Confirm(), Watch(), oracle(), rows(maxFindings(), retryHeld(), quiet(), logFormat(), logLevel()))
+	list := slices.Concat(Serve(), Source(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(
+		maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
+	))
 	for i, r := range list {
 		list[i] = r.served()
 	}

@@ -57,6 +57,10 @@ type Settings struct {
 	NodeParam, Limit                   Value[[]string]
 	Insecure, Pprof                    Value[bool]
 
+	// Who gets events.
+	OnEvent, Webhook         Value[[]string]
+	WebhookSecret, WebhookCA Value[string]
+
 	// How a client of a server connects.
 	Serve, Transport, Server       Value[string]
 	TLSCA, TLSCert, TLSKey         Value[string]
@@ -133,13 +137,13 @@ func (s *Settings) Check(rows ...Row) error {
 
 // Settable returns the rows of the settings that a settings file can have.
 func Settable() []Row {
-	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), []Row{allOrNothing()})
+	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), Hooks(), []Row{allOrNothing()})
 }
 
 // Fixed returns the rows of the settings that stay as they were when a watch began, even if the settings file
 // changes.
 func Fixed() []Row {
-	list := slices.Concat(Serve(), Watch())
+	list := slices.Concat(Serve(), Watch(), Hooks())
 	return append(list, Publish()[0], group())
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"xdspub/cmd/settings"
 	"xdspub/observe"
+	"xdspub/observe/hook"
 )
 
 // call is a call of a command, with its settings.
@@ -17,6 +18,7 @@ type call struct {
 	args    cli.Args
 	*settings.Settings
 	observer *observe.Observer // nil without --http
+	hooks    *hook.Hooks       // nil without --on-event and --webhook
 }
 
 // settingsKey is the key of the settings in App.Metadata, by which readCommandLine passes them to an action.

@@ -86,7 +86,7 @@ func checkRules(given settings.Value[[]string]) error {
 type optionsOf func(v *call, source string, log *event.Log) ([]watch.Options, error)
 
 // settingsAndOptions reads the settings file for the source tree that is the argument of c, and returns the
-// settings of c with it, and the options that options returns for them.
+// settings of c with it, and the options that options returns for them. The caller closes the hooks of v.
 func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options, err error) {
 	source, err := oneArgument(c, "SRC")
 	if err != nil {
@@ -100,11 +100,18 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 		v.observer = newObserver(v)
 		sinks = append(sinks, v.observer.Event)
 	}
+	if v.hooks, err = newHooks(v); err != nil {
+		return v, o, err
+	} else if v.hooks != nil {
+		sinks = append(sinks, v.hooks.Event)
+	}
 	log, err := newLogger(c, sinks...)
 	if err != nil {
 		return v, o, err
 	}
-	o, err = options(v, source, log)
+	if o, err = options(v, source, log); err == nil {
+		v.hooks.Start(log)
+	}
 	return v, o, err
 }
 

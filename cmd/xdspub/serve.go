@@ -47,6 +47,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 			if err != nil {
 				return err
 			}
+			defer v.hooks.Close()
 			if err := checkAddresses(v); err != nil {
 				return err
 			}

@@ -43,6 +43,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			if err != nil {
 				return err
 			}
+			defer v.hooks.Close()
 			if err := checkOperations(v); err != nil {
 				return err
 			}

@@ -144,8 +144,8 @@ func TestUnaware(t *testing.T) {
 // only lists modules, and packages of the standard library, that only some packages may import, so that only these
 // packages depend on the choice of a library.
 var only = map[string][]string{
-	"os/exec":                                    {"source/revision", "envoy/trial"}, // these start git, and the user's own Envoy
-	"log/slog":                                   {"event", "cmd/xdspub"},            // other packages log by package event
+	"os/exec":                                    {"source/revision", "envoy/trial", "observe/hook"}, // these start git, the user's own Envoy, and the programs of --on-event
+	"log/slog":                                   {"event", "cmd/xdspub"},                            // other packages log by package event
 	"github.com/fsnotify/fsnotify":               {"watch/notify"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"source/syntax", "render", "setup/bootstrap"},

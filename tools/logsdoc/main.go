@@ -46,6 +46,7 @@ var groups = []struct{ file, title string }{
 	{"server.go", "The server"},
 	{"output.go", "The output directory"},
 	{"process.go", "The watch"},
+	{"hook.go", "Hooks"},
 }
 
 // described is the description of an event in its source.
