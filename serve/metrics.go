@@ -65,11 +65,17 @@ func (m *metrics) watch(c *cache.Cache, s *sessions, w *web) {
 	gauge("xdspub_client_memory_bytes", "Memory that the server holds for clients, in bytes.", func() float64 { return float64(w.budget.Held()) })
 	gauge("xdspub_client_memory_limit_bytes", "Limit of xdspub_client_memory_bytes (--max-client-memory).", func() float64 { return float64(w.budget.Limit()) })
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
-	if w.keys != nil {
-		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 {
-			return float64(w.keys.Certificate().Until.Unix())
-		})
+	watchCertificate(m.registry, w)
+}
+
+// watchCertificate registers the metric of the certificate of --tls-cert, if there is one.
+func watchCertificate(registry *prometheus.Registry, w *web) {
+	if w.keys == nil {
+		return
 	}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "xdspub_certificate_expiry_seconds", Help: "When the certificate of the server expires, in seconds since 1970.",
+	}, func() float64 { return float64(w.keys.Certificate().Until.Unix()) }))
 }
 
 // gapCollector collects the number of clients whose parameters select no resource of a type.

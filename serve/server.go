@@ -89,11 +89,14 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 type Operations struct{ network }
 
 // ListenOperations opens the addresses of Options.HTTP. Run serves and closes them, and must be called. Of
-// the Options, ListenOperations uses HTTP, Operations, Security, Limits, ClientMemory and Log.
+// the Options, ListenOperations uses HTTP, Operations, Registry, Security, Limits, ClientMemory and Log.
 func ListenOperations(ctx context.Context, o Options) (*Operations, error) {
 	web, err := newWeb(o, nil, func(string) {})
 	if err != nil {
 		return nil, err
+	}
+	if o.Registry != nil {
+		watchCertificate(o.Registry, web)
 	}
 	draining, drain := context.WithCancel(context.Background())
 	web.serve(until(draining, o.Operations))

@@ -43,7 +43,7 @@ func operate(ctx context.Context, v *call, log *event.Log, run func(context.Cont
 		return err
 	}
 	s, err := serve.ListenOperations(ctx, serve.Options{
-		HTTP: v.HTTP.Value, Operations: v.observer.Handler(), Security: security, Limits: limits, Log: log,
+		HTTP: v.HTTP.Value, Operations: v.observer.Handler(), Registry: v.observer.Registry(), Security: security, Limits: limits, Log: log,
 	})
 	if err != nil {
 		return err
