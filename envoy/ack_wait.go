@@ -2,8 +2,9 @@ package envoy
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"xdspub/internal/parallel"
 )
 
 // AwaitOptions says what Await waits for.
@@ -64,7 +65,7 @@ type answer struct {
 func (w *AckWait) poll(ctx context.Context) Verdict {
 	polling, cancel := context.WithTimeout(ctx, w.fleet.o.AckTimeout)
 	answers := make(chan answer)
-	var wg sync.WaitGroup
+	var wg parallel.Group
 	defer wg.Wait()
 	defer cancel()
 	for _, p := range w.peers {
@@ -167,7 +168,7 @@ func (w *AckWait) verdict(now time.Time) (v Verdict, over bool) {
 func (w *AckWait) warm(ctx context.Context, outcome *Outcome) {
 	patience, cancel := context.WithTimeout(ctx, w.fleet.o.WarmTimeout)
 	defer cancel()
-	var wg sync.WaitGroup
+	var wg parallel.Group
 	for i, p := range w.peers {
 		// An Envoy without an answer since the rename has acknowledged nothing: it subscribes to none of the
 		// files.

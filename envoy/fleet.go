@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/parallel"
 	"xdspub/xds/quorum"
 )
 
@@ -72,7 +73,7 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription, running func() [
 			return nil, err
 		}
 	}
-	var wg sync.WaitGroup
+	var wg parallel.Group
 	asking, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
 	defer cancel()
 	if running == nil {

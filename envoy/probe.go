@@ -4,8 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"xdspub/internal/parallel"
 )
 
 // Probe is the state of one Envoy while no file moves.
@@ -75,7 +76,7 @@ func (f *Fleet) ProbeInDetail(ctx context.Context, subs []Subscription) []Detail
 // sideBySide calls probe for each Envoy concurrently, and returns the results in order.
 func sideBySide[T any](admins []*Admin, probe func(*Admin) T) []T {
 	probes := make([]T, len(admins))
-	var wg sync.WaitGroup
+	var wg parallel.Group
 	for i, admin := range admins {
 		wg.Go(func() { probes[i] = probe(admin) })
 	}

@@ -171,7 +171,7 @@ var all = []Event{
 	ControlSocketFailed{}, ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
 	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
 	FindingsOmitted{}, ForeignFolderRemoved{}, GitLockStale{}, Held{}, HoldsLost{}, HookFailed{}, HookRecovered{},
-	Interrupted{}, LeftoverStays{}, OutputReplaced{}, PathChanged{}, Published{}, PublishedFileUnreadable{},
+	InternalError{}, Interrupted{}, LeftoverStays{}, OutputReplaced{}, PathChanged{}, Published{}, PublishedFileUnreadable{},
 	PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{}, Recovered{}, RefusalEnded{}, RefusedKept{},
 	ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{}, RetiredClusterDamaged{}, RetiredFileMissing{},
 	RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{}, RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{},

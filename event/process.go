@@ -65,6 +65,22 @@ func (SettingIgnored) kind() Kind {
 	return Kind{"setting-ignored", slog.LevelWarn, "a changed setting takes effect at the next start"}
 }
 
+// InternalError means that xdspub has a bug: a part of the program panicked. The process goes on. A reconcile that
+// panics publishes nothing, and the last valid snapshot stays published; every change and every rescan tries again,
+// and recovered ends the event. A request that panics ends alone. The event is logged again if the error changes.
+//
+// Do: report the bug with error and stack. If error names a rule, leave the rule out by --disable RULE until the bug
+// is mended.
+type InternalError struct {
+	Error  error  // the panic, and what the program did
+	Stack  string // the stack of the panic, at most 8 KiB
+	Reason string `event:"optional"` // of the reconcile: start, change, rescan, SIGHUP, retry-held or trim
+}
+
+func (InternalError) kind() Kind {
+	return Kind{"internal-error", slog.LevelError, "xdspub has a bug, and goes on; report the bug with the stack"}
+}
+
 // ControlSocketFailed means that the watch has no control socket: `xdspub status` and `render --retry-held` do
 // not reach the watch. Publishing works nevertheless.
 //

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -38,7 +39,7 @@ func (o *Observer) Handler() http.Handler {
 	open, closed := http.NewServeMux(), http.NewServeMux()
 	open.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, true, nil) })
 	open.HandleFunc("GET /readyz", o.serveReady)
-	open.Handle("GET /metrics", promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{}))
+	open.Handle("GET /metrics", promhttp.HandlerFor(prometheus.GathererFunc(o.gather), promhttp.HandlerOpts{}))
 	closed.HandleFunc("GET /api/v1/status", o.serveStatus)
 	closed.HandleFunc("GET /api/v1/findings", o.serveFindings)
 	closed.HandleFunc("GET /api/v1/events", o.serveEvents)

@@ -1,14 +1,17 @@
 package observe
 
 import (
+	"errors"
 	"regexp"
 	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/watch/control"
 	"xdspub/xds/clients"
 )
@@ -55,11 +58,32 @@ type stateCollector struct{ observer *Observer }
 // Describe describes nothing: the label target is missing without targets.
 func (stateCollector) Describe(chan<- *prometheus.Desc) {}
 
+// gather collects all metrics. If a collector panicked, gather panics, so that the panic is that of the request.
+func (o *Observer) gather() ([]*dto.MetricFamily, error) {
+	list, err := o.registry.Gather()
+	all, several := errors.AsType[prometheus.MultiError](err)
+	if !several {
+		all = prometheus.MultiError{err}
+	}
+	for _, err := range all {
+		if e, ok := errors.AsType[*crash.Error](err); ok {
+			panic(e)
+		}
+	}
+	return list, err
+}
+
 // sample writes one metric. Names and values of labels follow the value; an empty target is left out.
 type sample func(name, help string, value float64, labels ...string)
 
 // Collect collects the values.
 func (c stateCollector) Collect(to chan<- prometheus.Metric) {
+	defer func() { // the library calls Collect on a goroutine of its own
+		if value := recover(); value != nil {
+			e := crash.Of(value)
+			to <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(e), e)
+		}
+	}()
 	write := func(name, help string, value float64, labels ...string) {
 		with := make(prometheus.Labels)
 		for i := 0; i < len(labels); i += 2 {

@@ -16,13 +16,14 @@ import (
 // door admits the connections of gRPC clients. door implements credentials.TransportCredentials, because the
 // library passes each new connection to its credentials.
 type door struct {
-	tls   credentials.TransportCredentials // nil for plain TCP
-	judge *admit.Judge
+	tls     credentials.TransportCredentials // nil for plain TCP
+	judge   *admit.Judge
+	crashes *crashes
 }
 
 // newDoor returns a door that speaks TLS with keys, or plain TCP if keys is nil.
-func newDoor(keys *listen.Keys, judge *admit.Judge) *door {
-	d := &door{judge: judge}
+func newDoor(keys *listen.Keys, judge *admit.Judge, c *crashes) *door {
+	d := &door{judge: judge, crashes: c}
 	if keys != nil {
 		d.tls = credentials.NewTLS(keys.Config(false))
 	}
@@ -43,7 +44,13 @@ func (arrival) AuthType() string { return "xdspub" }
 
 // ServerHandshake does the TLS handshake of a new connection, and admits the connection. Connections to Unix
 // sockets have no TLS.
-func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (d *door) ServerHandshake(conn net.Conn) (_ net.Conn, _ credentials.AuthInfo, err error) {
+	defer func() { // the library calls ServerHandshake on a goroutine of its own
+		if err == errCrashed {
+			conn.Close()
+		}
+	}()
+	defer d.crashes.status("admitting a gRPC connection", &err)
 	a := arrival{conn: conn, client: admit.Client{Address: conn.RemoteAddr().String(), Loopback: admit.IsLoopback(conn.LocalAddr())}}
 	if conn.LocalAddr().Network() == "unix" {
 		a.client = admit.Client{Local: true}
@@ -73,7 +80,7 @@ func (d *door) admit(conn net.Conn, a arrival) (net.Conn, credentials.AuthInfo, 
 		d.judge.Refused(a.client.Address, "memory", err)
 		return nil, nil, err
 	}
-	a.transit = newTransit(conn, listen.Account(a.conn), a.client, d.judge)
+	a.transit = newTransit(conn, listen.Account(a.conn), a.client, d.judge, d.crashes)
 	return a.transit, a, nil
 }
 
@@ -98,7 +105,7 @@ func (d *door) Info() credentials.ProtocolInfo {
 }
 
 // Clone returns a copy of the door.
-func (d *door) Clone() credentials.TransportCredentials { return &door{d.tls, d.judge} }
+func (d *door) Clone() credentials.TransportCredentials { return &door{d.tls, d.judge, d.crashes} }
 
 // OverrideServerName does nothing; only clients need a server name.
 func (d *door) OverrideServerName(string) error { return nil }

@@ -59,11 +59,11 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	}
 	var draining context.Context
 	draining, f.drain = context.WithCancel(context.Background())
-	f.sessions = &sessions{limits: f.limits, turns: f.turns, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime}
+	f.sessions = &sessions{limits: f.limits, turns: f.turns, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime, crashes: f.crashes}
 	f.watch.Store(&control.Watch{})
 	f.metrics.watch(c, f.sessions, f.web)
 	f.grpc = grpc.NewServer(append(f.limits.options(),
-		grpc.Creds(newDoor(f.keys, f.judge)), grpc.ForceServerCodecV2(newCodec()),
+		grpc.Creds(newDoor(f.keys, f.judge, f.crashes)), grpc.ForceServerCodecV2(newCodec()),
 		grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
 	Register(f.grpc, c)
 	csds.Register(f.grpc, func(ctx context.Context) (csds.Answer, error) {

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 
+	"xdspub/internal/crash"
 	"xdspub/serve/cache"
 	"xdspub/xds"
 )
@@ -89,6 +90,11 @@ func (gapCollector) Describe(to chan<- *prometheus.Desc) { to <- gapDesc }
 
 // Collect collects the values.
 func (g gapCollector) Collect(to chan<- prometheus.Metric) {
+	defer func() { // the library calls Collect on a goroutine of its own
+		if value := recover(); value != nil {
+			to <- prometheus.NewInvalidMetric(gapDesc, crash.Of(value))
+		}
+	}()
 	for api, n := range g.cache.Gaps() {
 		to <- prometheus.MustNewConstMetric(gapDesc, prometheus.GaugeValue, float64(n), api)
 	}

@@ -35,6 +35,7 @@ type sessions struct {
 	judge   *admit.Judge
 	metrics *metrics
 	turns   *turns.Turns
+	crashes *crashes
 	open    atomic.Int64
 	// draining ends when the server begins to drain. Each stream then ends at a random time within drain.
 	draining context.Context
@@ -65,6 +66,7 @@ func sessionOf(ctx context.Context) *session {
 func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	a := arrivalOf(stream.Context())
 	defer func() { s.leave(err) }()
+	defer s.crashes.status("serving a gRPC stream", &err)
 	if err := s.enter(a); err != nil {
 		return err
 	}
@@ -99,6 +101,7 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 // interceptCall is the gRPC interceptor for unary calls. A call counts as a stream.
 func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
 	defer func() { s.leave(err) }()
+	defer s.crashes.status("answering a gRPC request", &err)
 	a := arrivalOf(ctx)
 	if err := s.enter(a); err != nil {
 		return nil, err
@@ -147,10 +150,16 @@ func (b *bounded) Context() context.Context { return b.session.ctx }
 
 // RecvMsg receives a message. The library would hide an error from the client, and just end the stream. So
 // RecvMsg ends the session with the error, and the client learns that its message was too large or malformed.
-func (b *bounded) RecvMsg(m any) error {
+func (b *bounded) RecvMsg(m any) (err error) {
+	defer func() { // the library calls RecvMsg on a goroutine of its own
+		if err == errCrashed {
+			b.end(err)
+		}
+	}()
+	defer b.of.crashes.status("reading a gRPC request", &err)
 	b.account.Give(b.decoded) // the library is done with the last request
 	in := incoming{message: m, account: b.account, transit: b.arrival.transit, turns: b.turns, ctx: b.ServerStream.Context()}
-	err := b.ServerStream.RecvMsg(&in)
+	err = b.ServerStream.RecvMsg(&in)
 	b.decoded = in.held
 	if b.asked {
 		dropNode(m)

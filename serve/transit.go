@@ -14,6 +14,7 @@ import (
 // request per stream before decoding.
 type transit struct {
 	net.Conn
+	crashes *crashes
 	client  admit.Client
 	judge   *admit.Judge
 	account *memory.Account
@@ -40,14 +41,15 @@ const (
 	unheld = 8 << 10
 )
 
-func newTransit(conn net.Conn, account *memory.Account, client admit.Client, judge *admit.Judge) *transit {
-	return &transit{Conn: conn, account: account, client: client, judge: judge, preface: prefaceLength}
+func newTransit(conn net.Conn, account *memory.Account, client admit.Client, judge *admit.Judge, c *crashes) *transit {
+	return &transit{Conn: conn, crashes: c, account: account, client: client, judge: judge, preface: prefaceLength}
 }
 
 // Read reads from the connection, and charges the request bytes that arrive. Read fails if the account
 // refuses the bytes.
-func (c *transit) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
+func (c *transit) Read(p []byte) (n int, err error) {
+	defer c.crashes.status("reading a gRPC connection", &err) // the library calls Read on a goroutine of its own
+	n, err = c.Conn.Read(p)
 	if bytes, frames := c.scan(p[:n]); bytes+frames > 0 {
 		if refused := c.arrived(bytes, frames); refused != nil {
 			c.judge.Refused(c.client.Address, "memory", refused)

@@ -2,13 +2,16 @@ package validate
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"runtime"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"xdspub/diag"
+	"xdspub/internal/crash"
+	"xdspub/internal/parallel"
 	"xdspub/xds"
 )
 
@@ -163,12 +166,34 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 				}
 			}
 			start := watch.start()
-			r.Snapshot(&p)
+			runTogether(r, &p)
 			watch.ran(r, start)
 			m.together[r] = &together{part, recorder.taken()}
 		}
 		found.take(m.together[r].findings)
 	}
+}
+
+// runTogether runs a rule with Snapshot. A panic names the rule.
+func runTogether(r *Rule, p *SnapshotPass) {
+	defer func() { handOn(recover(), r, nil) }()
+	r.Snapshot(p)
+}
+
+// handOn panics again with a value that recover has returned, and names the rule that panicked and the resource that
+// the rule judged; nil for all resources. handOn does nothing if the value is nil.
+func handOn(value any, rule *Rule, r *xds.Resource) {
+	if value == nil {
+		return
+	}
+	e := crash.Of(value)
+	if e.While == "" && rule != nil {
+		e.Rule, e.While = rule.Code, "judging all resources by the rule "+rule.Code
+		if r != nil {
+			e.While = fmt.Sprintf("judging the %s %q by the rule %s", r.Type.Noun, r.Name, rule.Code)
+		}
+	}
+	panic(e)
 }
 
 // judgeEach judges resources one by one on GOMAXPROCS goroutines. Each goroutine has its own worker. The results
@@ -179,13 +204,13 @@ func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, 
 	all := make([]*judged, len(resources))
 	batches := slices.Collect(slices.Chunk(all, batch))
 	order := inOrder{all: found, parts: make([]*findings, len(batches))}
-	work := make(chan int)
-	var workers sync.WaitGroup
+	var next atomic.Int64
+	var workers parallel.Group
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			w := newWorker()
 			defer w.watch.stop(w.answers.options.Timings)
-			for i := range work {
+			for i := int(next.Add(1)) - 1; i < len(batches); i = int(next.Add(1)) - 1 {
 				part := order.begin()
 				for at := range batches[i] {
 					if ctx.Err() != nil {
@@ -200,10 +225,6 @@ func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, 
 			}
 		})
 	}
-	for i := range batches {
-		work <- i
-	}
-	close(work)
 	workers.Wait()
 	return all
 }

@@ -76,6 +76,7 @@ func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into
 func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *judged {
 	var gathered []Occurrence
 	p := w.pass(r, into)
+	defer func() { handOn(recover(), p.rule, r) }()
 	w.later = w.later[:0]
 	p.later = &w.later
 	err := r.Walk(ctx, func(n *xds.Node) {
@@ -86,6 +87,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 			rule.node(p, n)
 			w.watch.ran(rule, start)
 		}
+		p.rule = nil
 		if !audience.gathered && len(audience.rules) == 0 || n.InMetadata() {
 			return
 		}
@@ -98,6 +100,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 			rule.node(p, n)
 			w.watch.ran(rule, start)
 		}
+		p.rule = nil
 	})
 	if err == nil {
 		p.later = nil
@@ -117,6 +120,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 // no finding, no lookup and no end.
 func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
 	p := w.pass(r, into)
+	defer func() { handOn(recover(), p.rule, r) }()
 	for _, rule := range w.after {
 		p.begin(rule)
 		start := w.watch.start()

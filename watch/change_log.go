@@ -2,12 +2,14 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"time"
 
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/xds"
 )
 
@@ -142,7 +144,11 @@ func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 		l.log.Write(event.Interrupted{Error: err})
 	case err.Error() != l.failed || again:
 		l.failed = err.Error()
-		l.log.Write(event.Failed{Error: err, Reason: reason})
+		if e, ok := errors.AsType[*crash.Error](err); ok {
+			l.log.Write(event.InternalError{Error: e, Stack: e.Stack, Reason: reason})
+		} else {
+			l.log.Write(event.Failed{Error: err, Reason: reason})
+		}
 	}
 }
 

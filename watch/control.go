@@ -11,6 +11,7 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
 	"xdspub/xds"
@@ -186,6 +187,13 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 	if r.Gone() {
 		return
 	}
+	defer func() {
+		if value := recover(); value != nil {
+			e := crash.Of(value)
+			r.Answer(control.Result{Outcome: control.Failed, Message: e.Error()})
+			panic(e)
+		}
+	}()
 	if w.source.options.Conflict != nil {
 		if reason := w.source.options.Conflict(w.shown.Source, r.RetryHeld); reason != "" {
 			r.Conflict(reason)

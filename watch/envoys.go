@@ -8,6 +8,7 @@ import (
 
 	"xdspub/envoy"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/render/confirm"
 	"xdspub/watch/control"
 )
@@ -83,9 +84,17 @@ func (w *watching) ask(ctx context.Context) {
 		w.envoyLog.timer.Reset(w.envoyLog.every) // a change of the settings may add Envoys
 		return
 	}
+	log := w.log
 	w.asking.Go(func() {
+		var beats []envoy.Heartbeat // nil after a panic
+		err := func() (err error) {
+			defer crash.Catch(&err)
+			beats = fleet.Heartbeats(ctx)
+			return nil
+		}()
+		logCrash(log, err)
 		select {
-		case w.envoyLog.answer <- fleet.Heartbeats(ctx):
+		case w.envoyLog.answer <- beats:
 		case <-ctx.Done():
 		}
 	})

@@ -75,12 +75,12 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 	if checked == nil {
 		return o, nil
 	}
+	if found.agreement != nil { // an error or a panic is not an objection
+		defer found.agreement.say(w.key(), nil)
+	}
 	o, err = w.pass(ctx, &pass{reason: n.reason, found: found, checked: checked, read: took, whole: found.whole > before})
 	if err == nil {
 		w.seen = found.n
-	}
-	if found.agreement != nil { // an error is not an objection
-		found.agreement.say(w.key(), nil)
 	}
 	return o, err
 }

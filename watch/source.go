@@ -16,6 +16,7 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/internal/fspath"
 	"xdspub/source/load"
 	"xdspub/source/revision"
@@ -46,6 +47,8 @@ type source struct {
 	looks   uint64
 
 	last atomic.Pointer[look]
+	// distrusted means that a publisher panicked: the next look uses a new Tree.
+	distrusted atomic.Bool
 
 	running sync.WaitGroup // the publishers
 	end     context.CancelFunc
@@ -247,7 +250,12 @@ func (s *source) report() {
 	all := slices.SortedFunc(maps.Values(s.publishers), func(a, b *watching) int { return strings.Compare(a.target, b.target) })
 	s.mu.Unlock()
 	for _, w := range all {
-		w.changeLog.log.Write(w.status(time.Now()))
+		err := func() (err error) {
+			defer crash.Catch(&err)
+			w.changeLog.log.Write(w.status(time.Now()))
+			return nil
+		}()
+		logCrash(w.changeLog.log, err)
 	}
 }
 
@@ -324,6 +332,9 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 	next.wanted, whole, again = s.begin() // before reading the tree: later requests need another look
 	s.watcher.Read(ctx, func(c notify.Changes) {
 		// A request includes the events of changes just before the request.
+		if s.distrusted.Swap(false) {
+			s.tree, whole = Tree(s.all), true
+		}
 		s.unread = s.unread.And(c).And(notify.Changes{All: whole})
 		if s.unread.All {
 			next.whole = next.n

@@ -31,6 +31,7 @@ const (
 	planRefused                // Envoy refuses a plan, or the snapshot is held
 	movedNothing               // a plan of all files is published, and no file has moved
 	failed                     // a pass or a trim ends with an error
+	panicked                   // a pass or a trim panics: what the watch knows may be wrong
 	targetRemoved              // the settings lose the target
 	inputs
 )
@@ -39,23 +40,23 @@ const (
 var transitions = [states][inputs]state{
 	unknown: {
 		retryAsked: unknown, reconfigured: unknown, planAll: unknown, planEdit: unknown, planObjected: unknown,
-		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: unknown, targetRemoved: gone,
+		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: unknown, panicked: unknown, targetRemoved: gone,
 	},
 	settled: {
 		retryAsked: settled, reconfigured: settled, planAll: unknown, planEdit: settled, planObjected: unknown,
-		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: unknown, targetRemoved: gone,
+		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: unknown, panicked: unknown, targetRemoved: gone,
 	},
 	idle: {
 		retryAsked: settled, reconfigured: settled, planAll: unknown, planEdit: settled, planObjected: unknown,
-		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: doubtful, targetRemoved: gone,
+		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: doubtful, panicked: unknown, targetRemoved: gone,
 	},
 	doubtful: {
 		retryAsked: unknown, reconfigured: unknown, planAll: unknown, planEdit: unknown, planObjected: unknown,
-		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: doubtful, targetRemoved: gone,
+		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: doubtful, panicked: unknown, targetRemoved: gone,
 	},
 	gone: {
 		retryAsked: gone, reconfigured: gone, planAll: gone, planEdit: gone, planObjected: gone,
-		planPublished: gone, planRefused: gone, movedNothing: gone, failed: gone, targetRemoved: gone,
+		planPublished: gone, planRefused: gone, movedNothing: gone, failed: gone, panicked: gone, targetRemoved: gone,
 	},
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/render/published"
 	"xdspub/watch/control"
 	"xdspub/watch/notify"
@@ -139,7 +140,7 @@ func (w *watching) run(ctx context.Context) {
 	}
 	w.giveBack() // the first pass leaves more garbage than later ones
 	for ctx.Err() == nil && w.state != gone {
-		w.next(ctx)
+		w.nextSafely(ctx)
 	}
 	switch {
 	case w.source.failed():
@@ -203,6 +204,34 @@ func (w *watching) serveRecorded(ctx context.Context) error {
 	}
 	w.log.Write(event.ServingPublished{Published: w.publishedID()})
 	return w.restore(ctx, s, s)
+}
+
+// afterCrash is the pause after a panic outside of a reconcile.
+const afterCrash = time.Second
+
+// nextSafely calls next, and logs a panic.
+func (w *watching) nextSafely(ctx context.Context) {
+	err := func() (err error) {
+		defer crash.Catch(&err)
+		w.next(ctx)
+		return nil
+	}()
+	if err == nil {
+		return
+	}
+	logCrash(w.log, err)
+	w.distrust()
+	select {
+	case <-time.After(afterCrash):
+	case <-ctx.Done():
+	}
+}
+
+// logCrash logs a caught panic; nothing if err is nil.
+func logCrash(log *event.Log, err error) {
+	if e, ok := errors.AsType[*crash.Error](err); ok {
+		log.Write(event.InternalError{Error: e, Stack: e.Stack})
+	}
 }
 
 // next waits for the next event, and handles it.
@@ -313,8 +342,10 @@ func readAside[T any](ctx context.Context, read func(context.Context) (T, error)
 	}
 	done := make(chan result, 1)
 	go func() {
-		value, err := read(ctx)
-		done <- result{value, err}
+		var r result
+		defer func() { done <- r }()
+		defer crash.Catch(&r.err)
+		r.value, r.err = read(ctx)
 	}()
 	select {
 	case r := <-done:
@@ -339,19 +370,12 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 	running := control.Reconcile{Reason: reason, Began: now()}
 	w.shown.Running, w.stages = &running, nil
 	w.show()
-	if reason == trimming {
-		w.Trust(w.state.trusted())
-		err = w.trim(ctx)
-	} else {
-		var o Outcome
-		o, err = w.reconcile(ctx, n)
-		result = resultOf(o)
-		if o.Verdict == Held || o.Verdict == RefusedByEnvoy {
-			w.on(planRefused)
-		}
-	}
+	result, err = w.attempt(ctx, n)
 	if err != nil {
 		w.on(failed)
+	}
+	if _, ok := errors.AsType[*crash.Error](err); ok {
+		w.distrust()
 	}
 	w.changeLog.failure(ctx, err, reason)
 	w.publishState(ctx, running, result, err)
@@ -359,6 +383,35 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 		result.Outcome = control.Failed
 	}
 	return result, err
+}
+
+// attempt runs one reconcile or one trim. A panic is a *crash.Error.
+func (w *watching) attempt(ctx context.Context, n news) (result control.Result, err error) {
+	defer crash.Catch(&err)
+	if n.reason == trimming {
+		w.Trust(w.state.trusted())
+		return result, w.trim(ctx)
+	}
+	o, err := w.reconcile(ctx, n)
+	if o.Verdict == Held || o.Verdict == RefusedByEnvoy {
+		w.on(planRefused)
+	}
+	return resultOf(o), err
+}
+
+// distrust forgets after a panic what w has computed: the next reconcile reads the whole source tree and the whole
+// output directory, as a new process does.
+func (w *watching) distrust() {
+	w.source.distrusted.Store(true)
+	w.on(panicked)
+	w.Configure(w.options)
+	if w.dir == nil {
+		return
+	}
+	w.Close()
+	if err := w.open(); err != nil { // the next reconcile tries again
+		w.log.Write(event.Failed{Error: err, Reason: string(notify.Change)})
+	}
 }
 
 // stage begins a stage of the running reconcile. end ends the stage, and returns its duration.

@@ -17,6 +17,7 @@ import (
 	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/render/published"
 )
 
@@ -67,7 +68,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return completed(app, args[2:])
 	}
 	warnMisspelt(stderr, app.Commands)
-	err := runCommand(context.Background(), app, args)
+	err := func() (err error) {
+		defer crash.Catch(&err)
+		return runCommand(context.Background(), app, args)
+	}()
 	if err == nil {
 		return exitOK
 	}
@@ -98,10 +102,25 @@ func printError(err error, stderr io.Writer) int {
 		status = exitUsage
 	}
 	fmt.Fprintf(stderr, "xdspub: %s\n", printable(err))
+	if crashed, ok := errors.AsType[*crash.Error](err); ok {
+		sayCrash(crashed, stderr)
+		return exitFailed
+	}
 	if help := advice(err); help != "" {
 		fmt.Fprintf(stderr, "    help: %s\n", help)
 	}
 	return status
+}
+
+// sayCrash prints what to do about a panic, and the lines for the report.
+func sayCrash(e *crash.Error, stderr io.Writer) {
+	help := "this is a bug of xdspub, and not of your files: report the bug with these lines"
+	if e.Rule != "" {
+		help += fmt.Sprintf("; until the bug is mended, --disable %s leaves the rule out", e.Rule)
+	}
+	fmt.Fprintf(stderr, "    help: %s\n", help)
+	_ = writeVersion(stderr)
+	fmt.Fprintln(stderr, e.Stack)
 }
 
 // printable returns the text of an error without control characters, which the name of a file or the answer of

@@ -27,7 +27,7 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the scripts, and fail")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"xdspub": main, "unprivileged": unprivileged, "mounted": mounted})
+	testscript.Main(m, map[string]func(){"xdspub": main, "faulty": faulty, "unprivileged": unprivileged, "mounted": mounted})
 }
 
 // TestScripts runs testdata/script. Each script starts in a new directory with src, a copy of the valid source

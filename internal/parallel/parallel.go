@@ -5,11 +5,14 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"xdspub/internal/crash"
 )
 
 // Run calls f for 0 … n-1 on as many goroutines as cores, until the number of errors reaches most; f
 // returns its number of errors. Run returns the number of first calls that led to the limit. Results of
-// later calls must be dropped, so that the result does not depend on timing.
+// later calls must be dropped, so that the result does not depend on timing. If calls panic, Run panics with the
+// *crash.Error of the first of them.
 func Run(n, most int, f func(i int) (errors int)) (count int) {
 	var (
 		mu    sync.Mutex
@@ -17,7 +20,17 @@ func Run(n, most int, f func(i int) (errors int)) (count int) {
 		total int
 		wg    sync.WaitGroup
 		next  atomic.Int64
+
+		crashed   *crash.Error // of the call crashedAt
+		crashedAt int
 	)
+	crash := func(i int, e *crash.Error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if crashed == nil || i < crashedAt {
+			crashed, crashedAt = e, i
+		}
+	}
 	done := func(i, errors int) (enough bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -41,7 +54,10 @@ func Run(n, most int, f func(i int) (errors int)) (count int) {
 			if i >= n {
 				return
 			}
-			enough = done(i, f(i))
+			if e := caught(func() { enough = done(i, f(i)) }); e != nil {
+				crash(i, e)
+				return
+			}
 		}
 	}
 	for range min(runtime.GOMAXPROCS(0), n) - 1 {
@@ -49,5 +65,8 @@ func Run(n, most int, f func(i int) (errors int)) (count int) {
 	}
 	work() // one alone needs no goroutine
 	wg.Wait()
+	if crashed != nil {
+		panic(crashed)
+	}
 	return count
 }

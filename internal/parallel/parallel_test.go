@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"xdspub/internal/crash"
 	"xdspub/internal/parallel"
 )
 
@@ -38,4 +39,37 @@ func ExampleRun() {
 	counted := parallel.Run(100, 2, func(i int) (errors int) { return i % 2 })
 	fmt.Println(counted) // the calls 0 to 3 have two errors
 	// Output: 4
+}
+
+// TestPanics checks that Run and Group hand a panic on to their caller, and end all goroutines before.
+func TestPanics(t *testing.T) {
+	faulty := func(i int) int {
+		if i%10 == 3 {
+			panic(fmt.Sprint("call ", i))
+		}
+		return 0
+	}
+	for range 100 {
+		err := func() (err error) {
+			defer crash.Catch(&err)
+			parallel.Run(1000, 1, faulty)
+			return nil
+		}()
+		if err == nil || err.Error() != "internal error: call 3" {
+			t.Fatal(err)
+		}
+	}
+	var ended atomic.Int64
+	err := func() (err error) {
+		defer crash.Catch(&err)
+		var g parallel.Group
+		for i := range 10 {
+			g.Go(func() { defer ended.Add(1); faulty(i) })
+		}
+		g.Wait()
+		return nil
+	}()
+	if err == nil || err.Error() != "internal error: call 3" || ended.Load() != 10 {
+		t.Error(err, ended.Load())
+	}
 }

@@ -16,6 +16,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/xds"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
@@ -99,16 +101,34 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	same := c.tellsAs(tree)
 	c.changes.Add(1)
 	c.all.Store(tree.All()) // before the states, so that a client with a gap keeps its resources
+	served := false
+	defer func() {
+		if !served { // ctx has ended, or a panic
+			c.all.Store(before)
+			c.settle()
+		}
+	}()
 	if err := c.serve(ctx, c.turns(tree, same), w); err != nil {
-		c.all.Store(before)
-		c.settle()
 		return nil, err
 	}
+	served = true
 	if c.tree = tree; !same {
 		c.wake() // a waiting client may have changed its class
 	}
 	c.registry.places.forget()
 	return before, nil
+}
+
+// guarded calls f for a timer, and logs a panic.
+func (r *registry) guarded(f func()) {
+	err := func() (err error) {
+		defer crash.Catch(&err)
+		f()
+		return nil
+	}()
+	if e, ok := errors.AsType[*crash.Error](err); ok {
+		r.log.Write(event.InternalError{Error: e, Stack: e.Stack})
+	}
 }
 
 // settle makes changes even: all and the states of the views belong together again. settle does nothing if no

@@ -89,7 +89,7 @@ func (v *view) startBeats(ttl time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.beats[ttl] == nil {
-		v.beats[ttl] = time.AfterFunc(betweenBeats(ttl), func() { v.beat(ttl) })
+		v.beats[ttl] = time.AfterFunc(betweenBeats(ttl), func() { v.clients.guarded(func() { v.beat(ttl) }) })
 	}
 }
 

@@ -215,7 +215,7 @@ func (s *Stream) pushesAt(at time.Time) bool {
 		if s.alarm.timer != nil {
 			s.alarm.timer.Stop()
 		}
-		s.alarm.at, s.alarm.timer = at, time.AfterFunc(left, s.timeout)
+		s.alarm.at, s.alarm.timer = at, time.AfterFunc(left, func() { s.cache.registry.guarded(s.timeout) })
 	}
 	return true
 }

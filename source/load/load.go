@@ -21,6 +21,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
+	"xdspub/internal/crash"
 	"xdspub/internal/parallel"
 	"xdspub/internal/safefile"
 	"xdspub/source/decode"
@@ -268,6 +269,7 @@ func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files 
 
 // read reads a file, or returns known if the bytes are equal. A single named file may be anywhere.
 func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
+	defer crash.While(func() string { return "reading " + e.path })
 	t := in.tree
 	var read bytesOf
 	var err error

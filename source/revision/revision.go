@@ -32,10 +32,13 @@ func Of(ctx context.Context, source string) string {
 	return of(ctx, source)
 }
 
-// Ask starts Of in the background; answer waits for its result.
+// Ask starts Of in the background; answer waits for its result. If Of panics, answer panics.
 func Ask(ctx context.Context, source string) (answer func() string) {
 	answer = sync.OnceValue(func() string { return Of(ctx, source) })
-	go answer()
+	go func() {
+		defer func() { _ = recover() }() // answer panics again for its caller
+		answer()
+	}()
 	return answer
 }
 

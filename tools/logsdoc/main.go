@@ -94,8 +94,8 @@ the key ` + "`target`" + ` with its name. Times are RFC 3339, durations have the
 --log-level debug also logs DEBUG; --quiet logs warnings and errors only.
 
 Alert on the level ERROR, or on these events, to learn that Envoy does not run the source tree:
-` + "`source-invalid`, `rolled-back`, `refused-kept`, `rollback-failed`, `failed`, `file-not-applied`" + `. These
-events end the alert: ` + "`source-valid`, `refusal-ended`, `recovered`, `envoy-in-sync`" + `. A dead or
+` + "`source-invalid`, `rolled-back`, `refused-kept`, `rollback-failed`, `failed`, `internal-error`, `file-not-applied`" + `.
+These events end the alert: ` + "`source-valid`, `refusal-ended`, `recovered`, `envoy-in-sync`" + `. A dead or
 hanging watch logs nothing; ` + "`xdspub status`" + ` reports such a watch.
 
 | event | level | message |

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"xdspub/envoy"
+	"xdspub/internal/parallel"
 	"xdspub/render/confirm"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
@@ -78,7 +78,7 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Pl
 	change.Confirm, change.Republish = c.Confirmer(), p.republish
 	p.republish = nil
 	var commit string
-	var asking sync.WaitGroup
+	var asking parallel.Group
 	// Git may be slow, so files don't wait for it. Ask at once, because the tree may be at another commit
 	// when all Envoys have answered.
 	asking.Go(func() { commit = p.revision(ctx) })

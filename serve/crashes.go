@@ -1,0 +1,113 @@
+package serve
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"xdspub/event"
+	"xdspub/internal/crash"
+)
+
+const (
+	// crashPause is how long a repeated panic is not logged: a client can repeat the request that panics.
+	crashPause = 10 * time.Minute
+	// mostCrashes is the number of remembered panics.
+	mostCrashes = 100
+)
+
+// crashes ends a request that panics, and logs the panic.
+type crashes struct {
+	log *event.Log
+
+	mu     sync.Mutex
+	logged map[string]time.Time // when a panic was last logged, by its text
+}
+
+func newCrashes(log *event.Log) *crashes {
+	return &crashes{log: log, logged: make(map[string]time.Time)}
+}
+
+// write logs a panic, unless the same panic was logged within crashPause.
+func (c *crashes) write(e *crash.Error) {
+	c.mu.Lock()
+	last, known := c.logged[e.Error()]
+	silent := known && time.Since(last) < crashPause
+	if !silent {
+		if len(c.logged) >= mostCrashes {
+			clear(c.logged)
+		}
+		c.logged[e.Error()] = time.Now()
+	}
+	c.mu.Unlock()
+	if !silent {
+		c.log.Write(event.InternalError{Error: e, Stack: e.Stack})
+	}
+}
+
+// errCrashed is the answer to a client whose request panicked.
+var errCrashed = status.Error(codes.Internal, "an internal error of xdspub; the log of the server has more")
+
+// status logs the panic of the function that defers status, and sets *err to errCrashed. doing is what the function
+// did.
+func (c *crashes) status(doing string, err *error) {
+	if value := recover(); value != nil {
+		e := crash.Of(value)
+		if e.While == "" {
+			e.While = doing
+		}
+		c.write(e)
+		*err = errCrashed
+	}
+}
+
+// guard returns a handler that answers a request with the status 500 if next panics. If next has begun to answer,
+// the answer ends early.
+func (c *crashes) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answering{ResponseWriter: w}
+		defer func() {
+			value := recover()
+			if value == nil {
+				return
+			}
+			if value == http.ErrAbortHandler {
+				panic(value)
+			}
+			e := crash.Of(value)
+			if e.While == "" {
+				e.While = "answering an HTTP request"
+			}
+			c.write(e)
+			if a.began {
+				panic(http.ErrAbortHandler)
+			}
+			http.Error(w, status.Convert(errCrashed).Message(), http.StatusInternalServerError)
+		}()
+		next.ServeHTTP(a, r)
+	})
+}
+
+// answering is a ResponseWriter that knows whether the answer has begun.
+type answering struct {
+	http.ResponseWriter
+	began bool
+}
+
+// WriteHeader begins the answer.
+func (a *answering) WriteHeader(code int) {
+	a.began = true
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write begins the answer.
+func (a *answering) Write(p []byte) (int, error) {
+	a.began = true
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the writer for http.ResponseController.
+func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
