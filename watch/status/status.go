@@ -117,6 +117,15 @@ func readDiskState(o Options) (*diskState, error) {
 	return m, err
 }
 
+// Snapshot returns what is published in an output directory. The Snapshot is empty if nothing is published.
+func Snapshot(o Options) (*xds.Snapshot, error) {
+	m, err := readDiskState(o)
+	if err != nil || m.out == nil {
+		return xds.NewSnapshot(nil), err
+	}
+	return m.out.Snapshot()
+}
+
 // moved returns the files that differ between two states.
 func (m *diskState) moved(after *diskState) map[string]bool {
 	moved := make(map[string]bool)
