@@ -77,6 +77,9 @@ func TestCanaries(t *testing.T) {
 	write(func(text string) string { return text })
 	says(0, "validate", "--variants", "--param", "env=test", src)
 	says(0, "explain-params", "--param", "env=prod", "--against", "env=test", src)
+	for _, format := range []string{"svg", "mermaid", "dot"} {
+		says(0, "graph", "--all", "--format", format, "--param", "env=prod", src)
+	}
 	says(0, "render", "--dry-run", "--out", out, "--param", "env=test", src)
 	var mu sync.Mutex
 	var posted strings.Builder
