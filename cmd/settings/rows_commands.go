@@ -148,9 +148,7 @@ func Rules() []Row {
 func ExplainParams() []Row {
 	return rows(
 		config(), ignore(), allowPath(), param(), maxFindings(), color(),
-		&setting[string]{about: about{name: "target", group: GroupSource, usage: "the client is one of the target `NAME` of the " +
-			"setting targets", noVariable: true},
-			kind: text, into: func(s *Settings) *Value[string] { return &s.ClientTarget }},
+		clientTarget(),
 		&setting[[]string]{about: about{name: "against", group: GroupSource, usage: "a dynamic parameter `KEY=VALUE` of another " +
 			"client, to show what differs between the two", noVariable: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.Against }},
@@ -158,6 +156,36 @@ func ExplainParams() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.AgainstTarget }},
 		printFormat("print a table or a JSON object: `text|json`"),
 	)
+}
+
+// clientTarget returns the row of --target for a command that is about one client.
+func clientTarget() Row {
+	return &setting[string]{about: about{name: "target", group: GroupSource, usage: "the client is one of the target `NAME` of the " +
+		"setting targets", noVariable: true},
+		kind: text, into: func(s *Settings) *Value[string] { return &s.ClientTarget }}
+}
+
+// GraphFormats returns the values of --format of graph.
+func GraphFormats() []string { return []string{"svg", "mermaid", "dot"} }
+
+// Graph returns the rows of graph.
+func Graph() []Row {
+	return slices.Concat(Source(), rows(
+		clientTarget(),
+		&setting[string]{about: about{name: "out", group: GroupSource, usage: "draw what is published in the output `DIR`, in place of SRC", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
+		&setting[string]{about: about{name: "changed-since", group: GroupSource, usage: "mark what has changed since the git revision `REV`", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.ChangedSince }},
+		&setting[string]{about: about{name: "format", group: GroupPrint, usage: "write `" + strings.Join(GraphFormats(), "|") + "`: an image, a diagram for " +
+			"Markdown, or the language of Graphviz", noVariable: true},
+			kind: text, byDefault: "svg", law: oneOfWords(GraphFormats()...), into: func(s *Settings) *Value[string] { return &s.GraphFormat }},
+		&setting[string]{about: about{name: "focus", group: GroupPrint, usage: "draw this `RESOURCE`, the resources that lead to it, and " +
+			"the resources that it leads to: NAME, or API/NAME such as CDS/web", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.Focus }},
+		&setting[bool]{about: about{name: "all", group: GroupPrint, usage: "draw all nodes; by default, groups count those beyond 300", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.All }},
+		maxFindings(), color(), quiet(),
+	))
 }
 
 // printFormat returns the row of --format of other commands. The row has no variable, because XDSPUB_FORMAT is

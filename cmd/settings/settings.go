@@ -85,6 +85,8 @@ type Settings struct {
 	Color, MinSeverity         Value[string]
 	MaxFindings                Value[int]
 	PrintFormat, Output, To    Value[string]
+	GraphFormat, Focus         Value[string]
+	All                        Value[bool]
 	ReportFormat, ReportOutput Value[[]string]
 
 	// Line has the options of the command line, in the order of the command line.

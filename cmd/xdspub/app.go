@@ -179,7 +179,7 @@ xdspub COMMAND --help shows the options of a command.`,
 		},
 		Commands: []*cli.Command{
 			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), bootstrapCommand(),
-			initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(),
+			initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(), graphCommand(),
 			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
 		},
 	}
