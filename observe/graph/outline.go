@@ -131,7 +131,7 @@ func kindOfPart(n *xds.Node) Kind {
 // mostText is the length, in bytes, of the longest text that a Node keeps.
 const mostText = 200
 
-// describe returns the label and the detail of a message. The text of a part may hold a secret, which describe hides. The name of a resource is no secret.
+// describe returns the label and the detail of a message. It hides a secret in the text of a part.
 func describe(n *xds.Node) (label, detail string) {
 	switch m := n.Message.(type) {
 	case *listenerv3.Listener:
