@@ -259,8 +259,15 @@ scrape_configs:
 		is := firing(t, p)
 		return maps.EqualFunc(is, want, slices.Equal), fmt.Sprint(is)
 	})
-	if list := p.Query(t, `count_over_time(ALERTS{incident=~"quiet.*", alertstate="firing"}[1h])`); len(list) > 0 {
-		t.Errorf("a quiet day fires %v", list)
+	// On a busy machine, a scrape or an answer of Envoy may take seconds, which is less than the minutes of rules.yaml.
+	// 20 evaluations are 10 s. XdspubDriftMended does not wait.
+	for _, query := range []string{
+		`count_over_time(ALERTS{incident=~"quiet.*", alertstate="firing"}[1h]) > 20`,
+		`count_over_time(ALERTS{incident=~"quiet.*", alertname="XdspubDriftMended"}[1h])`,
+	} {
+		if list := p.Query(t, query); len(list) > 0 {
+			t.Errorf("a quiet day fires %v", list)
+		}
 	}
 }
 
