@@ -14,6 +14,7 @@ import (
 	"crypto/rand"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,7 +92,7 @@ func New(o Options) *Hooks {
 		return nil
 	}
 	h := &Hooks{times: o.Times.withDefaults(), prefix: rand.Text()[:12] + "-", closing: make(chan struct{})}
-	host, _ := os.Hostname() // empty without a name
+	host := hostname()
 	for _, c := range o.Commands {
 		h.add(c.selection, &program{Command: c, times: h.times})
 	}
@@ -99,6 +100,17 @@ func New(o Options) *Hooks {
 		h.add(w.selection, &client{Webhook: w, times: h.times, secret: o.Secret, ca: o.CA, agent: "xdspub/" + o.Version, host: host})
 	}
 	return h
+}
+
+// hostname returns the name of this machine as a header can have it; empty without a name.
+func hostname() string {
+	name, _ := os.Hostname()
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, name)
 }
 
 func (h *Hooks) add(of selection, to receiver) {
@@ -146,15 +158,26 @@ func (h *Hooks) Start(log *event.Log) {
 }
 
 // Close tries to pass on the queued events within Times.Exit, and ends the hooks. Close ends a backoff at once, and an
-// event that then fails is not sent again.
+// event that then fails is not sent again. Close does not wait for a hook that a hanging file system holds up.
 func (h *Hooks) Close() {
 	if h == nil || h.cancel == nil {
 		return
 	}
 	close(h.closing)
-	late := time.AfterFunc(h.times.Exit, h.cancel)
-	h.running.Wait()
-	late.Stop()
+	ended := make(chan struct{})
+	go func() {
+		h.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(h.times.Exit):
+		h.cancel()
+		select {
+		case <-ended:
+		case <-time.After(2 * h.times.Grace):
+		}
+	}
 	h.cancel()
 	h.cancel = nil
 }

@@ -190,10 +190,13 @@ func TestRetry(t *testing.T) {
 			t.Parallel()
 			r := newReceiver(t, tt.answer)
 			times := quick
-			times.Timeout, times.Report = 300*time.Millisecond, time.Second
+			times.Report = time.Hour
+			if strings.Contains(tt.own, "within 300ms") {
+				times.Timeout = 300 * time.Millisecond
+			}
 			w := start(t, hook.Options{Times: times, Webhooks: webhook(t, r.URL)})
 			w.log(event.SourceValid{})
-			eventually(t, "the requests", func() bool { return len(r.got()) == tt.posts })
+			eventually(t, "the requests", func() bool { return len(r.got()) >= tt.posts })
 			if strings.Contains(tt.own, "recovered") {
 				eventually(t, "the end of the failure", func() bool { return len(w.own()) == 2 })
 			}
@@ -211,7 +214,7 @@ func TestRetry(t *testing.T) {
 				t.Errorf("%s\nwant\n%s", is, tt.own)
 			}
 			list := r.got()
-			if len(list) != tt.posts {
+			if len(list) != tt.posts && times.Timeout == 0 { // on a busy machine, more requests may get no response in time
 				t.Errorf("%d requests", len(list))
 			}
 			for _, p := range list {
@@ -255,7 +258,7 @@ func TestWebhookEnds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newReceiver(t, status(tt.codes...))
-			w := start(t, hook.Options{Webhooks: webhook(t, r.URL), Times: hook.Times{LeastBackoff: time.Hour, MostBackoff: time.Hour, Report: time.Nanosecond}})
+			w := start(t, hook.Options{Webhooks: webhook(t, r.URL), Times: hook.Times{LeastBackoff: time.Hour, MostBackoff: time.Hour, Report: time.Nanosecond, Exit: time.Minute}})
 			for range 3 {
 				w.log(event.SourceValid{})
 			}
