@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 )
 
 // receiver is what a hook passes events to.
@@ -46,6 +47,7 @@ type worker struct {
 	failing bool      // the last event that was written says that the hook fails
 	lost    int       // lost events that no event has told
 	err     error     // the last failure
+	crashed bool      // a panic was an event
 }
 
 // run passes events on until the Hooks are closed and the queue is empty, or ctx ends.
@@ -88,7 +90,7 @@ func (w *worker) deliver(ctx context.Context, i item) {
 	began, pause := time.Now(), w.times.LeastBackoff
 	for {
 		last := w.isClosing()
-		err := w.receiver.send(ctx, i)
+		err := w.send(ctx, i)
 		if n := w.queue.takeDropped(); n > 0 {
 			w.fail(errFull, n)
 		}
@@ -118,6 +120,19 @@ func (w *worker) deliver(ctx context.Context, i item) {
 		}
 		pause = min(2*pause, w.times.MostBackoff)
 	}
+}
+
+// send sends an event once. The first panic of a worker is an event, which may panic again.
+func (w *worker) send(ctx context.Context, i item) error {
+	err := func() (err error) {
+		defer crash.Catch(&err)
+		return w.receiver.send(ctx, i)
+	}()
+	if e, ok := errors.AsType[*crash.Error](err); ok && !w.crashed {
+		w.crashed = true
+		w.log.Write(event.InternalError{Error: e, Stack: e.Stack})
+	}
+	return err
 }
 
 // fail counts lost events, and writes an event unless one was written a short time ago.
