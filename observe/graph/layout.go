@@ -464,7 +464,7 @@ func (g *Graph) notes() []string {
 		notes = append(notes, diag.Count(grouped, "node")+" in groups")
 	}
 	if list := g.Unplaced; len(list) > 0 {
-		notes = append(notes, diag.CountFindings(list.Count(diag.Error), list.Count(diag.Warning))+" about no resource of the picture")
+		notes = append(notes, "about no node: "+diag.CountFindings(list.Count(diag.Error), list.Count(diag.Warning)))
 	}
 	return notes
 }

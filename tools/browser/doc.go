@@ -1,3 +1,3 @@
-// Package browser has the tests of the page of watch and serve in a real Chromium: a module of its own, so that the
-// driver of the browser is no dependency of the program.
+// Package browser has the tests in a real Chromium: of the page of watch and serve, and of the image of xdspub graph.
+// It is a module of its own, so that the driver of the browser is no dependency of the program.
 package browser
