@@ -306,6 +306,7 @@ func TestServedStates(t *testing.T) {
 			row.Health.holds(t, "gRPC health", func() (string, int) { return s.health(conn), 0 })
 			row.Metrics.holds(t, "/metrics", func() (string, int) { return s.get("/metrics") })
 			row.CSDS.holds(t, "CSDS", func() (string, int) { return s.csds(conn), 0 })
+			sameFaults(t, s.http)
 		})
 	}
 }

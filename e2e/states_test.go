@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io/fs"
 	"net/http"
 	"os"
@@ -317,6 +318,10 @@ func aCluster(name string) string { return staticCluster(name, 1) }
 
 func hang(t *testing.T, s *fixture) {
 	s.startWatch(t)
+	envoytest.Eventually(t, patience, "the end of the pass", func() (bool, string) {
+		w, err := control.Ask(t.Context(), s.out)
+		return err == nil && w.Running == nil && w.Last != nil, fmt.Sprint(w, err)
+	})
 	s.watch.Signal(t, syscall.SIGSTOP)
 	pid := s.watch.cmd.Process.Pid
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
@@ -454,24 +459,34 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// sameFaults fails the test if /readyz and the API name different faults.
+// sameFaults fails the test if /readyz, the API and the page name different faults.
 func sameFaults(t *testing.T, socket string) {
 	t.Helper()
-	envoytest.Eventually(t, patience, "/readyz and /api/v1/status", func() (bool, string) {
+	envoytest.Eventually(t, patience, "/readyz, /api/v1/status and the page", func() (bool, string) {
 		text, code := getUnix(socket, "/readyz")
 		body, _ := getUnix(socket, "/api/v1/status")
+		page, _ := getUnix(socket, "/")
 		if code == 0 {
 			return true, ""
 		}
 		var is struct {
 			Ready   bool
 			Targets []struct{ Faults []string }
+			Clients struct{ Faults []string }
 		}
 		if err := json.Unmarshal([]byte(body), &is); err != nil || len(is.Targets) != 1 {
 			return false, fmt.Sprint(err, body)
 		}
-		lines := strings.Split(strings.TrimSpace(text), "\n")
-		return (code == http.StatusOK) == is.Ready && slices.Equal(lines[1:], is.Targets[0].Faults), text + body
+		faults := slices.Concat(is.Targets[0].Faults, is.Clients.Faults)
+		same := (code == http.StatusOK) == is.Ready && strings.Contains(page, "Not ready") != is.Ready
+		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
+			same = same && slices.Contains(faults, line)
+		}
+		for _, fault := range is.Targets[0].Faults {
+			same = same && strings.Contains(text, fault) && strings.Contains(page, html.EscapeString(fault))
+		}
+		well := strings.Contains(page, "The source tree is published")
+		return same && well == (is.Ready && len(faults) == 0), text + body + page
 	})
 }
 

@@ -69,7 +69,7 @@ func (o *Observer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
+			http.Error(w, "nothing can be changed here: xdspub render --retry-held asks a running watch to publish again", http.StatusMethodNotAllowed)
 			return
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")

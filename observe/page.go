@@ -41,6 +41,8 @@ const (
 	mostEnvoysShown = 100
 	mostGroupsShown = 50
 	mostEventsShown = 100
+	// mostFindingsShown is the number of findings of a refusal by Envoy.
+	mostFindingsShown = 20
 )
 
 // pageData is the content of the page.
@@ -147,9 +149,18 @@ func (o *Observer) pageData(now time.Time) pageData {
 	case len(faults) > 0:
 		data.Mood, data.Verdict, data.Title = soso, inWords(faults), diag.Count(len(faults), "fault")
 	default:
-		data.Verdict, data.Title = "The source tree is published, and nobody is behind.", "ok"
+		data.Verdict, data.Title = o.wellInWords(views), "ok"
 	}
 	return data
+}
+
+// wellInWords says that all is well, and who was asked.
+func (o *Observer) wellInWords(views []view) string {
+	asked := o.served() != nil || slices.ContainsFunc(views, func(v view) bool { return len(v.watch.Envoys) > 0 })
+	if !asked {
+		return "The source tree is published. No Envoy is asked whether it runs the files: --envoy-admin names none."
+	}
+	return "The source tree is published, and nobody is behind."
 }
 
 // inWords returns the only fault, or the number of faults.
@@ -168,7 +179,7 @@ func (v *view) page(now time.Time) pageTarget {
 	case w.Snapshot == "":
 		t.Word, t.Mood = "nothing published", poor
 	case w.Refused != nil && w.Refused.Snapshot != "":
-		t.Word, t.Mood = "held", poor
+		t.Word, t.Mood, t.Text = "held", poor, t.Text+inText(w.Refused.Findings)
 	case w.Refused != nil:
 		t.Word, t.Mood = "refused", poor
 	case w.Failed != "":
@@ -193,6 +204,14 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Envoys, t.MoreEnvoys = t.Envoys[:mostEnvoysShown], more
 	}
 	return t
+}
+
+// inText returns findings as text for people.
+func inText(list diag.List) string {
+	first, _ := list.Most(mostFindingsShown)
+	var text strings.Builder
+	_ = diag.WriteText(&text, first, diag.TextOptions{}) // a Builder has no errors
+	return text.String()
 }
 
 // groups groups the connected clients by program, kind and subscriptions.

@@ -52,8 +52,8 @@ func Operations() []Row {
 }
 
 func httpAddress() Row {
-	return &setting[[]string]{about: about{name: "http", group: GroupServe, usage: "answer metrics, probes and the API on `ADDR`: PORT of this machine, " +
-		"HOST:PORT or unix:PATH", servedUsage: "serve HTTP on `ADDR`: HOST:PORT, PORT of this machine, or unix:PATH: REST, metrics, probes " +
+	return &setting[[]string]{about: about{name: "http", group: GroupServe, usage: "answer metrics, probes, the page and the API on `ADDR`: PORT of this machine, " +
+		"HOST:PORT or unix:PATH", servedUsage: "serve HTTP on `ADDR`: HOST:PORT, PORT of this machine, or unix:PATH: REST, metrics, probes, the page " +
 		"and the API", outside: true},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.HTTP }}
 }

@@ -90,6 +90,7 @@ func (c *Change) refused(url string, r envoy.Refusal) diag.Diagnostic {
 		what = fmt.Sprintf("%s %q", r.API, r.Resource)
 	}
 	d.Message = fmt.Sprintf("Envoy %s rejected %s: %s", url, what, r.Message)
+	d.Help = "correct the resource; or remove the cause, and send the watch SIGHUP or run xdspub render --retry-held"
 	if r.Message == "" {
 		d.Message = fmt.Sprintf("Envoy %s rejected %s without a reason", url, what)
 		d.Help = "use --envoy-log FILE to show the reason from Envoy's log here"
