@@ -40,6 +40,10 @@ type Rules struct {
 	// Client is the client for which a tree with variants is judged. Nil means all clients that the variants
 	// distinguish.
 	Client *variants.Client
+	// Published means that the files of a client without parameters are published although Client is nil: the errors
+	// of this client are errors of the tree, while a survey of all clients lowers the errors of clients that may not
+	// exist.
+	Published bool
 	// Timings means that a check measures its stages (Result.Timings).
 	Timings bool
 	// Oracle is an Envoy that judges resources without an error of a rule; nil means none.

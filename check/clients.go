@@ -43,7 +43,12 @@ func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validat
 	switch {
 	case !t.judgeAllVariants(ctx, tree, o, r):
 	case t.options.Client == nil:
-		r.Add(t.variants.judgeAll(ctx, tree, o, t.options.Path))
+		list := t.variants.judgeAll(ctx, tree, o, t.options.Path)
+		if t.options.Published {
+			errors := t.variants.judgePublished(ctx, tree, o, &list)
+			list = append(list, errors...)
+		}
+		r.Add(list)
 		t.variants.none = t.variants.none.Then(tree, variants.Client{})
 		r.Snapshot = t.variants.none.Snapshot
 	default:
@@ -100,6 +105,23 @@ func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o val
 		})
 	}
 	return list
+}
+
+// judgePublished returns the errors of a client without parameters, and removes them from the findings of all clients.
+func (v *variantJudges) judgePublished(ctx context.Context, tree *variants.Tree, o validate.Options, all *diag.List) (errors diag.List) {
+	_, list := v.judge(ctx, tree, variants.Client{}, o)
+	same := make(map[diag.Position]map[string]bool) // codes of errors, by position
+	for _, d := range list {
+		if d.Severity == diag.Error {
+			errors = append(errors, d)
+			if same[d.Position] == nil {
+				same[d.Position] = make(map[string]bool)
+			}
+			same[d.Position][d.Code] = true
+		}
+	}
+	*all = slices.DeleteFunc(*all, func(d diag.Diagnostic) bool { return same[d.Position][d.Code] })
+	return errors
 }
 
 // judge judges the resources of one client.

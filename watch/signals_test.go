@@ -32,9 +32,9 @@ func TestHangupIsAnswered(t *testing.T) {
 		"still invalid":   {before: wrong, after: wrong, want: []string{"finding", "source-invalid"}},
 		"valid again":     {before: wrong, after: web, want: []string{"source-valid", "published"}},
 		"no warning more": {before: warned, after: web, strict: true, want: []string{"source-valid", "published"}},
-		"failed":          {before: web, after: other, is: wrongSettings, want: []string{"failed"}},
-		"still failed":    {before: web, after: web, was: wrongSettings, is: wrongSettings, want: []string{"failed"}},
-		"recovered":       {before: web, after: web, was: wrongSettings, want: []string{"published", "recovered"}},
+		"failed":          {before: web, after: other, is: errSettings, want: []string{"failed"}},
+		"still failed":    {before: web, after: web, was: errSettings, is: errSettings, want: []string{"failed"}},
+		"recovered":       {before: web, after: web, was: errSettings, want: []string{"published", "recovered"}},
 		"refused":         {before: web, after: other, refuses: true, want: []string{"rolled-back", "finding"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestHangupIsAnswered(t *testing.T) {
 
 const warned = web + "http2_protocol_options: {}\n"
 
-var wrongSettings = errors.New("the settings are wrong")
+var errSettings = errors.New("the settings are wrong")
 
 // TestReport checks that SIGUSR1 logs the state of each target, even during a reconcile that hangs.
 func TestReport(t *testing.T) {

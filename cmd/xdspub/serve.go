@@ -101,7 +101,7 @@ func servedOptions(v *call, source string, log *event.Log) ([]watch.Options, err
 	}
 	o, err := controllerOptions(v, source, log, check.Streams)
 	if err == nil && len(o.Source.Client.Parameters) == 0 {
-		o.Source.Client = nil // any client
+		o.Source.Client, o.Source.Published = nil, v.Out.Value != "" // any client; files are for a client without parameters
 		o.ByNode = len(v.NodeParam.Value) > 0
 	}
 	return []watch.Options{o}, err

@@ -183,12 +183,12 @@ func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
 	}
 	sets = slices.DeleteFunc(slices.Clone(sets), func(p params.Parameters) bool { return !r.For.Matches(p) })
 	if len(sets) == 0 {
-		return s.refuse(codes.PermissionDenied, "a %s with a secret is only for clients with other dynamic parameters", r.Type.Noun)
+		return s.refuse(codes.PermissionDenied, "this %s holds a secret, and is only for clients with other dynamic parameters", r.Type.Noun)
 	}
 	for _, key := range r.SecretFor().Keys() {
 		has := func(p params.Parameters) bool { _, ok := p[key]; return ok }
 		if slices.ContainsFunc(sets, has) && !s.judge.hasRule(key) && !s.byID(key) {
-			return s.refuse(codes.PermissionDenied, "a %s with a secret is for some clients only, and no certificate shows "+
+			return s.refuse(codes.PermissionDenied, "this %s holds a secret for some clients only, and no certificate shows "+
 				"that the dynamic parameter %.100q of this client is true: see --allow-param", r.Type.Noun, key)
 		}
 	}
