@@ -1,3 +1,3 @@
-// Package browser has the tests in a real Chromium: of the page of watch and serve, and of the image of xdspub graph.
-// It is a module of its own, so that the driver of the browser is no dependency of the program.
+// Package browser tests the page of watch and serve, and the image of xdspub graph, in a real Chromium. The package is
+// a module, so that the program does not depend on the driver of the browser.
 package browser
