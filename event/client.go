@@ -116,8 +116,8 @@ func (SnapshotConfirmed) kind() Kind {
 // SnapshotUnconfirmed means that the quorum of the clients neither acknowledged nor rejected a snapshot within
 // --ack-timeout. The server continues to serve the snapshot.
 //
-// Do: `xdspub status --serve` shows the clients that are STALE, with the resources. An Envoy acknowledges
-// clusters once they are warm.
+// Do: `xdspub status --serve` shows the clients that are STALE or have NO VARIANT, with the resources. An Envoy
+// acknowledges clusters once they are warm.
 type SnapshotUnconfirmed struct {
 	Clients      int    // how many the snapshot concerns
 	Acknowledged int    // how many have acknowledged it

@@ -18,7 +18,8 @@ type Rule struct {
 	Code string
 	// Family is the name of the rule's folder. facts.Family sets it.
 	Family string
-	// Severity is the severity of the rule's findings, unless a Finding has another one.
+	// Severity is the severity of the rule's findings, unless a Finding has another one. The zero value
+	// is diag.Error.
 	Severity diag.Severity
 	// Doc explains the rule: a summary line, an empty line, then what Envoy does and what would be right, with the
 	// source.

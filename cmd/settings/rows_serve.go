@@ -31,7 +31,7 @@ func Serve() []Row {
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeParam }},
 		&setting[[]string]{about: about{name: "allow-param", group: GroupServe,
 			usage: "allow a dynamic parameter only to clients with a matching certificate: `KEY=VALUE=SAN`, patterns as " +
-				"for --allow-node; only these clients, and clients of Unix sockets, get variants with secrets", outside: true},
+				"for --allow-node; a variant with secrets needs such a proof, except for clients of Unix sockets", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.AllowParam }},
 		allowStatus(),
 		insecure(),

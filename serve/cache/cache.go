@@ -8,10 +8,18 @@
 //	defer stream.Close()
 //	err := sotw.NewServer(ctx, stream, stream, sotw.WithOrderedADS()).StreamHandler(grpcStream, "")
 //
-// A Cache sends each client only its changes. A Cache sends a refused resource again when the Snapshot
-// changes, at a Retry, or after a pause if the reason for the refusal may pass. The work of a Publish is
-// proportional to the change and to the number of streams, not to the number of resources, unless a client
-// has several parameter sets.
+// A Cache sends each client only its changes. A Cache sends a refused resource again with the next state of the
+// client's view (a Publish that changes it, a Trim, a Retry), and after a pause if the reason for the refusal may
+// pass. The work of a Publish is proportional to the change and to the number of streams, not to the number of
+// resources, unless a client has several parameter sets.
+//
+//	Cache ─ class    the clients with the same variants: one plain Snapshot
+//	         └ view   a class in one form of the protocol; its content is a state
+//	            └ Stream   a client's stream
+//	               └ subscription   one type on the Stream: names, what the client has, the open request
+//
+// Begin with Publish, then class.go, view.go, stream.go and subscription.go. serve/testdata/protocol has a script for
+// each rule of the protocol.
 package cache
 
 import (
@@ -38,8 +46,8 @@ type Options struct {
 	// Parameters returns the dynamic parameters of a client that sends none. The client's node may be nil. A
 	// nil Parameters means no parameters.
 	Parameters func(*corev3.Node) params.Parameters
-	// TrimDelay is how long a reconnecting client keeps a resource that no longer exists. Listeners are
-	// removed at once.
+	// TrimDelay is how long a reconnecting client keeps a resource that no longer exists. Listeners go with the next
+	// response about listeners.
 	TrimDelay time.Duration
 	// Log receives the log lines; nil discards them.
 	Log *event.Log
@@ -78,8 +86,8 @@ func New(o Options) *Cache {
 
 // Publish serves a Snapshot and sends each client the changes. Of each resource with variants, a client gets
 // the variant for its parameters. Resources that the Snapshot drops stay until Trim, because clusters and
-// their dependents may be removed only when no client uses them (make before break); listeners are removed at
-// once. If ctx ends before all resources are bound, Publish returns its error and sends nothing. The next
+// their dependents may be removed only when no client uses them (make before break); listeners go with the next
+// response about listeners. If ctx ends before all resources are bound, Publish returns its error and sends nothing. The next
 // request of a client may then get resources of the Snapshot.
 func (c *Cache) Publish(ctx context.Context, s *xds.Snapshot) error {
 	_, err := c.publish(ctx, s, nil)

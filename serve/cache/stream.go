@@ -19,8 +19,8 @@ import (
 	"xdspub/xds/xdstp"
 )
 
-// first are the types that the client must acknowledge before it gets later types. Envoy acknowledges
-// clusters only after warming them, and requests their endpoints and secrets before that.
+// first are the types whose responses the client must have answered, by ACK or NACK, before it gets later types. Envoy
+// acknowledges clusters only after warming them, and requests their endpoints and secrets before that.
 var first = xds.TypesThat(func(t *xds.Type) bool { return t.Upstream })
 
 // behindFirst reports whether a type comes after all first types.
@@ -195,7 +195,7 @@ func (s *Stream) between() bool {
 	return changes%2 == 1 || changes != s.changes
 }
 
-// waits reports whether changes of later types must wait: until the client has acknowledged the first types,
+// waits reports whether changes of later types must wait: until the client has answered the first types,
 // but at most for patience, and until a reconnecting client has subscribed to clusters, but at most for
 // grace. push runs again afterwards.
 func (s *Stream) waits() bool {

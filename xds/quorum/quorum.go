@@ -1,4 +1,5 @@
-// Package quorum tells how many of the answering Envoys or clients must acknowledge.
+// Package quorum tells how many Envoys or clients must acknowledge: of the Envoys that answer, or of the connected
+// clients that a Snapshot concerns.
 package quorum
 
 import (
@@ -6,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Quorum is the number of answering Envoys or clients that must acknowledge. The zero value means all.
+// Quorum is the number of Envoys or clients that must acknowledge. The zero value means all.
 type Quorum struct {
 	n int // 0 is all
 }
