@@ -169,7 +169,7 @@ func writeGraph(w io.Writer, g *graph.Graph, format string, all bool) error {
 	if format == "dot" {
 		return g.WriteDOT(w)
 	}
-	return g.Layout().WriteSVG(w)
+	return g.Layout().WriteSVG(w, graph.SVGOptions{})
 }
 
 func writeMermaid(w io.Writer, g *graph.Graph, all bool) error {

@@ -39,7 +39,7 @@ func BenchmarkGraph(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					if err := g.Limit(graph.Limits{Nodes: most}).Layout().WriteSVG(io.Discard); err != nil {
+					if err := g.Limit(graph.Limits{Nodes: most}).Layout().WriteSVG(io.Discard, graph.SVGOptions{}); err != nil {
 						b.Fatal(err)
 					}
 					b.ReportMetric(float64(len(g.Nodes)), "nodes")

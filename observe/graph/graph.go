@@ -3,7 +3,7 @@
 //
 //	g, err := graph.New(ctx, snapshot, graph.Options{Findings: findings, Before: published})
 //	g = g.Limit(graph.Limits{Nodes: 300})
-//	err = g.Layout().WriteSVG(w)
+//	err = g.Layout().WriteSVG(w, graph.SVGOptions{})
 package graph
 
 import (

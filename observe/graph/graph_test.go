@@ -127,7 +127,7 @@ func TestTrees(t *testing.T) {
 			golden.Compare(t, name+".txt", text(g))
 			if name == "review" { // the picture of docs/graph.md
 				var b bytes.Buffer
-				if err := g.Layout().WriteSVG(&b); err != nil {
+				if err := g.Layout().WriteSVG(&b, graph.SVGOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				golden.Compare(t, "../../../docs/pictures/graph.svg", b.String())
@@ -161,8 +161,9 @@ func TestTypes(t *testing.T) {
 // TestQuickstart compares each format with the picture that somebody has looked at.
 func TestQuickstart(t *testing.T) {
 	g := drawn(t, checked(t, "../../examples/quickstart"), nil)
+	svg := func(w io.Writer) error { return g.Layout().WriteSVG(w, graph.SVGOptions{}) }
 	for name, write := range map[string]func(io.Writer) error{
-		"quickstart.svg": g.Layout().WriteSVG, "quickstart.dot": g.WriteDOT, "quickstart.mmd": g.WriteMermaid,
+		"quickstart.svg": svg, "quickstart.dot": g.WriteDOT, "quickstart.mmd": g.WriteMermaid,
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
@@ -183,7 +184,7 @@ func TestSameAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := g.Limit(graph.Limits{Nodes: 50}).Layout().WriteSVG(&b); err != nil {
+		if err := g.Limit(graph.Limits{Nodes: 50}).Layout().WriteSVG(&b, graph.SVGOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if want == "" {
@@ -332,7 +333,7 @@ func hostile(t testing.TB) *check.Result {
 func TestHostileNames(t *testing.T) {
 	var b bytes.Buffer
 	d := drawn(t, hostile(t), nil).Layout()
-	if err := d.WriteSVG(&b); err != nil {
+	if err := d.WriteSVG(&b, graph.SVGOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	elements := make(map[string]int)
@@ -373,7 +374,8 @@ func TestHostileNames(t *testing.T) {
 	}
 
 	b.Reset()
-	if err := d.WriteElement(&b, func(n graph.Box) string { return `/?focus="><script>` + n.Resource }); err != nil {
+	link := func(n graph.Box) string { return `/?focus="><script>` + n.Resource }
+	if err := d.WriteSVG(&b, graph.SVGOptions{Inline: true, Link: link}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(b.String(), "<script") || !strings.Contains(b.String(), "<a href=") || strings.Contains(b.String(), "<style") {

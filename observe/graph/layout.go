@@ -399,7 +399,7 @@ func badgesOf(n *Node) float64 {
 // title returns the whole text about a Node.
 func (n *Node) title() string {
 	noun := kinds[n.Kind.column()].noun
-	lines := []string{n.Label}
+	var lines []string
 	switch {
 	case n.Count > 0:
 		lines = []string{fmt.Sprintf("a group of %s", diag.Count(n.Count, noun))}

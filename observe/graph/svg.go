@@ -10,8 +10,8 @@ import (
 	"xdspub/diag"
 )
 
-// Style is the style sheet of a Drawing, for light and dark screens. WriteSVG writes the Style into the image; a page
-// with the element of WriteElement needs the Style of its own.
+// Style is the style sheet of a Drawing, for light and dark screens. WriteSVG writes the Style into an image. A page
+// with an inline element needs a style sheet with the Style.
 const Style = `.xdspub-graph{font-family:ui-monospace,SFMono-Regular,Menlo,"DejaVu Sans Mono",monospace;font-size:12px;background:#fff}
 .xdspub-graph text{fill:#1c2430}
 .xdspub-graph .detail,.xdspub-graph .head,.xdspub-graph .note{font-size:10px;fill:#5a6577}
@@ -48,27 +48,28 @@ const Style = `.xdspub-graph{font-family:ui-monospace,SFMono-Regular,Menlo,"Deja
 }
 `
 
+// SVGOptions are the options of WriteSVG.
+type SVGOptions struct {
+	// Inline writes an svg element for a page in HTML that has the Style, in place of an image.
+	Inline bool
+	// Link returns the address behind a Box, or "" for none. Link may be nil.
+	Link func(Box) string
+}
+
 // WriteSVG writes an SVG image that needs no other file.
-func (d *Drawing) WriteSVG(w io.Writer) error {
+func (d *Drawing) WriteSVG(w io.Writer, o SVGOptions) error {
 	b := bufio.NewWriter(w)
-	d.open(b, ` xmlns="http://www.w3.org/2000/svg"`)
-	fmt.Fprintf(b, "<style>\n%s</style>\n", Style)
-	d.content(b, nil)
-	return b.Flush()
-}
-
-// WriteElement writes an svg element for a page in HTML that has the Style. link returns the address behind a Box, or
-// "" for none.
-func (d *Drawing) WriteElement(w io.Writer, link func(Box) string) error {
-	b := bufio.NewWriter(w)
-	d.open(b, "")
-	d.content(b, link)
-	return b.Flush()
-}
-
-func (d *Drawing) open(b *bufio.Writer, namespace string) {
+	namespace := ` xmlns="http://www.w3.org/2000/svg"`
+	if o.Inline {
+		namespace = ""
+	}
 	fmt.Fprintf(b, "<svg%s class=\"xdspub-graph\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"group\" "+
 		"aria-label=\"Envoy resources and their references\">\n", namespace, d.Width, d.Height, d.Width, d.Height)
+	if !o.Inline {
+		fmt.Fprintf(b, "<style>\n%s</style>\n", Style)
+	}
+	d.content(b, o.Link)
+	return b.Flush()
 }
 
 // text returns a text from outside as text of XML and HTML.
