@@ -87,8 +87,8 @@ func New(o Options) *Cache {
 // Publish serves a Snapshot and sends each client the changes. Of each resource with variants, a client gets
 // the variant for its parameters. Resources that the Snapshot drops stay until Trim, because clusters and
 // their dependents may be removed only when no client uses them (make before break); listeners go with the next
-// response about listeners. If ctx ends before all resources are bound, Publish returns its error and sends nothing. The next
-// request of a client may then get resources of the Snapshot.
+// response about listeners. If ctx ends before all resources are bound, Publish returns its error and sends
+// nothing. The next request of a client may then get resources of the Snapshot.
 func (c *Cache) Publish(ctx context.Context, s *xds.Snapshot) error {
 	_, err := c.publish(ctx, s, nil)
 	return err
