@@ -122,7 +122,7 @@ virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route:
 `
 
 // TestSince: a change has caused the findings in the files that it changes, and new findings in other files. It has
-// not caused findings that the tree had before.
+// not caused findings that the tree had before. At returns the resources of a commit.
 func TestSince(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "repository")
@@ -179,6 +179,15 @@ func TestSince(t *testing.T) {
 		if list, hidden := concerned(rev); len(list) > 0 || hidden != 3 {
 			t.Errorf("%s: %v, %d hidden", rev, list, hidden)
 		}
+	}
+	for rev, want := range map[string]int{"base": 2, "HEAD~1": 1, "HEAD": 0} {
+		then, err := scope.At(t.Context(), check.Options{Path: filepath.Join(dir, "tree")}, rev)
+		if err != nil || then.Len() != want {
+			t.Errorf("%s has %v resources, want %d: %v", rev, then, want, err)
+		}
+	}
+	if then, err := scope.At(t.Context(), check.Options{Path: filepath.Join(dir, "tree")}, "nowhere"); err == nil || then != nil {
+		t.Errorf("a revision that does not exist has %v", then)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()

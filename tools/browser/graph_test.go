@@ -47,6 +47,7 @@ func TestGraph(t *testing.T) {
 		if err := os.WriteFile(path, image, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		emulate(t, b, "light")
 		run(t, b, chromedp.Navigate("file://"+path))
 		// getBBox returns the whole text, also the part that the inner svg element would cut off.
 		outside := run(t, b, chromedp.Evaluate[string](`JSON.stringify([...document.querySelectorAll("svg.node text")].filter(x => {
@@ -62,14 +63,14 @@ func TestGraph(t *testing.T) {
 		if run(t, b, chromedp.Evaluate[bool](`"hacked" in window || document.querySelector("script, [onload]") !== null`)) {
 			t.Errorf("%s: a name is more than text", name)
 		}
+		// The clusters of the tree wide have no endpoints: each reference dangles.
+		red := run(t, b, chromedp.Evaluate[int](`[...document.querySelectorAll("path.edge")].filter(e => getComputedStyle(e).stroke === "rgb(198, 40, 40)").length`))
+		if want := map[string]int{"wide": len(wide)}[name]; red != want {
+			t.Errorf("%s: %d red lines, want %d", name, red, want)
+		}
 		colors := make(map[string]bool)
 		for _, scheme := range []string{"light", "dark"} {
-			run(t, b, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-				_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-				})
-				return err
-			}))
+			emulate(t, b, scheme)
 			colors[run(t, b, chromedp.Evaluate[string](`getComputedStyle(document.documentElement).backgroundColor + getComputedStyle(document.querySelector(".label")).fill`))] = true
 			if dir := os.Getenv("XDSPUB_SCREENSHOTS"); dir != "" {
 				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("graph-%s-%s.png", name, scheme)), run(t, b, chromedp.FullScreenshot(100)), 0o644); err != nil {
@@ -81,4 +82,15 @@ func TestGraph(t *testing.T) {
 			t.Errorf("%s: the same colours for light and dark: %v", name, colors)
 		}
 	}
+}
+
+// emulate makes the screen light or dark.
+func emulate(t *testing.T, b *browser, scheme string) {
+	t.Helper()
+	run(t, b, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	}))
 }
