@@ -63,8 +63,8 @@ func sourceOptions(v *call, source string, usual ...string) (check.Options, erro
 }
 
 // settingsAndSource reads the settings file for a source tree, and returns the settings of c with it, and the
-// sourceOptions of these settings. The options are for one client, and ignore the targets of the settings; a command for
-// all clients uses optionsOfTree.
+// sourceOptions of these settings. The options are for one client, and ignore the targets of the settings. A
+// command for all clients uses optionsOfTree.
 func settingsAndSource(c *call, source string, usual ...string) (v *call, o check.Options, err error) {
 	if v, err = c.withFile(source); err == nil {
 		o, err = sourceOptions(v, source, usual...)
