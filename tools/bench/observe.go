@@ -62,14 +62,14 @@ func observedEdit(dir, xdspub string, n int, k kind, with bool) (wall, cpu time.
 	defer cancel()
 	readers.Go(func() { each(ctx, time.Second, func() { _, _ = fetch(ctx, socket, "/metrics") }) })
 	readers.Go(func() { each(ctx, time.Second, func() { _, _ = fetch(ctx, socket, "/api/v1/events?since=now") }) })
-	return measureEdit(dir, xdspub, n, k, "--http", "unix:"+socket)
+	return measureEdit(dir, xdspub, n, k, "--http", "unix:"+socket, "--max-client-memory", "1GiB")
 }
 
 // measureScrapes prints the processor time of a serve with clients that is scraped each 15 s, and of one request.
 func measureScrapes(dir, xdspub string, n int) error {
 	place := filepath.Join(dir, "observe-serve")
 	socket := filepath.Join(place, "h.sock")
-	s, err := newContender(place, xdspub, "xdspub serve", sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}, "--http", "unix:"+socket)
+	s, err := newContender(place, xdspub, "xdspub serve", sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}, "--http", "unix:"+socket, "--max-client-memory", "1GiB")
 	if err != nil {
 		return err
 	}
