@@ -15,6 +15,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"xdspub/observe/graph"
 )
 
 // openapi describes the API.
@@ -25,6 +27,8 @@ var openapi []byte
 // Handler returns the handler of all paths:
 //
 //	GET /                       the page, with /state and /assets/
+//	GET /graph                  the graph of a target: ?target=NAME&focus=RESOURCE&all
+//	GET /graph.svg              the same as an image
 //	GET /metrics                metrics, as Prometheus reads them
 //	GET /livez                  200 while the process answers
 //	GET /readyz                 200 once a valid snapshot is out and acknowledged; ?verbose names the parts
@@ -49,6 +53,12 @@ func (o *Observer) Handler() http.Handler {
 	})
 	closed.HandleFunc("GET /{$}", o.servePage)
 	closed.HandleFunc("GET /state", o.serveState)
+	closed.HandleFunc("GET /graph", o.serveGraph)
+	closed.HandleFunc("GET /graph.svg", o.serveImage)
+	closed.HandleFunc("GET /assets/graph.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = io.WriteString(w, graph.Style)
+	})
 	for _, name := range []string{"style.css", "page.js", "icon.svg"} {
 		closed.HandleFunc("GET /assets/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
 	}

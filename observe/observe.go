@@ -42,7 +42,8 @@ type Observer struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	events   *history
-	streams  atomic.Int64 // open streams of events
+	streams  atomic.Int64  // open streams of events
+	drawing  chan struct{} // full while a graph is drawn: one at a time
 
 	mu      sync.Mutex
 	targets map[string]*target
@@ -88,14 +89,17 @@ func (o *Observer) served() Server {
 type target struct {
 	watch     control.Watch
 	succeeded time.Time // end of the last pass that found the source tree published; zero before
-	snapshot  *xds.Snapshot
-	published *event.Published // the last event; nil before
+	// read is the source tree as read last, live the published snapshot, and before the snapshot that was published
+	// before live. Each is nil if absent.
+	read, live, before *xds.Snapshot
+	published          *event.Published // the last event; nil before
 }
 
 // New returns an Observer.
 func New(o Options) *Observer {
 	obs := &Observer{
 		options: o, began: time.Now(), registry: prometheus.NewRegistry(), events: newHistory(), targets: make(map[string]*target),
+		drawing: make(chan struct{}, 1),
 	}
 	obs.metrics = newMetrics(obs)
 	return obs
@@ -134,12 +138,21 @@ func (o *Observer) Tell(name string, w control.Watch) {
 	}
 }
 
+// Read sets the snapshot of the source tree as read last, which may be invalid.
+func (o *Observer) Read(name string, s *xds.Snapshot) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.targets[name]; t != nil {
+		t.read = s
+	}
+}
+
 // Published sets the published snapshot of a target.
 func (o *Observer) Published(name string, s *xds.Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if t := o.targets[name]; t != nil {
-		t.snapshot = s
+	if t := o.targets[name]; t != nil && t.live != s {
+		t.before, t.live = t.live, s
 	}
 }
 

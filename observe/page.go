@@ -30,11 +30,11 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"seconds": func(s float64) string {
 		return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 	},
-}).ParseFS(assets, "assets/page.html"))
+}).ParseFS(assets, "assets/*.html"))
 
 // contentPolicy lets the page run its own script and style, and nothing inline or from elsewhere.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // The bounds of the page. The API and Prometheus have the rest.
 const (
@@ -100,21 +100,22 @@ type pageEvent struct {
 func (o *Observer) servePage(w http.ResponseWriter, _ *http.Request) {
 	data := o.pageData(time.Now())
 	data.Events = o.pageEvents()
-	render(w, "page.html", data)
+	render(w, http.StatusOK, "page.html", data)
 }
 
 func (o *Observer) serveState(w http.ResponseWriter, _ *http.Request) {
-	render(w, "state", o.pageData(time.Now()))
+	render(w, http.StatusOK, "state", o.pageData(time.Now()))
 }
 
 // render writes a template, or an error without a half page.
-func render(w http.ResponseWriter, name string, data pageData) {
+func render(w http.ResponseWriter, code int, name string, data any) {
 	var b bytes.Buffer
 	if err := pages.ExecuteTemplate(&b, name, data); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
 	_, _ = w.Write(b.Bytes()) // an error means that the client has left
 }
 

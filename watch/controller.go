@@ -56,6 +56,8 @@ type Observer interface {
 	// Tell sets the state of the watch of a target; target is empty without targets. The Observer must not
 	// change w.
 	Tell(target string, w control.Watch)
+	// Read sets the snapshot of the source tree as read last, which may be invalid, for the same client as Published.
+	Read(target string, s *xds.Snapshot)
 	// Published sets the published snapshot of a target: the resources for the files, or for a client without
 	// parameters.
 	Published(target string, s *xds.Snapshot)

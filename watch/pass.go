@@ -159,6 +159,9 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	w.changeLog.checked(p.checked, p.checked.Invalid(w.options.WarningsAsErrors))
 	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(p.checked.Diagnostics)
 	w.shown.Checked = summary(p.checked)
+	if o := w.source.options.Observer; o != nil {
+		o.Read(w.target, p.checked.Snapshot)
+	}
 	if plan != nil && plan.Held == nil {
 		w.publishing(plan.ID)
 	}

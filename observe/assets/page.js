@@ -38,11 +38,25 @@
     while (list.children.length > most) list.lastChild.remove();
   }
 
+  // redraw loads the graphs again.
+  function redraw(id) {
+    for (const image of document.querySelectorAll("a.graph img")) {
+      const url = new URL(image.src);
+      url.searchParams.set("after", id);
+      image.src = url;
+    }
+  }
+
   filter.addEventListener("input", () => { for (const item of list.children) item.hidden = hidden(item); });
 
   const stream = new EventSource("api/v1/events?since=now&name=message");
   stream.onopen = () => { link.textContent = "Live."; refresh(); };
   stream.onerror = () => { link.textContent = "xdspub does not answer. The page shows the last known state."; };
-  stream.onmessage = e => { add(JSON.parse(e.data)); refresh(); };
+  stream.onmessage = e => {
+    const data = JSON.parse(e.data);
+    add(data);
+    refresh();
+    if (["published", "rolled-back", "held", "source-invalid", "source-valid", "snapshot-refused"].includes(data.event)) redraw(e.lastEventId);
+  };
   setInterval(refresh, 15000); // ages of states
 })();

@@ -176,6 +176,18 @@ func (b *browser) accessible(t *testing.T, where string) {
 	}
 }
 
+// picture writes a picture of the page into the folder XDSPUB_SCREENSHOTS, if it is set.
+func picture(t *testing.T, b *browser, name string) {
+	t.Helper()
+	dir := os.Getenv("XDSPUB_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), run(t, b, chromedp.FullScreenshot(100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPage: the page follows what the watch does, by keyboard and screen reader, light and dark, on a phone and on a
 // desk; a name with markup is text; nothing breaks the policy for content.
 func TestPage(t *testing.T) {
@@ -218,12 +230,7 @@ func TestPage(t *testing.T) {
 				t.Errorf("%s: the page is wider than the screen", size.name)
 			}
 			b.accessible(t, size.name+", "+scheme)
-			if dir := os.Getenv("XDSPUB_SCREENSHOTS"); dir != "" {
-				picture := run(t, b, chromedp.FullScreenshot(100))
-				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("page-%s-%s.png", size.name, scheme)), picture, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			picture(t, b, fmt.Sprintf("page-%s-%s", size.name, scheme))
 		}
 	}
 
@@ -241,6 +248,25 @@ func TestPage(t *testing.T) {
 	run(t, b, chromedp.Evaluate[chromedp.Void](`const f = document.getElementById("filter"); f.value = ""; f.dispatchEvent(new Event("input"))`))
 	b.shows(t, "#events", "CDS/<script>alert(1)</script>")
 	b.shows(t, "#state", "1 of 1 Envoys does not answer")
+
+	// The graph of a refused tree is on the page, and behind the image with a link on each resource.
+	w.write(t, "routes.yaml", `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: main, virtual_hosts: [{name: v, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: nowhere}}]}]}`)
+	b.shows(t, "#state", "the source tree is invalid (1 error)")
+	for ends := time.Now().Add(patience); !run(t, b, chromedp.Evaluate[bool](`(i => (i.scrollIntoView(), i.naturalWidth > 100))(document.querySelector("a.graph img"))`)); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(ends) {
+			t.Fatal("the page has no image of the graph")
+		}
+	}
+	picture(t, b, "page-graph")
+	run(t, b, chromedp.Navigate(w.url+"graph"))
+	b.shows(t, "main", "nowhere")
+	b.accessible(t, "graph")
+	picture(t, b, "graph")
+	run(t, b, chromedp.Click(chromedp.CSS(`a[href*="CDS%2Fweb"]`)))
+	b.shows(t, "main", "whole graph")
+	if focus := run(t, b, chromedp.Evaluate[string](`document.getElementById("focus").value`)); focus != "CDS/web" {
+		t.Errorf("a click on CDS/web shows %q", focus)
+	}
 	for _, complaint := range b.complaints {
 		t.Errorf("the console says: %s", complaint)
 	}
