@@ -117,7 +117,8 @@ func TestCompletions(t *testing.T) {
 // words, or is in the list of placeholders without completions.
 func TestPlaceholders(t *testing.T) {
 	free := strings.Fields(`PATTERN TIME GROUP URL N NAME NAME=VALUE ADDR ID KEY=VALUE IP:PORT SIZE REV ID=SAN SAN
-		REGION[/ZONE[/SUB-ZONE]] TEMPLATE NAME[=TEMPLATE] NAME=ADDR TARGET NAME=CERT:KEY:CA COMMAND KEY=FIELD KEY=VALUE=SAN`)
+		REGION[/ZONE[/SUB-ZONE]] TEMPLATE NAME[=TEMPLATE] NAME=ADDR TARGET NAME=CERT:KEY:CA COMMAND KEY=FIELD KEY=VALUE=SAN
+		[NAME,…=]URL [NAME,…=]CMD RESOURCE`)
 	var look func(commands []*cli.Command)
 	look = func(commands []*cli.Command) {
 		for _, c := range commands {
