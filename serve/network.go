@@ -26,15 +26,17 @@ type listener struct {
 // open opens addresses. If an address fails, open closes all addresses of the network and returns an error.
 func (n *network) open(ctx context.Context, protocol string, addresses []string, serve func(net.Listener) error) error {
 	for _, address := range addresses {
-		l, err := n.listen(ctx, address)
+		opened, err := n.listen(ctx, address)
 		if err != nil {
 			for _, open := range n.listeners {
 				open.Close()
 			}
 			return fmt.Errorf("--%s: %w", protocol, err)
 		}
-		n.listeners = append(n.listeners, listener{l, serve})
-		n.log.Write(event.Serving{Protocol: protocol, Address: l.Addr().String()})
+		for _, l := range opened {
+			n.listeners = append(n.listeners, listener{l, serve})
+			n.log.Write(event.Serving{Protocol: protocol, Address: l.Addr().String()})
+		}
 	}
 	return nil
 }

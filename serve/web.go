@@ -65,13 +65,18 @@ func newWeb(o Options, resources func() int, refused func(level string)) (*web, 
 	return f, nil
 }
 
-// listen opens an address, HOST:PORT or unix:PATH.
-func (f *web) listen(ctx context.Context, address string) (net.Listener, error) {
-	a, err := addr.Parse(address)
+// listen opens an address, HOST:PORT, unix:PATH or fd:NAME. Several sockets may have one NAME.
+func (f *web) listen(ctx context.Context, address string) ([]net.Listener, error) {
+	a, err := addr.ParseListener(address)
 	if err != nil {
 		return nil, err
 	}
-	return listen.Listen(ctx, a, listen.Options{Keys: f.keys, Insecure: f.security.Insecure, Group: f.security.Group, Gate: f.gate, Log: f.log})
+	o := listen.Options{Keys: f.keys, Insecure: f.security.Insecure, Group: f.security.Group, Gate: f.gate, Log: f.log}
+	if a.Network == "fd" {
+		return listen.Passed(a.Name, o)
+	}
+	l, err := listen.Listen(ctx, a, o)
+	return []net.Listener{l}, err
 }
 
 // serveHTTP serves HTTP on a listener until shutdown. Listeners speak TLS if the server has a certificate, except

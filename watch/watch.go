@@ -37,6 +37,9 @@ type WatchOptions struct {
 	// Report delivers SIGUSR1; nil for none. After a SIGUSR1, Watch logs the state of each target at once, even
 	// during a reconcile.
 	Report <-chan os.Signal
+	// Beat is called whenever the loop of a target waits for an event, at least every 5 seconds, and not before the
+	// first reconcile has ended. Beat must not block, and must be safe for concurrent use; nil for none.
+	Beat func(target string)
 	// Conflict returns text about how this watch differs from the watch that a request describes; empty if
 	// they match. A nil Conflict accepts every request. Conflict must be safe for concurrent use.
 	Conflict func(source string, r control.RetryHeld) string
@@ -234,12 +237,24 @@ func logCrash(log *event.Log, err error) {
 	}
 }
 
+// beatEvery is the longest time between two calls of WatchOptions.Beat while no event comes.
+const beatEvery = 5 * time.Second
+
 // next waits for the next event, and handles it.
 func (w *watching) next(ctx context.Context) {
 	trim, stop := w.trimTimer()
 	defer stop()
+	var beat <-chan time.Time
+	if tell := w.source.options.Beat; tell != nil {
+		tell(w.target)
+		timer := time.NewTimer(beatEvery)
+		defer timer.Stop()
+		beat = timer.C
+	}
 	select {
 	case <-ctx.Done():
+		return
+	case <-beat:
 		return
 	case n := <-w.news:
 		w.heed(ctx, n)

@@ -8,7 +8,8 @@ import (
 // Serve returns the rows of the addresses, certificates and limits of a server.
 func Serve() []Row {
 	return []Row{
-		&setting[[]string]{about: about{name: "grpc", group: GroupServe, usage: "serve gRPC clients on `ADDR`: HOST:PORT, PORT of this machine, or unix:PATH", outside: true},
+		&setting[[]string]{about: about{name: "grpc", group: GroupServe, usage: "serve gRPC clients on `ADDR`: HOST:PORT, PORT of this machine, unix:PATH, or fd:NAME of a " +
+			"socket unit of systemd", outside: true},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.GRPC }},
 		httpAddress(),
 		&setting[string]{about: about{name: "xds-cluster", group: GroupServe,
@@ -52,8 +53,9 @@ func Operations() []Row {
 }
 
 func httpAddress() Row {
-	return &setting[[]string]{about: about{name: "http", group: GroupServe, usage: "answer metrics, probes, the page and the API on `ADDR`: PORT of this machine, " +
-		"HOST:PORT or unix:PATH", servedUsage: "serve HTTP on `ADDR`: HOST:PORT, PORT of this machine, or unix:PATH: REST, metrics, probes, the page " +
+	return &setting[[]string]{about: about{name: "http", group: GroupServe, usage: "answer metrics, probes, the page and the API on `ADDR`: PORT of " +
+		"this machine, HOST:PORT, unix:PATH, or fd:NAME of a socket unit of systemd", servedUsage: "serve HTTP on `ADDR`: HOST:PORT, PORT of this " +
+		"machine, unix:PATH, or fd:NAME of a socket unit of systemd: REST, metrics, probes, the page " +
 		"and the API", outside: true},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.HTTP }}
 }

@@ -8,6 +8,7 @@ import (
 	"xdspub/cmd/settings"
 	"xdspub/observe"
 	"xdspub/observe/hook"
+	"xdspub/observe/sdnotify"
 )
 
 // call is a call of a command, with its settings.
@@ -17,8 +18,9 @@ type call struct {
 	Command *cli.Command
 	args    cli.Args
 	*settings.Settings
-	observer *observe.Observer // nil without --http
-	hooks    *hook.Hooks       // nil without --on-event and --webhook
+	observer *observe.Observer  // nil without --http
+	notifier *sdnotify.Notifier // nil if systemd does not wait for a notification
+	hooks    *hook.Hooks        // nil without --on-event and --webhook
 }
 
 // settingsKey is the key of the settings in App.Metadata, by which readCommandLine passes them to an action.

@@ -16,7 +16,7 @@ import (
 func newObserver(v *call) *observe.Observer {
 	o := observe.Options{Version: buildVersion().program, Profiles: v.Pprof.Value}
 	for _, text := range v.HTTP.Value {
-		if a, err := addr.Parse(text); err == nil && a.Network == "tcp" {
+		if a, err := addr.ParseListener(text); err == nil && a.Network == "tcp" {
 			host, _, _ := net.SplitHostPort(a.Name)
 			o.Hosts = append(o.Hosts, host)
 		}

@@ -101,6 +101,9 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 		v.observer = newObserver(v)
 		sinks = append(sinks, v.observer.Event)
 	}
+	if v.notifier = newNotifier(v); v.notifier != nil {
+		sinks = append(sinks, v.notifier.Event)
+	}
 	if v.hooks, err = newHooks(v); err != nil {
 		return v, o, err
 	} else if v.hooks != nil {

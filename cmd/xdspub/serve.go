@@ -56,7 +56,9 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 			}
 			ctx, stop := untilSignal(c)
 			defer stop()
-			return serveUntil(ctx, v, all[0], asked)
+			return tellSystemd(ctx, v, func(ctx context.Context) error {
+				return serveUntil(ctx, v, all[0], asked)
+			})
 		}),
 	}
 }
@@ -82,8 +84,8 @@ func checkAddresses(v *call) error {
 // checkAddress returns an error if an address of a setting is wrong.
 func checkAddress(of settings.Value[[]string]) error {
 	for _, address := range of.Value {
-		if _, err := addr.Parse(address); err != nil {
-			return of.Invalid(address, "write HOST:PORT, PORT or unix:PATH")
+		if _, err := addr.ParseListener(address); err != nil {
+			return of.Invalid(address, "write HOST:PORT, PORT, unix:PATH or fd:NAME")
 		}
 	}
 	return nil
@@ -233,6 +235,7 @@ func serveUntil(ctx context.Context, v *call, o watch.Options, asked signals) er
 	o.Server = s
 	collectSooner(50)
 	return s.RunWhile(ctx, func(ctx context.Context) error {
+		v.notifier.Open()
 		return watchUntil(ctx, v, []watch.Options{o}, servedOptions, asked)
 	})
 }

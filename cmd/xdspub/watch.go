@@ -53,8 +53,11 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			ctx, stop := untilSignal(c)
 			defer stop()
 			collectSooner(25)
-			return operate(ctx, v, o[0].Log.For(""), func(ctx context.Context) error {
-				return watchUntil(ctx, v, o, publishOptions, asked)
+			return tellSystemd(ctx, v, func(ctx context.Context) error {
+				return operate(ctx, v, o[0].Log.For(""), func(ctx context.Context) error {
+					v.notifier.Open()
+					return watchUntil(ctx, v, o, publishOptions, asked)
+				})
 			})
 		}),
 	}
@@ -108,10 +111,6 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 	}
 	log := all[0].Log.For("") // for lines about all targets
 	live := liveSettings{v: v, out: v.Out, source: source, log: log, options: options}
-	var observer watch.Observer
-	if v.observer != nil {
-		observer = v.observer
-	}
 	return watch.Watch(ctx, withClocks(all), watch.WatchOptions{
 		Watch: notify.Options{
 			QuietPeriod: v.QuietPeriod.Value, Rescan: v.Rescan.Value, Poll: v.Poll.Value,
@@ -119,11 +118,12 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Log:         log,
 		Settings:    cmp.Or(v.Config.Value, settingsfile.PathIn(source)),
 		Reload:      live.reload,
-		Hangup:      asked.hangup,
+		Hangup:      reloads(ctx, v, asked.hangup),
 		Report:      asked.report,
 		Conflict:    live.differs,
 		RetryHeld:   v.RetryHeld.Value,
-		Observer:    observer,
+		Observer:    observersOf(v),
+		Beat:        beatOf(v),
 		MaxFindings: maxFindings(v, v.App.ErrWriter),
 	})
 }
@@ -181,5 +181,6 @@ func (l *liveSettings) reload() (all []watch.Options, changed bool, err error) {
 		}
 	}
 	*l.v = *is
+	l.v.notifier.Wait(patience(l.v))
 	return withClocks(all), true, nil
 }

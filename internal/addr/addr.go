@@ -11,8 +11,21 @@ import (
 
 // Address is an address on which a server listens.
 type Address struct {
-	// Network is tcp or unix. Name is HOST:PORT for tcp, and a path for unix.
+	// Network is tcp, unix or fd. Name is HOST:PORT for tcp, a path for unix, and for fd the name of a socket that
+	// systemd passes.
 	Network, Name string
+}
+
+// ParseListener reads an Address on which a server listens: the forms of Parse, and fd:NAME.
+func ParseListener(text string) (Address, error) {
+	name, ok := strings.CutPrefix(text, "fd:")
+	switch {
+	case !ok:
+		return Parse(text)
+	case name == "":
+		return Address{}, fmt.Errorf("%q has no name: write fd:NAME, with the FileDescriptorName= of a socket unit", text)
+	}
+	return Address{"fd", name}, nil
 }
 
 // Parse reads an Address of the form HOST:PORT or unix:PATH. A PORT alone is on the loopback interface.
@@ -37,8 +50,8 @@ func Parse(text string) (Address, error) {
 }
 
 func (a Address) String() string {
-	if a.Network == "unix" {
-		return "unix:" + a.Name
+	if a.Network != "tcp" {
+		return a.Network + ":" + a.Name
 	}
 	return a.Name
 }

@@ -25,3 +25,16 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+func TestParseListener(t *testing.T) {
+	for text, want := range map[string]Address{
+		"fd:xds":      {"fd", "xds"},
+		"fd:":         {},
+		"unix:/run/a": {"unix", "/run/a"},
+		"18000":       {"tcp", "127.0.0.1:18000"},
+	} {
+		if is, err := ParseListener(text); is != want || (err == nil) != (want != Address{}) || err == nil && is.Network == "fd" && is.String() != text {
+			t.Errorf("%q: %v, %v", text, is, err)
+		}
+	}
+}

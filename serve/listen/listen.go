@@ -35,9 +35,8 @@ type Options struct {
 
 // Listen listens on an Address. The accepted connections are plain; the caller adds TLS with Keys.Config.
 func Listen(ctx context.Context, a addr.Address, o Options) (net.Listener, error) {
-	if o.Keys == nil && !o.Insecure && !a.Local() {
-		return nil, fmt.Errorf("listen on %s: other machines can connect, and there is no TLS: give --tls-cert and --tls-key, "+
-			"or a loopback address, or a Unix socket; --insecure allows it", a)
+	if err := o.permits(a); err != nil {
+		return nil, err
 	}
 	var l net.Listener
 	var err error
@@ -53,6 +52,15 @@ func Listen(ctx context.Context, a addr.Address, o Options) (net.Listener, error
 		l = newArrivals(l, o.Gate)
 	}
 	return l, nil
+}
+
+// permits returns an error if clients of an address would need TLS, and there is none.
+func (o Options) permits(a addr.Address) error {
+	if o.Keys == nil && !o.Insecure && !a.Local() {
+		return fmt.Errorf("listen on %s: other machines can connect, and there is no TLS: give --tls-cert and --tls-key, "+
+			"or a loopback address, or a Unix socket; --insecure allows it", a)
+	}
+	return nil
 }
 
 // reason returns the cause in an error of package net, without the address, which the caller adds.

@@ -60,6 +60,16 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestUnitTellsItsState: systemd knows when the watch is ready, reloads it, and starts it again if it hangs.
+func TestUnitTellsItsState(t *testing.T) {
+	text := string(file(t, "systemd/xdspub.service"))
+	for _, line := range []string{"Type=notify", "WatchdogSec=1min", "ExecReload=/bin/kill -HUP $MAINPID", "TimeoutStartSec=5min"} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+}
+
 // TestUnitsAreWhole: both units are hardened, have a user, and can be enabled.
 func TestUnitsAreWhole(t *testing.T) {
 	for _, name := range []string{"xdspub.service", "envoy.service"} {

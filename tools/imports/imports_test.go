@@ -146,6 +146,7 @@ func TestUnaware(t *testing.T) {
 var only = map[string][]string{
 	"os/exec":                                    {"source/revision", "envoy/trial", "observe/hook"}, // these start git, the user's own Envoy, and the programs of --on-event
 	"log/slog":                                   {"event", "cmd/xdspub"},                            // other packages log by package event
+	"github.com/coreos/go-systemd/v22":           {"observe/sdnotify", "serve/listen"},
 	"github.com/fsnotify/fsnotify":               {"watch/notify"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"source/syntax", "render", "setup/bootstrap"},

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"xdspub/observe/sdnotify"
+	"xdspub/watch"
+	"xdspub/watch/control"
+	"xdspub/xds"
+)
+
+// newNotifier returns the Notifier of a watch or a server; nil if systemd does not wait for a notification.
+func newNotifier(v *call) *sdnotify.Notifier {
+	if v.Once.Value || v.Command.Name != "watch" && v.Command.Name != "serve" {
+		return nil
+	}
+	targets, err := chosenTargets(v)
+	if err != nil {
+		return nil // the options have the same error
+	}
+	return sdnotify.New(sdnotify.Options{Targets: max(1, len(targets)), Serves: v.Command.Name == "serve", Patience: patience(v)})
+}
+
+// reading is how long a watch may take to read and to check the source tree, including the wait for a lock of git.
+const reading = 3 * time.Minute
+
+// patience returns how long a watch that works may make no progress: the longest wait within a step, and reading.
+func patience(v *call) time.Duration {
+	return reading + v.AckTimeout.Value + v.WarmTimeout.Value + v.StepGap.Value + v.PollInterval.Value
+}
+
+// tellSystemd calls run, and tells systemd the state until run returns.
+func tellSystemd(ctx context.Context, v *call, run func(context.Context) error) error {
+	if v.notifier == nil {
+		return run(ctx)
+	}
+	ctx, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		v.notifier.Run(ctx)
+	}()
+	defer func() {
+		end()
+		<-ended
+	}()
+	return run(ctx)
+}
+
+// reloads passes SIGHUP on, after it has told systemd, until ctx ends.
+func reloads(ctx context.Context, v *call, hangup <-chan os.Signal) <-chan os.Signal {
+	if v.notifier == nil {
+		return hangup
+	}
+	on := make(chan os.Signal, 1)
+	go func() {
+		for {
+			select {
+			case s := <-hangup:
+				v.notifier.Reload()
+				select {
+				case on <- s:
+				default: // the watch has a SIGHUP that it has not read
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return on
+}
+
+// beatOf returns WatchOptions.Beat; nil if systemd does not wait for a notification.
+func beatOf(v *call) func(target string) {
+	if v.notifier == nil {
+		return nil
+	}
+	return v.notifier.Beat
+}
+
+// observers passes what a watch does to several observers.
+type observers []watch.Observer
+
+// observersOf returns the observers of a watch; nil for none.
+func observersOf(v *call) watch.Observer {
+	var all observers
+	if v.observer != nil {
+		all = append(all, v.observer)
+	}
+	if v.notifier != nil {
+		all = append(all, v.notifier)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// Tell implements watch.Observer.
+func (l observers) Tell(target string, w control.Watch) {
+	for _, o := range l {
+		o.Tell(target, w)
+	}
+}
+
+// Read implements watch.Observer.
+func (l observers) Read(target string, s *xds.Snapshot) {
+	for _, o := range l {
+		o.Read(target, s)
+	}
+}
+
+// Published implements watch.Observer.
+func (l observers) Published(target string, s *xds.Snapshot) {
+	for _, o := range l {
+		o.Published(target, s)
+	}
+}
+
+// Removed implements watch.Observer.
+func (l observers) Removed(target string) {
+	for _, o := range l {
+		o.Removed(target)
+	}
+}
