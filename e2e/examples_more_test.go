@@ -157,7 +157,7 @@ func TestMultiBinary(t *testing.T) {
 func TestKubernetes(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
-	e := newExample(t, "kubernetes", 8081, 9901, 10000)
+	e := newExample(t, "kubernetes", 8081, 9900, 9901, 10000)
 	const (
 		mount = "go run ./examples/kubernetes/mount examples/kubernetes/config /tmp/kubernetes/config"
 		envoy = `"$(scripts/envoy)" --config-path /tmp/kubernetes/envoy.yaml`
@@ -167,7 +167,11 @@ func TestKubernetes(t *testing.T) {
 	var manifest struct {
 		Spec struct{ Template struct{ Spec podSpec } }
 	}
-	decodeYAML(t, e.file(t, "deployment.yaml"), &manifest)
+	original, err := os.ReadFile(filepath.Join(root, "examples/kubernetes/deployment.yaml")) // with the ports of the README
+	if err != nil {
+		t.Fatal(err)
+	}
+	decodeYAML(t, original, &manifest)
 	command := func(containers []container) string {
 		t.Helper()
 		if len(containers) == 0 || containers[0].Image != "xdspub:local" {

@@ -35,7 +35,7 @@ func newInitialized(t *testing.T, app int) *initialized {
 	i.moved = strings.NewReplacer(
 		"0.0.0.0", "127.0.0.1", // other machines can't reach the test
 		"10000", strconv.Itoa(i.listen), "8080", strconv.Itoa(app), "9090", strconv.Itoa(app),
-		"9901", port(), "18000", port(), "18001", port(),
+		"9900", port(), "9901", port(), "18000", port(), "18001", port(),
 		"/etc/xdspub", i.dir, "/var/lib/xdspub", filepath.Join(t.TempDir(), "published"),
 	)
 	i.edit(t, i.moved.Replace, "config/listeners.yaml", "config/endpoints.yaml", "grpc/app.yaml",
@@ -104,6 +104,29 @@ func (i *initialized) byKubernetes(t *testing.T) way {
 	return way{command(pod.InitContainers[0].Args), command(pod.Containers[0].Args), command(pod.Containers[1].Command)}
 }
 
+// probes returns the URLs of the probes of the watch in the manifest for Kubernetes.
+func (i *initialized) probes(t *testing.T) (urls []string) {
+	t.Helper()
+	var manifest struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Containers []struct {
+						Ports                         []struct{ ContainerPort int }
+						LivenessProbe, ReadinessProbe struct{ HTTPGet struct{ Path string } }
+					}
+				}
+			}
+		}
+	}
+	decodeYAML(t, i.file(t, "kubernetes/deployment.yaml"), &manifest)
+	watch := manifest.Spec.Template.Spec.Containers[0]
+	for _, path := range []string{watch.LivenessProbe.HTTPGet.Path, watch.ReadinessProbe.HTTPGet.Path} {
+		urls = append(urls, i.moved.Replace(fmt.Sprintf("http://0.0.0.0:%d%s", watch.Ports[0].ContainerPort, path)))
+	}
+	return urls
+}
+
 // startEnvoy starts an Envoy by a command line of init.
 func (i *initialized) startEnvoy(t *testing.T, command string) *envoytest.Envoy {
 	t.Helper()
@@ -159,6 +182,15 @@ func TestInit(t *testing.T) {
 				return reached.MatchString(watch.Log()), "neither is in sync nor confirms"
 			})
 			content(t, live)
+			if name != "Kubernetes" {
+				return
+			}
+			for _, url := range i.probes(t) {
+				envoytest.Eventually(t, patience, url, func() (bool, string) {
+					status, body, err := envoytest.Get(t, url)
+					return status == http.StatusOK, fmt.Sprint(status, body, err)
+				})
+			}
 		})
 	}
 }
