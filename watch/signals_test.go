@@ -115,6 +115,47 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestBeat checks that Beat is called after the first reconcile and after each event, and not during a reconcile that
+// hangs.
+func TestBeat(t *testing.T) {
+	s := newSite(t, web)
+	hangs, hangup, beats := make(chan struct{}), make(chan os.Signal, 1), make(chan string, 100)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	reads := 0
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Watch(ctx, []Options{s.o}, WatchOptions{
+			Hangup: hangup, Beat: func(target string) { beats <- target },
+			Reload: func() ([]Options, bool, error) {
+				if reads++; reads > 1 {
+					<-hangs
+				}
+				return nil, false, nil
+			},
+		})
+	}()
+	<-beats
+	if w, err := control.Ask(ctx, s.o.Out); err != nil || w.Last == nil || w.Last.Reason != starting {
+		t.Errorf("the first beat comes before the end of the first reconcile: %+v, %v", w.Last, err)
+	}
+	hangup <- os.Interrupt
+	s.waitFor(func(w control.Watch) bool { return w.Running != nil && w.Running.Reason == "SIGHUP" })
+	for len(beats) > 0 {
+		<-beats // from before the reconcile
+	}
+	s.waitFor(func(w control.Watch) bool { return w.Running != nil })
+	if len(beats) > 0 {
+		t.Error("the watch beats during a reconcile that hangs")
+	}
+	close(hangs)
+	<-beats
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // waitFor waits until the control socket shows a state.
 func (s *site) waitFor(is func(control.Watch) bool) {
 	s.t.Helper()
