@@ -169,7 +169,7 @@ func (o *Observer) serveReady(w http.ResponseWriter, r *http.Request) {
 			lines = append(lines, mark+p.name)
 		}
 		for _, fault := range p.faults {
-			if len(parts) > 2 || verbose {
+			if strings.HasPrefix(p.name, "target ") || verbose {
 				fault = p.name + ": " + fault
 			}
 			lines = append(lines, fault)

@@ -255,6 +255,16 @@ func TestReady(t *testing.T) {
 	if code, body := s.ask(t, "GET", "/livez"); code != 200 || body != "ok\n" {
 		t.Error(code, body)
 	}
+	s = start(t, observe.Options{})
+	s.Tell("a", control.Watch{Snapshot: "v1", Acknowledged: true})
+	s.Tell("b", control.Watch{})
+	if code, body := s.ask(t, "GET", "/readyz"); code != 503 || body != "not ready\ntarget b: nothing is published\n" {
+		t.Error(code, body)
+	}
+	s.Removed("b")
+	if code, body := s.ask(t, "GET", "/readyz"); code != 200 || body != "ok\n" {
+		t.Error(code, body)
+	}
 }
 
 // TestGuard: the API answers only requests for this server from its own pages, and only to those who may ask.
