@@ -25,7 +25,7 @@ const (
 // measureObserve prints the cost of metrics, events and the page: of an edit with and without --http, of an idle watch
 // with a scrape each 15 s, and of scrapes of a serve with 1,000 clients.
 func measureObserve(dir, xdspub string, n int) error {
-	fmt.Printf("--http of a watch of %d clusters, with a reader of events and a scrape each second: median of %d rounds of %d edits\n\n"+
+	fmt.Printf("--http of a watch of %d clusters, with a reader of events and a scrape each 15 s: median of %d rounds of %d edits\n\n"+
 		"| edit | without | with | ratio | CPU without | CPU with | ratio |\n|---|---|---|---|---|---|---|\n", n, observedRounds, edits)
 	for i, k := range []kind{kinds[0], kinds[2]} {
 		var walls, cpus [2][]time.Duration
@@ -60,7 +60,7 @@ func observedEdit(dir, xdspub string, n int, k kind, with bool) (wall, cpu time.
 	var readers sync.WaitGroup
 	defer readers.Wait()
 	defer cancel()
-	readers.Go(func() { each(ctx, time.Second, func() { _, _ = fetch(ctx, socket, "/metrics") }) })
+	readers.Go(func() { each(ctx, scrapeEach, func() { _, _ = fetch(ctx, socket, "/metrics") }) })
 	readers.Go(func() { each(ctx, time.Second, func() { _, _ = fetch(ctx, socket, "/api/v1/events?since=now") }) })
 	return measureEdit(dir, xdspub, n, k, "--http", "unix:"+socket, "--max-client-memory", "1GiB")
 }
