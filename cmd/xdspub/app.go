@@ -38,7 +38,7 @@ var exitMeanings = []struct {
 	{exitOK, "success: no errors, everything published, everything in sync"},
 	{exitRefused, "an error was found, nothing was published, an Envoy rejected the change, or something is not in sync"},
 	{exitUsage, "wrong usage: a command, an option, a setting or an argument"},
-	{exitFailed, "could not run: a file or directory can't be read or written, another process publishes there, or an Envoy can't be asked"},
+	{exitFailed, "could not run: a file or directory can't be read or written, another process publishes there, an Envoy can't be asked, or xdspub has a bug"},
 }
 
 // exit is an error with the exit status of the program. If err is nil, the program has printed the error
