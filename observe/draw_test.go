@@ -3,6 +3,7 @@ package observe_test
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -80,4 +81,35 @@ func TestGraph(t *testing.T) {
 	graph("/graph", 200, "not published", "nowhere", "error", "green")
 	s.Tell("", control.Watch{Snapshot: "v1"})
 	graph("/graph", 200, "the published snapshot", "&lt;script&gt;")
+}
+
+// TestManyEdges: the image of a tree with many references is bounded, and readers share it.
+func TestManyEdges(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("[")
+	for i := range 300 {
+		fmt.Fprintf(&text, "%s,\n", strings.ReplaceAll(web, "NAME", fmt.Sprint("c", i)))
+	}
+	for i := range 300 {
+		fmt.Fprintf(&text, `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a%d, connect_timeout: 1s, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.aggregate, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [`, i)
+		for j := range 300 {
+			fmt.Fprintf(&text, "c%d,", j)
+		}
+		text.WriteString("]}}},\n")
+	}
+	checked := tree(t, text.String()+"]")
+	s := start(t, observe.Options{})
+	s.Tell("", control.Watch{Snapshot: "v1"})
+	s.Published("", checked.Snapshot)
+	code, body := s.ask(t, "GET", "/graph.svg")
+	if code != 200 || len(body) > 3<<20 {
+		t.Errorf("%d: %d bytes", code, len(body))
+	}
+	code, again := s.ask(t, "GET", "/graph.svg")
+	if code != 200 || again != body {
+		t.Errorf("the second time: %d, %d bytes", code, len(again))
+	}
+	if code, body := s.ask(t, "GET", "/graph.svg?all"); code != 200 && code != 413 || len(body) > 32<<20 {
+		t.Errorf("all: %d, %d bytes", code, len(body))
+	}
 }

@@ -25,6 +25,10 @@ const (
 // later events. since=now leaves out the remembered events. event=NAME, which may be repeated, selects events.
 // name=message leaves out the names of the events, so that an EventSource passes all of them to onmessage.
 func (o *Observer) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead { // has no stream
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	if o.streams.Add(1) > mostStreams {
 		o.streams.Add(-1)
 		w.Header().Set("Retry-After", "10")

@@ -44,6 +44,12 @@ func newMetrics(o *Observer) *metrics {
 	return m
 }
 
+// forget removes the metrics of a target.
+func (m *metrics) forget(target string) {
+	m.passes.DeletePartialMatch(prometheus.Labels{"target": target})
+	m.stages.DeletePartialMatch(prometheus.Labels{"target": target})
+}
+
 // passed counts a pass.
 func (m *metrics) passed(target string, p *control.Reconcile) {
 	m.passes.WithLabelValues(target, string(p.Outcome)).Inc()

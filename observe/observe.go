@@ -42,8 +42,8 @@ type Observer struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	events   *history
-	streams  atomic.Int64  // open streams of events
-	drawing  chan struct{} // full while a graph is drawn: one at a time
+	streams  atomic.Int64 // open streams of events
+	drawings *drawings
 
 	mu      sync.Mutex
 	targets map[string]*target
@@ -99,7 +99,7 @@ type target struct {
 func New(o Options) *Observer {
 	obs := &Observer{
 		options: o, began: time.Now(), registry: prometheus.NewRegistry(), events: newHistory(), targets: make(map[string]*target),
-		drawing: make(chan struct{}, 1),
+		drawings: newDrawings(),
 	}
 	obs.metrics = newMetrics(obs)
 	return obs
@@ -161,6 +161,7 @@ func (o *Observer) Removed(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.targets, name)
+	o.metrics.forget(name)
 }
 
 // view is the state of a target at a time.

@@ -25,8 +25,9 @@ import (
 var assets embed.FS
 
 var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"when":  when,
+	"imagePlace": func() template.HTML { return imagePlace },
+	"stamp":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"when":       when,
 	"seconds": func(s float64) string {
 		return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 	},
