@@ -32,8 +32,9 @@ const (
 )
 
 var (
-	errBusy  = errors.New("too many graphs are being drawn: try again in some seconds")
-	errLarge = fmt.Errorf("the image is larger than %d MiB: ask for one resource by focus", mostDrawn>>20)
+	errUnread = errors.New("nothing is published, and the source tree is not read yet")
+	errBusy   = errors.New("too many graphs are being drawn: try again in some seconds")
+	errLarge  = fmt.Errorf("the image is larger than %d MiB: ask for one resource by focus", mostDrawn>>20)
 )
 
 // drawings draws graphs, one at a time, and keeps the last images: all readers of an image share its bytes.
@@ -154,6 +155,10 @@ type graphPage struct {
 	Image                       bool
 }
 
+// unread is the image of a source tree that is not read yet.
+const unread = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="40"><text x="8" y="24" font-family="monospace" font-size="12" ` +
+	`fill="#808080">The source tree is not read yet.</text></svg>`
+
 // imagePlace is the place of the image in the template of /graph.
 const imagePlace = "<!--image-->"
 
@@ -196,6 +201,9 @@ func (o *Observer) serveImage(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	svg, _, err := o.draw(r.Context(), q.Get("target"), q.Get("focus"), q.Has("all"), false)
+	if errors.Is(err, errUnread) { // the page may be open before the first pass
+		svg, err = []byte(unread), nil
+	}
 	if err != nil {
 		http.Error(w, err.Error(), codeOf(w, err))
 		return
@@ -234,7 +242,7 @@ func (o *Observer) draw(ctx context.Context, target, focus string, all, inline b
 			findings = slices.Concat(findings, v.watch.Refused.Findings)
 		}
 	case v.live == nil:
-		return nil, "", errors.New("nothing is published, and the source tree is not read yet")
+		return nil, "", errUnread
 	}
 	is := imageOf{target: target, focus: focus, all: all, inline: inline, shown: shown, before: before, findings: len(findings)}
 	if list := v.watch.Checked.Findings; len(list) > 0 {

@@ -64,7 +64,8 @@ func TestGraph(t *testing.T) {
 	}
 	graph("/graph", 404, "there is no target")
 	s.Tell("", control.Watch{})
-	graph("/graph.svg", 404, "nothing is published")
+	graph("/graph", 404, "nothing is published")
+	graph("/graph.svg", 200, "not read yet")
 	s.Tell("", control.Watch{Snapshot: "v1"})
 	s.Read("", good.Snapshot)
 	s.Published("", good.Snapshot)

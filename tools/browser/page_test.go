@@ -149,7 +149,7 @@ func (b *browser) shows(t *testing.T, selector, text string) {
 	t.Helper()
 	var is string
 	for ends := time.Now().Add(patience); time.Now().Before(ends); time.Sleep(50 * time.Millisecond) {
-		is = run(t, b, chromedp.Text(chromedp.CSS(selector)))
+		is = run(t, b, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
 		if strings.Contains(is, text) {
 			return
 		}
