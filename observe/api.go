@@ -36,29 +36,15 @@ type clientStatus struct {
 
 func (o *Observer) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	s := statusAnswer{Version: o.options.Version, Since: o.began.UTC(), Ready: true, Targets: []targetStatus{}}
-	for _, p := range o.parts(now) {
-		s.Ready = s.Ready && p.ready
-	}
+	s := statusAnswer{Version: o.options.Version, Since: o.began.UTC(), Ready: allReady(o.parts(now)), Targets: []targetStatus{}}
 	for _, v := range o.views() {
 		s.Targets = append(s.Targets, targetStatus{
-			Target: v.name, Ready: v.watch.Snapshot != "" && v.watch.Acknowledged, Faults: append([]string{}, v.watch.Faults(now)...), Watch: v.watch,
+			Target: v.name, Ready: v.ready(), Faults: append([]string{}, v.watch.Faults(now)...), Watch: v.watch,
 		})
 	}
-	if server := o.served(); server != nil {
-		list := server.Clients()
-		c := &clientStatus{Connected: clients.Connected(list), Faults: []string{}}
-		for i := range list {
-			if list[i].Gone.IsZero() && !list[i].InSync() {
-				c.Behind++
-			}
-		}
-		if fault := clients.Fault(list); fault != "" {
-			c.Faults = append(c.Faults, fault)
-		}
-		_, faults := server.Ready(now)
-		c.Faults = append(c.Faults, faults...)
-		s.Clients = c
+	if list, faults, ok := o.clients(now); ok {
+		s.Clients = &clientStatus{Faults: append([]string{}, faults...)}
+		s.Clients.Connected, s.Clients.Behind = clients.Counts(list)
 	}
 	writeJSON(w, s)
 }

@@ -13,6 +13,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/observe/graph"
+	"xdspub/watch/control"
 	"xdspub/xds"
 )
 
@@ -52,13 +53,17 @@ type image struct {
 	svg []byte
 }
 
-// imageOf identifies an image. Snapshots are immutable.
+// imageOf identifies an image.
 type imageOf struct {
 	target, focus string
 	all, inline   bool
+	content
+}
+
+// content is what a graph shows. Snapshots are immutable, and the findings are those of the last pass.
+type content struct {
 	shown, before *xds.Snapshot
-	checked       *diag.Diagnostic // the first of the findings that mark the graph; nil for none
-	findings      int
+	pass          *control.Reconcile
 }
 
 func newDrawings() *drawings {
@@ -78,10 +83,11 @@ func (d *drawings) find(of imageOf) *image {
 	return is
 }
 
-// keep keeps an image, and drops older ones.
+// keep keeps an image, and drops the images of earlier content, which would keep its Snapshots, and of earlier requests.
 func (d *drawings) keep(is *image) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.kept = slices.DeleteFunc(d.kept, func(k *image) bool { return k.of.target == is.of.target && k.of.content != is.of.content })
 	d.kept = slices.Insert(d.kept, 0, is)
 	size := 0
 	for i, k := range d.kept {
@@ -91,6 +97,13 @@ func (d *drawings) keep(is *image) {
 			return
 		}
 	}
+}
+
+// forget drops the images of a target.
+func (d *drawings) forget(target string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.kept = slices.DeleteFunc(d.kept, func(k *image) bool { return k.of.target == target })
 }
 
 // image returns the image of a graph, which draw draws if it is not kept.
@@ -244,10 +257,7 @@ func (o *Observer) draw(ctx context.Context, target, focus string, all, inline b
 	case v.live == nil:
 		return nil, "", errUnread
 	}
-	is := imageOf{target: target, focus: focus, all: all, inline: inline, shown: shown, before: before, findings: len(findings)}
-	if list := v.watch.Checked.Findings; len(list) > 0 {
-		is.checked = &list[0] // each check makes another list
-	}
+	is := imageOf{target, focus, all, inline, content{shown, before, v.watch.Last}}
 	svg, err = o.drawings.image(ctx, is, func() (*graph.Drawing, error) {
 		return drawSnapshot(ctx, shown, graph.Options{Findings: findings, Before: before}, focus, all)
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"xdspub/observe/graph"
+	"xdspub/xds/clients"
 )
 
 // openapi describes the API.
@@ -144,7 +145,7 @@ func (o *Observer) parts(now time.Time) (list []part) {
 		list = append(list, part{name: "source", faults: []string{"the source tree is not read yet"}})
 	}
 	for _, v := range views {
-		p := part{name: "source", ready: v.watch.Snapshot != "" && v.watch.Acknowledged, faults: v.watch.Faults(now)}
+		p := part{name: "source", ready: v.ready(), faults: v.watch.Faults(now)}
 		if v.name != "" {
 			p.name = "target " + v.name
 		}
@@ -153,11 +154,29 @@ func (o *Observer) parts(now time.Time) (list []part) {
 	return list
 }
 
+// allReady reports whether all parts are ready.
+func allReady(parts []part) bool {
+	return !slices.ContainsFunc(parts, func(p part) bool { return !p.ready })
+}
+
+// clients returns the clients of the server, with the faults of both as text for people. ok is false without a server.
+func (o *Observer) clients(now time.Time) (list []clients.Client, faults []string, ok bool) {
+	s := o.served()
+	if s == nil {
+		return nil, nil, false
+	}
+	list = s.Clients()
+	_, faults = s.Ready(now)
+	if fault := clients.Fault(list); fault != "" {
+		faults = append(faults, fault)
+	}
+	return list, faults, true
+}
+
 // serveReady serves /readyz. A target can be ready with faults: the last valid snapshot stays published while the
 // source tree is invalid.
 func (o *Observer) serveReady(w http.ResponseWriter, r *http.Request) {
 	parts := o.parts(time.Now())
-	ready := !slices.ContainsFunc(parts, func(p part) bool { return !p.ready })
 	verbose := r.URL.Query().Has("verbose")
 	var lines []string
 	for _, p := range parts {
@@ -175,7 +194,7 @@ func (o *Observer) serveReady(w http.ResponseWriter, r *http.Request) {
 			lines = append(lines, fault)
 		}
 	}
-	answer(w, ready, lines)
+	answer(w, allReady(parts), lines)
 }
 
 // answer answers a probe with one line per fault.

@@ -4,7 +4,7 @@
 //
 //	o := observe.New(observe.Options{Version: "1.0.0"})
 //	log := event.New(handler, o.Event)
-//	err := watch.Watch(ctx, []watch.Options{{Options: options, Observer: o}}, watch.WatchOptions{Log: log})
+//	err := watch.Watch(ctx, []watch.Options{{Options: options}}, watch.WatchOptions{Log: log, Observer: o})
 //	http.Handle("/", o.Handler())
 package observe
 
@@ -162,6 +162,7 @@ func (o *Observer) Removed(name string) {
 	defer o.mu.Unlock()
 	delete(o.targets, name)
 	o.metrics.forget(name)
+	o.drawings.forget(name)
 }
 
 // view is the state of a target at a time.
@@ -169,6 +170,9 @@ type view struct {
 	name string
 	target
 }
+
+// ready reports whether a valid snapshot is out and acknowledged.
+func (v *view) ready() bool { return v.watch.Snapshot != "" && v.watch.Acknowledged }
 
 // views returns the states of all targets, sorted by name.
 func (o *Observer) views() (list []view) {

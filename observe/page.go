@@ -135,18 +135,12 @@ func (o *Observer) pageData(now time.Time) pageData {
 			faults = append(faults, fault)
 		}
 	}
-	if s := o.served(); s != nil {
-		list := s.Clients()
+	if list, more, ok := o.clients(now); ok {
 		data.Clients = groups(list)
-		_, more := s.Ready(now)
-		if fault := clients.Fault(list); fault != "" {
-			more = append(more, fault)
-		}
 		faults = append(faults, more...)
 	}
-	ready := !slices.ContainsFunc(o.parts(now), func(p part) bool { return !p.ready })
 	switch {
-	case !ready:
+	case !allReady(o.parts(now)):
 		data.Mood, data.Verdict, data.Title = poor, "Not ready: "+inWords(faults), "not ready"
 	case len(faults) > 0:
 		data.Mood, data.Verdict, data.Title = soso, inWords(faults), diag.Count(len(faults), "fault")

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/status"
+
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/serve/admit"
@@ -17,9 +20,6 @@ import (
 	"xdspub/xds/clients"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/status"
 )
 
 // Options configure a Server.
