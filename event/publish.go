@@ -108,7 +108,7 @@ func (RollbackResumed) kind() Kind {
 // RollbackUnconfirmed means that no Envoy confirmed a step of a rollback. The files of the step are restored
 // nevertheless.
 //
-// Do: `xdspub status` shows what each Envoy runs.
+// Do: `xdspub status` shows the version of each Envoy.
 type RollbackUnconfirmed struct {
 	Step  string // the step
 	Error error  // the cause

@@ -83,7 +83,8 @@ func (d *drawings) find(of imageOf) *image {
 	return is
 }
 
-// keep keeps an image, and drops the images of earlier content, which would keep its Snapshots, and of earlier requests.
+// keep keeps an image. keep drops the images of earlier content, whose Snapshots would stay in memory, and the images
+// used least recently above mostKept.
 func (d *drawings) keep(is *image) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

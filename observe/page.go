@@ -150,7 +150,7 @@ func (o *Observer) pageData(now time.Time) pageData {
 	return data
 }
 
-// wellInWords says that all is well, and who was asked.
+// wellInWords returns the verdict without faults. The verdict names the missing --envoy-admin if nobody was asked.
 func (o *Observer) wellInWords(views []view) string {
 	asked := o.served() != nil || slices.ContainsFunc(views, func(v view) bool { return len(v.watch.Envoys) > 0 })
 	if !asked {

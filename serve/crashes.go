@@ -91,7 +91,7 @@ func (c *crashes) guard(next http.Handler) http.Handler {
 	})
 }
 
-// answering is a ResponseWriter that knows whether the answer has begun.
+// answering is a ResponseWriter that records the beginning of the answer.
 type answering struct {
 	http.ResponseWriter
 	began bool

@@ -56,8 +56,8 @@ func (j *judged) holdsFor(a *answers) bool {
 	return !slices.ContainsFunc(j.asked, func(q answered) bool { return !a.still(q.question, q.answer) })
 }
 
-// Run judges a Snapshot by the rules that o does not leave out. The findings are sorted, and are the same in each
-// run. If ctx ends, the findings are incomplete.
+// Run judges a Snapshot by the rules that o does not leave out. The findings are sorted and deterministic. If ctx
+// ends, the findings are incomplete.
 func Run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options) diag.List {
 	return run(ctx, s, rules, o, maxFindings)
 }

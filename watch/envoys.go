@@ -217,7 +217,7 @@ func (l *envoyLog) moved(answers []envoy.Outcome, before, now int) {
 	}
 }
 
-// acknowledged reports whether an Envoy has acknowledged each of its steps.
+// acknowledged reports whether answers confirm all steps of an Envoy.
 func acknowledged(answers []envoy.Outcome, url string) bool {
 	for _, o := range answers {
 		for _, e := range o.Envoys {

@@ -8,7 +8,7 @@ import (
 
 // Changes are the paths that changed since the last read of the tree.
 type Changes struct {
-	// All means that any path may have changed. Paths is then nil.
+	// All means an unknown set of paths: each path may have changed. Paths is then nil.
 	All bool
 	// Paths are absolute paths as reached from the root, sorted. A folder in Paths was added, removed or
 	// replaced; its contents may have changed too.
@@ -19,8 +19,8 @@ type Changes struct {
 // list stays bounded.
 const maxChanged = 1000
 
-// And returns the union of two Changes. The union has All if c or other has All. More than maxChanged paths
-// become All.
+// And returns the union of two Changes. All of the union is set if one of the two sets All, or above maxChanged
+// paths.
 func (c Changes) And(other Changes) Changes {
 	paths := append(slices.Clip(c.Paths), other.Paths...)
 	slices.Sort(paths)

@@ -117,7 +117,7 @@ func readDiskState(o Options) (*diskState, error) {
 	return m, err
 }
 
-// Snapshot returns what is published in an output directory. The Snapshot is empty if nothing is published.
+// Snapshot returns the published Snapshot of an output directory, or an empty Snapshot.
 func Snapshot(o Options) (*xds.Snapshot, error) {
 	m, err := readDiskState(o)
 	if err != nil || m.out == nil {

@@ -19,7 +19,7 @@ const (
 	maxBranches = 1 << 23 // of all nodes: a key may have many values
 )
 
-// Space is the set of all Parameters that some Constraints distinguish. In a Space, a key is absent, has one of the
+// Space holds the Parameters that some Constraints distinguish. In a Space, a key is absent, has one of the
 // values that the Constraints name, or has another value. Not for concurrent use.
 //
 // A Space is a decision diagram (Bryant 1986) with a branch for each value. Equal sets are the same node: a

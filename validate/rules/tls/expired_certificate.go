@@ -94,7 +94,7 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 	if err != nil || len(trust.Certificates) == 0 {
 		return
 	}
-	until := trust.Certificates[0].NotAfter // Envoy rejects each peer once all have expired
+	until := trust.Certificates[0].NotAfter // with the last certificate, trust expires
 	for _, c := range trust.Certificates {
 		if c.NotAfter.After(until) {
 			until = c.NotAfter
