@@ -1,17 +1,15 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"xdspub/tools/envoytest"
+	"xdspub/tools/unixhttp"
 )
 
 // TestServeInvalidAtStart: a server that starts with an invalid source tree serves the files of its output
@@ -150,9 +148,8 @@ func TestServeSecretsOfOthers(t *testing.T) {
 	web := filepath.Join(filepath.Dir(s.src), "web.sock")
 	flags := append(s.intoOut(), "--http", "unix:"+web, "--trim-delay", "1h", "--drain-time", "1s")
 	ask := func() string {
-		client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", web)
-		}}}
+		client := unixhttp.Client(web)
+		client.Timeout = patience
 		response, err := client.Post("http://xds/v3/discovery:secrets", "application/json", strings.NewReader(`{"node": {"id": "n"}, "resource_names": ["key", "shared"]}`))
 		if err != nil {
 			t.Fatal(err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"xdspub/tools/certs"
+	"xdspub/tools/unixhttp"
 	"xdspub/xds"
 )
 
@@ -127,9 +126,8 @@ func (s *served) get(path string) (body string, code int) { return getUnix(s.htt
 
 // getUnix asks the HTTP server behind a Unix socket. code 0 means that there was no answer.
 func getUnix(socket, path string) (body string, code int) {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	client := unixhttp.Client(socket)
+	client.Timeout = time.Second
 	response, err := client.Get("http://xds" + path)
 	if err != nil {
 		return "no answer", 0

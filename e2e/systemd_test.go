@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xdspub/tools/envoytest"
+	"xdspub/tools/unixhttp"
 )
 
 const oneCluster = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: web\n"
@@ -212,9 +212,7 @@ func TestSocketActivation(t *testing.T) {
 	if stdout, stderr, exit := xdspub(t, "status", "--serve", "unix:"+filepath.Join(dir, "xds")); exit != 0 {
 		t.Errorf("%d %s%s", exit, stdout, stderr)
 	}
-	local := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "http"))
-	}}}
+	local := unixhttp.Client(filepath.Join(dir, "http"))
 	for what, ask := range map[string]func() (*http.Response, error){
 		"TCP":           func() (*http.Response, error) { return http.Get("http://" + at.String() + "/readyz") },
 		"a Unix socket": func() (*http.Response, error) { return local.Get("http://localhost/readyz") },

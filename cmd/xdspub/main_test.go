@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"xdspub/tools/unixhttp"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -92,13 +91,7 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: get SOCKET PATH")
 	}
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", ts.MkAbs(args[0]))
-		},
-	}}
-	r, err := client.Get("http://localhost" + args[1])
+	r, err := unixhttp.Client(ts.MkAbs(args[0])).Get("http://localhost" + args[1])
 	ts.Check(err)
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)

@@ -1,9 +1,7 @@
 package envoyapi_test
 
 import (
-	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"xdspub/envoy/envoyapi"
 	"xdspub/tools/certs"
 	"xdspub/tools/envoytest"
+	"xdspub/tools/unixhttp"
 	"xdspub/validate/cel"
 	"xdspub/validate/substitution"
 )
@@ -237,9 +236,7 @@ static_resources:
               strict_check_headers: [x-envoy-retry-on, x-envoy-retry-grpc-on]
   clusters: [{name: c}]
 `)})
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "http"))
-	}}}
+	client := unixhttp.Client(filepath.Join(dir, "http"))
 	knows := func(header, word string) bool {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://envoy/", nil)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"xdspub/tools/sample"
+	"xdspub/tools/unixhttp"
 )
 
 const (
@@ -134,17 +134,11 @@ func each(ctx context.Context, interval time.Duration, f func()) {
 
 // fetch reads the answer to a request through a Unix socket, and returns its size.
 func fetch(ctx context.Context, socket, path string) (size int, err error) {
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-	}}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
 	if err != nil {
 		return 0, err
 	}
-	r, err := client.Do(q)
+	r, err := unixhttp.Client(socket).Do(q)
 	if err != nil {
 		return 0, err
 	}

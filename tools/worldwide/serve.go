@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"time"
+
+	"xdspub/tools/unixhttp"
 )
 
 // apartCommand is the argument that runs this program as its own helper, apart from the machine.
@@ -71,9 +72,7 @@ func serve(ctx context.Context, envoy, dir, config string) (s served) {
 		}
 		s.judge(output.String())
 	}()
-	admin := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	admin := unixhttp.Client(socket)
 	for {
 		select {
 		case <-ended:
