@@ -60,6 +60,14 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	return bw.Flush()
 }
 
+// Text returns the n most important findings as WriteText prints them; all findings if n is 0.
+func (l List) Text(n int, o TextOptions) string {
+	most, _ := l.Most(n)
+	var b strings.Builder
+	_ = WriteText(&b, most, o) // a Builder has no errors
+	return b.String()
+}
+
 // inside returns the resource and the field of a finding without a line, as in a binary file. It returns "" for a
 // finding with a line.
 func inside(d Diagnostic) string {

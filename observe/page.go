@@ -175,7 +175,7 @@ func (v *view) page(now time.Time) pageTarget {
 	case w.Snapshot == "":
 		t.Word, t.Mood = "nothing published", poor
 	case w.Refused != nil && w.Refused.Snapshot != "":
-		t.Word, t.Mood, t.Text = "held", poor, t.Text+inText(w.Refused.Findings)
+		t.Word, t.Mood, t.Text = "held", poor, t.Text+w.Refused.Findings.Text(mostFindingsShown, diag.TextOptions{})
 	case w.Refused != nil:
 		t.Word, t.Mood = "refused", poor
 	case w.Failed != "":
@@ -200,14 +200,6 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Envoys, t.MoreEnvoys = t.Envoys[:mostEnvoysShown], more
 	}
 	return t
-}
-
-// inText returns findings as text for people.
-func inText(list diag.List) string {
-	first, _ := list.Most(mostFindingsShown)
-	var text strings.Builder
-	_ = diag.WriteText(&text, first, diag.TextOptions{}) // a Builder has no errors
-	return text.String()
 }
 
 // groups groups the connected clients by program, kind and subscriptions.

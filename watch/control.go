@@ -74,12 +74,18 @@ func summary(checked *check.Result) control.Checked {
 	slices.SortFunc(s.Counts, func(a, b control.CodeCount) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code))
 	})
-	s.Findings, _ = checked.Diagnostics.Most(shownFindings)
-	first, _ := s.Findings.Most(shownText)
-	var text strings.Builder
-	_ = diag.WriteText(&text, first, diag.TextOptions{Line: checked.Line}) // a Builder has no errors
-	s.Text = text.String()
 	return s
+}
+
+// showRead shows the last check, and passes the snapshot with its findings to the Observer.
+func (w *watching) showRead(checked *check.Result) {
+	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(checked.Diagnostics)
+	w.shown.Checked = summary(checked)
+	if o := w.source.options.Observer; o != nil {
+		w.shown.Checked.Findings, _ = checked.Diagnostics.Most(shownFindings)
+		w.shown.Checked.Text = checked.Diagnostics.Text(shownText, diag.TextOptions{Line: checked.Line})
+		o.Read(w.target, checked.Snapshot)
+	}
 }
 
 // confirmed shows whether the Envoys and the clients have acknowledged a snapshot that was published, and

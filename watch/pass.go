@@ -157,11 +157,7 @@ func (w *watching) rest(ctx context.Context, p *pass) (Outcome, error) {
 // publish executes the plan of a pass, and trims.
 func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
 	w.changeLog.checked(p.checked, p.checked.Invalid(w.options.WarningsAsErrors))
-	w.shown.Certificates.OutOfDate, w.shown.Certificates.ExpireSoon = check.Certificates(p.checked.Diagnostics)
-	w.shown.Checked = summary(p.checked)
-	if o := w.source.options.Observer; o != nil {
-		o.Read(w.target, p.checked.Snapshot)
-	}
+	w.showRead(p.checked)
 	if plan != nil && plan.Held == nil {
 		w.publishing(plan.ID)
 	}

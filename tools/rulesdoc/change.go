@@ -74,10 +74,9 @@ func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 	if err != nil {
 		return err
 	}
-	var said strings.Builder
-	err = diag.WriteText(&said, list, diag.TextOptions{Line: checked.Line})
-	fmt.Fprintf(b, "\n```\n%s```\n", strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))
-	return err
+	text := list.Text(0, diag.TextOptions{Line: checked.Line})
+	fmt.Fprintf(b, "\n```\n%s```\n", strings.ReplaceAll(text, dir+string(filepath.Separator), ""))
+	return nil
 }
 
 // publishTree publishes one of the trees below dir.

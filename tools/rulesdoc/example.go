@@ -275,9 +275,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		list, line = followed.Diagnostics, followed.Line
 	}
 	list = append(list, validate.Run(context.Background(), snapshot, rules.All, o)...).Sort()
-	var b strings.Builder
-	err = diag.WriteText(&b, list, diag.TextOptions{Line: line})
-	return list, strings.ReplaceAll(b.String(), tree+string(filepath.Separator), ""), err
+	return list, strings.ReplaceAll(list.Text(0, diag.TextOptions{Line: line}), tree+string(filepath.Separator), ""), nil
 }
 
 // write writes the files of the example and the output of xdspub for the page.

@@ -203,7 +203,8 @@ type Checked struct {
 	Counts []CodeCount `json:"findings,omitempty"`
 	// Findings are the first findings, errors before the others. The control socket does not send them.
 	Findings diag.List `json:"-"`
-	// Text is the first of Findings as text for people, with their source lines. The control socket does not send it.
+	// Text is the first of Findings as text for people, with their source lines. Findings and Text are for an Observer,
+	// and empty without one. The control socket sends neither.
 	Text string `json:"-"`
 }
 
