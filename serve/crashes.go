@@ -31,8 +31,12 @@ func newCrashes(log *event.Log) *crashes {
 	return &crashes{log: log, logged: make(map[string]time.Time)}
 }
 
-// write logs a panic, unless the same panic was logged within crashPause.
-func (c *crashes) write(e *crash.Error) {
+// write logs a panic, unless the same panic was logged within crashPause. doing is what the
+// function that panicked did, if the panic itself does not say.
+func (c *crashes) write(e *crash.Error, doing string) {
+	if e.While == "" {
+		e.While = doing
+	}
 	c.mu.Lock()
 	last, known := c.logged[e.Error()]
 	silent := known && time.Since(last) < crashPause
@@ -55,11 +59,7 @@ var errCrashed = status.Error(codes.Internal, "an internal error of xdspub; the 
 // did.
 func (c *crashes) status(doing string, err *error) {
 	if value := recover(); value != nil {
-		e := crash.Of(value)
-		if e.While == "" {
-			e.While = doing
-		}
-		c.write(e)
+		c.write(crash.Of(value), doing)
 		*err = errCrashed
 	}
 }
@@ -77,11 +77,7 @@ func (c *crashes) guard(next http.Handler) http.Handler {
 			if value == http.ErrAbortHandler {
 				panic(value)
 			}
-			e := crash.Of(value)
-			if e.While == "" {
-				e.While = "answering an HTTP request"
-			}
-			c.write(e)
+			c.write(crash.Of(value), "answering an HTTP request")
 			if a.began {
 				panic(http.ErrAbortHandler)
 			}
