@@ -18,8 +18,13 @@ func ClipLine(text string, most int) string {
 // Clip returns a text from outside that can be shown: cut to most bytes, with … at the cut, and without control
 // characters.
 func Clip(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	return Printable(Cut(text, most))
+}
+
+// Cut returns a text cut to most bytes, with … at the cut. Cut doesn't split a character, and keeps line breaks.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return Printable(text)
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
+
+	"xdspub/diag"
 )
 
 // format returns the body of a request for an event and the name of this machine.
@@ -82,11 +83,11 @@ func slack(line []byte, host string) ([]byte, error) {
 	if p.Target != "" {
 		b.WriteString(", target " + escape(p.Target))
 	}
-	b.WriteString(": " + escape(clip(p.Message, maxSlackText/3)))
+	b.WriteString(": " + escape(diag.Cut(p.Message, maxSlackText/3)))
 	for _, k := range p.keys {
-		b.WriteString("\n" + k.name + ": " + escape(clip(k.text, maxSlackText/3)))
+		b.WriteString("\n" + k.name + ": " + escape(diag.Cut(k.text, maxSlackText/3)))
 	}
-	return json.Marshal(map[string]string{"text": clip(b.String(), maxSlackText)})
+	return json.Marshal(map[string]string{"text": diag.Cut(b.String(), maxSlackText)})
 }
 
 // alert is an alert of version 2 of Alertmanager's API.
@@ -107,25 +108,13 @@ func alertmanager(line []byte, host string) ([]byte, error) {
 	}
 	a := alert{
 		Labels:      map[string]string{"alertname": "xdspub-" + p.Event, "event": p.Event, "severity": severities[p.Level], "job": "xdspub", "instance": host},
-		Annotations: map[string]string{"summary": clip(p.Message, maxAnnotation)}, StartsAt: p.Time,
+		Annotations: map[string]string{"summary": diag.Cut(p.Message, maxAnnotation)}, StartsAt: p.Time,
 	}
 	if p.Target != "" {
 		a.Labels["target"] = p.Target
 	}
 	for _, k := range p.keys {
-		a.Annotations[k.name] = clip(k.text, maxAnnotation)
+		a.Annotations[k.name] = diag.Cut(k.text, maxAnnotation)
 	}
 	return json.Marshal([]alert{a})
-}
-
-// clip cuts a text to most bytes, with … at the cut.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	end := most
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/watch/control"
 	"xdspub/xds"
@@ -191,11 +192,7 @@ func (n *Notifier) status(now time.Time) string {
 		parts = append(parts, text)
 	}
 	slices.Sort(parts)
-	text := strings.Join(strings.Fields(strings.Join(parts, "; ")), " ")
-	if len(text) > maxStatus {
-		text = strings.ToValidUTF8(text[:maxStatus], "") + "…"
-	}
-	return text
+	return diag.ClipLine(strings.Join(parts, "; "), maxStatus)
 }
 
 // change changes the state by f.
