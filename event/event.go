@@ -170,7 +170,7 @@ var all = []Event{
 	ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConnectionsFull{},
 	ControlSocketFailed{}, ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
 	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
-	FindingsOmitted{}, ForeignFolderRemoved{}, GitLockStale{}, Held{}, HoldsLost{}, HookFailed{}, HookRecovered{},
+	FindingsOmitted{}, ForeignFolderRemoved{}, GitLockStale{}, Held{}, HistoryDamaged{}, HoldsLost{}, HookFailed{}, HookRecovered{},
 	InternalError{}, Interrupted{}, LeftoverStays{}, OutputReplaced{}, PathChanged{}, Published{}, PublishedFileUnreadable{},
 	PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{}, Recovered{}, RefusalEnded{}, RefusedKept{},
 	ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{}, RetiredClusterDamaged{}, RetiredFileMissing{},

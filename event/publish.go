@@ -187,3 +187,16 @@ type ClockSet struct {
 func (ClockSet) kind() Kind {
 	return Kind{"clock-set", slog.LevelWarn, "the clock was set forward; the recorded times of retired clusters and files were moved with it"}
 }
+
+// HistoryDamaged means that a file of the history is damaged, or is not a file of the history. The file stays where it
+// is. Entries that need the file can't be shown or published again; new entries don't need the file.
+//
+// Do: restore the file from a backup, or remove it. `xdspub history` lists the entries that are whole.
+type HistoryDamaged struct {
+	File  string // the path
+	Error error  // the fault
+}
+
+func (HistoryDamaged) kind() Kind {
+	return Kind{"history-damaged", slog.LevelWarn, "a file of the history can't be used"}
+}

@@ -180,6 +180,24 @@ func (f folder) readHere(name string, most int64) ([]byte, Info, error) {
 	return data, info, err
 }
 
+// readAt fills b with the bytes of the file at a name from an offset on. A link, a pipe or a device is not opened.
+func (f folder) readAt(name string, b []byte, offset int64) error {
+	info, err := f.lstat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode.IsRegular() {
+		return f.failed("read", name, safefile.ErrNotRegular)
+	}
+	opened, err := f.open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	_, err = opened.ReadAt(b, offset)
+	return err
+}
+
 // look compares a planned file with the disk. It returns the state of the file and of the folder of the file, and
 // whether the disk has the file as planned. An error says why nobody can publish the file.
 func (f folder) look(file File, gid int) (is settledFile, out bool, err error) {

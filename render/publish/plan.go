@@ -24,10 +24,15 @@ type File struct {
 	// Secret files get mode 0640 and the group of Options, their folder 0750.
 	// All others get 0644 and 0755.
 	Secret bool
+
+	private bool // a file of Records, 0600
 }
 
 func (f File) mode() fs.FileMode {
-	if f.Secret {
+	switch {
+	case f.private:
+		return 0o600
+	case f.Secret:
 		return 0o640
 	}
 	return 0o644
