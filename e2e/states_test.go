@@ -142,6 +142,16 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.publish(t)
 		s.write(t, "blue.yaml", aCluster("green"))
 	},
+	"paused": func(t *testing.T, s *fixture) {
+		s.startWatch(t)
+		s.pause(t)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=snapshot-waits")
+	},
+	"paused, rendered": func(t *testing.T, s *fixture) {
+		s.publish(t)
+		s.pause(t)
+	},
 	"invalid": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
 		s.write(t, "bad.yaml", "name: x")
@@ -278,6 +288,14 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.write(t, "busy.yaml", documents(routes("main", "blue"), listener("edge", busy, rds("main"))))
 		s.watch.WaitLog(t, "code=refused-by-envoy")
 	},
+}
+
+// pause pauses the output directory.
+func (s *fixture) pause(t *testing.T) {
+	t.Helper()
+	if _, stderr, exit := xdspub(t, "pause", "--out", s.out, "--reason", "a test"); exit != 0 {
+		t.Fatalf("pause: exit status %d\n%s", exit, stderr)
+	}
 }
 
 // writeCertificate writes a cluster with a certificate that is valid from 30 days ago.

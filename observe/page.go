@@ -180,6 +180,8 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Word, t.Mood = "refused", poor
 	case w.Failed != "":
 		t.Word, t.Mood = "failed", poor
+	case w.Paused != nil:
+		t.Word, t.Mood = "paused", soso
 	case len(t.Faults) > 0:
 		t.Mood = soso
 	}

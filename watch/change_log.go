@@ -69,8 +69,8 @@ func (l *changeLog) outcome(ctx context.Context, o Outcome, p *pass) {
 	}
 }
 
-// asked reports whether somebody waits for the outcome of a reconcile: after SIGHUP, or a request to retry.
-func asked(reason string) bool { return reason == hangup || reason == retrying }
+// asked reports whether somebody waits for the outcome of a reconcile: after SIGHUP, or a request to retry or resume.
+func asked(reason string) bool { return reason == hangup || reason == retrying || reason == resuming }
 
 // publishedNow logs that a snapshot is published. If the snapshot was published before and no file has moved,
 // publishedNow logs it only on SIGHUP or retry-held.

@@ -3,6 +3,8 @@ package watch
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,16 +202,12 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 			panic(e)
 		}
 	}()
-	if w.source.options.Conflict != nil {
-		if reason := w.source.options.Conflict(w.shown.Source, r.RetryHeld); reason != "" {
-			r.Conflict(reason)
-			return
-		}
-	}
-	w.log.Write(event.RetryRequested{})
-	w.retryHeld()
-	result, err := w.turn(ctx, retrying)
+	result, err := w.execute(ctx, r.Asked)
+	conflict, refuses := errors.AsType[*control.ConflictError](err)
 	switch {
+	case refuses:
+		r.Conflict(conflict.Reason)
+		return
 	case err != nil && result.Message == "":
 		result.Message = err.Error()
 	case err != nil:
@@ -217,13 +215,43 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 	case result.Outcome == "":
 		return // the watch ends: Close answers the request
 	}
+	if err != nil {
+		result.Outcome = control.Failed
+	}
 	r.Answer(result)
+}
+
+// execute executes a request. A *control.ConflictError means that the watch does not do it.
+func (w *watching) execute(ctx context.Context, asked any) (control.Result, error) {
+	switch r := asked.(type) {
+	case control.Pause:
+		return w.pause(r)
+	case control.Resume:
+		return w.resume(ctx, r)
+	case control.RetryHeld:
+		return w.retryRequested(ctx, r)
+	}
+	return control.Result{}, fmt.Errorf("no such request: %T", asked)
+}
+
+// retryRequested executes a request to publish held snapshots once more.
+func (w *watching) retryRequested(ctx context.Context, r control.RetryHeld) (control.Result, error) {
+	if w.source.options.Conflict != nil {
+		if reason := w.source.options.Conflict(w.shown.Source, r); reason != "" {
+			return control.Result{}, &control.ConflictError{Reason: reason}
+		}
+	}
+	w.log.Write(event.RetryRequested{})
+	w.retryHeld()
+	return w.turn(ctx, retrying)
 }
 
 // publishState sets the state for the control socket after a reconcile or a trim.
 func (w *watching) publishState(ctx context.Context, done control.Reconcile, result control.Result, err error) {
 	switch result.Outcome {
 	case control.Published:
+		w.shown.Refused, w.shown.Waits = nil, nil
+	case control.Waiting:
 		w.shown.Refused = nil
 	case control.Refused:
 		since := done.Began
@@ -249,5 +277,5 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		w.shown.SnapshotSince = now()
 	}
 	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.publishedID(), w.changeLog.failed, w.nextTrim
-	w.show()
+	w.showDecisions()
 }

@@ -27,6 +27,7 @@ import (
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
+	"xdspub/watch/operator"
 	"xdspub/watch/pipeline"
 	"xdspub/xds"
 	"xdspub/xds/clients"
@@ -109,6 +110,9 @@ type Controller struct {
 	// held. Each is nil if absent.
 	accepted, served *xds.Snapshot
 	refused          *publish.Refusal
+	// decisions are those of the last Prepare, and clock tells when they end.
+	decisions operator.Decisions
+	clock     operator.Clock
 	// apart means that clients of the Server may need other variants than the output directory has: the last
 	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
 	apart  bool
@@ -117,7 +121,7 @@ type Controller struct {
 
 // New returns a Controller. New doesn't touch the disk.
 func New(o Options) *Controller {
-	return &Controller{options: o, log: o.Log, pipeline: pipeline.New(o.Options), given: o.Out}
+	return &Controller{options: o, log: o.Log, pipeline: pipeline.New(o.Options), given: o.Out, clock: operator.SystemClock()}
 }
 
 // Configure replaces the options, except Out, Server, Clock and Retried.
@@ -240,11 +244,14 @@ func (c *Controller) Close() {
 // RetryHeld makes the next Prepare release the held snapshots.
 func (c *Controller) RetryHeld() { c.retry = true }
 
-// Prepare makes the open output directory ready for Plan. Prepare completes the rollback that a killed process
-// began, and shifts the recorded times if the clock was set forward. After RetryHeld, Prepare also releases the
-// held snapshots, and makes the Server send again what clients rejected.
+// Prepare makes the open output directory ready for Plan. Prepare reads the decisions of the operators, completes the
+// rollback that a killed process began, and shifts the recorded times if the clock was set forward. After RetryHeld,
+// Prepare also releases the held snapshots, and makes the Server send again what clients rejected, unless Paused.
 func (c *Controller) Prepare(ctx context.Context) error {
 	if c.writes() {
+		if err := c.takeDecisions(); err != nil {
+			return err
+		}
 		if err := c.pipeline.Recover(ctx, c.dir); err != nil {
 			return err
 		}
@@ -252,7 +259,7 @@ func (c *Controller) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if !c.retry {
+	if !c.retry || c.Paused() != "" {
 		return nil
 	}
 	if c.writes() {

@@ -23,6 +23,8 @@ const (
 	Invalid Verdict = "invalid"
 	// Held: Envoy, or clients of the Server, refused this snapshot before. The snapshot before it stays published.
 	Held Verdict = "held"
+	// Waits: a decision of an operator keeps the snapshot from being published. The snapshot before stays published.
+	Waits Verdict = "waits"
 	// RefusedByEnvoy: Envoy refused the snapshot now.
 	RefusedByEnvoy Verdict = "rejected"
 )
@@ -39,6 +41,8 @@ type Outcome struct {
 	// Findings are the findings of the source tree for Published and Invalid, and Envoy's findings for Held
 	// and RefusedByEnvoy.
 	Findings diag.List
+	// Decision is the decision of an operator, for Waits, with the way to end it.
+	Decision string
 	// Refusal is the recorded refusal, for Held and RefusedByEnvoy.
 	Refusal *publish.Refusal
 	// Moved lists the written and removed files.
@@ -90,6 +94,8 @@ func (o Outcome) Message() string {
 	case Held:
 		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more",
 			o.Snapshot, o.Refusal.Time.Format(time.RFC3339))
+	case Waits:
+		return fmt.Sprintf("snapshot %s waits: %s", o.Snapshot, o.Decision)
 	case RefusedByEnvoy:
 		return fmt.Sprintf("snapshot %s: Envoy rejected it in step %q: %s", o.Snapshot, o.Refusal.Step, o.AfterRefusal())
 	default:

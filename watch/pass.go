@@ -131,6 +131,9 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if plan != nil && plan.Held == nil && w.Paused() != "" {
+		return w.wait(p, plan), nil
+	}
 	return w.publish(ctx, p, plan)
 }
 

@@ -27,6 +27,7 @@ const (
 	planAll                    // a pass plans, and the whole tree was read since the pass before
 	planEdit                   // a pass plans, and only changed paths were read since the pass before
 	planObjected               // another target objects to a plan
+	planWaits                  // a decision of an operator keeps a plan from being published
 	planPublished              // a plan is published
 	planRefused                // Envoy refuses a plan, or the snapshot is held
 	movedNothing               // a plan of all files is published, and no file has moved
@@ -39,23 +40,23 @@ const (
 // transitions maps a state and an input to the next state.
 var transitions = [states][inputs]state{
 	unknown: {
-		retryAsked: unknown, reconfigured: unknown, planAll: unknown, planEdit: unknown, planObjected: unknown,
+		retryAsked: unknown, reconfigured: unknown, planAll: unknown, planEdit: unknown, planObjected: unknown, planWaits: unknown,
 		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: unknown, panicked: unknown, targetRemoved: gone,
 	},
 	settled: {
-		retryAsked: settled, reconfigured: settled, planAll: unknown, planEdit: settled, planObjected: unknown,
+		retryAsked: settled, reconfigured: settled, planAll: unknown, planEdit: settled, planObjected: unknown, planWaits: unknown,
 		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: unknown, panicked: unknown, targetRemoved: gone,
 	},
 	idle: {
-		retryAsked: settled, reconfigured: settled, planAll: unknown, planEdit: settled, planObjected: unknown,
+		retryAsked: settled, reconfigured: settled, planAll: unknown, planEdit: settled, planObjected: unknown, planWaits: unknown,
 		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: doubtful, panicked: unknown, targetRemoved: gone,
 	},
 	doubtful: {
-		retryAsked: unknown, reconfigured: unknown, planAll: unknown, planEdit: unknown, planObjected: unknown,
+		retryAsked: unknown, reconfigured: unknown, planAll: unknown, planEdit: unknown, planObjected: unknown, planWaits: unknown,
 		planPublished: settled, planRefused: unknown, movedNothing: idle, failed: doubtful, panicked: unknown, targetRemoved: gone,
 	},
 	gone: {
-		retryAsked: gone, reconfigured: gone, planAll: gone, planEdit: gone, planObjected: gone,
+		retryAsked: gone, reconfigured: gone, planAll: gone, planEdit: gone, planObjected: gone, planWaits: gone,
 		planPublished: gone, planRefused: gone, movedNothing: gone, failed: gone, panicked: gone, targetRemoved: gone,
 	},
 }

@@ -8,7 +8,7 @@ import (
 // TestTransitions checks each pair of a state and an input by rules that do not use the table: when a state is
 // trusted, and how long an idle pass is valid.
 func TestTransitions(t *testing.T) {
-	gains, loses := []input{planPublished, movedNothing}, []input{planAll, planObjected, planRefused, failed, panicked}
+	gains, loses := []input{planPublished, movedNothing}, []input{planAll, planObjected, planWaits, planRefused, failed, panicked}
 	for s := range states {
 		for i := range inputs {
 			is := transitions[s][i]

@@ -82,6 +82,7 @@ const (
 	starting = "start"
 	hangup   = "SIGHUP"
 	retrying = "retry-held"
+	resuming = "resume"  // a pause has ended
 	trimming = "trim"    // a turn without a reconcile
 	removed  = "removed" // the target is gone
 )
@@ -244,6 +245,8 @@ const beatEvery = 5 * time.Second
 func (w *watching) next(ctx context.Context) {
 	trim, stop := w.trimTimer()
 	defer stop()
+	pause, stopPause := w.pauseTimer()
+	defer stopPause()
 	var beat <-chan time.Time
 	if tell := w.source.options.Beat; tell != nil {
 		tell(w.target)
@@ -272,6 +275,8 @@ func (w *watching) next(ctx context.Context) {
 		if ctx.Err() == nil {
 			w.turn(ctx, trimming)
 		}
+	case <-pause:
+		w.pauseMayEnd(ctx)
 	}
 }
 
@@ -322,6 +327,9 @@ func (w *watching) ready(ctx context.Context) error {
 			return err
 		}
 		w.shown.Out = w.options.Out
+		if err := w.keepDecisions(); err != nil {
+			return err
+		}
 	}
 	w.listen()
 	return w.Prepare(ctx)
@@ -331,8 +339,8 @@ func (w *watching) ready(ctx context.Context) error {
 func (w *watching) trim(ctx context.Context) error {
 	defer w.stage("trim")()
 	w.nextTrim = time.Time{}
-	if !w.IsOpen() || w.Lost() {
-		return nil // the next reconcile opens it again
+	if !w.IsOpen() || w.Lost() || w.Paused() != "" {
+		return nil // the next reconcile opens it again, or follows the end of the pause
 	}
 	before := w.moves()
 	trimmed, next, err := w.Trim(ctx)
@@ -454,8 +462,11 @@ func resultOf(o Outcome) control.Result {
 		return control.Result{}
 	}
 	r := control.Result{Outcome: control.Refused, Snapshot: o.Snapshot, Message: o.Message(), Findings: o.Findings}
-	if o.Verdict == Published {
+	switch o.Verdict {
+	case Published:
 		r.Outcome = control.Published
+	case Waits:
+		r.Outcome = control.Waiting
 	}
 	return r
 }

@@ -3,6 +3,7 @@ package settings
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 func rows(rows ...Row) []Row { return rows }
@@ -105,6 +106,31 @@ func Status() []Row {
 		envoyAdmin(),
 		printFormat("print the status as `text|json`"),
 	))
+}
+
+// Pause returns the rows of pause.
+func Pause() []Row {
+	return rows(
+		outOfDecision(),
+		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows (required)", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.Reason }},
+		&setting[time.Duration]{about: about{name: "for", group: GroupRun, usage: "end the pause after `TIME`, even if a clock is set meanwhile; " +
+			"without --for only resume ends it", noVariable: true},
+			kind: times, into: func(s *Settings) *Value[time.Duration] { return &s.For }},
+		&setting[bool]{about: about{name: "replace", group: GroupRun, usage: "replace the pause of another operator", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Replace }},
+		printFormat("print the result as `text|json`"),
+	)
+}
+
+// Resume returns the rows of resume.
+func Resume() []Row { return rows(outOfDecision(), printFormat("print the result as `text|json`")) }
+
+// outOfDecision returns the row of --out of a command by which an operator decides.
+func outOfDecision() Row {
+	return &setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required); with " +
+		"targets, that of one target"},
+		kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }}
 }
 
 // BootstrapEnvoy returns the rows of bootstrap envoy.

@@ -44,6 +44,11 @@ type Settings struct {
 	AckQuorum                          Value[string]
 	AckTimeout, WarmTimeout            Value[time.Duration]
 
+	// Decisions of an operator.
+	Reason  Value[string]
+	For     Value[time.Duration]
+	Replace Value[bool]
+
 	// When a watch reads the source tree.
 	QuietPeriod, Rescan, Poll Value[time.Duration]
 	Once                      Value[bool]

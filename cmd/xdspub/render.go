@@ -22,6 +22,7 @@ import (
 	"xdspub/render/publish"
 	"xdspub/watch"
 	"xdspub/watch/control"
+	"xdspub/watch/operator"
 	"xdspub/xds"
 )
 
@@ -186,6 +187,10 @@ func (r *rendering) publish(c *call) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
+	if paused := r.Paused(); paused != "" {
+		r.printOwn(c, true)
+		return &exit{exitRefused, errors.New(ofTarget(r.o, paused))}
+	}
 	plan, err := r.Plan(ctx, r.checked) // again, because no other writer can change the output now
 	if err != nil {
 		return err
@@ -264,6 +269,13 @@ func showPlan(w io.Writer, o watch.Options, plan *planner.Plan) error {
 	}
 	if len(pending.Steps) == 0 {
 		b.WriteString("nothing to do\n")
+	}
+	paused, err := operator.PausedIn(o.Out)
+	if err != nil {
+		return err
+	}
+	if paused != nil {
+		fmt.Fprintf(&b, "paused: %s; xdspub resume --out %s ends the pause\n", paused, o.Out)
 	}
 	if plan.Held != nil {
 		fmt.Fprintf(&b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))

@@ -41,7 +41,7 @@ func handOver(v *call, o watch.Options) (done bool, err error) {
 	case control.Published:
 		fmt.Fprintln(v.App.Writer, ofTarget(o, result.Message))
 		return true, nil
-	case control.Refused:
+	case control.Refused, control.Waiting:
 		fmt.Fprintln(v.App.ErrWriter, ofTarget(o, result.Message))
 		return true, &exit{status: exitRefused}
 	default:

@@ -23,6 +23,9 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p := &statusPrinter{now: now}
 	p.printf("%s\n", r.Verdict())
 	p.published(r)
+	if r.Paused != nil {
+		p.printf("paused: %s; xdspub resume --out %s ends the pause\n", r.Paused, r.Out)
+	}
 	p.watch(r)
 	p.source(r)
 	p.certificates(r.Certificates)
@@ -56,7 +59,10 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 
 // publishAgain returns how missing or changed files are published again.
 func publishAgain(r *status.Status) string {
-	if r.Watch != nil {
+	switch {
+	case r.Paused != nil:
+		return "publishing is paused, so nothing publishes the files again"
+	case r.Watch != nil:
 		return "the next pass of the watch publishes the files again"
 	}
 	return fmt.Sprintf("publish the files again with xdspub render --out %s SRC", r.PublishedTo())
@@ -120,6 +126,9 @@ func (p *statusPrinter) watch(r *status.Status) {
 		p.printf(", last pass at %s (%s): %s", p.at(w.Last.Ended), w.Last.Reason, w.Last.Outcome)
 	}
 	p.printf("\n")
+	if w.Waits != nil {
+		p.printf("  snapshot %s of the source tree waits since %s\n", w.Waits.Snapshot, p.at(w.Waits.Since))
+	}
 	if w.Failed != "" {
 		p.printf("  can't publish: %s\n", w.Failed)
 	}

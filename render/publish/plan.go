@@ -24,8 +24,8 @@ type File struct {
 	// Secret files get mode 0640 and the group of Options, their folder 0750.
 	// All others get 0644 and 0755.
 	Secret bool
-
-	private bool // a file of Records, 0600
+	// private files are for our own user alone: mode 0600.
+	private bool
 }
 
 func (f File) mode() fs.FileMode {

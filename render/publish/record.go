@@ -23,7 +23,12 @@ const maxRecord = 64 << 20
 // readRecord reads one of our own records below root, and returns false if the record does not exist. check
 // judges the record; wayOut is the remedy for a damaged record.
 func readRecord(root folder, path string, record any, check func() error, wayOut string) (bool, error) {
-	data, _, err := root.read(path, maxRecord)
+	return readRecordOf(maxRecord, root, path, record, check, wayOut)
+}
+
+// readRecordOf is readRecord for a record of at most that many bytes.
+func readRecordOf(most int64, root folder, path string, record any, check func() error, wayOut string) (bool, error) {
+	data, _, err := root.read(path, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -57,12 +62,43 @@ func readRecord(root folder, path string, record any, check func() error, wayOut
 	return true, nil
 }
 
+// maxKept bounds a record of ReadRecord, in bytes.
+const maxKept = 1 << 20
+
+// ReadRecord reads the record that PutRecord has written as name into the directory out. ReadRecord takes no lock,
+// and returns false if the record or the directory does not exist. The JSON of a record has a field layout, which is
+// at least 1. check judges the record after it is read; wayOut is the remedy for a damaged record.
+func ReadRecord(out, name string, record any, check func() error, wayOut string) (bool, error) {
+	return reading(out, func(root folder) (bool, error) {
+		return readRecordOf(maxKept, root, private+"/"+name, record, check, wayOut)
+	})
+}
+
+// PutRecord writes a record of another package as .xdspub/NAME, with mode 0600, whole and durable. No change of the
+// published files may be under way in this process.
+func (d *Dir) PutRecord(name string, record any) error {
+	if err := d.usable("record"); err != nil {
+		return err
+	}
+	f, err := recordFile(private+"/"+name, record)
+	if err != nil {
+		return err
+	}
+	f.private = true
+	return d.putFile(f)
+}
+
 // put writes one record by itself.
 func (d *Dir) put(path string, record any) error {
 	f, err := recordFile(path, record)
 	if err != nil {
 		return err
 	}
+	return d.putFile(f)
+}
+
+// putFile is put for a finished file.
+func (d *Dir) putFile(f File) error {
 	if err := d.holding(); err != nil {
 		return err
 	}
@@ -76,7 +112,7 @@ func (d *Dir) put(path string, record any) error {
 	defer in.Close()
 	ready := staged{f, d.free(stagePath + "/record")}
 	if err := d.stage(in, ready); err != nil {
-		return errors.Join(fmt.Errorf("stage %s: %w", path, err), d.clear(stagePath, nil))
+		return errors.Join(fmt.Errorf("stage %s: %w", f.Path, err), d.clear(stagePath, nil))
 	}
 	return d.record([]staged{ready})
 }

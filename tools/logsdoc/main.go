@@ -41,6 +41,7 @@ func path(root string) string { return filepath.Join(root, "docs", "logs.md") }
 var groups = []struct{ file, title string }{
 	{"source.go", "The source tree"},
 	{"publish.go", "Publishing"},
+	{"operator.go", "Decisions of operators"},
 	{"envoy.go", "Envoys"},
 	{"client.go", "Clients"},
 	{"server.go", "The server"},

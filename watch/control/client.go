@@ -46,9 +46,25 @@ func Clients(ctx context.Context, out string) ([]clients.Client, error) {
 // for the Result or the end of ctx. Call Ask first to find out quickly whether the watch answers. The error
 // is a *ConflictError if the watch doesn't match r.
 func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
-	var result Result
-	err := exchange(ctx, out, request{http.MethodPost, retryPath, r}, &result)
-	return result, err
+	return result(ctx, out, retryPath, r)
+}
+
+// AskPause asks the watch to publish nothing until a resume, as Retry asks. The error is a *ConflictError if the watch
+// does not pause.
+func AskPause(ctx context.Context, out string, p Pause) (Result, error) {
+	return result(ctx, out, pausePath, p)
+}
+
+// AskResume asks the watch to end the pause and to publish, as Retry asks.
+func AskResume(ctx context.Context, out string, r Resume) (Result, error) {
+	return result(ctx, out, resumePath, r)
+}
+
+// result sends a request, and waits for its Result.
+func result(ctx context.Context, out, path string, body any) (Result, error) {
+	var r Result
+	err := exchange(ctx, out, request{http.MethodPost, path, body}, &r)
+	return r, err
 }
 
 // request is an HTTP request to a watch.

@@ -4,6 +4,8 @@
 //	GET  /v1/watch       the state of the watch: a Watch
 //	GET  /v1/clients     the clients of the watch: a list of clients.Client
 //	POST /v1/retry-held  publish held snapshots once more: a Result, after the publish
+//	POST /v1/pause       publish nothing until a resume: a Result
+//	POST /v1/resume      end the pause: a Result, after the publish
 //
 // The Server only passes requests on. The watch executes them in its own loop, between two reconciles:
 //
@@ -40,6 +42,8 @@ const (
 	watchPath   = "/v1/watch"
 	clientsPath = "/v1/clients"
 	retryPath   = "/v1/retry-held"
+	pausePath   = "/v1/pause"
+	resumePath  = "/v1/resume"
 )
 
 // Path returns the path of the socket of an output directory.
@@ -90,6 +94,11 @@ type Watch struct {
 	SnapshotSince time.Time `json:"snapshot_since,omitzero"`
 	// Refused is why the current source tree is not published; nil if published.
 	Refused *Refusal `json:"refused,omitempty"`
+	// Paused is the pause by an operator; nil without one.
+	Paused *Shown `json:"paused,omitempty"`
+	// Waits is the valid snapshot of the source tree that a decision of an operator keeps from being published; nil if
+	// none waits.
+	Waits *Waits `json:"waits,omitempty"`
 	// Acknowledged means that the Envoys, or the quorum of clients, have acknowledged a snapshot since the
 	// watch began. If the watch asks nobody, Acknowledged is true after the first publish.
 	Acknowledged bool `json:"acknowledged"`
@@ -119,6 +128,12 @@ type Watch struct {
 	NextTrim time.Time `json:"next_trim,omitzero"`
 }
 
+// Waits is a snapshot that waits, and since when.
+type Waits struct {
+	Since    time.Time `json:"since"`
+	Snapshot string    `json:"snapshot"`
+}
+
 // Inotify counts the inotify instances of an Envoy that reads the output directory.
 type Inotify struct {
 	// Used is the number of instances after the last publish. Budget is the value of --inotify-budget.
@@ -143,7 +158,7 @@ func AllNotices() []Notices { return []Notices{ByEvents, ByPolling, ByPart} }
 
 // Reconcile is one read of the source tree with the publish that follows.
 type Reconcile struct {
-	// Reason is start, change, rescan, SIGHUP or retry-held; in Running also trim.
+	// Reason is start, change, rescan, SIGHUP, retry-held or resume; in Running also trim.
 	Reason string    `json:"reason"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
@@ -255,7 +270,7 @@ func count(n int, one, more string) string {
 	return diag.Count(n, "certificate") + " " + more
 }
 
-// Outcome is the outcome of a reconcile.
+// Outcome is the outcome of a reconcile, or of a request.
 type Outcome string
 
 const (
@@ -265,9 +280,17 @@ const (
 	Refused Outcome = "refused"
 	// Failed means that the reconcile ended with an error.
 	Failed Outcome = "failed"
+	// Waiting means that the source tree is valid, and that a decision of an operator keeps it from being published.
+	Waiting Outcome = "waiting"
+	// Paused means that a request began a pause.
+	Paused Outcome = "paused"
+	// Resumed means that a request ended a pause, and that no watch publishes what waits.
+	Resumed Outcome = "resumed"
+	// Unchanged means that a request had nothing to end.
+	Unchanged Outcome = "unchanged"
 )
 
-// Result is the answer to a request.
+// Result is the answer to a request. The commands print the same object.
 type Result struct {
 	Outcome Outcome `json:"outcome"`
 	// Snapshot is the id of the snapshot that was published or refused.
@@ -275,6 +298,8 @@ type Result struct {
 	// Message describes the result in one sentence.
 	Message  string    `json:"message"`
 	Findings diag.List `json:"findings,omitempty"`
+	// Paused is the pause after the request; nil without one.
+	Paused *Shown `json:"paused,omitempty"`
 }
 
 // RetryHeld is a request to publish held snapshots once more. Its fields describe the intended watch. A watch
@@ -284,6 +309,21 @@ type RetryHeld struct {
 	Source string `json:"source,omitempty"`
 	// Flags are values that flags of the watch must have, by flag name.
 	Flags map[string][]string `json:"flags,omitempty"`
+}
+
+// Pause is a request to publish nothing until a resume.
+type Pause struct {
+	By     string `json:"by"` // user@host
+	Reason string `json:"reason"`
+	// For is when the pause ends by itself, in seconds from now; 0 if it does not.
+	For float64 `json:"for_seconds,omitempty"`
+	// Replace permits to replace a pause.
+	Replace bool `json:"replace,omitempty"`
+}
+
+// Resume is a request to end the pause.
+type Resume struct {
+	By string `json:"by"` // user@host
 }
 
 // wedged is the duration after which a reconcile counts as a hang.
@@ -307,6 +347,12 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 		faults = append(faults, fmt.Sprintf("the source tree is invalid (%s)", r.Count()))
 	default:
 		faults = append(faults, fmt.Sprintf("snapshot %s is held", r.Snapshot))
+	}
+	if w.Paused != nil {
+		faults = append(faults, "publishing is paused "+w.Paused.String())
+	}
+	if w.Waits != nil {
+		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits", w.Waits.Snapshot))
 	}
 	if w.Failed != "" {
 		faults = append(faults, "the source tree can't be read or published")

@@ -129,12 +129,12 @@ func TestRetry(t *testing.T) {
 	result := Result{Outcome: Refused, Snapshot: "v1", Message: "no", Findings: diag.List{{Code: "x", Message: "y", Related: []diag.Related{}, Fixes: []diag.Fix{}}}}
 	loop(t, s, func(r *Request) {
 		switch {
-		case r.Source == "/other":
+		case r.Asked.(RetryHeld).Source == "/other":
 			r.Conflict("its source tree is /src")
-		case cmp.Equal(want, r.RetryHeld):
+		case cmp.Equal(want, r.Asked):
 			r.Answer(result)
 		default:
-			t.Errorf("asked for %+v", r.RetryHeld)
+			t.Errorf("asked for %+v", r.Asked)
 			published(r)
 		}
 	})
@@ -145,6 +145,28 @@ func TestRetry(t *testing.T) {
 	_, err = Retry(t.Context(), out, RetryHeld{Source: "/other"})
 	if conflict, ok := errors.AsType[*ConflictError](err); !ok || conflict.Reason != "its source tree is /src" {
 		t.Errorf("a conflict became %v", err)
+	}
+}
+
+// TestDecide sends the decisions of an operator.
+func TestDecide(t *testing.T) {
+	out := newOut(t)
+	s := serve(t, out)
+	loop(t, s, func(r *Request) {
+		switch asked := r.Asked.(type) {
+		case Pause:
+			r.Answer(Result{Outcome: Paused, Message: fmt.Sprint(asked)})
+		case Resume:
+			r.Conflict("not now, " + asked.By)
+		}
+	})
+	got, err := AskPause(t.Context(), out, Pause{By: "a@b", Reason: "x", For: 1.5, Replace: true})
+	if err != nil || got.Outcome != Paused || got.Message != "{a@b x 1.5 true}" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err = AskResume(t.Context(), out, Resume{By: "a@b"})
+	if conflict, ok := errors.AsType[*ConflictError](err); !ok || conflict.Reason != "not now, a@b" {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -378,8 +400,10 @@ func connect(t *testing.T, out string) net.Conn {
 	return conn
 }
 
-func post(body string) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", retryPath, len(body), body)
+func post(body string) string { return postTo(retryPath, body) }
+
+func postTo(path, body string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 }
 
 func TestGarbage(t *testing.T) {
@@ -397,6 +421,10 @@ func TestGarbage(t *testing.T) {
 		{"another type", post(`{"source": 1}`), "400 Bad Request"},
 		{"a field of a later version", post(`{"force": true}`), "unknown field"},
 		{"too much", post(`{"source": "` + strings.Repeat("x", maxRequest) + `"}`), "request body too large"},
+		{"a pause with another field", postTo(pausePath, `{"by": "a@b", "until": "ever"}`), "unknown field"},
+		{"a pause of another type", postTo(pausePath, `{"by": "a@b", "for_seconds": "1h"}`), "400 Bad Request"},
+		{"a resume with a field of pause", postTo(resumePath, `{"by": "a@b", "reason": "x"}`), "unknown field"},
+		{"a pause", postTo(pausePath, `{"by": "a@b", "reason": "x", "for_seconds": 1.5}`), `"outcome": "published"`},
 		{"nothing asked for", post(""), `"outcome": "published"`},
 		{"any watch", post("{}"), `"outcome": "published"`},
 	} {

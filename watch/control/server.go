@@ -51,7 +51,9 @@ func New() *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+watchPath, s.getWatch)
 	mux.HandleFunc("GET "+clientsPath, s.getClients)
-	mux.HandleFunc("POST "+retryPath, s.postRetry)
+	mux.HandleFunc("POST "+retryPath, handle[RetryHeld](s))
+	mux.HandleFunc("POST "+pausePath, handle[Pause](s))
+	mux.HandleFunc("POST "+resumePath, handle[Resume](s))
 	s.http = http.Server{
 		Handler: mux, ReadTimeout: patience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -119,7 +121,9 @@ func (s *Server) Requests() <-chan *Request { return s.requests }
 
 // Request is a request whose client waits for a Result.
 type Request struct {
-	RetryHeld
+	// Asked is what the client asks for: a RetryHeld, a Pause or a Resume.
+	Asked any
+
 	ctx    context.Context // of the connection
 	result chan Result
 	reason chan string
@@ -144,12 +148,21 @@ func (s *Server) getClients(w http.ResponseWriter, _ *http.Request) {
 	write(w, list)
 }
 
-func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
-	request := &Request{ctx: r.Context(), result: make(chan Result, 1), reason: make(chan string, 1)}
-	if err := read(w, r, &request.RetryHeld); err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
-		return
+// handle returns the handler of requests with a body of type T.
+func handle[T any](s *Server) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var asked T
+		if err := read(w, r, &asked); err != nil {
+			refuse(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		s.pass(w, r, asked)
 	}
+}
+
+// pass passes a request on to the watch, and waits for the answer.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, asked any) {
+	request := &Request{Asked: asked, ctx: r.Context(), result: make(chan Result, 1), reason: make(chan string, 1)}
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
 		if !c.wait(true) {
 			panic(http.ErrAbortHandler) // without an answer the client asks again

@@ -6,16 +6,19 @@ import (
 
 	"xdspub/diag"
 	"xdspub/render/publish"
+	"xdspub/watch/control"
 )
 
 // Report is the status of an output directory. Its JSON has every key, and all times in UTC.
 type Report struct {
 	// InSync means that a snapshot is published and each Envoy runs it. No change is under way or
-	// interrupted, no file is known to be edited or missing, and no snapshot is held.
+	// interrupted, no file is known to be edited or missing, no snapshot is held, and nobody has paused publishing.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
 	// Published is the published snapshot; nil before the first complete publish.
 	Published *Publication `json:"published"`
+	// Paused is the pause by an operator; nil without one.
+	Paused *control.Shown `json:"paused"`
 	// Change is the change under way or interrupted; nil without one.
 	Change *Change `json:"change"`
 	// Drifted lists the published files that were edited, replaced or removed by hand; empty during a Change.
@@ -118,7 +121,7 @@ type Row struct {
 
 // setInSync computes InSync of the Report and of each EnvoyReport.
 func (r *Report) setInSync() {
-	r.InSync = r.Published != nil && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
+	r.InSync = r.Published != nil && r.Paused == nil && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]
 		e.InSync = e.Error == "" && !slices.ContainsFunc(e.Subscriptions, func(row Row) bool { return row.Sync != Synced && row.Sync != NotSent })

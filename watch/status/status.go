@@ -18,6 +18,8 @@ import (
 	"xdspub/render"
 	"xdspub/render/publish"
 	"xdspub/render/published"
+	"xdspub/watch/control"
+	"xdspub/watch/operator"
 	"xdspub/xds"
 )
 
@@ -80,6 +82,7 @@ type diskState struct {
 	manifest publish.Manifest
 	intent   *publish.Intent
 	refused  publish.Refused
+	paused   *control.Shown
 	files    map[string]publish.Info
 }
 
@@ -101,6 +104,9 @@ func readDiskState(o Options) (*diskState, error) {
 		return nil, err
 	}
 	if m.intent, err = publish.ReadIntent(out); err != nil {
+		return nil, err
+	}
+	if m.paused, err = operator.PausedIn(out); err != nil {
 		return nil, err
 	}
 	if m.refused, err = publish.ReadRefused(out); err != nil || m.manifest.Layout == 0 {
@@ -181,7 +187,7 @@ func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 // records returns a Report with the parts that the records hold.
 func (m *diskState) records(out string) *Report {
 	r := &Report{
-		Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
+		Out: out, Paused: m.paused, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
 		Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last),
 	}
 	if m.manifest.Snapshot != "" {

@@ -53,6 +53,7 @@ func (f *faults) add(is bool, format string, args ...any) {
 
 func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Published == nil, "nothing is published")
+	all.add(s.Paused != nil, "publishing is paused")
 	all.add(s.Change != nil, "a change is under way or was interrupted")
 	all.add(s.Retrying() != "", "Envoy rejects a step for now, retrying")
 	all.add(s.Incomplete, "the record of published files is incomplete")
@@ -118,6 +119,8 @@ func (s *Status) Unpublished() string {
 	switch {
 	case slices.ContainsFunc(s.Held, func(h publish.Refusal) bool { return h.Snapshot == s.Source.Snapshot }):
 		return "it is held, since Envoy rejected it"
+	case s.Paused != nil:
+		return "publishing is paused, see above"
 	case s.Change != nil:
 		return "a change is under way or was interrupted"
 	case faulty:

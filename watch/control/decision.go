@@ -1,0 +1,57 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"xdspub/diag"
+)
+
+// maxText bounds a text of a Decision, in bytes.
+const maxText = 1000
+
+// Decision says who has decided, when and why.
+type Decision struct {
+	By     string    `json:"by"` // user@host
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+}
+
+// String returns a Decision as text for people: by alice@host since 2030-01-02T03:04:05Z: a reason.
+func (d Decision) String() string { return d.text("") }
+
+func (d Decision) text(until string) string {
+	return fmt.Sprintf("by %s since %s%s: %s", diag.ClipLine(d.By, maxText), d.Since.UTC().Format(time.RFC3339), until, diag.ClipLine(d.Reason, maxText))
+}
+
+// Check returns an error if a text of the Decision is missing, too long or not text.
+func (d Decision) Check() error {
+	for _, of := range []struct{ name, text string }{{"name", d.By}, {"reason", d.Reason}} {
+		switch {
+		case strings.TrimSpace(of.text) == "":
+			return fmt.Errorf("the %s is empty", of.name)
+		case len(of.text) > maxText:
+			return fmt.Errorf("the %s has %d bytes, and %d are allowed", of.name, len(of.text), maxText)
+		case !utf8.ValidString(of.text):
+			return fmt.Errorf("the %s is not UTF-8", of.name)
+		}
+	}
+	return nil
+}
+
+// Shown is a decision as views show it.
+type Shown struct {
+	Decision
+	// Until is when the decision ends by itself; zero if only an operator ends the decision.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// String returns the decision as text, with its end behind its beginning.
+func (s Shown) String() string {
+	if s.Until.IsZero() {
+		return s.Decision.String()
+	}
+	return s.text(" until " + s.Until.UTC().Format(time.RFC3339))
+}

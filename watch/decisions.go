@@ -1,0 +1,154 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"xdspub/event"
+	"xdspub/render/publish"
+	"xdspub/watch/control"
+	"xdspub/watch/operator"
+)
+
+// decider changes the decisions of operators about an output directory, which it has locked.
+type decider struct {
+	dir   *publish.Dir
+	out   string // as messages name the directory
+	clock operator.Clock
+	log   *event.Log
+}
+
+// Pause pauses the directory out, into which no watch publishes. The error is a *publish.LockedError if another
+// process publishes into it, and a *control.ConflictError if the directory is paused already.
+func Pause(out string, asked control.Pause) (control.Result, error) {
+	return alone(out, func(d decider) (control.Result, error) {
+		_, result, err := d.pause(asked)
+		return result, err
+	})
+}
+
+// Resume ends the pause of the directory out, into which no watch publishes. The errors are those of Pause.
+func Resume(out string, asked control.Resume) (control.Result, error) {
+	return alone(out, func(d decider) (control.Result, error) {
+		_, result, err := d.resume(asked)
+		return result, err
+	})
+}
+
+// alone calls decide with the locked directory out.
+func alone(out string, decide func(decider) (control.Result, error)) (control.Result, error) {
+	m, err := publish.ReadManifest(out)
+	if err == nil && m.Layout == 0 {
+		err = fmt.Errorf("nothing was published into %s: name the output directory of render, watch or serve, and with targets that of one target", out)
+	}
+	if err != nil {
+		return control.Result{}, err
+	}
+	dir, err := publish.Open(out, publish.Options{})
+	if err != nil {
+		return control.Result{}, err
+	}
+	defer dir.Close()
+	return decide(decider{dir: dir, out: out, clock: operator.SystemClock()})
+}
+
+// maxPause is the longest time of a pause that ends by itself. A longer one would outlast people's memory.
+const maxPause = 366 * 24 * time.Hour
+
+// pause records a pause, and returns the decisions with it.
+func (d decider) pause(asked control.Pause) (operator.Decisions, control.Result, error) {
+	p := operator.Pause{Decision: control.Decision{By: asked.By, Reason: asked.Reason, Since: d.clock.Now()}}
+	switch {
+	case asked.For < 0 || asked.For > maxPause.Seconds():
+		return operator.Decisions{}, control.Result{}, &control.ConflictError{Reason: fmt.Sprintf("a pause ends by itself after %s at most", maxPause)}
+	case asked.For > 0:
+		ends := d.clock.In(time.Duration(asked.For * float64(time.Second)))
+		p.Ends = &ends
+	}
+	if err := p.Check(); err != nil {
+		return operator.Decisions{}, control.Result{}, &control.ConflictError{Reason: err.Error()}
+	}
+	now, err := operator.Read(d.dir.Path())
+	if err == nil {
+		err = now.Pause(p, asked.Replace)
+	}
+	if _, ok := errors.AsType[*operator.TakenError](err); ok {
+		return now, control.Result{}, &control.ConflictError{Reason: fmt.Sprintf("%s is %v; xdspub pause --replace changes the pause", d.out, err)}
+	}
+	if err == nil {
+		err = now.Write(d.dir)
+	}
+	if err != nil {
+		return now, control.Result{}, err
+	}
+	shown, snapshot := p.Shown(d.clock), d.snapshot()
+	d.log.Write(event.Paused{By: p.By, Reason: p.Reason, Until: shown.Until, Published: snapshot})
+	message := fmt.Sprintf("publishing into %s is paused, snapshot %s stays published; xdspub resume --out %s ends the pause", d.out, snapshot, d.out)
+	if !shown.Until.IsZero() {
+		message += ", or its end at " + shown.Until.Format(time.RFC3339)
+	}
+	return now, control.Result{Outcome: control.Paused, Snapshot: snapshot, Message: message, Paused: &shown}, nil
+}
+
+// resume ends the pause, and returns the decisions without the pause. The Result says Resumed or Unchanged. resume
+// replaces a damaged record.
+func (d decider) resume(asked control.Resume) (operator.Decisions, control.Result, error) {
+	now, err := operator.Read(d.dir.Path())
+	damaged := errors.Is(err, operator.ErrDamaged)
+	if err != nil && !damaged {
+		return now, control.Result{}, err
+	}
+	ended := now.Resume()
+	result := control.Result{Outcome: control.Unchanged, Snapshot: d.snapshot(), Message: fmt.Sprintf("publishing into %s is not paused", d.out)}
+	if ended == nil && !damaged {
+		return now, result, nil
+	}
+	if err := now.Write(d.dir); err != nil {
+		return now, control.Result{}, err
+	}
+	result.Outcome, result.Message = control.Resumed, fmt.Sprintf("publishing into %s is not paused any more", d.out)
+	e := event.Resumed{By: asked.By}
+	if ended != nil {
+		result.Message = fmt.Sprintf("the pause of %s %s has ended", d.out, ended.Decision)
+		e.PausedBy, e.Reason, e.PausedSince = ended.By, ended.Reason, ended.Since
+	}
+	d.log.Write(e)
+	return now, result, nil
+}
+
+// snapshot returns the id of the published snapshot; empty for none.
+func (d decider) snapshot() string {
+	m, err := d.dir.Reader().Manifest()
+	if err != nil {
+		return "" // the next pass reports the error
+	}
+	return m.Snapshot
+}
+
+// takeDecisions reads the decisions of the operators from the open output directory. A pause whose time is over ends.
+func (c *Controller) takeDecisions() error {
+	d, err := operator.Read(c.dir.Path())
+	if err != nil {
+		return err
+	}
+	ended := d.EndPause(c.clock)
+	if moved := d.Adjust(c.clock); ended != nil || moved {
+		if err := d.Write(c.dir); err != nil {
+			return err
+		}
+	}
+	if c.decisions = d; ended != nil {
+		c.log.Write(event.PauseEnded{By: ended.By, Reason: ended.Reason, Since: ended.Since})
+	}
+	return nil
+}
+
+// Paused returns why the open output directory must not change, with the remedy, after Prepare; empty if it may.
+func (c *Controller) Paused() string {
+	p := c.decisions.Paused
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("publishing into %s is paused %s; xdspub resume --out %s ends the pause", c.options.Out, p.Shown(c.clock), c.options.Out)
+}

@@ -1,0 +1,115 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"xdspub/event"
+	"xdspub/render/planner"
+	"xdspub/watch/control"
+	"xdspub/watch/operator"
+	"xdspub/watch/pipeline"
+)
+
+// wait ends a pass whose plan a decision of an operator keeps from being published.
+func (w *watching) wait(p *pass, plan *planner.Plan) Outcome {
+	w.changeLog.checked(p.checked, false)
+	w.showRead(p.checked)
+	w.on(planWaits)
+	o := outcomeOf(Waits, p.checked, plan, pipeline.Result{})
+	o.Decision = w.Paused()
+	served := w.options.Server != nil && w.served != nil && w.servedID(p.checked) != w.changeLog.served
+	if o.Snapshot == w.publishedID() && !served {
+		w.shown.Waits = nil
+		return o
+	}
+	if waits := w.shown.Waits; waits == nil || waits.Snapshot != o.Snapshot || asked(p.reason) {
+		w.log.Write(event.SnapshotWaits{Snapshot: o.Snapshot, Published: w.publishedID()})
+	}
+	if waits := w.shown.Waits; waits == nil || waits.Snapshot != o.Snapshot {
+		w.shown.Waits = &control.Waits{Since: now(), Snapshot: o.Snapshot}
+	}
+	return o
+}
+
+// decider returns the decider for the output directory. An error means that the directory can't keep a decision now.
+func (w *watching) decider() (decider, error) {
+	if w.dir == nil || w.Lost() {
+		return decider{}, fmt.Errorf("the output directory %s was removed or replaced: ask again after the next pass", w.given)
+	}
+	return decider{dir: w.dir, out: w.options.Out, clock: w.clock, log: w.log}, nil
+}
+
+// pause executes a request to pause.
+func (w *watching) pause(asked control.Pause) (result control.Result, err error) {
+	d, err := w.decider()
+	if err != nil {
+		return result, err
+	}
+	decisions, result, err := d.pause(asked)
+	if err != nil {
+		return result, err
+	}
+	w.decisions, w.nextTrim = decisions, time.Time{}
+	w.shown.NextTrim = time.Time{}
+	w.showDecisions()
+	return result, nil
+}
+
+// resume executes a request to resume, and publishes what waits.
+func (w *watching) resume(ctx context.Context, asked control.Resume) (result control.Result, err error) {
+	d, err := w.decider()
+	if err != nil {
+		return result, err
+	}
+	decisions, result, err := d.resume(asked)
+	if err != nil || result.Outcome == control.Unchanged {
+		return result, err
+	}
+	w.decisions = decisions
+	return w.turn(ctx, resuming)
+}
+
+// showDecisions shows the decisions of the operators.
+func (w *watching) showDecisions() {
+	w.shown.Paused = nil
+	if p := w.decisions.Paused; p != nil {
+		shown := p.Shown(w.clock)
+		w.shown.Paused = &shown
+	} else {
+		w.shown.Waits = nil
+	}
+	w.show()
+}
+
+// pauseLook is the longest time between two looks at the clock during a pause: a timer stands still while the machine
+// sleeps.
+const pauseLook = 10 * time.Second
+
+// pauseTimer returns a channel that receives when a pause may end by itself, and a function that stops the timer. The
+// channel is nil without such a pause.
+func (w *watching) pauseTimer() (<-chan time.Time, func()) {
+	p := w.decisions.Paused
+	if p == nil || p.Ends == nil {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(min(w.clock.Left(*p.Ends), pauseLook))
+	return timer.C, func() { timer.Stop() }
+}
+
+// pauseMayEnd publishes what waits, if the time of the pause is over.
+func (w *watching) pauseMayEnd(ctx context.Context) {
+	if p := w.decisions.Paused; ctx.Err() == nil && w.clock.Left(*p.Ends) == 0 {
+		w.turn(ctx, resuming)
+	}
+}
+
+// keepDecisions writes the decisions into an output directory that has replaced the directory in which they were
+// taken. So a watch also leaves alone what somebody puts there during a pause.
+func (w *watching) keepDecisions() error {
+	if w.decisions.Mode() == operator.Follows {
+		return nil
+	}
+	return w.decisions.Write(w.dir)
+}
