@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,37 +26,35 @@ import (
 	"xdspub/xds"
 )
 
-// TestMemory edits a tree again and again, while a server and a watch read the tree, and clients of all kinds
-// follow the server, refuse responses, read late and connect again. In the end, neither process may hold more than
-// after a fifth of the time.
+// TestMemory edits a tree again and again, while a server and a watch with an Envoy read the tree, and clients of all
+// kinds follow the server, refuse responses, read late and connect again. Folders move, readers of the HTTP servers
+// come and go, and the processes get SIGHUP. In the end, neither process may hold more memory, goroutines, descriptors
+// or inotify watches than after a fifth of the time.
 //
 // XDSPUB_MEMORY is the length of the test, such as 30m.
 func TestMemory(t *testing.T) {
 	length, seed := dice(t, "XDSPUB_MEMORY", time.Second, 1)
 	t.Logf("again: XDSPUB_SOAK_SEED=%d scripts/soak %v memory", seed, length)
+	envoytest.Binary(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	tree := serveTree(t, nil)
-	write := func(n int) {
-		staged := filepath.Join(filepath.Dir(tree.src), "staged")
-		for name, text := range editedFiles(n) {
-			if err := os.WriteFile(staged, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(staged, filepath.Join(tree.src, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := os.MkdirAll(tree.src, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(tree.src, "moves-0"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(0)
-	web := address(envoytest.FreePort(t))
-	flags := []string{"--quiet-period", "1ms", "--trim-delay", "100ms"}
-	server := start(t, binary, append([]string{"serve", "--grpc", "unix:" + tree.socket, "--http", web, tree.src}, flags...)...)
-	watch := start(t, binary, append([]string{"watch", "--out", filepath.Join(filepath.Dir(tree.src), "out"), "--step-gap", "0s", tree.src}, flags...)...)
+	writeEdit(t, tree.src, 0)
+	out, admin := filepath.Join(filepath.Dir(tree.src), "out"), address(envoytest.FreePort(t))
+	server, watch := heldBy{web: address(envoytest.FreePort(t))}, heldBy{web: address(envoytest.FreePort(t))}
+	flags := []string{"--quiet-period", "1ms", "--trim-delay", "100ms", tree.src}
+	server.process = start(t, binary, append([]string{"serve", "--grpc", "unix:" + tree.socket, "--http", server.web}, flags...)...)
+	watch.process = start(t, binary, append([]string{"watch", "--out", out, "--http", watch.web, "--envoy-admin", "http://" + admin, "--step-gap", "0s"}, flags...)...)
 	server.WaitLog(t, "event=published ")
 	watch.WaitLog(t, "event=published ")
+	bootstrap, stderr, exit := xdspub(t, "bootstrap", "envoy", "--out", out, "--admin", admin)
+	if exit != 0 {
+		t.Fatal(stderr)
+	}
+	envoytest.Start(t, envoytest.Options{Bootstrap: []byte(bootstrap)})
+	watch.WaitLog(t, "event=envoy-in-sync ")
 
 	names := map[*xds.Type][]string{xds.Endpoints: {"web"}, xds.RouteConfiguration: {"r"}, xds.Secret: {"key"}}
 	var followers []*follower
@@ -66,34 +65,20 @@ func TestMemory(t *testing.T) {
 			followers = append(followers, f)
 		}
 	}
-	more := startOthers(t, tree.socket, web)
+	more := startOthers(t, tree.socket, server.web)
 
-	type holdings struct {
-		server, watch    usage
-		heap, goroutines float64
-	}
-	held := func() (least holdings) {
-		// The garbage collector runs at any time, so the least of several measurements counts.
-		for n := range 20 {
-			now := holdings{usageOf(t, server), usageOf(t, watch), metricOf(t, web, "go_memstats_heap_alloc_bytes"), metricOf(t, web, "go_goroutines")}
-			if n == 0 {
-				least = now
-			}
-			least.heap, least.goroutines = min(least.heap, now.heap), min(least.goroutines, now.goroutines)
-			for _, of := range []struct{ least, now *usage }{{&least.server, &now.server}, {&least.watch, &now.watch}} {
-				of.least.memory, of.least.descriptors, of.least.threads = min(of.least.memory, of.now.memory), min(of.least.descriptors, of.now.descriptors), min(of.least.threads, of.now.threads)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		return least
-	}
-	var first holdings
-	began, edits := time.Now(), 0
+	both := []*heldBy{&server, &watch}
+	began, edits, measured := time.Now(), 0, false
 	for time.Since(began) < length {
 		edits++
-		write(edits)
-		server.WaitLog(t, "event=published ")
-		watch.WaitLog(t, "event=published ")
+		writeEdit(t, tree.src, edits)
+		for _, p := range both {
+			p.WaitLog(t, "event=published ")
+			if edits%50 == 0 {
+				readEvents(t, p.web)
+				p.Signal(t, syscall.SIGHUP)
+			}
+		}
 		switch f := followers[random.IntN(len(followers))]; random.IntN(20) {
 		case 0:
 			f.disconnect()
@@ -105,28 +90,119 @@ func TestMemory(t *testing.T) {
 			f.refuse(random.IntN(2) == 0)
 		}
 		if edits%1000 == 0 {
-			t.Logf("%d edits in %v: %+v", edits, time.Since(began).Round(time.Second), held())
+			t.Logf("%d edits in %v: serve %+v, watch %+v", edits, time.Since(began).Round(time.Second), server.measure(t), watch.measure(t))
 		}
-		if first.heap == 0 && time.Since(began) > length/5 {
-			first = held()
+		if !measured && time.Since(began) > length/5 {
+			measured = true
+			for _, p := range both {
+				p.first = p.measure(t)
+			}
 		}
 	}
-	last := held()
-	t.Logf("%d edits, %d polls by REST: at first %+v, in the end %+v", edits, more(), first, last)
+	t.Logf("%d edits, %d polls by REST", edits, more())
+	server.holdsNoMore(t, "serve", 50, 10) // clients come and go
+	watch.holdsNoMore(t, "watch", 5, 4)
+}
+
+// heldBy is a process with an HTTP server for operations, and what the process held at first.
+type heldBy struct {
+	*process
+	web   string
+	first holdings
+}
+
+// holdings are the resources that a process holds.
+type holdings struct {
+	usage
+	watches          int // of inotify
+	heap, goroutines float64
+}
+
+// measure returns the least holdings of several measurements, because the garbage collector runs at any time.
+func (p *heldBy) measure(t *testing.T) (least holdings) {
+	t.Helper()
+	for n := range 20 {
+		now := holdings{usageOf(t, p.process), inotifyWatches(t, p.process), metricOf(t, p.web, "go_memstats_heap_alloc_bytes"), metricOf(t, p.web, "go_goroutines")}
+		if n == 0 {
+			least = now
+		}
+		least.memory, least.descriptors, least.threads = min(least.memory, now.memory), min(least.descriptors, now.descriptors), min(least.threads, now.threads)
+		least.watches, least.heap, least.goroutines = min(least.watches, now.watches), min(least.heap, now.heap), min(least.goroutines, now.goroutines)
+		time.Sleep(50 * time.Millisecond)
+	}
+	return least
+}
+
+// holdsNoMore fails the test if a process holds more than at first. goroutines and descriptors are the numbers that may
+// be added.
+func (p *heldBy) holdsNoMore(t *testing.T, name string, goroutines, descriptors float64) {
+	t.Helper()
+	last := p.measure(t)
+	t.Logf("%s: at first %+v, in the end %+v", name, p.first, last)
 	for _, of := range []struct {
 		what        string
 		first, last float64
 		slack       float64
 	}{
-		{"heap of serve in bytes", first.heap, last.heap, 16 << 20},
-		{"goroutines of serve", first.goroutines, last.goroutines, 50},
-		{"resident memory of serve in bytes", float64(first.server.memory), float64(last.server.memory), 32 << 20},
-		{"resident memory of watch in bytes", float64(first.watch.memory), float64(last.watch.memory), 32 << 20},
-		{"descriptors of serve", float64(first.server.descriptors), float64(last.server.descriptors), 10},
-		{"descriptors of watch", float64(first.watch.descriptors), float64(last.watch.descriptors), 0},
+		{"heap in bytes", p.first.heap, last.heap, 16 << 20},
+		{"resident memory in bytes", float64(p.first.memory), float64(last.memory), 32 << 20},
+		{"goroutines", p.first.goroutines, last.goroutines, goroutines},
+		{"descriptors", float64(p.first.descriptors), float64(last.descriptors), descriptors},
+		{"inotify watches", float64(p.first.watches), float64(last.watches), 0},
 	} {
 		if of.last > of.first+of.slack {
-			t.Errorf("%s: %.0f at first, %.0f in the end", of.what, of.first, of.last)
+			t.Errorf("%s of %s: %.0f at first, %.0f in the end", of.what, name, of.first, of.last)
+		}
+	}
+}
+
+// inotifyWatches returns the number of inotify watches of a process; 0 on systems other than Linux.
+func inotifyWatches(t *testing.T, p *process) (n int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil { // closed meanwhile
+			continue
+		}
+		n += strings.Count("\n"+string(text), "\ninotify ")
+	}
+	return n
+}
+
+// readEvents reads events of an HTTP server for a moment.
+func readEvents(t *testing.T, web string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+web+"/api/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := http.DefaultClient.Do(q); err == nil {
+		_, _ = io.Copy(io.Discard, a.Body) // until the moment is over
+		a.Body.Close()
+	}
+}
+
+// writeEdit makes the n-th edit of a tree: it moves a folder, and writes the files of the edit.
+func writeEdit(t *testing.T, src string, n int) {
+	t.Helper()
+	if n > 0 {
+		if err := os.Rename(filepath.Join(src, fmt.Sprint("moves-", n-1)), filepath.Join(src, fmt.Sprint("moves-", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	staged := filepath.Join(filepath.Dir(src), "staged")
+	for name, text := range editedFiles(n) {
+		if err := os.WriteFile(staged, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(staged, filepath.Join(src, name)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"xdspub/event"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
+	"xdspub/watch/notify"
 )
 
 // TestHangupIsAnswered checks that, after SIGHUP, the log has an event for each outcome, even for an outcome
@@ -23,7 +24,9 @@ func TestHangupIsAnswered(t *testing.T) {
 		before, after string // the source tree before SIGHUP and after
 		was, is       error  // of the settings, before and after
 		strict        bool   // WarningsAsErrors
+		held          string // the source tree that Envoy refuses before SIGHUP; empty for none
 		refuses       bool   // Envoy refuses the change
+		down          bool   // no Envoy answers
 		want          []string
 	}{
 		"published":       {before: web, after: other, want: []string{"published"}},
@@ -36,6 +39,12 @@ func TestHangupIsAnswered(t *testing.T) {
 		"still failed":    {before: web, after: web, was: errSettings, is: errSettings, want: []string{"failed"}},
 		"recovered":       {before: web, after: web, was: errSettings, want: []string{"published", "recovered"}},
 		"refused":         {before: web, after: other, refuses: true, want: []string{"rolled-back", "finding"}},
+		"held":            {before: web, held: other, after: other, refuses: true, want: []string{"rolled-back", "finding"}},
+		"held no more":    {before: web, held: other, after: other, want: []string{"published", "refusal-ended"}},
+		"not the held":    {before: web, held: other, after: web, want: []string{"unchanged", "refusal-ended"}},
+		"held, invalid":   {before: web, held: other, after: wrong, want: []string{"finding", "source-invalid"}},
+		"Envoy down":      {before: web, after: other, down: true, want: []string{"published"}},
+		"down, unchanged": {before: web, after: web, down: true, want: []string{"unchanged"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, c.before)
@@ -51,8 +60,16 @@ func TestHangupIsAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			settings = c.is
+			if c.held != "" {
+				envoys.confirms, envoys.refuses = true, 0
+				s.write(c.held)
+				if result, err := w.turn(t.Context(), string(notify.Rescan)); err != nil || result.Outcome != control.Refused {
+					t.Fatalf("%+v, %v", result, err)
+				}
+			}
 			s.write(c.after)
-			envoys.confirms = c.refuses
+			envoys = noAnswers
+			envoys.confirms, envoys.silent = c.refuses || c.down, c.down
 			if c.refuses {
 				envoys.refuses = 0
 			}
