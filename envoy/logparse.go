@@ -128,7 +128,7 @@ func reason(message string) string {
 			message = before + strings.TrimRight(quotes, ": {")
 		}
 	}
-	return diag.ClipLine(message, diag.MaxText) // also makes equal the blanks that protobuf varies
+	return diag.Hide(diag.ClipLine(message, diag.MaxText)) // ClipLine also makes equal the blanks that protobuf varies
 }
 
 // apiOf returns the API that a message about a file mentions; empty if it mentions none.

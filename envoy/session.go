@@ -134,7 +134,7 @@ func (a *Admin) failed(ctx context.Context, path string, err error) error {
 	case isNet, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &DownError{URL: a.url, Err: err}
 	}
-	return a.unexpected(path, diag.Clip(err.Error(), diag.MaxWord))
+	return a.unexpected(path, diag.Hide(diag.Clip(err.Error(), diag.MaxWord)))
 }
 
 // unexpected returns an *UnexpectedResponseError.
@@ -151,7 +151,7 @@ func sample(body []byte) string {
 	}
 	line, _, _ := bytes.Cut(body, []byte("\n"))
 	if len(line) > most {
-		return fmt.Sprintf("%q…", line[:most])
+		return fmt.Sprintf("%q…", diag.Hide(string(line[:most])))
 	}
-	return fmt.Sprintf("%q", line)
+	return fmt.Sprintf("%q", diag.Hide(string(line)))
 }

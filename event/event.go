@@ -15,8 +15,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
+
+	"xdspub/diag"
+	"xdspub/internal/crash"
 )
 
 // Event is an event of this package. Its exported fields are the keys of the line, in their order:
@@ -47,11 +51,14 @@ type Log struct {
 	handler slog.Handler
 	target  string // empty for none
 	sinks   []func(Record)
+	crashes *crashes // of all targets
 }
 
 // New returns a Log whose lines go to a handler. The Log also passes each event, whatever its level, to the
 // sinks. A sink must not block, and must be safe for concurrent use.
-func New(h slog.Handler, sinks ...func(Record)) *Log { return &Log{handler: h, sinks: sinks} }
+func New(h slog.Handler, sinks ...func(Record)) *Log {
+	return &Log{handler: h, sinks: sinks, crashes: new(crashes)}
+}
 
 // For returns a Log whose lines have the key target; without the key if target is empty. For of a nil Log
 // returns nil.
@@ -59,7 +66,7 @@ func (l *Log) For(target string) *Log {
 	if l == nil {
 		return nil
 	}
-	return &Log{l.handler, target, l.sinks}
+	return &Log{l.handler, target, l.sinks, l.crashes}
 }
 
 // Write passes an event to the sinks, and writes its line unless the handler discards its level. Write ignores
@@ -76,6 +83,41 @@ func (l *Log) Write(e Event) {
 	if l.handler.Enabled(ctx, e.kind().Level) {
 		_ = l.handler.Handle(ctx, r.line()) // an error of the log must not end the program
 	}
+}
+
+const (
+	// crashPause is how long Log.Crashed does not write a panic again: a client can repeat the request that panics.
+	crashPause = 10 * time.Minute
+	// mostCrashes is the number of remembered panics.
+	mostCrashes = 100
+)
+
+// crashes are the panics that a Log has written.
+type crashes struct {
+	mu   sync.Mutex
+	last map[string]time.Time // by target and text
+}
+
+// Crashed writes the InternalError of a panic, unless Crashed has written the same panic within ten minutes. Crashed
+// does not panic, even if a sink does.
+func (l *Log) Crashed(e *crash.Error) {
+	if l != nil && l.crashes.isNew(l.target+"\n"+e.Error(), time.Now()) {
+		_ = crash.Try(func() { l.Write(InternalError{Error: e, Stack: e.Stack}) })
+	}
+}
+
+// isNew reports whether a panic was not written within crashPause, and remembers the panic.
+func (c *crashes) isNew(text string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last, known := c.last[text]; known && now.Sub(last) < crashPause {
+		return false
+	}
+	if c.last == nil || len(c.last) >= mostCrashes {
+		c.last = make(map[string]time.Time)
+	}
+	c.last[text] = now
+	return true
 }
 
 // line returns the line of the event.
@@ -145,11 +187,22 @@ func snake(name string) string {
 	return b.String()
 }
 
-// plain returns a duration as text, because slog writes durations into JSON as numbers. plain returns other
-// values unchanged.
+// plain returns a duration as text, because slog writes durations into JSON as numbers. plain hides secrets in texts
+// and errors, which may quote Envoys, clients, servers and files. plain returns other values unchanged.
 func plain(value any) any {
-	if d, ok := value.(time.Duration); ok {
-		return d.String()
+	switch v := value.(type) {
+	case time.Duration:
+		return v.String()
+	case string:
+		return diag.Hide(v)
+	case error:
+		return diag.Hide(v.Error())
+	case []string:
+		shown := make([]string, len(v))
+		for i, text := range v {
+			shown[i] = diag.Hide(text)
+		}
+		return shown
 	}
 	return value
 }
@@ -178,7 +231,8 @@ var all = []Event{
 	RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{}, RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{},
 	Serving{}, ServingPublished{}, SettingIgnored{}, SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{},
 	SnapshotUnconfirmed{}, SnapshotWaits{}, SocketLost{}, SocketMadeAgain{}, SourceInvalid{}, SourceValid{}, Status{},
-	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, TargetRemoved{},
+	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, SystemdReachable{},
+	SystemdUnreachable{}, TargetRemoved{},
 	TrimRefused{}, Trimmed{}, Unchanged{}, WatchComplete{}, WatchPartial{}, WatchPolling{}, Watching{},
 	WebhookFailed{},
 }

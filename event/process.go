@@ -67,7 +67,8 @@ func (SettingIgnored) kind() Kind {
 
 // InternalError means that xdspub has a bug: a part of the program panicked. The process goes on. A reconcile that
 // panics publishes nothing, and the last valid snapshot stays published; every change and every rescan tries again,
-// and recovered ends the event. A request that panics ends alone. The event is logged again if the error changes.
+// and recovered ends the event. A request that panics ends alone. If the part that follows the source tree or accepts
+// connections panics, the process ends with status 3. The same error is logged again after ten minutes.
 //
 // Do: report the bug with error and stack. If error names a rule, leave the rule out by --disable RULE until the bug
 // is mended.
@@ -78,7 +79,29 @@ type InternalError struct {
 }
 
 func (InternalError) kind() Kind {
-	return Kind{"internal-error", slog.LevelError, "xdspub has a bug, and goes on; report the bug with the stack"}
+	return Kind{"internal-error", slog.LevelError, "xdspub has a bug; report the bug with the stack"}
+}
+
+// SystemdUnreachable means that systemd does not take the notifications of xdspub: its socket is gone or full. xdspub
+// goes on. With WatchdogSec=, systemd ends xdspub if systemd gets no notification in time. The event is logged once
+// until systemd-reachable.
+//
+// Do: see error. In a container, NOTIFY_SOCKET must be a socket that xdspub may write to; unset NOTIFY_SOCKET if no
+// systemd waits.
+type SystemdUnreachable struct {
+	Socket string // NOTIFY_SOCKET
+	Error  error  // the cause
+}
+
+func (SystemdUnreachable) kind() Kind {
+	return Kind{"systemd-unreachable", slog.LevelWarn, "systemd does not take the state of xdspub; xdspub goes on"}
+}
+
+// SystemdReachable means that systemd takes notifications after systemd-unreachable. xdspub has told its state again.
+type SystemdReachable struct{}
+
+func (SystemdReachable) kind() Kind {
+	return Kind{"systemd-reachable", slog.LevelInfo, "systemd takes the state of xdspub again"}
 }
 
 // ControlSocketFailed means that the watch has no control socket: `xdspub status` and `render --retry-held` do

@@ -39,7 +39,7 @@ func (o *Observer) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	s := statusAnswer{Version: o.options.Version, Since: o.began.UTC(), Ready: allReady(o.parts(now)), Targets: []targetStatus{}}
 	for _, v := range o.views() {
 		s.Targets = append(s.Targets, targetStatus{
-			Target: v.name, Ready: v.ready(), Faults: append([]string{}, v.watch.Faults(now)...), Watch: v.watch,
+			Target: v.name, Ready: v.watch.Ready(), Faults: append([]string{}, v.watch.Faults(now)...), Watch: v.watch,
 		})
 	}
 	if list, faults, ok := o.clients(now); ok {

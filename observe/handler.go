@@ -145,7 +145,7 @@ func (o *Observer) parts(now time.Time) (list []part) {
 		list = append(list, part{name: "source", faults: []string{"the source tree is not read yet"}})
 	}
 	for _, v := range views {
-		p := part{name: "source", ready: v.ready(), faults: v.watch.Faults(now)}
+		p := part{name: "source", ready: v.watch.Ready(), faults: v.watch.Faults(now)}
 		if v.name != "" {
 			p.name = "target " + v.name
 		}

@@ -171,9 +171,6 @@ type view struct {
 	target
 }
 
-// ready reports whether a valid snapshot is out and acknowledged.
-func (v *view) ready() bool { return v.watch.Snapshot != "" && v.watch.Acknowledged }
-
 // views returns the states of all targets, sorted by name.
 func (o *Observer) views() (list []view) {
 	o.mu.Lock()

@@ -2,8 +2,6 @@ package serve
 
 import (
 	"net/http"
-	"sync"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,44 +10,15 @@ import (
 	"xdspub/internal/crash"
 )
 
-const (
-	// crashPause is how long a repeated panic is not logged: a client can repeat the request that panics.
-	crashPause = 10 * time.Minute
-	// mostCrashes is the number of remembered panics.
-	mostCrashes = 100
-)
-
 // crashes ends a request that panics, and logs the panic.
-type crashes struct {
-	log *event.Log
+type crashes struct{ log *event.Log }
 
-	mu     sync.Mutex
-	logged map[string]time.Time // when a panic was last logged, by its text
-}
-
-func newCrashes(log *event.Log) *crashes {
-	return &crashes{log: log, logged: make(map[string]time.Time)}
-}
-
-// write logs a panic, unless the same panic was logged within crashPause. doing is what the
-// function that panicked did, if the panic itself does not say.
-func (c *crashes) write(e *crash.Error, doing string) {
+// write logs a panic. doing is what the function that panicked did, if the panic itself does not say.
+func (c crashes) write(e *crash.Error, doing string) {
 	if e.While == "" {
 		e.While = doing
 	}
-	c.mu.Lock()
-	last, known := c.logged[e.Error()]
-	silent := known && time.Since(last) < crashPause
-	if !silent {
-		if len(c.logged) >= mostCrashes {
-			clear(c.logged)
-		}
-		c.logged[e.Error()] = time.Now()
-	}
-	c.mu.Unlock()
-	if !silent {
-		c.log.Write(event.InternalError{Error: e, Stack: e.Stack})
-	}
+	c.log.Crashed(e)
 }
 
 // errCrashed is the answer to a client whose request panicked.
@@ -57,7 +26,7 @@ var errCrashed = status.Error(codes.Internal, "an internal error of xdspub; the 
 
 // status logs the panic of the function that defers status, and sets *err to errCrashed. doing is what the function
 // did.
-func (c *crashes) status(doing string, err *error) {
+func (c crashes) status(doing string, err *error) {
 	if value := recover(); value != nil {
 		c.write(crash.Of(value), doing)
 		*err = errCrashed
@@ -66,7 +35,7 @@ func (c *crashes) status(doing string, err *error) {
 
 // guard returns a handler that answers a request with the status 500 if next panics. If next has begun to answer,
 // the answer ends early.
-func (c *crashes) guard(next http.Handler) http.Handler {
+func (c crashes) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answering{ResponseWriter: w}
 		defer func() {

@@ -18,11 +18,11 @@ import (
 type door struct {
 	tls     credentials.TransportCredentials // nil for plain TCP
 	judge   *admit.Judge
-	crashes *crashes
+	crashes crashes
 }
 
 // newDoor returns a door that speaks TLS with keys, or plain TCP if keys is nil.
-func newDoor(keys *listen.Keys, judge *admit.Judge, c *crashes) *door {
+func newDoor(keys *listen.Keys, judge *admit.Judge, c crashes) *door {
 	d := &door{judge: judge, crashes: c}
 	if keys != nil {
 		d.tls = credentials.NewTLS(keys.Config(false))

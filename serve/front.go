@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"xdspub/internal/crash"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/csds"
@@ -45,10 +46,13 @@ type front struct {
 	health   *health.Server
 	metrics  *metrics
 	sessions *sessions
+	// served means that clients get a Snapshot.
+	served atomic.Bool
 	// watch is the state of the source tree.
 	watch atomic.Pointer[control.Watch]
-	// drain ends streams and waiting requests.
-	drain context.CancelFunc
+	// draining ends with drain, which ends streams and waiting requests.
+	draining context.Context
+	drain    context.CancelFunc
 }
 
 func newFront(c *cache.Cache, o Options) (*front, error) {
@@ -57,8 +61,8 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	if f.web, err = newWeb(o, c.Resources, func(level string) { f.metrics.refused.WithLabelValues(level).Inc() }); err != nil {
 		return nil, err
 	}
-	var draining context.Context
-	draining, f.drain = context.WithCancel(context.Background())
+	draining, drain := context.WithCancel(context.Background())
+	f.draining, f.drain = draining, drain
 	f.sessions = &sessions{limits: f.limits, turns: f.turns, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime, crashes: f.crashes}
 	f.watch.Store(&control.Watch{})
 	f.metrics.watch(c, f.sessions, f.web)
@@ -74,7 +78,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	})
 	grpc_health_v1.RegisterHealthServer(f.grpc, f.health)
 	reflection.Register(f.grpc)
-	f.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	f.showHealth()
 	discovery := rest.New(c, rest.Options{Judge: f.judge, Client: admit.OfHTTP, Counter: restMetrics{f.metrics}})
 	mux := http.NewServeMux()
 	mux.Handle("/v3/", discovery)
@@ -82,7 +86,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 		mux.Handle("/", until(draining, o.Operations))
 	}
 	f.serve(mux)
-	context.AfterFunc(draining, discovery.EndWaits)
+	context.AfterFunc(draining, crash.Guard(discovery.EndWaits, o.Log.Crashed))
 	return f, nil
 }
 
@@ -104,10 +108,27 @@ func (f *front) setHealth(status grpc_health_v1.HealthCheckResponse_ServingStatu
 	}
 }
 
-// published marks the server ready, and records how long Publish took, including the wait for clients.
+// tell sets the state of the source tree.
+func (f *front) tell(w control.Watch) {
+	f.watch.Store(&w)
+	f.showHealth()
+}
+
+// published records that clients get a Snapshot, and how long Publish took, including the wait for clients.
 func (f *front) published(took time.Duration) {
-	f.setHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	f.metrics.pushes.Observe(took.Seconds())
+	f.served.Store(true)
+	f.showHealth()
+}
+
+// showHealth sets the status in the gRPC health service, which is the answer of /readyz: the server and the watch are
+// ready.
+func (f *front) showHealth() {
+	if f.isReady() && f.watch.Load().Ready() {
+		f.setHealth(grpc_health_v1.HealthCheckResponse_SERVING)
+	} else {
+		f.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	}
 }
 
 // serverStatus returns the server's own part of a status answer.
@@ -119,11 +140,8 @@ func (f *front) serverStatus() csds.Server {
 	return s
 }
 
-// isReady reports whether the health service answers SERVING.
-func (f *front) isReady() bool {
-	r, err := f.health.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{})
-	return err == nil && r.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING
-}
+// isReady reports whether a Snapshot is published and the server doesn't drain.
+func (f *front) isReady() bool { return f.served.Load() && f.draining.Err() == nil }
 
 // close sends GOAWAY to clients, ends their streams within the drain time, and closes the remaining
 // connections a second later.

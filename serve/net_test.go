@@ -81,13 +81,13 @@ func run(t testing.TB, o serve.Options) *running {
 		o.DrainTime = time.Millisecond
 	}
 	s.observer = observe.New(observe.Options{})
-	s.observer.Tell("", control.Watch{Snapshot: "v0123456789abcde", SnapshotSince: time.Now(), Acknowledged: true})
 	o.Operations, o.Registry = s.observer.Handler(), s.observer.Registry()
 	var err error
 	if s.Server, err = serve.Listen(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	s.observer.Observe(s.Server)
+	s.tell(control.Watch{Snapshot: "v0123456789abcde", SnapshotSince: time.Now(), Acknowledged: true})
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	go func() { s.ended <- s.Run(ctx) }()
@@ -103,6 +103,12 @@ func run(t testing.TB, o serve.Options) *running {
 		}
 	})
 	return s
+}
+
+// tell sets the state of the watch, as a watch does.
+func (s *running) tell(w control.Watch) {
+	s.Tell(w)
+	s.observer.Tell("", w)
 }
 
 func (s *running) publish(text string) {
@@ -652,6 +658,43 @@ func TestSecretsInListeners(t *testing.T) {
 	}
 	if log := s.log.String(); strings.Contains(log, "the-key") || strings.Count(log, "event=client-refused") != 1 {
 		t.Error(log)
+	}
+}
+
+// TestHealthIsReadiness checks that the gRPC health service and /readyz say the same in each state of the server and of
+// its watch.
+func TestHealthIsReadiness(t *testing.T) {
+	s := run(t, serve.Options{})
+	health := grpc_health_v1.NewHealthClient(dial(t, s.tcp, nil))
+	says := func(state string, ready bool) {
+		t.Helper()
+		want, code := grpc_health_v1.HealthCheckResponse_NOT_SERVING, http.StatusServiceUnavailable
+		if ready {
+			want, code = grpc_health_v1.HealthCheckResponse_SERVING, http.StatusOK
+		}
+		for _, service := range []string{"", "envoy.service.discovery.v3.AggregatedDiscoveryService"} {
+			if r, err := health.Check(within(t), &grpc_health_v1.HealthCheckRequest{Service: service}); err != nil || r.Status != want {
+				t.Errorf("%s: gRPC health of %q is %v, %v; want %v", state, service, r, err, want)
+			}
+		}
+		if is := get(t, "http://"+s.web+"/readyz"); is != code {
+			t.Errorf("%s: /readyz is %d, want %d", state, is, code)
+		}
+	}
+	out := control.Watch{Snapshot: "v0123456789abcde", Acknowledged: true}
+	says("clients get nothing", false)
+	s.tell(control.Watch{})
+	s.publish(oneCluster)
+	says("nothing is published", false)
+	s.tell(control.Watch{Snapshot: out.Snapshot, Unconfirmed: "0 of 2 clients"})
+	says("the first snapshot is not acknowledged", false)
+	s.tell(out)
+	says("acknowledged", true)
+	unconfirmed, invalid, failed := out, out, out
+	unconfirmed.Unconfirmed, invalid.Refused, failed.Failed = "1 of 2 clients", &control.Refusal{Errors: 1}, "no permission"
+	for state, w := range map[string]control.Watch{"a later snapshot is not acknowledged": unconfirmed, "invalid": invalid, "failed": failed} {
+		s.tell(w)
+		says(state, true)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 )
 
 // network holds the open addresses of a Server or of an Operations.
@@ -49,15 +50,18 @@ func (n *network) Run(ctx context.Context) error {
 	defer fail(nil)
 	var running sync.WaitGroup
 	for _, l := range n.listeners {
-		running.Go(func() {
+		running.Go(crash.Guard(func() {
 			if err := l.serve(l); err != nil && ctx.Err() == nil {
 				fail(fmt.Errorf("serve %s: %w", l.Addr(), err))
 			}
-		})
+		}, func(e *crash.Error) { // nobody accepts connections any more
+			n.log.Crashed(e)
+			fail(e)
+		}))
 	}
-	running.Go(func() { n.giveBack(ctx) })
+	running.Go(crash.Again(ctx.Done(), func() { n.giveBack(ctx) }, n.log.Crashed))
 	if n.keys != nil {
-		running.Go(func() { n.keys.Watch(ctx) })
+		running.Go(crash.Again(ctx.Done(), func() { n.keys.Watch(ctx) }, n.log.Crashed))
 	}
 	<-ctx.Done()
 	n.end()
@@ -73,10 +77,13 @@ func (n *network) Run(ctx context.Context) error {
 func (n *network) RunWhile(ctx context.Context, publish func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() {
+	go crash.Guard(func() {
 		defer cancel()
 		ended <- n.Run(ctx)
-	}()
+	}, func(e *crash.Error) {
+		n.log.Crashed(e)
+		ended <- e
+	})()
 	err := publish(ctx)
 	cancel()
 	return errors.Join(err, <-ended)

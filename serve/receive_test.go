@@ -19,7 +19,7 @@ func (faultyStream) Context() context.Context { return context.Background() }
 // own.
 func TestReceiveCrashes(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
-	b := &bounded{ServerStream: faultyStream{}, session: &session{of: &sessions{crashes: newCrashes(nil)}, ctx: ctx, end: end}}
+	b := &bounded{ServerStream: faultyStream{}, session: &session{of: &sessions{crashes: crashes{}}, ctx: ctx, end: end}}
 	if err := b.RecvMsg(nil); !errors.Is(err, errCrashed) || !errors.Is(context.Cause(ctx), errCrashed) {
 		t.Errorf("RecvMsg returns %v, and the stream ends with %v", err, context.Cause(ctx))
 	}

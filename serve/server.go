@@ -168,6 +168,9 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 	return err
 }
 
+// Confirms reports whether the Server has Options.Confirm.
+func (s *Server) Confirms() bool { return s.options.Confirm != nil }
+
 // Unconfirmed returns how many clients have acknowledged the last published Snapshot, as text; "" if the
 // quorum has acknowledged the Snapshot, or without Options.Confirm.
 func (s *Server) Unconfirmed() string {
@@ -193,9 +196,9 @@ func (s *Server) Retry(ctx context.Context) error { return s.cache.Retry(ctx) }
 // Clients returns the connected clients, followed by clients that have disconnected within an hour.
 func (s *Server) Clients() []clients.Client { return s.cache.Clients() }
 
-// Tell sets the state of the source tree that status answers show. The caller must not change what w refers to
-// afterwards.
-func (s *Server) Tell(w control.Watch) { s.front.watch.Store(&w) }
+// Tell sets the state of the source tree, which status answers and the gRPC health service show. The caller must not
+// change what w refers to afterwards.
+func (s *Server) Tell(w control.Watch) { s.front.tell(w) }
 
 // Trim removes the retired resources whose TrimDelay is over at now. removed is the number of these
 // resources: a resource counts once for each class of clients that had it. next is the time for the next

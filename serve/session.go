@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/diag"
+	"xdspub/internal/crash"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
@@ -35,7 +36,7 @@ type sessions struct {
 	judge   *admit.Judge
 	metrics *metrics
 	turns   *turns.Turns
-	crashes *crashes
+	crashes crashes
 	open    atomic.Int64
 	// draining ends when the server begins to drain. Each stream then ends at a random time within drain.
 	draining context.Context
@@ -81,10 +82,10 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 	defer a.transit.addStreams(-1)
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
-	stop := context.AfterFunc(s.draining, func() {
+	stop := context.AfterFunc(s.draining, crash.Guard(func() {
 		// Spread the ends, because the clients then connect to another server.
-		time.AfterFunc(rand.N(s.drain+1), func() { end(status.Error(codes.Unavailable, "the server ends")) })
-	})
+		time.AfterFunc(rand.N(s.drain+1), crash.Guard(func() { end(status.Error(codes.Unavailable, "the server ends")) }, s.crashes.log.Crashed))
+	}, s.crashes.log.Crashed))
 	defer stop()
 	_, peer := a.client.Peer()
 	c := &session{of: s, client: a.client, end: end, account: account, turns: s.turns.Client(peer)}
@@ -200,12 +201,12 @@ func (b *bounded) SendMsg(m any) error {
 	}
 	var sent atomic.Bool
 	until := listen.Written(b.arrival.conn) + int64(out.size+len(out.shared))
-	b.stuck = time.AfterFunc(b.of.limits.Send, func() {
+	b.stuck = time.AfterFunc(b.of.limits.Send, crash.Guard(func() {
 		if !sent.Load() || listen.Written(b.arrival.conn) < until {
 			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "the client has not read a response for %v, and loses its connection", b.of.limits.Send))
 			b.arrival.conn.Close()
 		}
-	})
+	}, b.of.crashes.log.Crashed))
 	err := b.ServerStream.SendMsg(out)
 	sent.Store(true)
 	if err == nil {
@@ -272,9 +273,9 @@ func (s *session) guarded(c *cache.Stream) *guard {
 		pending: make(map[string]int), held: make(map[string]int), heldPending: make(map[string]int),
 		heldReason: make(map[string]int), pendingNonce: make(map[string]string),
 	}
-	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
+	g.silent = time.AfterFunc(s.of.limits.FirstRequest, crash.Guard(func() {
 		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v: send a request on each new stream", s.of.limits.FirstRequest))
-	})
+	}, s.of.crashes.log.Crashed))
 	c.AuthorizeSecrets(func(r *xds.Resource, sets []params.Parameters) bool {
 		err := g.asks.SecretOf(r, sets)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // request per stream before decoding.
 type transit struct {
 	net.Conn
-	crashes *crashes
+	crashes crashes
 	client  admit.Client
 	judge   *admit.Judge
 	account *memory.Account
@@ -41,7 +41,7 @@ const (
 	unheld = 8 << 10
 )
 
-func newTransit(conn net.Conn, account *memory.Account, client admit.Client, judge *admit.Judge, c *crashes) *transit {
+func newTransit(conn net.Conn, account *memory.Account, client admit.Client, judge *admit.Judge, c crashes) *transit {
 	return &transit{Conn: conn, crashes: c, account: account, client: client, judge: judge, preface: prefaceLength}
 }
 

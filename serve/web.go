@@ -33,14 +33,14 @@ type web struct {
 	limits   Limits
 	judge    *admit.Judge
 	log      *event.Log
-	crashes  *crashes
+	crashes  crashes
 }
 
 // newWeb returns a web; serve sets its handler. resources returns the number of published resources; may be
 // nil. newWeb's Budget calls refused with the level of each refusal of memory.
 func newWeb(o Options, resources func() int, refused func(level string)) (*web, error) {
 	o.ClientMemory = cmp.Or(o.ClientMemory, memory.Default)
-	f := &web{log: o.Log, crashes: newCrashes(o.Log), security: o.Security, limits: o.Limits.orDefault()}
+	f := &web{log: o.Log, crashes: crashes{o.Log}, security: o.Security, limits: o.Limits.orDefault()}
 	f.budget = memory.New(o.ClientMemory, memory.Options{
 		Certificates: o.Security.TLS.ClientCA != "",
 		Full:         func() { o.Log.Write(event.ClientMemoryFull{Bytes: o.ClientMemory}) },

@@ -53,6 +53,8 @@ func (s *critic) Retry(context.Context) error { return nil }
 
 func (s *critic) Clients() []clients.Client { return []clients.Client{{Node: "edge"}} }
 
+func (s *critic) Confirms() bool { return false }
+
 func (s *critic) Unconfirmed() string { return "" }
 
 func (s *critic) Tell(control.Watch) {}

@@ -25,7 +25,7 @@ func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
 	w.shown = control.Watch{
 		PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(),
-		Snapshot: w.publishedID(), Serves: w.options.Server != nil, Acknowledged: w.options.Envoys == nil,
+		Snapshot: w.publishedID(), Serves: w.options.Server != nil, Acknowledged: w.options.Envoys == nil && !w.asksClients(),
 	}
 	if w.shown.Serves {
 		w.control.TellClients(w.options.Server.Clients)
@@ -34,16 +34,19 @@ func (w *watching) announce() error {
 	return err
 }
 
+// asksClients reports whether a quorum of clients must acknowledge a snapshot.
+func (w *watching) asksClients() bool { return w.options.Server != nil && w.options.Server.Confirms() }
+
 // show shows the state on the control socket, and has the Server and the Observer show it.
 func (w *watching) show() {
-	told := w.shown
+	told := w.shown.Shown()
 	w.told.Store(&told)
-	w.control.Tell(w.shown)
+	w.control.Tell(told)
 	if w.options.Server != nil {
-		w.options.Server.Tell(w.shown)
+		w.options.Server.Tell(told)
 	}
 	if o := w.source.options.Observer; o != nil {
-		o.Tell(w.target, w.shown)
+		o.Tell(w.target, told)
 	}
 }
 
@@ -261,6 +264,9 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		w.shown.Refused = &control.Refusal{
 			Since: since, Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings,
 			Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning),
+		}
+		if w.asksClients() && w.options.Envoys == nil && w.publishedID() != "" {
+			w.shown.Acknowledged = true // clients have, or get, the snapshot that an earlier quorum acknowledged
 		}
 	}
 	if done.Reason != trimming {

@@ -82,6 +82,8 @@ type Server interface {
 	Transitions(s *xds.Snapshot) []variants.Transition
 	// Retry sends clients again the resources that they rejected.
 	Retry(ctx context.Context) error
+	// Confirms reports whether Publish waits until a quorum of clients has acknowledged the snapshot.
+	Confirms() bool
 	// Unconfirmed returns why the quorum of clients has not acknowledged the last published snapshot; empty if
 	// the quorum has acknowledged it, or if the Server asks no client.
 	Unconfirmed() string

@@ -101,3 +101,38 @@ func TestPanicOutsideReconcile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPanicOfWatcher checks that a watch ends with an error and an event if its Watcher panics: a watch that goes on
+// would publish no change.
+func TestPanicOfWatcher(t *testing.T) {
+	s := newSite(t, web)
+	log := &heard{more: make(chan struct{}, 1)}
+	s.o.Log = event.New(slog.NewTextHandler(log, nil), func(r event.Record) {
+		if _, ok := r.Event.(event.PathChanged); ok { // which the Watcher writes
+			panic("the sink is faulty")
+		}
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- Watch(t.Context(), []Options{s.o}, WatchOptions{Log: s.o.Log}) }()
+	log.wait(t, "event=published ")
+	s.write(other)
+	if e, ok := errors.AsType[*crash.Error](<-ended); !ok || e.Value != "the sink is faulty" {
+		t.Error(e)
+	}
+	log.wait(t, "event=internal-error error=\"internal error: the sink is faulty\"")
+}
+
+// TestPanicOfPublisher checks that a panic of the first reading is an event and the error of the watch.
+func TestPanicOfPublisher(t *testing.T) {
+	s := newSite(t, web)
+	var log bytes.Buffer
+	s.o.Log = event.New(slog.NewTextHandler(&log, nil), func(r event.Record) {
+		if _, ok := r.Event.(event.Watching); ok {
+			panic("the sink is faulty")
+		}
+	})
+	err := Watch(t.Context(), []Options{s.o}, WatchOptions{Log: s.o.Log})
+	if e, ok := errors.AsType[*crash.Error](err); !ok || e.Value != "the sink is faulty" || !strings.Contains(log.String(), "event=internal-error") {
+		t.Errorf("%v\n%s", err, &log)
+	}
+}

@@ -85,19 +85,16 @@ func (w *watching) ask(ctx context.Context) {
 		return
 	}
 	log := w.log
-	w.asking.Go(func() {
-		var beats []envoy.Heartbeat // nil after a panic
-		err := func() (err error) {
-			defer crash.Catch(&err)
-			beats = fleet.Heartbeats(ctx)
-			return nil
-		}()
-		logCrash(log, err)
+	answer := func(beats []envoy.Heartbeat) {
 		select {
 		case w.envoyLog.answer <- beats:
 		case <-ctx.Done():
 		}
-	})
+	}
+	w.asking.Go(crash.Guard(func() { answer(fleet.Heartbeats(ctx)) }, func(e *crash.Error) {
+		log.Crashed(e)
+		answer(nil)
+	}))
 }
 
 // answered handles the answers to ask, and asks the Envoys which versions they run if the versions of an Envoy

@@ -60,6 +60,7 @@ type source struct {
 	publishers map[publisherKey]*watching
 	opened     map[string]string // real paths of the opened output directories, by given path
 	notBegun   []error           // errors of the first publishers
+	fatal      error             // the panic that ends the watch; nil for none
 	first      int               // number of the first publishers
 	idle       idleLook
 	described  description
@@ -166,17 +167,35 @@ func (s *source) run(ctx context.Context) (err error) {
 	}
 	ctx, s.end = context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { s.watcher.Run(ctx) })
-	running.Go(func() { s.tellAll(ctx) })
+	running.Go(crash.Guard(func() { s.watcher.Run(ctx) }, s.crashed))
+	running.Go(crash.Again(ctx.Done(), func() { s.tellAll(ctx) }, s.options.Log.Crashed))
 	defer running.Wait()
 	defer s.end()
 	s.first = len(s.all)
 	s.adopt(ctx, true)
 	s.running.Wait()
+	s.mu.Lock()
+	fatal := s.fatal
+	s.mu.Unlock()
+	if fatal != nil {
+		return fatal
+	}
 	if s.failed() {
 		return errors.Join(s.notBegun...)
 	}
 	return nil
+}
+
+// crashed ends the watch after a panic of the Watcher or of a publisher. A watch that goes on would look well, and
+// would publish no change.
+func (s *source) crashed(e *crash.Error) {
+	s.options.Log.Crashed(e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fatal == nil {
+		s.fatal = e
+	}
+	s.end()
 }
 
 // adopt starts a publisher for each new target, and ends the publishers of removed targets. first says that the
@@ -190,7 +209,7 @@ func (s *source) adopt(ctx context.Context, first bool) {
 		if w == nil {
 			w = newWatching(s, o)
 			w.first = first
-			s.running.Go(func() { w.run(ctx) })
+			s.running.Go(crash.Guard(func() { w.run(ctx) }, s.crashed))
 		}
 		is[o.key()] = w
 	}
@@ -250,12 +269,9 @@ func (s *source) report() {
 	all := slices.SortedFunc(maps.Values(s.publishers), func(a, b *watching) int { return strings.Compare(a.target, b.target) })
 	s.mu.Unlock()
 	for _, w := range all {
-		err := func() (err error) {
-			defer crash.Catch(&err)
-			w.changeLog.log.Write(w.status(time.Now()))
-			return nil
-		}()
-		logCrash(w.changeLog.log, err)
+		if e := crash.Try(func() { w.changeLog.log.Write(w.status(time.Now())) }); e != nil {
+			w.changeLog.log.Crashed(e)
+		}
 	}
 }
 

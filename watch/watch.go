@@ -89,7 +89,7 @@ const (
 
 func newWatching(s *source, o Options) *watching {
 	w := &watching{
-		source: s, target: o.Target, news: make(chan news, 1), control: control.New(),
+		source: s, target: o.Target, news: make(chan news, 1), control: control.New(o.Log),
 		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == "", about: s.about},
 		envoyLog:  newEnvoyLog(o.Log, s.options.Watch.Rescan),
 	}
@@ -139,7 +139,7 @@ func (w *watching) run(ctx context.Context) {
 	defer w.Close()
 	defer w.control.Close()
 	defer w.asking.Wait()
-	if err := w.begin(ctx); err != nil && w.first { // a publisher that starts later tries again after the next look
+	if err := w.beginSafely(ctx); err != nil && w.first { // a publisher that starts later tries again after the next look
 		w.source.cannotBegin(w.target, err)
 	}
 	w.giveBack() // the first pass leaves more garbage than later ones
@@ -156,6 +156,19 @@ func (w *watching) run(ctx context.Context) {
 	default:
 		w.log.Write(event.Ended{Published: w.changeLog.published})
 	}
+}
+
+// beginSafely calls begin, and logs a panic, which is the error.
+func (w *watching) beginSafely(ctx context.Context) error {
+	err := func() (err error) {
+		defer crash.Catch(&err)
+		return w.begin(ctx)
+	}()
+	if e, ok := errors.AsType[*crash.Error](err); ok {
+		w.log.Crashed(e)
+		w.distrust()
+	}
+	return err
 }
 
 // begin opens the output directory and publishes for the first time. An error means that w can't publish until
@@ -215,26 +228,15 @@ const afterCrash = time.Second
 
 // nextSafely calls next, and logs a panic.
 func (w *watching) nextSafely(ctx context.Context) {
-	err := func() (err error) {
-		defer crash.Catch(&err)
-		w.next(ctx)
-		return nil
-	}()
-	if err == nil {
+	e := crash.Try(func() { w.next(ctx) })
+	if e == nil {
 		return
 	}
-	logCrash(w.log, err)
+	w.log.Crashed(e)
 	w.distrust()
 	select {
 	case <-time.After(afterCrash):
 	case <-ctx.Done():
-	}
-}
-
-// logCrash logs a caught panic; nothing if err is nil.
-func logCrash(log *event.Log, err error) {
-	if e, ok := errors.AsType[*crash.Error](err); ok {
-		log.Write(event.InternalError{Error: e, Stack: e.Stack})
 	}
 }
 
@@ -364,12 +366,10 @@ func readAside[T any](ctx context.Context, read func(context.Context) (T, error)
 		err   error
 	}
 	done := make(chan result, 1)
-	go func() {
-		var r result
-		defer func() { done <- r }()
-		defer crash.Catch(&r.err)
-		r.value, r.err = read(ctx)
-	}()
+	go crash.Guard(func() {
+		value, err := read(ctx)
+		done <- result{value, err}
+	}, func(e *crash.Error) { done <- result{err: e} })()
 	select {
 	case r := <-done:
 		return r.value, r.err

@@ -101,7 +101,7 @@ func printError(err error, stderr io.Writer) int {
 	case errors.As(err, &usage), errors.As(err, &set):
 		status = exitUsage
 	}
-	fmt.Fprintf(stderr, "xdspub: %s\n", printable(err))
+	fmt.Fprintf(stderr, "xdspub: %s\n", diag.Hide(printable(err)))
 	if crashed, ok := errors.AsType[*crash.Error](err); ok {
 		sayCrash(crashed, stderr)
 		return exitFailed

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"xdspub/internal/crash"
 )
 
 // showProgress shows the current work on standard error until end is called, if that is a terminal. The caller
@@ -25,7 +27,7 @@ func writeProgress(w io.Writer, what string) (end func()) {
 	mu.Lock()
 	defer mu.Unlock()
 	var timer *time.Timer
-	timer = time.AfterFunc(time.Second, func() {
+	timer = time.AfterFunc(time.Second, crash.Guard(func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if !ended {
@@ -33,7 +35,7 @@ func writeProgress(w io.Writer, what string) (end func()) {
 			shown = true
 			timer.Reset(time.Second)
 		}
-	})
+	}, func(*crash.Error) {})) // the work goes on without its progress
 	return func() {
 		mu.Lock()
 		defer mu.Unlock()

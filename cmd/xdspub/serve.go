@@ -56,7 +56,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 			}
 			ctx, stop := untilSignal(c)
 			defer stop()
-			return tellSystemd(ctx, v, func(ctx context.Context) error {
+			return tellSystemd(ctx, v, all[0].Log, func(ctx context.Context) error {
 				return serveUntil(ctx, v, all[0], asked)
 			})
 		}),

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
+	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/observe/sdnotify"
 	"xdspub/watch"
 	"xdspub/watch/control"
@@ -32,30 +35,25 @@ func patience(v *call) time.Duration {
 }
 
 // tellSystemd calls run, and tells systemd the state until run returns.
-func tellSystemd(ctx context.Context, v *call, run func(context.Context) error) error {
+func tellSystemd(ctx context.Context, v *call, log *event.Log, run func(context.Context) error) error {
 	if v.notifier == nil {
 		return run(ctx)
 	}
 	ctx, end := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		v.notifier.Run(ctx)
-	}()
-	defer func() {
-		end()
-		<-ended
-	}()
+	var telling sync.WaitGroup
+	telling.Go(crash.Again(ctx.Done(), func() { v.notifier.Run(ctx, log) }, log.Crashed))
+	defer telling.Wait()
+	defer end()
 	return run(ctx)
 }
 
 // reloads passes SIGHUP on, after it has told systemd, until ctx ends.
-func reloads(ctx context.Context, v *call, hangup <-chan os.Signal) <-chan os.Signal {
+func reloads(ctx context.Context, v *call, hangup <-chan os.Signal, log *event.Log) <-chan os.Signal {
 	if v.notifier == nil {
 		return hangup
 	}
 	on := make(chan os.Signal, 1)
-	go func() {
+	go crash.Again(ctx.Done(), func() {
 		for {
 			select {
 			case s := <-hangup:
@@ -68,7 +66,7 @@ func reloads(ctx context.Context, v *call, hangup <-chan os.Signal) <-chan os.Si
 				return
 			}
 		}
-	}()
+	}, log.Crashed)()
 	return on
 }
 

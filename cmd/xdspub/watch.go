@@ -53,8 +53,9 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			ctx, stop := untilSignal(c)
 			defer stop()
 			collectSooner(25)
-			return tellSystemd(ctx, v, func(ctx context.Context) error {
-				return operate(ctx, v, o[0].Log.For(""), func(ctx context.Context) error {
+			log := o[0].Log.For("")
+			return tellSystemd(ctx, v, log, func(ctx context.Context) error {
+				return operate(ctx, v, log, func(ctx context.Context) error {
 					v.notifier.Open()
 					return watchUntil(ctx, v, o, publishOptions, asked)
 				})
@@ -118,7 +119,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Log:         log,
 		Settings:    cmp.Or(v.Config.Value, settingsfile.PathIn(source)),
 		Reload:      live.reload,
-		Hangup:      reloads(ctx, v, asked.hangup),
+		Hangup:      reloads(ctx, v, asked.hangup, log),
 		Report:      asked.report,
 		Conflict:    live.differs,
 		RetryHeld:   v.RetryHeld.Value,

@@ -3,6 +3,8 @@ package trial
 import (
 	"context"
 	"os"
+
+	"xdspub/internal/crash"
 )
 
 // Answer is an Envoy's reaction to a bootstrap. Envoy accepts the bootstrap if all fields are empty.
@@ -25,15 +27,17 @@ func (e Envoy) Ask(ctx context.Context, bootstrap []byte) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
+	written := make(chan error, 1)
+	go crash.Guard(func() {
 		_, _ = w.Write(bootstrap) // fails if Envoy ends early; the output of Envoy has the reason
 		w.Close()                 // Envoy reads to the end of the file
-	}()
+		written <- nil
+	}, func(e *crash.Error) { written <- e })()
 	// Envoy reads no other file below /dev, and takes a name without a suffix for JSON.
 	ended := e.validate(ctx, "/dev/fd/3", r)
 	w.Close() // ends Write, if a child of Envoy still has the other end open, and does not read
-	<-written
+	if err := <-written; err != nil {
+		return Answer{}, err
+	}
 	return ended.answer(ctx)
 }

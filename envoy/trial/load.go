@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"xdspub/internal/crash"
 )
 
 // longestSocket is the length of a Unix socket's path that every system allows.
@@ -40,10 +42,10 @@ func (e Envoy) Load(ctx context.Context, t Throwaway) (answer Answer, log string
 	running, end := context.WithCancel(ctx)
 	defer end()
 	asked := make(chan error, 1)
-	go func() {
+	go crash.Guard(func() {
+		defer end()
 		asked <- t.Ask(running)
-		end()
-	}()
+	}, func(e *crash.Error) { asked <- e })()
 	r := e.run(running, []string{"--config-path", path, "--component-log-level", "config:warning,upstream:warning"})
 	r.path = path
 	end()

@@ -66,7 +66,7 @@ func (e Envoy) run(ctx context.Context, arguments []string, files ...*os.File) *
 
 // failed returns the error of a run without a verdict, with the output of the program.
 func (r *run) failed(err error) error {
-	words := diag.ClipLine(r.output.String(), diag.MaxText)
+	words := diag.Hide(diag.ClipLine(r.output.String(), diag.MaxText))
 	if words != "" {
 		words = "; it said: " + words
 	}

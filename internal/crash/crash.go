@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -52,6 +53,51 @@ func Of(value any) *Error {
 func Catch(err *error) {
 	if value := recover(); value != nil {
 		*err = Of(value)
+	}
+}
+
+// Try calls f, and returns the panic of f; nil for none.
+func Try(f func()) (e *Error) {
+	defer func() {
+		if value := recover(); value != nil {
+			e = Of(value)
+		}
+	}()
+	f()
+	return nil
+}
+
+// Guard returns a function that calls f. If f panics, the function calls crashed with the panic. A goroutine and a
+// timer need a Guard, because a panic that no function of the goroutine recovers ends the process:
+//
+//	go crash.Guard(f, log.Crashed)()
+func Guard(f func(), crashed func(*Error)) func() {
+	return func() {
+		if e := Try(f); e != nil {
+			crashed(e)
+		}
+	}
+}
+
+// afterCrash is the pause of Again.
+const afterCrash = time.Second
+
+// Again returns a function that calls f. If f panics, the function calls crashed with the panic, and calls f again
+// after a second, unless done is closed. Again is for a loop that needs nothing of its earlier rounds.
+func Again(done <-chan struct{}, f func(), crashed func(*Error)) func() {
+	return func() {
+		for {
+			e := Try(f)
+			if e == nil {
+				return
+			}
+			crashed(e)
+			select {
+			case <-time.After(afterCrash):
+			case <-done:
+				return
+			}
+		}
 	}
 }
 

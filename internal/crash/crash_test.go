@@ -53,3 +53,22 @@ func recurse(n int) error {
 	}
 	return errors.Join(recurse(n - 1))
 }
+
+// TestAgain checks that Again calls a function again after a panic, and ends with the function or with done.
+func TestAgain(t *testing.T) {
+	var told []string
+	crashed := func(e *crash.Error) { told = append(told, e.Value) }
+	crash.Guard(func() { panic("once") }, crashed)()
+	calls := 0
+	crash.Again(nil, func() {
+		if calls++; calls == 1 {
+			panic("first")
+		}
+	}, crashed)()
+	done := make(chan struct{})
+	close(done)
+	crash.Again(done, func() { panic("last") }, crashed)()
+	if calls != 2 || strings.Join(told, " ") != "once first last" {
+		t.Errorf("%d calls, %v", calls, told)
+	}
+}

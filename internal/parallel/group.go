@@ -17,7 +17,7 @@ type Group struct {
 // Go calls f on a goroutine.
 func (g *Group) Go(f func()) {
 	g.wg.Go(func() {
-		if e := caught(f); e != nil {
+		if e := crash.Try(f); e != nil {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if g.crashed == nil {
@@ -33,15 +33,4 @@ func (g *Group) Wait() {
 	if g.crashed != nil {
 		panic(g.crashed)
 	}
-}
-
-// caught calls f, and returns its panic; nil for none.
-func caught(f func()) (e *crash.Error) {
-	defer func() {
-		if value := recover(); value != nil {
-			e = crash.Of(value)
-		}
-	}()
-	f()
-	return nil
 }

@@ -24,7 +24,7 @@ func Run(n, most int, f func(i int) (errors int)) (count int) {
 		crashed   *crash.Error // of the call crashedAt
 		crashedAt int
 	)
-	crash := func(i int, e *crash.Error) {
+	fail := func(i int, e *crash.Error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if crashed == nil || i < crashedAt {
@@ -54,8 +54,8 @@ func Run(n, most int, f func(i int) (errors int)) (count int) {
 			if i >= n {
 				return
 			}
-			if e := caught(func() { enough = done(i, f(i)) }); e != nil {
-				crash(i, e)
+			if e := crash.Try(func() { enough = done(i, f(i)) }); e != nil {
+				fail(i, e)
 				return
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 )
 
 // maxEventSize is the largest size of an event in bytes of JSON. A longer event has the key omitted_bytes in place of
@@ -81,6 +82,7 @@ type Hooks struct {
 	prefix  string // begins the ids of the events of this process
 	last    atomic.Uint64
 
+	log     *event.Log         // nil before Start
 	cancel  context.CancelFunc // nil before Start
 	closing chan struct{}      // closed by Close
 	running sync.WaitGroup
@@ -150,10 +152,10 @@ func (h *Hooks) Start(log *event.Log) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h.cancel = cancel
+	h.log, h.cancel = log, cancel
 	for _, w := range h.workers {
 		w.log = log
-		h.running.Go(func() { w.run(ctx) })
+		h.running.Go(crash.Again(ctx.Done(), func() { w.run(ctx) }, log.Crashed))
 	}
 }
 
@@ -165,10 +167,10 @@ func (h *Hooks) Close() {
 	}
 	close(h.closing)
 	ended := make(chan struct{})
-	go func() {
+	go crash.Guard(func() {
+		defer close(ended)
 		h.running.Wait()
-		close(ended)
-	}()
+	}, h.log.Crashed)()
 	select {
 	case <-ended:
 	case <-time.After(h.times.Exit):

@@ -57,7 +57,7 @@ func (p *program) send(ctx context.Context, i item) error {
 	case limited.Err() != nil:
 		err = fmt.Errorf("the program did not end within %v, and was killed", p.times.Timeout)
 	}
-	if words := diag.ClipLine(said.String(), maxSaid); words != "" {
+	if words := diag.Hide(diag.ClipLine(said.String(), maxSaid)); words != "" {
 		return fmt.Errorf("%w; it said: %s", err, words)
 	}
 	return err

@@ -2,17 +2,21 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +82,7 @@ func (c *client) send(ctx context.Context, i item) error {
 	response, err := c.http.Do(request)
 	if err != nil {
 		if limited.Err() != nil && ctx.Err() == nil {
-			err = fmt.Errorf("no response within %v", c.times.Timeout)
+			return &retryError{err: fmt.Errorf("no response within %v", c.times.Timeout)}
 		}
 		return &retryError{err: errors.New(c.hide(err))}
 	}
@@ -164,18 +168,54 @@ func (c *client) useCA() error {
 	return nil
 }
 
-// hide returns the text of an error without the URL, whose path, query or password may be a secret.
+// hide returns the text of an error without secrets. The path, the query, the user and the password of the URL may be
+// secrets, and a server may repeat them. So hide drops the words of the server, and each part of the URL.
 func (c *client) hide(err error) string {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
 	text := err.Error()
+	if !isOurs(err) && !strings.HasPrefix(text, tooManyHeaders) {
+		text = "no valid answer by HTTP or TLS"
+	}
+	for _, secret := range c.parts() {
+		text = strings.ReplaceAll(text, secret, "…")
+	}
+	return diag.Hide(diag.ClipLine(text, maxReason))
+}
+
+// tooManyHeaders begins the error about an answer with more than maxResponse bytes of headers.
+const tooManyHeaders = "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded "
+
+// isOurs reports whether the text of an error is of the system or of the libraries. The other errors of a request quote
+// the answer of the server.
+func isOurs(err error) bool {
+	network, isNetwork := errors.AsType[net.Error](err)
+	_, isVerification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, isAlert := errors.AsType[tls.AlertError](err)
+	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
+	return isNetwork && network != nil || isVerification || isAlert || isRecord || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, http.ErrSchemeMismatch) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// leastPart is the length of the shortest part of a URL that is hidden. A shorter part is no secret, and would hide
+// parts of words.
+const leastPart = 4
+
+// parts returns the parts of the URL that may be secrets, longest first: as they are, and as the request sends them.
+func (c *client) parts() (list []string) {
 	password, _ := c.url.User.Password()
-	for _, secret := range []string{c.url.RequestURI(), c.url.EscapedPath(), c.url.Path, c.url.RawQuery, password} {
-		if len(secret) > 1 {
-			text = strings.ReplaceAll(text, secret, "…")
+	list = append(list, c.url.RequestURI(), c.url.EscapedPath(), c.url.Path, c.url.RawQuery, c.url.Fragment, c.url.User.String(),
+		c.url.User.Username(), password, base64.StdEncoding.EncodeToString([]byte(c.url.User.Username()+":"+password)))
+	list = append(list, strings.FieldsFunc(c.url.EscapedPath()+"/"+c.url.Path, func(r rune) bool { return r == '/' })...)
+	for name, values := range c.url.Query() {
+		list = append(append(list, name, url.QueryEscape(name)), values...)
+		for _, value := range values {
+			list = append(list, url.QueryEscape(value))
 		}
 	}
-	return diag.ClipLine(text, maxReason)
+	list = slices.DeleteFunc(list, func(part string) bool { return len(part) < leastPart })
+	slices.SortFunc(list, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return list
 }

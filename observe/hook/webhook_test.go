@@ -321,7 +321,7 @@ func TestNothingSecret(t *testing.T) {
 	w.log(event.SourceValid{})
 	eventually(t, "failures", func() bool { return len(w.own()) > 5 })
 	w.hooks.Close()
-	for _, want := range []string{`malformed HTTP status code \"…\"","lost":0`, `"error":"the server answers 404 Not Found","lost":1`, "connection refused"} {
+	for _, want := range []string{`"error":"no valid answer by HTTP or TLS","lost":0`, `"error":"the server answers 404 Not Found","lost":1`, "connection refused"} {
 		if !strings.Contains(w.text(), want) {
 			t.Errorf("no %s", want)
 		}

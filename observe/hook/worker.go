@@ -47,7 +47,6 @@ type worker struct {
 	failing bool      // the last event that was written says that the hook fails
 	lost    int       // lost events that no event has told
 	err     error     // the last failure
-	crashed bool      // a panic was an event
 }
 
 // run passes events on until the Hooks are closed and the queue is empty, or ctx ends.
@@ -122,15 +121,14 @@ func (w *worker) deliver(ctx context.Context, i item) {
 	}
 }
 
-// send sends an event once. The first panic of a worker is an event, which may panic again.
+// send sends an event once. A panic is an error, and an event.
 func (w *worker) send(ctx context.Context, i item) error {
 	err := func() (err error) {
 		defer crash.Catch(&err)
 		return w.receiver.send(ctx, i)
 	}()
-	if e, ok := errors.AsType[*crash.Error](err); ok && !w.crashed {
-		w.crashed = true
-		w.log.Write(event.InternalError{Error: e, Stack: e.Stack})
+	if e, ok := errors.AsType[*crash.Error](err); ok {
+		w.log.Crashed(e)
 	}
 	return err
 }

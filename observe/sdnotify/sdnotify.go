@@ -2,7 +2,7 @@
 // status in one line, and that its loops make progress. A Notifier does nothing without a systemd that waits for it.
 //
 //	n := sdnotify.New(sdnotify.Options{Targets: 1, Patience: 4 * time.Minute})
-//	go n.Run(ctx)
+//	go n.Run(ctx, log)
 //	n.Open() // when all addresses are open
 package sdnotify
 
@@ -75,8 +75,8 @@ func New(o Options) *Notifier {
 	return &Notifier{options: o, changed: make(chan struct{}, 1), began: time.Now(), targets: make(map[string]*target)}
 }
 
-// Run sends notifications until ctx ends. The last one is STOPPING=1.
-func (n *Notifier) Run(ctx context.Context) {
+// Run sends notifications until ctx ends, and logs when systemd no longer takes them. The last one is STOPPING=1.
+func (n *Notifier) Run(ctx context.Context, log *event.Log) {
 	if n == nil {
 		return
 	}
@@ -86,23 +86,26 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
+	to := sender{log: log}
 	said := ""
 	for {
-		var text string
+		var reload, text string
 		select {
 		case <-ctx.Done():
-			send(daemon.SdNotifyStopping + "\nSTATUS=stopping")
+			to.send(daemon.SdNotifyStopping + "\nSTATUS=stopping")
 			return
 		case <-n.changed:
-			text = n.news(time.Now(), said)
+			reload, text = n.news(time.Now(), said)
 		case <-ticks.C:
 			now := time.Now()
-			if text = n.news(now, said); n.alive(now) {
+			if reload, text = n.news(now, said); n.alive(now) {
 				text += daemon.SdNotifyWatchdog + "\n"
 			}
 		}
-		if text != "" {
-			send(text)
+		if !to.send(reload) || !to.send(text) {
+			said = ""
+			n.forget()
+			continue
 		}
 		if _, status, ok := strings.Cut(text, "STATUS="); ok {
 			said, _, _ = strings.Cut(status, "\n")
@@ -110,18 +113,43 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 }
 
-// send sends a notification. An error means that systemd no longer waits: send ignores it, because the watch goes on.
-func send(text string) { _, _ = daemon.SdNotify(false, strings.TrimSuffix(text, "\n")) }
+// sender sends notifications.
+type sender struct {
+	log     *event.Log
+	failing bool // the last notification failed
+}
 
-// news returns what systemd does not know yet, as lines. said is the last status.
-func (n *Notifier) news(now time.Time, said string) string {
+// send sends a notification, unless the text is empty, and reports whether systemd has taken it. send logs the first
+// failure, and the end of the failures.
+func (s *sender) send(text string) bool {
+	if text == "" {
+		return true
+	}
+	_, err := daemon.SdNotify(false, strings.TrimSuffix(text, "\n"))
+	switch {
+	case err != nil && !s.failing:
+		s.log.Write(event.SystemdUnreachable{Socket: os.Getenv("NOTIFY_SOCKET"), Error: err})
+	case err == nil && s.failing:
+		s.log.Write(event.SystemdReachable{})
+	}
+	s.failing = err != nil
+	return err == nil
+}
+
+// forget makes the next news tell the state again, because systemd has not taken the last ones.
+func (n *Notifier) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var text string
+	n.ready, n.reloading = false, false
+}
+
+// news returns what systemd does not know yet, as lines. said is the last status. reload is a notification of its own:
+// READY=1 in the same notification would end the reload before it begins.
+func (n *Notifier) news(now time.Time, said string) (reload, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.reload && n.ready {
-		text, n.reloading = daemon.SdNotifyReloading+"\n"+daemon.SdNotifyMonotonicUsec(), true
-		send(text) // alone: READY=1 in the same notification would end the reload before it begins
-		text = ""
+		reload, n.reloading = daemon.SdNotifyReloading+"\n"+daemon.SdNotifyMonotonicUsec(), true
 	}
 	n.reload = false
 	if !n.ready && n.isReady() || n.reloading && !n.isReloading() {
@@ -130,7 +158,7 @@ func (n *Notifier) news(now time.Time, said string) string {
 	if status := n.status(now); status != said {
 		text += "STATUS=" + status + "\n"
 	}
-	return text
+	return reload, text
 }
 
 // isReady reports whether the unit has started.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ func Example() {
 	n.Beat("")
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); n.Run(ctx) }()
+	go func() { defer close(ended); n.Run(ctx, nil) }()
 	text := make([]byte, 1000)
 	size, err := manager.Read(text)
 	if err != nil {
@@ -100,7 +101,7 @@ func (m manager) wants(pattern string) {
 func (m manager) run(n *Notifier) (end func()) {
 	ctx, cancel := context.WithCancel(m.t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); n.Run(ctx) }()
+	go func() { defer close(ended); n.Run(ctx, nil) }()
 	return func() { cancel(); <-ended }
 }
 
@@ -214,5 +215,45 @@ func TestNone(t *testing.T) {
 	n.Open()
 	n.Reload()
 	n.Beat("")
-	n.Run(t.Context())
+	n.Run(t.Context(), nil)
+}
+
+// TestUnreachable checks that a socket that takes no notification is logged once, that its return is logged once, and
+// that systemd then gets the state that it missed.
+func TestUnreachable(t *testing.T) {
+	m := newManager(t)
+	t.Setenv("WATCHDOG_USEC", "20000")
+	t.Setenv("WATCHDOG_PID", fmt.Sprint(os.Getpid()))
+	path := m.LocalAddr().String()
+	written := make(chan event.Event, 10)
+	log := event.New(slog.DiscardHandler, func(r event.Record) { written <- r.Event })
+	n := New(Options{Targets: 1, Patience: time.Hour})
+	n.Open()
+	n.Tell("", control.Watch{Snapshot: "v1", Acknowledged: true})
+	n.Beat("")
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); n.Run(ctx, log) }()
+	m.wants("READY=1 STATUS=published snapshot v1")
+
+	m.Close()
+	if e, ok := (<-written).(event.SystemdUnreachable); !ok || e.Error == nil || e.Socket != path {
+		t.Errorf("a closed socket: %+v", e)
+	}
+	n.Tell("", control.Watch{Snapshot: "v2", Acknowledged: true})
+	os.Remove(path)
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if e, ok := (<-written).(event.SystemdReachable); !ok {
+		t.Errorf("the socket is back: %#v", e)
+	}
+	manager{t, c}.wants("READY=1 STATUS=published snapshot v2")
+	end()
+	<-ended
+	if len(written) > 0 {
+		t.Errorf("another event: %#v", <-written)
+	}
 }

@@ -24,7 +24,6 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +31,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"xdspub/event"
-	"xdspub/internal/crash"
 	"xdspub/xds"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
@@ -125,18 +123,6 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	}
 	c.registry.places.forget()
 	return before, nil
-}
-
-// guarded calls f for a timer, and logs a panic.
-func (r *registry) guarded(f func()) {
-	err := func() (err error) {
-		defer crash.Catch(&err)
-		f()
-		return nil
-	}()
-	if e, ok := errors.AsType[*crash.Error](err); ok {
-		r.log.Write(event.InternalError{Error: e, Stack: e.Stack})
-	}
 }
 
 // settle makes changes even: all and the states of the views belong together again. settle does nothing if no

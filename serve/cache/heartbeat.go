@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/internal/crash"
 	"xdspub/xds"
 )
 
@@ -89,7 +90,7 @@ func (v *view) startBeats(ttl time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.beats[ttl] == nil {
-		v.beats[ttl] = time.AfterFunc(betweenBeats(ttl), func() { v.clients.guarded(func() { v.beat(ttl) }) })
+		v.beats[ttl] = time.AfterFunc(betweenBeats(ttl), crash.Guard(func() { v.beat(ttl) }, v.clients.log.Crashed))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/validate/transition"
 	"xdspub/xds"
 	"xdspub/xds/params"
@@ -215,7 +216,7 @@ func (s *Stream) pushesAt(at time.Time) bool {
 		if s.alarm.timer != nil {
 			s.alarm.timer.Stop()
 		}
-		s.alarm.at, s.alarm.timer = at, time.AfterFunc(left, func() { s.cache.registry.guarded(s.timeout) })
+		s.alarm.at, s.alarm.timer = at, time.AfterFunc(left, crash.Guard(s.timeout, s.cache.registry.log.Crashed))
 	}
 	return true
 }

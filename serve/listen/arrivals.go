@@ -5,6 +5,8 @@ import (
 	"context"
 	"net"
 	"sync"
+
+	"xdspub/internal/crash"
 )
 
 // arrivals is a listener with a Gate. arrivals accepts connections at once, and returns them from Accept at
@@ -45,7 +47,7 @@ func (l *arrivals) Close() error {
 // Accept returns the next connection to serve. Addresses take turns, and the newest connection of an address
 // comes first.
 func (l *arrivals) Accept() (net.Conn, error) {
-	l.start.Do(func() { go l.accept() })
+	l.start.Do(func() { go crash.Again(l.ended, l.accept, l.gate.options.Log.Crashed)() })
 	for {
 		select {
 		case <-l.some:
@@ -75,11 +77,19 @@ func (l *arrivals) accept() {
 				return
 			}
 		}
-		if c := l.gate.admit(conn, l); c != nil {
-			l.enqueue(c)
-		} else {
+		if e := crash.Try(func() { l.admit(conn) }); e != nil {
 			conn.Close()
+			l.gate.options.Log.Crashed(e)
 		}
+	}
+}
+
+// admit queues a connection for Accept, or closes the connection.
+func (l *arrivals) admit(conn net.Conn) {
+	if c := l.gate.admit(conn, l); c != nil {
+		l.enqueue(c)
+	} else {
+		conn.Close()
 	}
 }
 
@@ -89,7 +99,7 @@ func (l *arrivals) enqueue(c *gatedConn) {
 	defer l.mu.Unlock()
 	select {
 	case <-l.ended:
-		go c.Close() // Close needs the lock.
+		go crash.Guard(func() { c.Close() }, l.gate.options.Log.Crashed)() // Close needs the lock.
 		return
 	default:
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/serve/memory"
 	"xdspub/serve/turns"
 )
@@ -273,9 +274,10 @@ func withoutTurn(conn net.Conn, f func()) {
 
 // Read reads from the connection. Until Identify, Read takes the memory of the bytes from the account, and
 // fails if the account refuses.
-func (c *gatedConn) Read(p []byte) (int, error) {
+func (c *gatedConn) Read(p []byte) (n int, err error) {
+	defer c.caught(&err)
 	c.giveTurn()
-	n, err := c.Conn.Read(p)
+	n, err = c.Conn.Read(p)
 	if c.shaken.Load() {
 		return n, err
 	}
@@ -290,18 +292,30 @@ func (c *gatedConn) Read(p []byte) (int, error) {
 }
 
 // Write writes to the connection.
-func (c *gatedConn) Write(p []byte) (int, error) {
+func (c *gatedConn) Write(p []byte) (n int, err error) {
+	defer c.caught(&err)
 	c.giveTurn()
-	n, err := c.Conn.Write(p)
+	n, err = c.Conn.Write(p)
 	c.written.Add(int64(n))
 	return n, err
 }
 
 // Close closes the connection, and gives back its place and its memory.
-func (c *gatedConn) Close() error {
+func (c *gatedConn) Close() (err error) {
+	defer c.caught(&err)
 	c.giveTurn()
 	defer c.leave()
 	return c.Conn.Close()
+}
+
+// caught logs the panic of the method that defers caught, and sets *err to the panic. The libraries call the methods on
+// goroutines of their own.
+func (c *gatedConn) caught(err *error) {
+	if value := recover(); value != nil {
+		e := crash.Of(value)
+		c.gate.options.Log.Crashed(e)
+		*err = e
+	}
 }
 
 // giveBackPlace gives back the place and the memory of the connection.

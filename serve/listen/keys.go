@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/internal/expiry"
 	"xdspub/internal/safefile"
 )
@@ -164,12 +165,20 @@ func (k *Keys) now() *keys { return k.nowBy(func(read func()) { read() }) }
 // nowBy calls slowly, which must call read. Only one caller reads at a time; other callers get the previous
 // keys.
 func (k *Keys) nowBy(slowly func(read func())) *keys {
+	if e := crash.Try(func() { k.renew(slowly) }); e != nil {
+		k.log.Crashed(e) // the library that calls Config would drop the panic
+	}
+	return k.current.Load()
+}
+
+// renew reads the files again for nowBy.
+func (k *Keys) renew(slowly func(read func())) {
 	if !k.reading.TryLock() {
-		return k.current.Load()
+		return
 	}
 	defer k.reading.Unlock()
 	if time.Since(k.read) < readAgain {
-		return k.current.Load()
+		return
 	}
 	k.read = time.Now()
 	var data contents
@@ -180,21 +189,20 @@ func (k *Keys) nowBy(slowly func(read func())) *keys {
 			k.seen = message
 			k.log.Write(event.CertificatesUnreadable{Error: err})
 		}
-		return k.current.Load()
+		return
 	}
 	all := data.all()
 	if bytes.Equal(all, k.seen) {
-		return k.current.Load()
+		return
 	}
 	k.seen = all
 	now, err := data.parse(k.files)
 	if err != nil {
 		k.log.Write(event.CertificatesUnreadable{Error: err})
-		return k.current.Load()
+		return
 	}
 	k.current.Store(now)
 	k.log.Write(event.CertificatesRead{Expires: now.certificate.Leaf.NotAfter})
-	return now
 }
 
 // contents are the bytes of Files.

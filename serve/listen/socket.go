@@ -14,6 +14,7 @@ import (
 
 	"xdspub/event"
 	"xdspub/internal/addr"
+	"xdspub/internal/crash"
 	"xdspub/internal/usergroup"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ func listenUnix(ctx context.Context, at addr.Address, group string, log *event.L
 		return nil, err
 	}
 	ctx, s.close = context.WithCancel(context.WithoutCancel(ctx))
-	go s.keep(ctx)
+	go crash.Again(ctx.Done(), func() { s.keep(ctx) }, log.Crashed)()
 	return s, nil
 }
 

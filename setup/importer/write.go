@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"xdspub/internal/crash"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -100,13 +102,19 @@ func writeAll(dir string, files []File, mode fs.FileMode) error {
 			return errors.Join(err, g.Wait())
 		}
 		folders[folder] = true
-		g.Go(func() error { return writeFile(name, f.Data, mode) })
+		g.Go(func() (err error) {
+			defer crash.Catch(&err)
+			return writeFile(name, f.Data, mode)
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	for folder := range folders {
-		g.Go(func() error { return sync(folder) })
+		g.Go(func() (err error) {
+			defer crash.Catch(&err)
+			return sync(folder)
+		})
 	}
 	return g.Wait()
 }

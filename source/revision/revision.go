@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/internal/crash"
 	"xdspub/internal/fspath"
 )
 
@@ -35,10 +36,7 @@ func Of(ctx context.Context, source string) string {
 // Ask starts Of in the background; answer waits for its result. If Of panics, answer panics.
 func Ask(ctx context.Context, source string) (answer func() string) {
 	answer = sync.OnceValue(func() string { return Of(ctx, source) })
-	go func() {
-		defer func() { _ = recover() }() // answer panics again for its caller
-		answer()
-	}()
+	go crash.Guard(func() { answer() }, func(*crash.Error) {})() // answer panics again for its caller
 	return answer
 }
 

@@ -9,7 +9,7 @@
 //
 // The Server only passes requests on. The watch executes them in its own loop, between two reconciles:
 //
-//	server := control.New()
+//	server := control.New(log)
 //	defer server.Close()
 //	err := server.Bind(dir.Path()) // again before each reconcile, for the price of a stat
 //	…
@@ -28,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"xdspub/diag"
@@ -328,6 +329,36 @@ type Resume struct {
 
 // wedged is the duration after which a reconcile counts as a hang.
 const wedged = time.Minute
+
+// Shown returns the state in the form that leaves the watch: texts that may quote Envoys, clients and files have …
+// instead of secrets. Findings hide their secrets themselves.
+func (w Watch) Shown() Watch {
+	w.Failed, w.Unconfirmed = diag.Hide(w.Failed), diag.Hide(w.Unconfirmed)
+	w.EnvoyStates = slices.Clone(w.EnvoyStates)
+	for i := range w.EnvoyStates {
+		w.EnvoyStates[i].Error = diag.Hide(w.EnvoyStates[i].Error)
+	}
+	if w.Paused != nil {
+		paused := *w.Paused
+		paused.Reason = diag.Hide(paused.Reason)
+		w.Paused = &paused
+	}
+	if w.Refused != nil {
+		refused := *w.Refused
+		refused.Message = diag.Hide(refused.Message)
+		w.Refused = &refused
+	}
+	if w.Running != nil {
+		running := *w.Running
+		running.Retrying = diag.Hide(running.Retrying)
+		w.Running = &running
+	}
+	return w
+}
+
+// Ready reports whether a valid snapshot is out and, if Envoys or a quorum of clients confirm, acknowledged. Readiness,
+// by HTTP and by gRPC, follows Ready.
+func (w *Watch) Ready() bool { return w.Snapshot != "" && w.Acknowledged }
 
 // Faults returns the faults of the watch at a time, as text such as "the source tree is invalid (2 errors)".
 // Faults returns nil if the source tree is published, acknowledged and run by all Envoys, its certificates are

@@ -40,7 +40,7 @@ func newOut(t *testing.T) string {
 // serve returns a Server that is bound in the directory out until the test ends.
 func serve(t *testing.T, out string) *Server {
 	t.Helper()
-	s := New()
+	s := New(nil)
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
 	return s
@@ -274,7 +274,7 @@ func TestBind(t *testing.T) {
 		if err != nil || info.Mode() != fs.ModeSocket|0o600 {
 			t.Errorf("%v %v", info.Mode(), err)
 		}
-		s2 := New() // of a watch that has taken the lock
+		s2 := New(nil) // of a watch that has taken the lock
 		mustBind(t, s2, out)
 		s2.Tell(Watch{PID: 2})
 		s.Unbind()
@@ -289,7 +289,7 @@ func TestBind(t *testing.T) {
 		s2.Close()
 	})
 	t.Run("ended", func(t *testing.T) {
-		out, s := newOut(t), New()
+		out, s := newOut(t), New(nil)
 		mustBind(t, s, out)
 		before := time.Now().Add(-time.Second) // times of files are coarse
 		s.Close()
@@ -297,7 +297,7 @@ func TestBind(t *testing.T) {
 		if _, err := Ask(t.Context(), out); !errors.As(err, &at) || !errors.Is(err, ErrNoWatch) || at.Time.Before(before) {
 			t.Errorf("after the end: %v", err)
 		}
-		next := New()
+		next := New(nil)
 		mustBind(t, next, out)
 		answers(t, out)
 		next.Unbind() // as if the directory were lost
@@ -441,7 +441,7 @@ func TestGarbage(t *testing.T) {
 // read the answer.
 func TestHang(t *testing.T) {
 	out := newOut(t)
-	s := New()
+	s := New(nil)
 	s.http.ReadTimeout = patience / 50
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
@@ -466,7 +466,7 @@ func TestHang(t *testing.T) {
 // connections are still open. A client that waits for the watch keeps its connection.
 func TestSlowClients(t *testing.T) {
 	out := newOut(t)
-	s := New()
+	s := New(nil)
 	s.http.ReadTimeout = time.Hour // no connection ends by this timeout
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
@@ -573,7 +573,7 @@ func TestGone(t *testing.T) {
 // TestLongPass checks that a client may wait for an answer longer than a client may take to ask.
 func TestLongPass(t *testing.T) {
 	out := newOut(t)
-	s := New()
+	s := New(nil)
 	s.http.ReadTimeout = patience / 50
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
@@ -593,7 +593,7 @@ func TestLongPass(t *testing.T) {
 // TestClose ends a watch with waiting clients: one request is running, others have not begun.
 func TestClose(t *testing.T) {
 	out := newOut(t)
-	s := New()
+	s := New(nil)
 	mustBind(t, s, out)
 	hanging := connect(t, out)
 	var asking sync.WaitGroup
@@ -639,7 +639,7 @@ func TestSilence(t *testing.T) {
 // TestClients checks that the Server calls the function of TellClients for each request.
 func TestClients(t *testing.T) {
 	out := newOut(t)
-	s := New()
+	s := New(nil)
 	t.Cleanup(s.Close)
 	asked := 0
 	s.TellClients(func() []clients.Client {

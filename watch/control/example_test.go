@@ -20,7 +20,7 @@ func Example() {
 	if err := os.Mkdir(filepath.Join(out, ".xdspub"), 0o700); err != nil { // Publish creates the folder
 		log.Fatal(err)
 	}
-	server := control.New()
+	server := control.New(nil)
 	defer server.Close()
 	if err := server.Bind(out); err != nil {
 		log.Fatal(err)

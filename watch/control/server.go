@@ -14,6 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/xds/clients"
 )
 
@@ -34,6 +37,7 @@ const (
 // goroutine; the other methods are safe for concurrent use.
 type Server struct {
 	http     http.Server
+	log      *event.Log
 	slots    chan struct{}
 	requests chan *Request
 	watch    atomic.Pointer[Watch]
@@ -44,9 +48,9 @@ type Server struct {
 	serving sync.WaitGroup // one goroutine per socket
 }
 
-// New returns a Server that does not listen yet.
-func New() *Server {
-	s := &Server{slots: make(chan struct{}, maxConnections), requests: make(chan *Request, maxWaiting), closed: make(chan struct{})}
+// New returns a Server that does not listen yet, and logs panics in to.
+func New(to *event.Log) *Server {
+	s := &Server{log: to, slots: make(chan struct{}, maxConnections), requests: make(chan *Request, maxWaiting), closed: make(chan struct{})}
 	s.watch.Store(&Watch{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+watchPath, s.getWatch)
@@ -55,7 +59,7 @@ func New() *Server {
 	mux.HandleFunc("POST "+pausePath, handle[Pause](s))
 	mux.HandleFunc("POST "+resumePath, handle[Resume](s))
 	s.http = http.Server{
-		Handler: mux, ReadTimeout: patience, MaxHeaderBytes: maxHeader,
+		Handler: guard(mux, to), ReadTimeout: patience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connectionKey{}, c)
 		},
@@ -77,11 +81,28 @@ func (s *Server) Bind(out string) error {
 		return err
 	}
 	s.bound = b
-	s.serving.Go(func() {
+	s.serving.Go(crash.Guard(func() {
 		defer close(b.ended)
 		_ = s.http.Serve(newConnections(b.UnixListener, s.slots)) // the next Bind reports the error
-	})
+	}, s.log.Crashed))
 	return nil
+}
+
+// guard returns a handler that logs a panic of next, and ends the request.
+func guard(next http.Handler, to *event.Log) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			value := recover()
+			if value == nil {
+				return
+			}
+			if value != http.ErrAbortHandler {
+				to.Crashed(crash.Of(value))
+			}
+			panic(http.ErrAbortHandler) // ends the connection
+		}()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Unbind removes the socket, until the next Bind.
@@ -133,7 +154,10 @@ type Request struct {
 func (r *Request) Gone() bool { return r.ctx.Err() != nil }
 
 // Answer sends the Result to the client.
-func (r *Request) Answer(result Result) { r.result <- result }
+func (r *Request) Answer(result Result) {
+	result.Message = diag.Hide(result.Message)
+	r.result <- result
+}
 
 // Conflict answers that the watch doesn't match the request.
 func (r *Request) Conflict(reason string) { r.reason <- reason }

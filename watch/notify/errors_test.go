@@ -10,7 +10,7 @@ import (
 // its lock, and the watch would block each other.
 func TestErrorQueue(t *testing.T) {
 	in := make(chan error)
-	q := newErrorQueue(in)
+	q := newErrorQueue(in, nil)
 	for i := range 5 {
 		in <- fmt.Errorf("error %d", i) // would hang here
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
+	"xdspub/event"
 	"xdspub/internal/fspath"
 	"xdspub/internal/safefile"
 	"xdspub/source/gitdir"
@@ -33,8 +34,9 @@ type tree struct {
 	ignore func(path string) bool
 	skip   func(name string) bool
 	warn   func(error)
-	names  int // largest number of names in one look
-	met    int // names met so far in the current look
+	log    *event.Log // of panics
+	names  int        // largest number of names in one look
+	met    int        // names met so far in the current look
 
 	fsw           *fsnotify.Watcher   // nil while the tree is polled
 	errors        *errorQueue         // of fsw
@@ -84,7 +86,7 @@ func (t *tree) rewatch(ctx context.Context) error {
 		}
 		return t.fallBack(ctx, fmt.Errorf("watch %s: %w", t.root, err))
 	}
-	t.fsw, t.errors = fsw, newErrorQueue(fsw.Errors)
+	t.fsw, t.errors = fsw, newErrorQueue(fsw.Errors, t.log)
 	if err = t.scan(ctx); isLimit(err) {
 		return t.fallBack(ctx, err)
 	}

@@ -139,7 +139,7 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 	w.unfinished.Stop()
 	w.git = &git{log: w.log}
 	w.unread.addAll()
-	w.tree = &tree{root: root, always: o.Poll > 0, ignore: o.Ignore, skip: o.Skip, warn: w.warn, names: maxNames}
+	w.tree = &tree{root: root, always: o.Poll > 0, ignore: o.Ignore, skip: o.Skip, warn: w.warn, log: o.Log, names: maxNames}
 	if !info.IsDir() {
 		w.tree.root, w.tree.flat, w.file = filepath.Dir(root), true, root
 	}
