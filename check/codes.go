@@ -35,6 +35,9 @@ func RuleCodes() []diag.Code {
 // reading returns codes with the family "reading".
 func reading(codes []diag.Code) []diag.Code { return diag.InFamily("reading", codes) }
 
+// ruleOfVersions is the code of the rule about fields and values that an older Envoy lacks.
+const ruleOfVersions = "newer-than-envoy"
+
 // The code of the rule about the dates of certificates, and its sub-codes.
 const (
 	ruleOfDates     = "expired-certificate"

@@ -42,5 +42,8 @@ func NewAdmin(address string) (*Admin, error) {
 	return &Admin{url: address, network: "tcp", addr: u.Host, host: u.Host, prefix: strings.TrimSuffix(u.Path, "/")}, nil
 }
 
+// Address returns the network, tcp or unix, and the address that the requests go to.
+func (a *Admin) Address() (network, address string) { return a.network, a.addr }
+
 // String returns the address as it was given.
 func (a *Admin) String() string { return a.url }

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,8 +22,14 @@ type Bootstrap struct {
 	// Paths are the files of the path subscriptions in the bootstrap, sorted: CDS, LDS, RTDS, and those of static
 	// resources.
 	Paths []string
+	// Polled are those of Paths that Envoy polls, sorted: it needs no events of the file system for them.
+	Polled []string
 	// StatsMatcher means that the bootstrap excludes statistics.
 	StatsMatcher bool
+	// Admin is the host or the path of the socket where the admin interface listens. AdminLimited means that
+	// admin.allow_paths limits what the interface answers.
+	Admin        string
+	AdminLimited bool
 }
 
 // maxPaths exceeds the number of Paths of any bootstrap.
@@ -44,9 +51,12 @@ func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap
 	b := &Bootstrap{Incarnation: incarnation}
 	stats, _ := dump["stats_config"].(map[string]any)
 	_, b.StatsMatcher = stats["stats_matcher"]
-	collectPaths(dump, &b.Paths)
-	slices.Sort(b.Paths)
-	b.Paths = slices.Compact(b.Paths)
+	b.collectPaths(dump)
+	b.readAdmin(dump)
+	for _, paths := range []*[]string{&b.Paths, &b.Polled} {
+		slices.Sort(*paths)
+		*paths = slices.Compact(*paths)
+	}
 	if len(b.Paths) > maxPaths {
 		return nil, s.unexpected(configDump, fmt.Sprintf("a bootstrap that names %d files, the limit is %d", len(b.Paths), maxPaths))
 	}
@@ -103,29 +113,45 @@ func resolved(p string) string {
 	return path.Clean(p)
 }
 
-// collectPaths adds the files of all path subscriptions in a part of a bootstrap to paths. It finds config sources
-// by the names of their fields, since other messages have a field path, too, such as access logs.
-func collectPaths(value any, paths *[]string) {
+// collectPaths adds the files of all path subscriptions in a part of a bootstrap to Paths and Polled. It finds config
+// sources by the names of their fields, since other messages have a field path, too, such as access logs.
+func (b *Bootstrap) collectPaths(value any) {
 	switch value := value.(type) {
 	case []any:
 		for _, v := range value {
-			collectPaths(v, paths)
+			b.collectPaths(v)
 		}
 	case map[string]any:
 		for key, v := range value {
 			switch v := v.(type) {
 			case string:
 				if file, ok := strings.CutPrefix(v, "file://"); ok && strings.HasSuffix(key, "_resources_locator") {
-					*paths = append(*paths, file)
+					b.Paths = append(b.Paths, file)
 				}
 			case map[string]any: // a config source with the deprecated field path, or a path_config_source
 				if file, ok := v["path"].(string); ok && isConfigSource(key) {
-					*paths = append(*paths, file)
+					b.Paths = append(b.Paths, file)
+					if _, polled := v["poll_interval"]; polled {
+						b.Polled = append(b.Polled, file)
+					}
 				}
 			}
-			collectPaths(v, paths)
+			b.collectPaths(v)
 		}
 	}
+}
+
+// readAdmin reads the field admin of a bootstrap.
+func (b *Bootstrap) readAdmin(dump map[string]any) {
+	admin, _ := dump["admin"].(map[string]any)
+	paths, _ := admin["allow_paths"].([]any)
+	b.AdminLimited = len(paths) > 0
+	address, _ := admin["address"].(map[string]any)
+	socket, _ := address["socket_address"].(map[string]any)
+	pipe, _ := address["pipe"].(map[string]any)
+	host, _ := socket["address"].(string)
+	path, _ := pipe["path"].(string)
+	b.Admin = diag.Clip(cmp.Or(host, path), diag.MaxWord)
 }
 
 // isConfigSource reports whether a field holds a config source or a path_config_source.
@@ -197,6 +223,8 @@ type serverInfo struct {
 	drainTime time.Duration // how long listeners drain
 	epoch     int           // the number of hot restarts before the process
 	started   time.Time     // to the second, by the clock of this machine; zero if unknown
+	version   string        // such as 1.40.0; empty if unknown
+	once      bool          // the command line forbids hot restarts
 }
 
 // serverInfo asks for /server_info.
@@ -207,16 +235,21 @@ func (s *session) serverInfo(ctx context.Context) (serverInfo, error) {
 		return serverInfo{}, err
 	}
 	var says struct {
+		Version string `json:"version"`
 		Uptime  string `json:"uptime_current_epoch"`
 		Options struct {
 			DrainTime string `json:"drain_time"`
 			Epoch     int    `json:"restart_epoch"`
+			Once      bool   `json:"disable_hot_restart"`
 		} `json:"command_line_options"`
 	}
 	if err := json.Unmarshal(body, &says); err != nil {
 		return serverInfo{}, s.unexpected(path, sample(body))
 	}
-	info := serverInfo{epoch: says.Options.Epoch}
+	info := serverInfo{epoch: says.Options.Epoch, once: says.Options.Once}
+	if parts := strings.Split(says.Version, "/"); len(parts) > 1 { // commit/version/state of the tree/…
+		info.version = diag.Clip(parts[1], diag.MaxWord)
+	}
 	if info.drainTime, err = time.ParseDuration(says.Options.DrainTime); err != nil {
 		return serverInfo{}, s.unexpected(path, sample(body))
 	}

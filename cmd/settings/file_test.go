@@ -41,7 +41,7 @@ func TestPaths(t *testing.T) {
 // commands set the same field, if a settings file can have them.
 func TestRows(t *testing.T) {
 	for name, rows := range map[string][]Row{
-		"validate": Validate(), "render": Render(), "watch": Watched(), "serve": Served(), "status": Status(), "bootstrap envoy": BootstrapEnvoy(),
+		"validate": Validate(), "render": Render(), "watch": Watched(), "serve": Served(), "status": Status(), "doctor": Doctor(), "bootstrap envoy": BootstrapEnvoy(),
 		"bootstrap grpc": BootstrapGRPC(), "import": Import(), "convert": Convert(), "rules": Rules(), "explain-params": ExplainParams(),
 	} {
 		known := make(map[string]bool)

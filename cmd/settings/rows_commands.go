@@ -133,6 +133,25 @@ func outOfDecision() Row {
 		kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }}
 }
 
+// Doctor returns the rows of doctor.
+func Doctor() []Row {
+	return rows(
+		config(), descriptorSet(), target(),
+		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required)"},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
+		envoyAdmin(),
+		&setting[string]{about: about{name: "envoy-user", group: GroupAcks, usage: "`USER` as whom Envoy runs, a name or UID:GID " +
+			"(default: the user of the process)"},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.EnvoyUser }},
+		&setting[bool]{about: about{name: "fix", group: GroupRun, usage: "remove what killed processes have left", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Fix }},
+		&setting[bool]{about: about{name: "prune", group: GroupRun, usage: "remove the folders of resources that are no longer " +
+			"published, unless an Envoy may watch", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Prune }},
+		printFormat("print the findings as `text|json`"), color(),
+	)
+}
+
 // BootstrapEnvoy returns the rows of bootstrap envoy.
 func BootstrapEnvoy() []Row {
 	return slices.Concat(Source(), rows(target()), bootstrapEnvoy(), rows(maxFindings(), color()))

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"xdspub/check"
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 	"xdspub/diag"
 	"xdspub/source/syntax"
 )

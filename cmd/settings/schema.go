@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"xdspub/check"
-	"xdspub/check/codes"
 	"xdspub/check/policy"
+	"xdspub/cmd/codes"
 	"xdspub/diag"
 )
 

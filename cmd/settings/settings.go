@@ -53,6 +53,10 @@ type Settings struct {
 	QuietPeriod, Rescan, Poll Value[time.Duration]
 	Once                      Value[bool]
 
+	// What doctor does.
+	EnvoyUser  Value[string]
+	Fix, Prune Value[bool]
+
 	// Addresses, certificates and limits of a server.
 	GRPC, HTTP                         Value[[]string]
 	ServerCert, ServerKey, ClientCA    Value[string]

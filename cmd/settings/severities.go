@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"xdspub/check/codes"
 	"xdspub/check/policy"
+	"xdspub/cmd/codes"
 	"xdspub/diag"
 	"xdspub/source/settingsfile"
 )

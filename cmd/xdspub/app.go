@@ -178,7 +178,8 @@ xdspub COMMAND --help shows the options of a command.`,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), pauseCommand(), resumeCommand(), bootstrapCommand(),
+			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), pauseCommand(), resumeCommand(), doctorCommand(),
+			bootstrapCommand(),
 			initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(), graphCommand(),
 			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
 		},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 	"xdspub/cmd/settings"
 	"xdspub/diag"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 	"xdspub/cmd/settings"
 	"xdspub/diag"
 )

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 	"xdspub/diag"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 )
 
 // TestURLs checks that the URL of each code leads to a heading of docs/rules.

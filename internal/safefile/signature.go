@@ -29,6 +29,9 @@ func (s Signature) Size() int64 { return s.size }
 // SameFile reports whether two Signatures are of the same file. The content may differ.
 func (s Signature) SameFile(o Signature) bool { return s.device == o.device && s.inode == o.inode }
 
+// Inode returns the number of the inode of the file.
+func (s Signature) Inode() uint64 { return s.inode }
+
 // Device returns the number of the device of the file.
 func (s Signature) Device() uint64 { return s.device }
 

@@ -162,6 +162,11 @@ func (d *Dir) clearBases(in *Intent) error {
 	if err != nil {
 		return nil // the next Plan or Publish says why
 	}
+	return d.clear(basesPath, basesOf(m, in))
+}
+
+// basesOf returns the bases that the manifest and the intent refer to.
+func basesOf(m Manifest, in *Intent) map[string]bool {
 	keep := make(map[string]bool)
 	if b := m.Files.base; b != nil {
 		keep[b.sum] = true
@@ -169,7 +174,7 @@ func (d *Dir) clearBases(in *Intent) error {
 	if in != nil && in.Manifest.Files.base != nil {
 		keep[in.Manifest.Files.base.sum] = true
 	}
-	return d.clear(basesPath, keep)
+	return keep
 }
 
 func (d *Dir) emptyStage() error {

@@ -104,25 +104,51 @@ func (d *Dir) syncFolders(files []string) error {
 // stage, or is mounted, or a file is, before anything has moved: there is no rename
 // between two mounts.
 func (d *Dir) reachable(p Plan) error {
-	stage, err := d.placeOf(stagePath)
-	if err != nil {
+	var files []string
+	for _, f := range p.files() {
+		files = append(files, f.Path)
+	}
+	list, err := d.root.apart(files, 1)
+	if err != nil || len(list) == 0 {
 		return err
 	}
-	for _, name := range p.places() {
-		at, err := d.placeOf(name)
+	return apart(&fs.PathError{Op: "rename", Path: d.path(list[0]), Err: syscall.EXDEV})
+}
+
+// Apart returns those of the published files of the directory out, and of the folders above them, that no rename from
+// the stage reaches: they are on another file system, or mounted. Apart returns at most most of them, the outermost
+// first.
+func Apart(out string, files []string, most int) ([]string, error) {
+	list, err := reading(out, func(root folder) ([]string, error) { return root.apart(files, most) })
+	if errors.Is(err, fs.ErrNotExist) { // no stage: nothing was published yet
+		err = nil
+	}
+	return list, err
+}
+
+// apart is the function Apart for the directory f.
+func (f folder) apart(files []string, most int) (list []string, err error) {
+	stage, err := f.placeOf(stagePath)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range places(files) {
+		at, err := f.placeOf(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			return err
+			return nil, err
 		case at != stage:
-			return apart(&fs.PathError{Op: "rename", Path: d.path(name), Err: syscall.EXDEV})
+			if list = append(list, name); len(list) == most {
+				return list, nil
+			}
 		}
 	}
-	return nil
+	return list, nil
 }
 
-// places returns the files that p writes and the folders above them, each once, the outermost first.
-func (p Plan) places() (list []string) {
+// places returns files and the folders above them, each once, the outermost first.
+func places(files []string) (list []string) {
 	seen := make(map[string]bool)
 	add := func(name string) {
 		if !seen[name] {
@@ -130,15 +156,13 @@ func (p Plan) places() (list []string) {
 			list = append(list, name)
 		}
 	}
-	for _, s := range p.Steps {
-		for _, f := range s.Write {
-			for i, c := range f.Path {
-				if c == '/' {
-					add(f.Path[:i])
-				}
+	for _, file := range files {
+		for i, c := range file {
+			if c == '/' {
+				add(file[:i])
 			}
-			add(f.Path)
 		}
+		add(file)
 	}
 	return list
 }
@@ -146,9 +170,9 @@ func (p Plan) places() (list []string) {
 // place is where a rename leads to and comes from.
 type place struct{ device, mount uint64 }
 
-// placeOf is that of a file or folder below OUT.
-func (d *Dir) placeOf(file string) (place, error) {
-	in, name, err := d.root.split(file)
+// placeOf is that of a file or folder below f.
+func (f folder) placeOf(file string) (place, error) {
+	in, name, err := f.split(file)
 	if err != nil {
 		return place{}, err
 	}

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 )
 
 const root = "../.."

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 	"xdspub/diag"
 )
 
@@ -26,17 +26,19 @@ func (f *family) heading() string { return "Rules about " + f.about }
 var packageComment = regexp.MustCompile(`(?m)^// Package [a-z]+ holds the rules about (.*)\.$`)
 
 // families returns all codes, each in one family: first the codes of reading a tree and the files of a bootstrap,
-// then the validation rules, with a family for each folder, then the codes about a change and its publication.
+// then the validation rules, with a family for each folder, then the codes about a change, its publication and the
+// machine.
 func families(root string) ([]*family, error) {
 	reading := &family{name: "reading", about: "reading files: syntax, documents, fields and values"}
 	following := &family{name: "following", about: "the files that a bootstrap leads to"}
 	change := &family{name: "change", about: "changes that a running Envoy can't make"}
 	publishing := &family{name: "publishing", about: "publishing: formats, inotify limits, refusals by Envoy"}
+	machine := &family{name: "machine", about: "the machine: what xdspub doctor finds"}
 	validation, err := validationFamilies(root)
 	if err != nil {
 		return nil, err
 	}
-	list := slices.Concat([]*family{reading, following}, validation, []*family{change, publishing})
+	list := slices.Concat([]*family{reading, following}, validation, []*family{change, publishing, machine})
 	for _, c := range codes.All() {
 		i := slices.IndexFunc(list, func(f *family) bool { return f.name == c.Family })
 		if i < 0 {

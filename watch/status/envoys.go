@@ -102,6 +102,9 @@ func (m *diskState) envoys(ctx context.Context, admins []*envoy.Admin, subs []en
 	edited := setOf(drifted)
 	for _, probe := range fleet.ProbeInDetail(ctx, subs) {
 		e, err := reportOf(probe, edited)
+		if err != nil {
+			e.Err, e.Error = err, err.Error()
+		}
 		list, wrong = append(list, e), append(wrong, err)
 	}
 	return list, errors.Join(wrong...)
@@ -113,7 +116,7 @@ func reportOf(l envoy.DetailedProbe, drifted map[string]bool) (EnvoyReport, erro
 		if !envoy.Unreachable(l.Err) {
 			return e, l.Err
 		}
-		e.Error = l.Err.Error()
+		e.Err, e.Error = l.Err, l.Err.Error()
 		_, e.Down = errors.AsType[*envoy.DownError](l.Err)
 		return e, nil
 	}

@@ -71,6 +71,7 @@ type EnvoyReport struct {
 	// Error is why the Envoy gave no answer; the later fields are then empty.
 	Error string `json:"error"`
 	Down  bool   `json:"down"`  // nothing listens at the address
+	Err   error  `json:"-"`     // the cause of Error
 	State string `json:"state"` // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 
 	DrainingListeners    int `json:"draining_listeners"`

@@ -33,6 +33,9 @@ type Options struct {
 	Admins []*envoy.Admin
 	// Disable lists the codes of disabled validation rules.
 	Disable []string
+	// Lenient makes an Envoy whose answers allow no verdict a part of the Report (EnvoyReport.Err). Otherwise it is an
+	// error.
+	Lenient bool
 
 	dates func(context.Context, *xds.Snapshot) diag.List // finds certificates out of date; nil to skip the check
 	// Registry has additional message types for the files; nil means only Envoy's API.
@@ -66,7 +69,7 @@ func Of(ctx context.Context, o Options) (*Report, error) {
 		switch {
 		case n < tries && (len(moved) > 0 || !before.sameRecords(after)):
 			before = after // the answers of the Envoys may be about both states
-		case wrong != nil:
+		case wrong != nil && (!o.Lenient || r == nil):
 			return nil, wrong
 		default:
 			r.downgradeMoved(moved)
@@ -123,13 +126,22 @@ func readDiskState(o Options) (*diskState, error) {
 	return m, err
 }
 
+// Reader returns a Reader of an output directory with the recorded options; nil if nothing is published.
+func Reader(o Options) (*published.Reader, error) {
+	m, err := readDiskState(o)
+	if err != nil {
+		return nil, err
+	}
+	return m.out, nil
+}
+
 // Snapshot returns the published Snapshot of an output directory, or an empty Snapshot.
 func Snapshot(o Options) (*xds.Snapshot, error) {
-	m, err := readDiskState(o)
-	if err != nil || m.out == nil {
+	out, err := Reader(o)
+	if err != nil || out == nil {
 		return xds.NewSnapshot(nil), err
 	}
-	return m.out.Snapshot()
+	return out.Snapshot()
 }
 
 // moved returns the files that differ between two states.

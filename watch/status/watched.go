@@ -85,16 +85,12 @@ func Ask(ctx context.Context, o Options) (*Status, error) {
 		if report.Watch == nil {
 			of.dates = check.Rules{Disable: o.Disable}.Dates
 		}
-		if w := report.Watch; w != nil && len(o.Admins) == 0 {
-			for _, address := range w.Envoys {
-				admin, err := envoy.NewAdmin(address)
-				if err != nil {
-					return nil, err
-				}
-				of.Admins = append(of.Admins, admin)
+		var err error
+		if len(o.Admins) == 0 {
+			if of.Admins, err = report.AskedByWatch(); err != nil {
+				return nil, err
 			}
 		}
-		var err error
 		if report.Report, err = Of(ctx, of); err != nil {
 			return nil, err
 		}
@@ -104,6 +100,21 @@ func Ask(ctx context.Context, o Options) (*Status, error) {
 			return report, nil
 		}
 	}
+}
+
+// AskedByWatch returns the admin interfaces that the running watch asks.
+func (s *Status) AskedByWatch() (list []*envoy.Admin, err error) {
+	if s.Watch == nil {
+		return nil, nil
+	}
+	for _, address := range s.Watch.Envoys {
+		admin, err := envoy.NewAdmin(address)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, admin)
+	}
+	return list, nil
 }
 
 // Replaced reports whether the published snapshot differs from the last publish of the running watch.

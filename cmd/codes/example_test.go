@@ -3,7 +3,7 @@ package codes_test
 import (
 	"fmt"
 
-	"xdspub/check/codes"
+	"xdspub/cmd/codes"
 	"xdspub/diag"
 )
 

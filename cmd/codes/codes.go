@@ -7,6 +7,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/doctor"
 	"xdspub/envoy/trial"
 	"xdspub/render/confirm"
 	"xdspub/render/planner"
@@ -25,7 +26,7 @@ func Changes() []diag.Code { return planner.RuleCodes() }
 func All() []diag.Code {
 	codes := slices.Concat(
 		check.Codes(), planner.Codes(), diag.InFamily("publishing", slices.Concat(confirm.Codes, clients.Codes)),
-		diag.InFamily("following", slices.Concat(bootstrap.Codes, trial.Codes, importer.Codes)),
+		diag.InFamily("following", slices.Concat(bootstrap.Codes, trial.Codes, importer.Codes)), doctor.Codes(),
 	)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
