@@ -4,8 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // LockInode returns the inode of the lock file of the directory out; 0 without a lock file.
@@ -101,7 +100,7 @@ func (d *Dir) RemoveEmpty(folders []string) (removed []string, err error) {
 		switch err := d.removeEmpty(name); {
 		case err == nil:
 			removed = append(removed, name)
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
 		default:
 			return removed, err
 		}
@@ -116,7 +115,7 @@ func (d *Dir) removeEmpty(name string) error {
 	}
 	defer in.Close()
 	if info, err := in.lstat(last); err != nil || !info.Mode.IsDir() {
-		return errors.Join(err, unix.ENOTEMPTY) // not a folder of ours
+		return errors.Join(err, syscall.ENOTEMPTY) // not a folder of ours
 	}
 	return d.disk.Remove(in, last)
 }
