@@ -166,12 +166,12 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		r.Add(t.emptyTree(loaded))
 		return r, nil
 	}
-	o := t.options.rules(r)
-	o.Now = time.Now()
-	if bootstrap != nil {
-		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
-		o.Incomplete = t.served(bootstrap, r.Snapshot)
-	}
+	return r, t.judgeRead(ctx, r, loaded, bootstrap)
+}
+
+// judgeRead judges the resources that were read.
+func (t *Tree) judgeRead(ctx context.Context, r *Result, loaded *load.Result, bootstrap *bootstrapv3.Bootstrap) (err error) {
+	o := t.rulesFor(r, bootstrap)
 	if loaded.Partial { // an unread resource may be of any type
 		o.Incomplete = xds.Types
 	}
@@ -179,16 +179,78 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	case t.options.Targets != nil:
 		judged := !loaded.ClientsUnknown && (!r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r))
 		err = t.judgeTargets(ctx, o, r, judged, bootstrap)
-	case loaded.ClientsUnknown: // the resources of each client are unknown
-	case r.Variants.Varies():
-		t.judgeVariants(ctx, r.Variants, o, r)
-		err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
-	default:
-		r.Add(t.judge(ctx, r.Snapshot, o))
-		err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
+	case !loaded.ClientsUnknown: // else the resources of each client are unknown
+		err = t.judgeClients(ctx, r, o, bootstrap)
 	}
 	r.addUnused(o, loaded.Diagnostics)
+	return err
+}
+
+// rulesFor returns the options of the rules for the resources of r.
+func (t *Tree) rulesFor(r *Result, bootstrap *bootstrapv3.Bootstrap) validate.Options {
+	o := t.options.rules(r)
+	o.Now = time.Now()
+	if bootstrap != nil {
+		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
+		o.Incomplete = t.served(bootstrap, r.Snapshot)
+	}
+	return o
+}
+
+// judgeClients judges the resources of Rules.Client, or of all clients.
+func (t *Tree) judgeClients(ctx context.Context, r *Result, o validate.Options, bootstrap *bootstrapv3.Bootstrap) error {
+	if r.Variants.Varies() {
+		t.judgeVariants(ctx, r.Variants, o, r)
+	} else {
+		r.Add(t.judge(ctx, r.Snapshot, o))
+	}
+	return r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
+}
+
+// Judge judges a Snapshot of resources that were read from source trees, or from an output directory, by the same rules
+// as Check. of are the Results of the source trees, the current one first: their comments ignore findings. The codes of
+// Rules.Lenient are no faults of resources from an output directory, because nobody knows the files of the source tree
+// that they came from. A Tree that judges Snapshots must not check its source tree.
+func (t *Tree) Judge(ctx context.Context, s *xds.Snapshot, of ...*Result) (*Result, error) {
+	bootstrap, _, err := t.bootstrap()
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Snapshot: s, Line: of[0].Line, Inlined: of[0].Inlined}
+	t.all = t.all.After(s)
+	r.Variants = t.all
+	r.Summary.Resources = s.Len()
+	r.judge = func(list diag.List) diag.List {
+		list = slices.DeleteFunc(slices.Clone(list), t.isLenient)
+		for _, o := range of {
+			if o.judge != nil {
+				list = o.judge(list)
+			}
+		}
+		return list
+	}
+	if s.Len() == 0 && !t.options.AllowEmpty {
+		r.Add(diag.List{emptyTree(t.options.Path)})
+		return r, nil
+	}
+	err = t.judgeClients(ctx, r, t.rulesFor(r, bootstrap), bootstrap)
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // the findings are incomplete
+	}
 	return r, err
+}
+
+// isLenient reports whether a finding is about a resource from an output directory, and has a code of Rules.Lenient.
+func (t *Tree) isLenient(d diag.Diagnostic) bool {
+	if !slices.ContainsFunc(t.outs, func(out string) bool { return fspath.Within(d.File, out) }) {
+		return false
+	}
+	for code := range diag.Selectors(d.Code) {
+		if slices.Contains(t.options.Lenient(), code) {
+			return true
+		}
+	}
+	return false
 }
 
 // served returns the types of which the Snapshot has no resource, and which an Envoy with the bootstrap gets from a
@@ -235,14 +297,19 @@ func (t *Tree) bootstrap() (*bootstrapv3.Bootstrap, diag.List, error) {
 	return b, list, nil
 }
 
-// emptyTree reports a tree without resources. If no file of the tree was read, the help explains the suffixes of
-// files.
-func (t *Tree) emptyTree(loaded *load.Result) diag.List {
-	d := diag.Diagnostic{
-		Code: codeEmptyTree.Name, Position: diag.Position{File: t.options.Path},
+// emptyTree returns the finding about a tree without resources.
+func emptyTree(path string) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: codeEmptyTree.Name, Position: diag.Position{File: path},
 		Message: "the source tree has no resources: publishing it would remove everything from Envoy",
 		Help:    "check the path; if you mean it, use --allow-empty",
 	}
+}
+
+// emptyTree reports a tree without resources. If no file of the tree was read, the help explains the suffixes of
+// files.
+func (t *Tree) emptyTree(loaded *load.Result) diag.List {
+	d := emptyTree(t.options.Path)
 	if loaded.FileCount() == 0 {
 		d.Message = "the source tree holds no resource file; published, it would remove everything from Envoy"
 		d.Help = "a resource file ends in " + syntax.Suffixes()

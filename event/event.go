@@ -224,7 +224,7 @@ var all = []Event{
 	ControlSocketFailed{}, ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
 	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
 	FindingsOmitted{}, ForeignFolderRemoved{}, GitLockStale{}, Held{}, HistoryDamaged{}, HoldsLost{}, HookFailed{}, HookRecovered{},
-	InternalError{}, Interrupted{}, LeftoverStays{}, OutputReplaced{}, PathChanged{}, PauseEnded{}, Paused{}, Published{},
+	InternalError{}, Interrupted{}, LeftoverStays{}, OutputReplaced{}, PartPublished{}, PartWaits{}, PathChanged{}, PauseEnded{}, Paused{}, Published{},
 	PublishedFileUnreadable{},
 	PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{}, Recovered{}, RefusalEnded{}, RefusedKept{},
 	ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{}, Resumed{}, RetiredClusterDamaged{}, RetiredFileMissing{},

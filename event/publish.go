@@ -54,6 +54,37 @@ func (Published) kind() Kind {
 	return Kind{"published", slog.LevelInfo, "published the snapshot"}
 }
 
+// PartPublished means that a part of a refused source tree is published: faultless changes of the types in
+// while_refused, on top of the published snapshot.
+type PartPublished struct {
+	Snapshot         string    // the id of the part
+	WhileRefused     []string  // --while-refused
+	RefusedSince     time.Time // since when the rest of the source tree waits
+	Written, Removed int       // how many files
+	ResourcesChanged *int      `event:"optional"` // resources that differ from the previous snapshot; absent if the watch did not publish it
+	NamesChanged     []string  `event:"optional"` // the first of resources_changed, such as EDS/web
+	Reason           string    // of the reconcile: start, change, rescan, SIGHUP or retry-held
+	PublishSeconds   float64   `event:"optional"` // the time to move the files, with the wait for Envoys
+	ServeSeconds     float64   `event:"optional"` // the time to pass the part to clients, with the wait for them
+}
+
+func (PartPublished) kind() Kind {
+	return Kind{"part-published", slog.LevelInfo, "the source tree is refused; published a part of it"}
+}
+
+// PartWaits means that no part of a refused source tree can be published. The published snapshot stays.
+//
+// Do: correct the source tree, or remove the cause.
+type PartWaits struct {
+	WhileRefused []string  // --while-refused
+	RefusedSince time.Time // since when the source tree is refused
+	Cause        string    // why no part is published
+}
+
+func (PartWaits) kind() Kind {
+	return Kind{"part-waits", slog.LevelWarn, "the source tree is refused, and no part of it can be published"}
+}
+
 // RolledBack means that an Envoy rejected a snapshot; the previous files were restored. The snapshot is held:
 // it is not published again until the source tree changes or somebody asks for a retry.
 //

@@ -55,8 +55,9 @@ func (FindingsOmitted) kind() Kind {
 //
 // Do: correct the findings above the event.
 type SourceInvalid struct {
-	Errors, Warnings int    // findings of this severity in the tree
-	Published        string `event:"optional"` // the id of the published snapshot
+	Errors, Warnings int      // findings of this severity in the tree
+	Published        string   `event:"optional"` // the id of the published snapshot
+	WhileRefused     []string `event:"optional"` // --while-refused: changes of these types are published still
 }
 
 func (SourceInvalid) kind() Kind {

@@ -129,6 +129,10 @@ func (v *view) sample(write sample) {
 		}
 		write("xdspub_refused_since_time_seconds", "Since when the source tree is refused, by validation or by an Envoy or a client, in seconds since 1970.",
 			seconds(w.Refused.Since), "by", by)
+		if p := w.Refused.Part; p != nil {
+			write("xdspub_refused_part", "1 if faultless changes of a refused source tree are published (--while-refused), 0 if they wait, too.",
+				truth(p.Waits == ""))
+		}
 	}
 	write("xdspub_source_errors", "Errors that prevent publishing the source tree.", float64(errors))
 	write("xdspub_source_failed", "1 if the source tree can't be read or published.", truth(w.Failed != ""))

@@ -83,7 +83,8 @@ func everything() control.Watch {
 	return control.Watch{
 		PID: 1, Source: "/src", Revision: "abc", Out: "/out", Envoys: []string{"http://127.0.0.1:1"}, Since: now, Serves: true,
 		Snapshot: "v1", SnapshotSince: now, Acknowledged: true, Unconfirmed: "1 of 2",
-		Refused:      &control.Refusal{Since: now, Snapshot: "v2", Message: "held", Errors: 1, Warnings: 2, Findings: findings},
+		Refused: &control.Refusal{Since: now, Snapshot: "v2", Message: "held", Errors: 1, Warnings: 2, Findings: findings,
+			Part: &control.Part{WhileRefused: []string{"secrets"}, Time: now, Waits: "an error"}},
 		Certificates: control.Certificates{OutOfDate: findings, ExpireSoon: findings},
 		EnvoyStates:  []control.EnvoyState{{Address: "http://127.0.0.1:1", State: control.NotApplied, Since: now, Error: "busy"}},
 		Checked: control.Checked{
@@ -191,7 +192,7 @@ func TestMetrics(t *testing.T) {
 	_, body := s.ask(t, "GET", "/metrics")
 	for _, want := range []string{
 		`xdspub_build_info{goversion="go`, `xdspub_events_total{event="source-valid"} 1`, `xdspub_source_valid 0`, `xdspub_source_valid{target="edge"} 0`,
-		`xdspub_source_findings{code="unknown-field",severity="error"} 1`, `xdspub_refused_since_time_seconds{by="envoy"} 1`,
+		`xdspub_source_findings{code="unknown-field",severity="error"} 1`, `xdspub_refused_since_time_seconds{by="envoy"} 1`, `xdspub_refused_part 0`,
 		`xdspub_envoys{state="not-applied"} 1`, `xdspub_envoys{state="in-sync"} 0`, `xdspub_resources{type="CDS"} 2`, `xdspub_variants{type="CDS"} 3`,
 		`xdspub_stage_duration_seconds_count{stage="read",target=""} 1`, `xdspub_passes_total{result="published",target="edge"} 1`,
 		`xdspub_snapshot_unconfirmed 1`, `xdspub_source_failed 1`, `xdspub_source_certificates{state="out-of-date"} 1`,
@@ -245,6 +246,9 @@ func TestReady(t *testing.T) {
 		{"not acknowledged", map[string]control.Watch{"": {Snapshot: "v1"}}, 503, "not ready\nthe snapshot is not acknowledged yet\n"},
 		{"published", map[string]control.Watch{"": {Snapshot: "v1", Acknowledged: true}}, 200, "ok\n"},
 		{"invalid", map[string]control.Watch{"": {Snapshot: "v1", Acknowledged: true, Refused: &control.Refusal{Errors: 1}}}, 200, "ok\nthe source tree is invalid (1 error)\n"},
+		{"in part", map[string]control.Watch{"": {Snapshot: "v1", Acknowledged: true, Refused: &control.Refusal{
+			Since: time.Unix(0, 0), Errors: 1, Part: &control.Part{WhileRefused: []string{"endpoints"}},
+		}}}, 200, "ok\nthe source tree is invalid (1 error) since 1970-01-01T00:00:00Z; faultless changes of endpoints go on\n"},
 		{"unconfirmed", map[string]control.Watch{"": {Snapshot: "v1", Acknowledged: true, Unconfirmed: "1 of 2 Envoys"}}, 200, "ok\nsnapshot v1 is not confirmed: 1 of 2 Envoys\n"},
 	} {
 		for name, w := range tt.tell {

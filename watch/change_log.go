@@ -10,6 +10,7 @@ import (
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/internal/crash"
+	"xdspub/watch/control"
 	"xdspub/xds"
 )
 
@@ -18,7 +19,8 @@ type changeLog struct {
 	log  *event.Log
 	most int // largest number of findings to log at a time; 0 for no limit
 	// alone means that the watch has no targets: an error at the start ends the watch.
-	alone bool
+	alone        bool
+	whileRefused []string // Options.WhileRefused
 	// about returns the author and the subject of a git commit. If about is nil, events have neither.
 	about func(ctx context.Context, revision string) (author, subject string)
 
@@ -29,6 +31,7 @@ type changeLog struct {
 	published string        // the id of the published snapshot
 	served    string        // the id of the snapshot that the Server serves
 	refused   string        // the id of the snapshot that Envoy refused; empty after the next publish
+	waits     string        // why no part of a refused source tree is published; empty after the next publish
 	snapshot  *xds.Snapshot // the last snapshot that this watch published; nil before the first
 }
 
@@ -46,7 +49,7 @@ func (l *changeLog) checked(c *check.Result, invalid bool) {
 	l.say(c.Own())
 	switch {
 	case invalid:
-		l.log.Write(event.SourceInvalid{Errors: c.Summary.Errors, Warnings: c.Summary.Warnings, Published: l.published})
+		l.log.Write(event.SourceInvalid{Errors: c.Summary.Errors, Warnings: c.Summary.Warnings, Published: l.published, WhileRefused: l.whileRefused})
 	case had:
 		l.log.Write(event.SourceValid{})
 	}
@@ -58,11 +61,14 @@ func (l *changeLog) outcome(ctx context.Context, o Outcome, p *pass) {
 	case Published:
 		l.publishedNow(ctx, o, p)
 	case Held:
-		if l.refused != o.Snapshot || asked(p.reason) {
+		known := l.refused == o.Snapshot || l.refused == o.Refusal.Snapshot
+		if !known || asked(p.reason) {
 			l.log.Write(event.Held{Snapshot: o.Snapshot, Since: o.Refusal.Time})
 			l.say(o.Findings)
 		}
-		l.refused = o.Snapshot
+		if !known {
+			l.refused = o.Snapshot
+		}
 	case RefusedByEnvoy:
 		l.refusal(o)
 		l.say(o.Findings)
@@ -98,7 +104,35 @@ func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
 	if l.refused != "" {
 		l.log.Write(event.RefusalEnded{Snapshot: o.Snapshot, Refused: l.refused})
 	}
-	l.published, l.served, l.refused, l.snapshot = o.Snapshot, o.Served, "", s
+	l.published, l.served, l.refused, l.waits, l.snapshot = o.Snapshot, o.Served, "", "", s
+}
+
+// part logs that a part of a refused source tree is published, or why it waits.
+func (l *changeLog) part(p *control.Part, done Part, since time.Time, reason string) {
+	if p.Waits != "" {
+		if p.Waits != l.waits || asked(reason) {
+			l.log.Write(event.PartWaits{WhileRefused: p.WhileRefused, RefusedSince: since, Cause: p.Waits})
+			l.say(done.Outcome.Findings)
+		}
+		l.waits = p.Waits
+		return
+	}
+	l.waits = ""
+	o := done.Outcome
+	if o.Verdict != Published {
+		return
+	}
+	written, removed := Files(o.Moved)
+	e := event.PartPublished{
+		Snapshot: o.Snapshot, WhileRefused: p.WhileRefused, RefusedSince: since, Written: written, Removed: removed, Reason: reason,
+		PublishSeconds: seconds(o.FilesTook), ServeSeconds: seconds(o.ClientsTook),
+	}
+	if l.snapshot != nil {
+		changed := done.Snapshot.Diff(l.snapshot).Changed
+		e.ResourcesChanged, e.NamesChanged = new(len(changed)), names(changed)
+	}
+	l.log.Write(e)
+	l.published, l.served, l.snapshot = o.Snapshot, o.Served, done.Snapshot
 }
 
 // mostNames is the number of resources that an event names.

@@ -257,13 +257,9 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 	case control.Waiting:
 		w.shown.Refused = nil
 	case control.Refused:
-		since := done.Began
-		if r := w.shown.Refused; r != nil && r.Snapshot == result.Snapshot {
-			since = r.Since
-		}
 		w.shown.Refused = &control.Refusal{
-			Since: since, Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings,
-			Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning),
+			Since: w.refusedSince(result.Snapshot, done.Began), Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings,
+			Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning), Part: result.Part,
 		}
 		if w.asksClients() && w.options.Envoys == nil && w.publishedID() != "" {
 			w.shown.Acknowledged = true // clients have, or get, the snapshot that an earlier quorum acknowledged

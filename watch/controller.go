@@ -19,6 +19,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"xdspub/check"
@@ -50,6 +51,9 @@ type Options struct {
 	Target string
 	// AllOrNothing means that no target is published while any target has an Objection.
 	AllOrNothing bool
+	// WhileRefused are the names (part.Names) of the types whose changes are published while the source tree is
+	// refused. It must be empty if AllOrNothing is set.
+	WhileRefused []string
 }
 
 // Observer gets the state of a Watch. Its methods must not block, and must be safe for concurrent use.
@@ -108,13 +112,14 @@ type Controller struct {
 	dir   *publish.Dir // nil while closed
 	retry bool         // the next Prepare releases held snapshots
 	// accepted is the last published snapshot, possibly of an earlier process. served is the last snapshot that
-	// the Server got. refused is the refusal of the snapshot that clients of the Server rejected, and that is
-	// held. Each is nil if absent.
+	// the Server got. Each is nil if absent.
 	accepted, served *xds.Snapshot
-	refused          *publish.Refusal
+	// refused are the refusals of the snapshots that clients of the Server rejected, and that are held.
+	refused []publish.Refusal
 	// decisions are those of the last Prepare, and clock tells when they end.
 	decisions operator.Decisions
 	clock     operator.Clock
+	live      live
 	// apart means that clients of the Server may need other variants than the output directory has: the last
 	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
 	apart  bool
@@ -129,7 +134,7 @@ func New(o Options) *Controller {
 // Configure replaces the options, except Out, Server, Clock and Retried.
 func (c *Controller) Configure(o Options) {
 	o.Out, o.Server, o.Clock, o.Retried = c.options.Out, c.options.Server, c.options.Clock, c.options.Retried
-	c.options, c.pipeline, c.judged = o, pipeline.New(o.Options), judged{}
+	c.options, c.pipeline, c.judged, c.live.of, c.live.tree = o, pipeline.New(o.Options), judged{}, nil, nil
 	if c.dir != nil {
 		c.pipeline.Opened(c.dir)
 	}
@@ -144,14 +149,22 @@ func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 // invalid. If the snapshot is held, Plan.Held is its refusal. A *published.UsageError means that the options
 // don't suit the output directory.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
+	return c.plan(ctx, checked, nil)
+}
+
+// plan is Plan; of is nil unless the source tree is refused, and checked is a part.
+func (c *Controller) plan(ctx context.Context, checked *check.Result, of *publish.Part) (*planner.Plan, error) {
 	c.apart = c.tellsApart(checked)
-	switch {
-	case checked.Invalid(c.options.WarningsAsErrors):
+	if checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, nil
-	case c.refused != nil && c.refused.Snapshot == c.servedID(checked):
-		return &planner.Plan{ID: c.planID(checked), Snapshot: checked.Snapshot, Held: c.refused}, nil
 	}
-	plan, findings, err := c.planned(ctx, checked)
+	if i := slices.IndexFunc(c.refused, func(r publish.Refusal) bool { return r.Snapshot == c.servedID(checked) }); i >= 0 {
+		return &planner.Plan{ID: c.planID(checked), Snapshot: checked.Snapshot, Held: &c.refused[i], Part: of != nil}, nil
+	}
+	if held := c.heldMeanwhile(checked); of == nil && held != nil {
+		return &planner.Plan{ID: c.planID(checked), Snapshot: checked.Snapshot, Held: held}, nil
+	}
+	plan, findings, err := c.planned(ctx, checked, of)
 	checked.Add(findings)
 	if err != nil || checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, err
@@ -192,7 +205,7 @@ func (c *Controller) planID(checked *check.Result) string {
 	return c.servedID(checked)
 }
 
-func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *planner.Plan, findings diag.List, err error) {
+func (c *Controller) planned(ctx context.Context, checked *check.Result, of *publish.Part) (plan *planner.Plan, findings diag.List, err error) {
 	if c.SnapshotID() == "" && c.options.Server != nil { // no file records what clients run
 		if findings, err = c.transitions(c.toServe(checked)); err != nil {
 			return nil, nil, err
@@ -200,10 +213,18 @@ func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *
 	}
 	s := checked.Snapshot
 	if !c.writes() {
-		return &planner.Plan{ID: c.planID(checked), Snapshot: s}, findings, nil
+		return &planner.Plan{ID: c.planID(checked), Snapshot: s, Part: of != nil}, findings, nil
 	}
-	plan, more, err := c.pipeline.Plan(ctx, s, time.Now())
+	plan, more, err := c.planFiles(ctx, s, of)
 	return plan, append(findings, more...), err
+}
+
+// planFiles plans the files of a Snapshot. of is nil if the Snapshot is a whole source tree.
+func (c *Controller) planFiles(ctx context.Context, s *xds.Snapshot, of *publish.Part) (*planner.Plan, diag.List, error) {
+	if of != nil {
+		return c.pipeline.PlanPart(ctx, s, *of, time.Now())
+	}
+	return c.pipeline.Plan(ctx, s, time.Now())
 }
 
 // Open locks the output directory, and creates it if missing. Without an output directory, Open does nothing.
@@ -274,7 +295,7 @@ func (c *Controller) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	c.retry, c.refused = false, nil
+	c.retry, c.refused, c.live.held = false, nil, held{}
 	return nil
 }
 
@@ -288,6 +309,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	case plan == nil:
 		return outcomeOf(Invalid, checked, nil, pipeline.Result{}), nil
 	case plan.Held != nil:
+		c.hold(plan, checked, plan.Held)
 		return outcomeOf(Held, checked, plan, pipeline.Result{}), nil
 	}
 	before, began := c.recorded(ctx, checked.Snapshot), time.Now()
@@ -300,6 +322,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		o := outcomeOf(RefusedByEnvoy, checked, plan, result)
 		o.Refusal, o.Findings = &refused.Refusal, refused.Findings()
 		if o.Restored = error(refused) == err; o.Restored {
+			c.hold(plan, checked, o.Refusal)
 			err = nil
 		}
 		return o, err
@@ -315,7 +338,10 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	if err != nil {
 		return Outcome{}, err
 	}
-	c.accepted, c.refused = checked.Snapshot, nil
+	c.accepted, c.live.snapshot, c.live.part = checked.Snapshot, c.toPublish(checked), plan.Change.Manifest.Part
+	if !plan.Part {
+		c.refused, c.live.of, c.live.tree, c.live.held = nil, checked, nil, held{}
+	}
 	o := outcomeOf(Published, checked, plan, result)
 	o.Served = c.servedID(checked)
 	if o.FilesTook = wrote.Sub(began); c.options.Server != nil {
@@ -333,12 +359,13 @@ func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedErro
 	if !o.TakenBack {
 		return o, nil
 	}
-	held := *o.Refusal
-	held.Snapshot, c.refused = id, &held
+	refusal := *o.Refusal
+	refusal.Snapshot = id
+	c.refused = append(c.refused, refusal)
 	if !c.writes() || c.accepted == nil {
 		return o, nil
 	}
-	plan, _, err := c.pipeline.Plan(ctx, c.accepted, time.Now())
+	plan, _, err := c.planFiles(ctx, c.accepted, c.live.part)
 	if err == nil && plan != nil {
 		_, err = c.write(ctx, plan)
 	}

@@ -10,6 +10,7 @@ import (
 	"xdspub/envoy"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
+	"xdspub/watch/control"
 	"xdspub/watch/pipeline"
 )
 
@@ -57,6 +58,8 @@ type Outcome struct {
 	// Restored means, for RefusedByEnvoy, that the rollback is complete or unnecessary: a first snapshot has
 	// no predecessor.
 	Restored bool
+	// Part says what goes on if the source tree is refused; nil if nothing may go on.
+	Part *control.Part
 	// TakenBack means that clients of the Server rejected the snapshot, and that the Server serves the
 	// snapshot before again.
 	TakenBack bool
@@ -92,15 +95,25 @@ func (o Outcome) Message() string {
 		written, removed := Files(o.Moved)
 		return fmt.Sprintf("snapshot %s: %s written, %d removed%s", o.Snapshot, diag.Count(written, "file"), removed, o.confirmed())
 	case Held:
-		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more",
-			o.Snapshot, o.Refusal.Time.Format(time.RFC3339))
+		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more%s",
+			o.Snapshot, o.Refusal.Time.Format(time.RFC3339), o.goesOn())
 	case Waits:
 		return fmt.Sprintf("snapshot %s waits: %s", o.Snapshot, o.Decision)
 	case RefusedByEnvoy:
 		return fmt.Sprintf("snapshot %s: Envoy rejected it in step %q: %s", o.Snapshot, o.Refusal.Step, o.AfterRefusal())
-	default:
+	}
+	if o.Part == nil {
 		return InvalidMessage(o.Summary)
 	}
+	return o.Summary.String() + ": the source tree was not published" + o.goesOn()
+}
+
+// goesOn returns text about the part of a refused source tree that goes on.
+func (o Outcome) goesOn() string {
+	if o.Part == nil {
+		return ""
+	}
+	return "; " + o.Part.String()
 }
 
 // InvalidMessage returns the message of an invalid source tree.

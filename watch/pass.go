@@ -95,7 +95,7 @@ func (w *watching) take(found *look) *check.Result {
 		return nil
 	}
 	if w.configured != found.read {
-		w.configured = found.read
+		w.configured, w.changeLog.whileRefused = found.read, o.WhileRefused
 		w.Configure(o)
 		w.on(reconfigured)
 	}
@@ -180,6 +180,9 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		w.on(planPublished)
 		w.confirmed(o)
 	}
+	if err == nil {
+		err = w.publishPart(ctx, p, &o)
+	}
 	if err != nil {
 		return o, err
 	}
@@ -189,6 +192,50 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		w.on(movedNothing)
 	}
 	return o, err
+}
+
+// publishPart publishes a part of a source tree that is refused, and adds what goes on to its outcome o.
+func (w *watching) publishPart(ctx context.Context, p *pass, o *Outcome) error {
+	refused := o.Verdict == Invalid || o.Verdict == Held || o.Verdict == RefusedByEnvoy && o.Restored && !o.kept()
+	if len(w.options.WhileRefused) == 0 || !refused {
+		return nil
+	}
+	if o.Verdict != Invalid { // the last plan was not published
+		w.Trust(false)
+	}
+	before, since := w.moves(), w.refusedSince(o.Snapshot, w.shown.Running.Began)
+	part, err := w.PublishPart(ctx, p.checked, *o, since)
+	w.envoyLog.moved(part.Outcome.Answers, before, w.moves())
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	o.Part = &control.Part{WhileRefused: w.options.WhileRefused, Waits: part.Waits}
+	if last := w.shown.Refused; last != nil && last.Part != nil {
+		o.Part.Time = last.Part.Time
+	}
+	w.changeLog.part(o.Part, part, since, p.reason)
+	switch part.Outcome.Verdict {
+	case Published:
+		o.Part.Time = now()
+		w.shown.CertificateExpires = validate.Expiry(w.live.snapshot)
+		w.on(planPublished)
+		w.confirmed(part.Outcome)
+	case Held, RefusedByEnvoy:
+		w.on(planRefused)
+	}
+	return nil
+}
+
+// refusedSince returns since when the source tree is refused. snapshot is the id of the held snapshot; empty if
+// validation refuses the source tree. began is the beginning of the pass.
+func (w *watching) refusedSince(snapshot string, began time.Time) time.Time {
+	switch r := w.shown.Refused; {
+	case r != nil && (r.Snapshot == snapshot || r.Part != nil):
+		return r.Since
+	case r == nil && w.part() != nil: // published before this process began
+		return w.part().Since
+	}
+	return began
 }
 
 // giveBack compresses the source tree in memory and returns free memory to the system, if a pass has made a

@@ -26,6 +26,7 @@ func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snap
 		return nil // Plan reports a damaged record
 	}
 	c.apart = c.apart || m.RestrictedSecrets // the files don't name the clients
+	c.live.part = m.Part
 	s, err := c.pipeline.Published()
 	if err != nil {
 		c.log.Write(event.PublishedLeftOut{LeftOut: "all", Error: err.Error()})

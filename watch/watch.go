@@ -90,7 +90,7 @@ const (
 func newWatching(s *source, o Options) *watching {
 	w := &watching{
 		source: s, target: o.Target, news: make(chan news, 1), control: control.New(o.Log),
-		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == "", about: s.about},
+		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == "", whileRefused: o.WhileRefused, about: s.about},
 		envoyLog:  newEnvoyLog(o.Log, s.options.Watch.Rescan),
 	}
 	if o.Server != nil {
@@ -322,7 +322,7 @@ func (w *watching) ready(ctx context.Context) error {
 		w.log.Write(event.OutputReplaced{Out: w.given})
 		w.Close()
 		w.control.Unbind() // no longer the output directory
-		w.changeLog.published, w.changeLog.refused, w.changeLog.snapshot = "", "", nil
+		w.changeLog.published, w.changeLog.refused, w.changeLog.waits, w.changeLog.snapshot = "", "", "", nil
 	}
 	if !w.IsOpen() {
 		if err := w.open(); err != nil {
@@ -461,7 +461,7 @@ func resultOf(o Outcome) control.Result {
 	if o.Verdict == "" {
 		return control.Result{}
 	}
-	r := control.Result{Outcome: control.Refused, Snapshot: o.Snapshot, Message: o.Message(), Findings: o.Findings}
+	r := control.Result{Outcome: control.Refused, Snapshot: o.Snapshot, Message: o.Message(), Findings: o.Findings, Part: o.Part}
 	switch o.Verdict {
 	case Published:
 		r.Outcome = control.Published

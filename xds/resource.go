@@ -259,6 +259,18 @@ func (r *Resource) At(path Path) diag.Range {
 	return r.Origin.InWrapper("name")
 }
 
+// File returns the file of the source that the resource is in; empty without an Origin. File does not parse the source,
+// if the Origin has a method File.
+func (r *Resource) File() string {
+	switch o := r.Origin.(type) {
+	case nil:
+		return ""
+	case interface{ File() string }:
+		return o.File()
+	}
+	return r.Origin.Range("").File
+}
+
 // Diagnostic returns a finding of severity Error about the field at path. If the field is a credential, Diagnostic
 // replaces the credential in message by "…".
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {

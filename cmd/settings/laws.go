@@ -21,6 +21,19 @@ func oneOfWords(words ...string) func(string) string {
 	}
 }
 
+// eachOf returns a law that accepts only lists of the words.
+func eachOf(words ...string) func([]string) string {
+	one := oneOfWords(words...)
+	return func(list []string) string {
+		for _, text := range list {
+			if wants := one(text); wants != "" {
+				return wants
+			}
+		}
+		return ""
+	}
+}
+
 // FormatNames returns the formats of published files.
 func FormatNames() (names []string) {
 	for _, f := range render.Formats {

@@ -79,7 +79,7 @@ func published() []Row {
 
 // Watched returns the rows of watch.
 func Watched() []Row {
-	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(
+	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(whileRefused(),
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
@@ -88,7 +88,7 @@ func Watched() []Row {
 
 // Served returns the rows of serve.
 func Served() []Row {
-	list := slices.Concat(Serve(), Source(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(
+	list := slices.Concat(Serve(), Source(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(whileRefused(),
 		maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
 	))
 	for i, r := range list {

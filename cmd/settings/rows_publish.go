@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
 	"xdspub/render"
 	"xdspub/render/planner"
+	"xdspub/watch/part"
 	"xdspub/xds/quorum"
 )
 
@@ -50,6 +52,13 @@ func allOrNothing() Row {
 	return &setting[bool]{about: about{name: "all-or-nothing", group: GroupPublish, usage: "publish nothing for any target while " +
 		"the source tree has errors for one"},
 		kind: boolean, into: func(s *Settings) *Value[bool] { return &s.AllOrNothing }}
+}
+
+// whileRefused returns the row of --while-refused.
+func whileRefused() Row {
+	return &setting[[]string]{about: about{name: "while-refused", forClients: true, group: GroupPublish, usage: "while the source " +
+		"tree is refused, publish the faultless changes of live `" + strings.Join(part.Names(), "|") + "`; by default, nothing is published"},
+		kind: list, law: eachOf(part.Names()...), form: partSchema, into: func(s *Settings) *Value[[]string] { return &s.WhileRefused }}
 }
 
 // Confirm returns the rows about Envoys that acknowledge a change.

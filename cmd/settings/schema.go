@@ -11,6 +11,7 @@ import (
 	"xdspub/check/policy"
 	"xdspub/cmd/codes"
 	"xdspub/diag"
+	"xdspub/watch/part"
 )
 
 // Schema is a JSON Schema, or a part of one.
@@ -157,6 +158,9 @@ func absoluteSchema() Schema { return Schema{"type": "string", "pattern": "^/"} 
 func paramSchema() Schema { return Schema{"type": "string", "pattern": "^[^=]+="} }
 
 func ruleSchema() Schema { return Schema{"$ref": "#/$defs/rule"} }
+
+// partSchema returns the schema of an element of --while-refused.
+func partSchema() Schema { return Schema{"type": "string", "enum": part.Names()} }
 
 // releaseSchema returns the schema of a release of Envoy. Without quotes, YAML reads 1.40 as a number.
 func releaseSchema() Schema {

@@ -40,6 +40,7 @@ type Settings struct {
 	InotifyBudget                      Value[int]
 	PollInterval, StepGap, TrimDelay   Value[time.Duration]
 	AllOrNothing, DryRun, RetryHeld    Value[bool]
+	WhileRefused                       Value[[]string]
 	EnvoyAdmin, EnvoyLog               Value[[]string]
 	AckQuorum                          Value[string]
 	AckTimeout, WarmTimeout            Value[time.Duration]
@@ -148,7 +149,7 @@ func (s *Settings) Check(rows ...Row) error {
 
 // Settable returns the rows of the settings that a settings file can have.
 func Settable() []Row {
-	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), Hooks(), []Row{allOrNothing()})
+	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), Hooks(), []Row{allOrNothing(), whileRefused()})
 }
 
 // Fixed returns the rows of the settings that stay as they were when a watch began, even if the settings file

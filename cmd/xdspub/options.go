@@ -16,6 +16,7 @@ import (
 	"xdspub/render/planner"
 	"xdspub/render/published"
 	"xdspub/watch"
+	"xdspub/watch/part"
 	"xdspub/watch/pipeline"
 	"xdspub/xds/quorum"
 )
@@ -164,9 +165,24 @@ func controllerOptions(v *call, source string, log *event.Log, usual ...string) 
 	o.Format = render.FormatNamed(v.Format.Value)
 	o.Endpoints, o.InotifyBudget = planner.EndpointsMode(v.EDS.Value), v.InotifyBudget.Value
 	o.PollInterval, o.TrimDelay = v.PollInterval.Value, v.TrimDelay.Value
+	if o.WhileRefused, err = goesOn(v); err != nil {
+		return o, err
+	}
 	o.StepGap = v.StepGap.Value + o.PollInterval // an Envoy that polls reads the files of a step this late
 	o.Envoys, err = fleet(v, o.Options)
 	return o, err
+}
+
+// goesOn returns the types of --while-refused, each once.
+func goesOn(v *call) ([]string, error) {
+	given := v.WhileRefused
+	if err := given.Check(); err != nil {
+		return nil, err
+	}
+	if len(given.Value) > 0 && v.AllOrNothing.Value {
+		return nil, usagef("while-refused and all-or-nothing exclude each other: all-or-nothing publishes all targets, or nothing")
+	}
+	return slices.DeleteFunc(part.Names(), func(name string) bool { return !slices.Contains(given.Value, name) }), nil
 }
 
 // fleet returns the Envoys of --envoy-admin; nil for none.

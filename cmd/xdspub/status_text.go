@@ -11,6 +11,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/render/publish"
+	"xdspub/watch/control"
 	"xdspub/watch/status"
 )
 
@@ -137,12 +138,24 @@ func (p *statusPrinter) watch(r *status.Status) {
 	}
 	// writeStatus prints refusals by Envoy from the record. If status checks a source tree, source prints the
 	// findings of the tree.
+	if w.Refused != nil && w.Refused.Part != nil {
+		p.part(w.Refused)
+	}
 	if w.Refused != nil && w.Refused.Snapshot == "" {
 		p.printf("  the source tree is invalid since %s\n", p.at(w.Refused.Since))
 		if !r.SaysInvalid() {
 			p.findings(w.Refused.Findings)
 		}
 	}
+}
+
+// part prints what goes on while the source tree is refused.
+func (p *statusPrinter) part(r *control.Refusal) {
+	last := ""
+	if !r.Part.Time.IsZero() {
+		last = ", published last at " + p.at(r.Part.Time)
+	}
+	p.printf("  since %s only a part of the source tree goes on: %s%s\n", p.at(r.Since), r.Part, last)
 }
 
 func revisionOf(commit string) string {

@@ -56,7 +56,7 @@
     const data = JSON.parse(e.data);
     add(data);
     refresh();
-    if (["published", "rolled-back", "held", "source-invalid", "source-valid", "snapshot-refused"].includes(data.event)) redraw(e.lastEventId);
+    if (["published", "rolled-back", "held", "source-invalid", "source-valid", "snapshot-refused", "part-published", "part-waits"].includes(data.event)) redraw(e.lastEventId);
   };
   setInterval(refresh, 15000); // ages of states
 })();

@@ -14,6 +14,7 @@ import (
 // planned is what the last plan came to.
 type planned struct {
 	snapshot *xds.Snapshot
+	id       string // of the snapshot on record
 	target   render.Target
 	// silent means that the render had no findings.
 	silent bool
@@ -26,7 +27,7 @@ type planned struct {
 // to plan the edit, or if the edit may have findings.
 func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	last := &c.planned
-	if !c.out.Trusts() || !last.silent || c.st.Manifest.Snapshot != last.snapshot.ID() ||
+	if !c.out.Trusts() || !last.silent || c.st.Manifest.Snapshot != last.id ||
 		!c.st.Holds(c.renderer.Wrote(xds.Cluster), c.renderer.Wrote(xds.Listener)) {
 		return nil, false
 	}
@@ -46,7 +47,7 @@ func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	if !ok || c.exceedsBudget(edit) {
 		return nil, false
 	}
-	last.snapshot, last.still = c.s, keeps
+	last.snapshot, last.id, last.still = c.s, c.id(edit.ID), keeps
 	if !c.findsNamed(changes, edit) {
 		c.out.Trust(false)
 		return nil, false

@@ -72,7 +72,8 @@ func (p *Planner) Renderer() *render.Renderer { return &p.renderer }
 type Plan struct {
 	// Change publishes the new resources. Replaced resources stay until their trim.
 	Change publish.Plan
-	// ID is the id of the Snapshot.
+	// ID is the id of the Snapshot. The id of a part is its Delivery, which does not depend on the origin of its
+	// resources: the source tree, or the published files.
 	ID string
 	// Held is the refusal for which the Snapshot is held, or nil. A held Snapshot is published again only on
 	// request.
@@ -83,6 +84,8 @@ type Plan struct {
 	Delivery string
 	// Replaces means that no Snapshot is published, or another Snapshot.
 	Replaces bool
+	// Part means that the Snapshot is a part of a refused source tree.
+	Part bool
 	// Watches is the number of inotify instances that Envoy needs after the change, with those of draining
 	// listeners. Options.InotifyBudget is their limit.
 	Watches int
@@ -91,20 +94,30 @@ type Plan struct {
 // change is the planned change from the published state to a Snapshot.
 type change struct {
 	*Planner
-	s   *xds.Snapshot
-	st  *published.State
-	now time.Time
+	s    *xds.Snapshot
+	st   *published.State
+	part *publish.Part // nil if the Snapshot is a whole source tree
+	now  time.Time
 }
 
 // Plan renders an accepted Snapshot, and plans the steps from the published files to the Snapshot. Plan
 // changes nothing on disk. If a finding has severity Error, the plan is nil. A *published.UsageError means
 // that the output directory does not allow its Options. Any other error comes from reading, or is ctx's.
 func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Plan, diag.List, error) {
+	return p.plan(ctx, s, nil, now)
+}
+
+// PlanPart is Plan for a Snapshot that is a part of a refused source tree.
+func (p *Planner) PlanPart(ctx context.Context, s *xds.Snapshot, part publish.Part, now time.Time) (*Plan, diag.List, error) {
+	return p.plan(ctx, s, &part, now)
+}
+
+func (p *Planner) plan(ctx context.Context, s *xds.Snapshot, part *publish.Part, now time.Time) (*Plan, diag.List, error) {
 	st, err := p.out.State()
 	if err != nil {
 		return nil, nil, err
 	}
-	c, trusted := &change{p, s, st, now}, p.out.Trusts()
+	c, trusted := &change{p, s, st, part, now}, p.out.Trusts()
 	if r, ok := c.renderEdit(ctx); ok && ctx.Err() == nil {
 		plan, err := c.plan(r)
 		return plan, nil, err
@@ -123,7 +136,7 @@ func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Pl
 		return nil, nil, err
 	}
 	p.out.Foresee(r.files)
-	p.planned = planned{snapshot: s, target: r.target, silent: r.silent}
+	p.planned = planned{snapshot: s, id: plan.ID, target: r.target, silent: r.silent}
 	return plan, list, nil
 }
 
@@ -174,6 +187,14 @@ func (c *change) renderWhole(ctx context.Context) (*rendered, diag.List, error) 
 	return r, list, cmp.Or(err, ctx.Err())
 }
 
+// id returns the id of the Snapshot on record. delivery is the hash of its rendered resources.
+func (c *change) id(delivery string) string {
+	if c.part != nil {
+		return delivery
+	}
+	return c.s.ID()
+}
+
 // plan plans the steps from what is published to a rendered Snapshot.
 func (c *change) plan(r *rendered) (*Plan, error) {
 	c.out.Rendered(r.files)
@@ -181,7 +202,10 @@ func (c *change) plan(r *rendered) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{ID: c.s.ID(), Held: refused.Holds(c.s.ID(), r.id), Snapshot: c.s, Delivery: r.id, Replaces: c.s.ID() != c.st.Manifest.Snapshot}
+	id := c.id(r.id)
+	plan := &Plan{
+		ID: id, Held: refused.Holds(id, r.id), Snapshot: c.s, Delivery: r.id, Replaces: id != c.st.Manifest.Snapshot, Part: c.part != nil,
+	}
 	plan.Change = publish.Plan{
 		Steps: c.steps(r),
 		Gap:   c.options.StepGap, Rollback: r.rollback, Manifest: c.manifest(r),

@@ -13,7 +13,7 @@ import (
 func (c *change) manifest(r *rendered) publish.Manifest {
 	m := publish.Manifest{
 		Format: c.out.Format().Name, EnvoyPath: c.out.EnvoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: c.s.ID(), Published: c.now, Resources: countsOf(c.s), Revision: c.st.Manifest.Revision,
+		Snapshot: c.id(r.id), Published: c.now, Resources: countsOf(c.s), Revision: c.st.Manifest.Revision, Part: c.part,
 	}
 	if m.Snapshot == c.st.Manifest.Snapshot {
 		m.Published = c.st.Manifest.Published // a repair does not change the time

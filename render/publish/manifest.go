@@ -35,6 +35,9 @@ type Manifest struct {
 	Published time.Time `json:"published,omitzero"`
 	// Revision is the git commit of the source tree, or empty.
 	Revision string `json:"revision,omitempty"`
+	// Part means that the snapshot is a part of a refused source tree; nil for a whole source tree. During a change,
+	// Part is that of the snapshot which the change leads to.
+	Part *Part `json:"part,omitempty"`
 	// Resources counts the resources of the snapshot by type, as in "CDS".
 	Resources map[string]int `json:"resources,omitempty"`
 	// RestrictedSecrets means that the files may have a secret that only some clients of a server may be sent.
@@ -44,6 +47,12 @@ type Manifest struct {
 	DrainingWatches   []DrainingWatch `json:"draining,omitempty"`
 	// Files are the published files. Publish sets it.
 	Files PublishedFiles `json:"files,omitzero"`
+}
+
+// Part describes a snapshot that is a part of a refused source tree.
+type Part struct {
+	// Since is since when the source tree is refused.
+	Since time.Time `json:"since"`
 }
 
 // DrainingWatch is a path subscription that only draining listeners or filter chains have:
@@ -190,6 +199,11 @@ func (m Manifest) normal() Manifest {
 		draining = append(draining, DrainingWatch{d.Watch, d.Since.UTC().Round(0)})
 	}
 	m.DrainingWatches = draining
+	if m.Part != nil {
+		part := *m.Part
+		part.Since = part.Since.UTC().Round(0)
+		m.Part = &part
+	}
 	if len(m.Resources) == 0 {
 		m.Resources = nil
 	}

@@ -45,6 +45,9 @@ func (o origin) Range(path xds.Path) diag.Range {
 	return o.document().RangeOf(steps(o.base.Join(path)), false)
 }
 
+// File returns the path of the file.
+func (o origin) File() string { return o.source.Name }
+
 // InWrapper implements xds.Origin.
 func (o origin) InWrapper(path xds.Path) diag.Range {
 	wrapper := steps(o.base)

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"xdspub/diag"
@@ -242,6 +243,27 @@ type Refusal struct {
 	Errors   int       `json:"errors"`
 	Warnings int       `json:"warnings"`
 	Findings diag.List `json:"findings,omitempty"`
+	// Part says what goes on meanwhile; nil if nothing may go on.
+	Part *Part `json:"part,omitempty"`
+}
+
+// Part is the part of a refused source tree that is published.
+type Part struct {
+	// WhileRefused is the value of --while-refused, such as endpoints and secrets.
+	WhileRefused []string `json:"while_refused"`
+	// Time is when a part was published last; zero if the watch has published none.
+	Time time.Time `json:"time,omitzero"`
+	// Waits is why nothing of the source tree, as read last, was published; empty if all that may go on is published.
+	Waits string `json:"waits,omitempty"`
+}
+
+// String returns what goes on, such as "faultless changes of endpoints and secrets go on".
+func (p *Part) String() string {
+	names := strings.Join(p.WhileRefused, " and ")
+	if p.Waits != "" {
+		return fmt.Sprintf("%s wait, too: %s", names, p.Waits)
+	}
+	return "faultless changes of " + names + " go on"
 }
 
 // Certificates are findings about the dates of certificates.
@@ -301,6 +323,8 @@ type Result struct {
 	Findings diag.List `json:"findings,omitempty"`
 	// Paused is the pause after the request; nil without one.
 	Paused *Shown `json:"paused,omitempty"`
+	// Part is Refusal.Part.
+	Part *Part `json:"part,omitempty"`
 }
 
 // RetryHeld is a request to publish held snapshots once more. Its fields describe the intended watch. A watch
@@ -346,6 +370,11 @@ func (w Watch) Shown() Watch {
 	if w.Refused != nil {
 		refused := *w.Refused
 		refused.Message = diag.Hide(refused.Message)
+		if refused.Part != nil {
+			part := *refused.Part
+			part.Waits = diag.Hide(part.Waits)
+			refused.Part = &part
+		}
 		w.Refused = &refused
 	}
 	if w.Running != nil {
@@ -375,9 +404,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	switch r := w.Refused; {
 	case r == nil:
 	case r.Snapshot == "":
-		faults = append(faults, fmt.Sprintf("the source tree is invalid (%s)", r.Count()))
+		faults = append(faults, fmt.Sprintf("the source tree is invalid (%s)%s", r.Count(), r.GoesOn()))
 	default:
-		faults = append(faults, fmt.Sprintf("snapshot %s is held", r.Snapshot))
+		faults = append(faults, fmt.Sprintf("snapshot %s is held%s", r.Snapshot, r.GoesOn()))
 	}
 	if w.Paused != nil {
 		faults = append(faults, "publishing is paused "+w.Paused.String())
@@ -428,6 +457,15 @@ func (w *Watch) envoyFaults() (faults []string) {
 		}
 	}
 	return faults
+}
+
+// GoesOn returns since when the source tree is refused and what goes on, as in " since 2026-01-02T03:04:05Z;
+// faultless changes of endpoints go on". GoesOn returns "" if nothing may go on.
+func (r *Refusal) GoesOn() string {
+	if r.Part == nil {
+		return ""
+	}
+	return fmt.Sprintf(" since %s; %s", r.Since.UTC().Format(time.RFC3339), r.Part)
 }
 
 // Count returns the number of findings as text: "2 errors, 1 warning".

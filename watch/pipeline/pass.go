@@ -81,14 +81,16 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Pl
 	var asking parallel.Group
 	// Git may be slow, so files don't wait for it. Ask at once, because the tree may be at another commit
 	// when all Envoys have answered.
-	asking.Go(func() { commit = p.revision(ctx) })
-	if plan.Replaces {
+	if !plan.Part { // the commit on record stays that of the last whole source tree
+		asking.Go(func() { commit = p.revision(ctx) })
+	}
+	if plan.Replaces && !plan.Part {
 		change.Manifest.Revision = ""
 	}
 	published, err := d.Publish(ctx, change)
 	asking.Wait()
 	result := Result{Result: published, Outcomes: c.Outcomes(), Revision: commit}
-	if err != nil {
+	if err != nil || plan.Part { // a refused source tree stays held
 		return result, err
 	}
 	return result, errors.Join(d.SetRevision(plan.ID, commit), d.Release())

@@ -108,9 +108,17 @@ func (p *Pipeline) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*p
 	return p.planner.Plan(ctx, s, now)
 }
 
+// PlanPart plans the steps to a Snapshot that is a part of a refused source tree (planner.Planner.PlanPart).
+func (p *Pipeline) PlanPart(ctx context.Context, s *xds.Snapshot, part publish.Part, now time.Time) (*planner.Plan, diag.List, error) {
+	return p.planner.PlanPart(ctx, s, part, now)
+}
+
 // Published returns the Snapshot in the output directory, in the form of a source tree
 // (published.Reader.Snapshot).
 func (p *Pipeline) Published() (*xds.Snapshot, error) { return p.out.Snapshot() }
+
+// Live returns the resources of the last published Snapshot, as the files have them (published.Reader.Live).
+func (p *Pipeline) Live() (*xds.Snapshot, error) { return p.out.Live() }
 
 // KeepTime shifts the recorded times if the clock was set forward (trim.Trimmer.KeepTime). Call KeepTime
 // after Recover and before Plan; Trim calls it itself.

@@ -65,8 +65,8 @@ func (s *Status) faultsOfFiles(all *faults) {
 func (s *Status) faultsOfWatch(all *faults) {
 	if w := s.Watch; w != nil {
 		if refused := w.Refused; refused != nil {
-			all.add(refused.Snapshot == "" && !s.SaysInvalid(), "the source tree is invalid (%s)", refused.Count())
-			all.add(refused.Snapshot != "" && len(s.Held) == 0, "Envoy rejected the source tree")
+			all.add(refused.Snapshot == "" && !s.SaysInvalid(), "the source tree is invalid (%s)%s", refused.Count(), refused.GoesOn())
+			all.add(refused.Snapshot != "" && len(s.Held) == 0, "Envoy rejected the source tree%s", refused.GoesOn())
 		}
 		all.add(w.Failed != "", "the watch can't publish")
 	}
@@ -77,7 +77,11 @@ func (s *Status) faultsOfWatch(all *faults) {
 
 func (s *Status) faultsOfSource(all *faults) {
 	if of := s.Source; of != nil && !of.Published {
-		all.add(of.Snapshot == "", "the source tree is invalid (%s)", diag.CountFindings(of.Errors, of.Warnings))
+		goesOn := ""
+		if s.SaysInvalid() && s.Watch.Refused != nil {
+			goesOn = s.Watch.Refused.GoesOn()
+		}
+		all.add(of.Snapshot == "", "the source tree is invalid (%s)%s", diag.CountFindings(of.Errors, of.Warnings), goesOn)
 		all.add(of.Snapshot != "", "the source tree is not published")
 	}
 }
@@ -117,7 +121,8 @@ var watchFaults = map[WatchState]string{
 func (s *Status) Unpublished() string {
 	fault, faulty := watchFaults[s.WatchState]
 	switch {
-	case slices.ContainsFunc(s.Held, func(h publish.Refusal) bool { return h.Snapshot == s.Source.Snapshot }):
+	case slices.ContainsFunc(s.Held, func(h publish.Refusal) bool { return h.Snapshot == s.Source.Snapshot }),
+		s.Watch != nil && s.Watch.Refused != nil && s.Watch.Refused.Snapshot == s.Source.Snapshot:
 		return "it is held, since Envoy rejected it"
 	case s.Paused != nil:
 		return "publishing is paused, see above"

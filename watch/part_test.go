@@ -1,0 +1,410 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/tools/fixture"
+	"xdspub/tools/memdir"
+	"xdspub/tools/portion"
+	"xdspub/watch/part"
+	"xdspub/watch/pipeline"
+)
+
+// unit is a file of a random source tree with one resource.
+type unit struct {
+	kind    string // cluster, endpoints or secret
+	n       int
+	content int
+	fault   string // empty for none
+}
+
+// The faults of a unit. Each makes the source tree invalid.
+const (
+	halfWritten  = "half written"  // no parser can read the file
+	unknownField = "unknown field" // the resource has an error of its own
+	twice        = "twice"         // another file has the same resource
+	badFile      = "bad file"      // another document of the file has an error
+)
+
+// text returns the file of the unit.
+func (u unit) text() string {
+	var text string
+	switch u.kind {
+	case "cluster":
+		text = fmt.Sprintf("\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: c%d\ntype: EDS\nconnect_timeout: %ds\neds_cluster_config: {eds_config: {self: {}}}\n", u.n, u.content+1)
+	case "endpoints":
+		text = fmt.Sprintf("\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\ncluster_name: c%d\nendpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]\n", u.n, u.content+1)
+	default:
+		text = fmt.Sprintf("\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\nname: s%d\ngeneric_secret: {secret: {inline_string: \"%d\"}}\n", u.n, u.content)
+	}
+	switch u.fault {
+	case halfWritten:
+		return text[:len(text)-4] + "{[\n"
+	case unknownField:
+		return text + "no_such_field: 1\n"
+	case twice:
+		return text + "---\n" + text
+	case badFile:
+		return text + "---\nname: x\n"
+	}
+	return text
+}
+
+// name returns the file of a unit.
+func (u unit) name() string { return fmt.Sprintf("%s%d.yaml", u.kind, u.n) }
+
+// units are the files of a source tree, by name.
+type units map[string]unit
+
+// edit makes a random edit.
+func (u units) edit(random *rand.Rand) {
+	names := slices.Sorted(maps.Keys(u))
+	name := names[random.IntN(len(names))]
+	is := u[name]
+	switch random.IntN(8) {
+	case 0, 1, 2:
+		is.content = random.IntN(1000)
+		u[name] = is
+	case 3, 4:
+		is.content, is.fault = random.IntN(1000), []string{halfWritten, unknownField, twice, badFile}[random.IntN(4)]
+		u[name] = is
+	case 5: // a new cluster or secret; the name may have existed before
+		n := random.IntN(6)
+		for _, kind := range []string{"cluster", "endpoints", "secret"} {
+			if add := (unit{kind: kind, n: n, content: random.IntN(1000)}); u[add.name()].kind == "" {
+				u[add.name()] = add
+			}
+		}
+	case 6:
+		if len(u) > 3 {
+			delete(u, name)
+		}
+	case 7: // mends all
+		for name, is := range u {
+			is.fault = ""
+			u[name] = is
+			if is.kind == "cluster" && u[fmt.Sprintf("endpoints%d.yaml", is.n)].kind == "" {
+				delete(u, name)
+			}
+		}
+		for name, is := range u {
+			if is.kind == "endpoints" && u[fmt.Sprintf("cluster%d.yaml", is.n)].kind == "" {
+				delete(u, name)
+			}
+		}
+	}
+}
+
+// write writes the files into a folder, and removes all other files.
+func (u units) write(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if u[e.Name()].kind == "" {
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, is := range u {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(is.text()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// meanwhile is a source tree that is published with WhileRefused, and a model of it.
+type meanwhile struct {
+	t    *testing.T
+	o    Options
+	tree *check.Tree
+	c    *Controller
+	src  units
+	live units // the model of what is published
+}
+
+func newMeanwhile(t *testing.T, endpoints planner.EndpointsMode) *meanwhile {
+	dir := memdir.New(t)
+	m := &meanwhile{t: t, src: make(units), o: Options{WhileRefused: part.Names(), Options: pipeline.Options{
+		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), EnvoyPath: "/envoy", Endpoints: endpoints, InotifyBudget: 100,
+	}}}
+	for n := range 3 {
+		for _, kind := range []string{"cluster", "endpoints", "secret"} {
+			u := unit{kind: kind, n: n}
+			m.src[u.name()] = u
+		}
+	}
+	if err := os.Mkdir(m.o.Source.Path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.restart()
+	t.Cleanup(func() { m.c.Close() })
+	return m
+}
+
+// restart replaces the process.
+func (m *meanwhile) restart() {
+	if m.c != nil {
+		m.c.Close()
+	}
+	m.c, m.tree = New(m.o), Tree([]Options{m.o})
+	if err := m.c.Open(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// pass publishes the source tree, or a part of it, and returns the verdict about the source tree.
+func (m *meanwhile) pass() (Outcome, Part) {
+	m.t.Helper()
+	m.src.write(m.t, m.o.Source.Path)
+	ctx := m.t.Context()
+	checked, err := m.tree.Check(ctx)
+	must := func(err error) {
+		m.t.Helper()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	must(err)
+	must(m.c.Prepare(ctx))
+	plan, err := m.c.Plan(ctx, checked)
+	must(err)
+	o, err := m.c.Publish(ctx, checked, plan)
+	must(err)
+	var p Part
+	if o.Verdict == Invalid {
+		p, err = m.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
+		must(err)
+	}
+	_, _, err = m.c.Trim(ctx)
+	must(err)
+	return o, p
+}
+
+// follow updates the model. A live assignment or secret takes the content of its file, if the file has no error.
+func (m *meanwhile) follow(o Outcome) {
+	if o.Verdict == Published {
+		m.live = maps.Clone(m.src)
+		return
+	}
+	for name, is := range m.src {
+		if m.live[name].kind != "" && is.kind != "cluster" && is.fault == "" {
+			m.live[name] = is
+		}
+	}
+}
+
+// files returns the published files of an output directory, except records and layers.
+func files(t *testing.T, out string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := fs.WalkDir(os.DirFS(out), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || strings.HasPrefix(name, ".xdspub/") {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(out, name))
+		all[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// modelled returns the files that a new process publishes for the model.
+func (m *meanwhile) modelled() map[string]string {
+	m.t.Helper()
+	other := *m
+	dir := memdir.New(m.t)
+	other.o.Source.Path, other.o.Out = filepath.Join(dir, "src"), filepath.Join(dir, "out")
+	if err := os.Mkdir(other.o.Source.Path, 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	other.src, other.c = m.live, nil
+	other.restart()
+	defer other.c.Close()
+	if o, _ := other.pass(); o.Verdict != Published {
+		m.t.Fatal(o.Findings)
+	}
+	return files(m.t, other.o.Out)
+}
+
+// copied returns a new process with a copy of the output directory.
+func (m *meanwhile) copied() *meanwhile {
+	m.t.Helper()
+	cold := *m
+	cold.o.Out = filepath.Join(memdir.New(m.t), "out")
+	if err := os.CopyFS(cold.o.Out, os.DirFS(m.o.Out)); err != nil {
+		m.t.Fatal(err)
+	}
+	cold.c = nil
+	cold.restart()
+	return &cold
+}
+
+// TestWhileRefused plays random edits and faults. Each live assignment and secret is published with the last content
+// that had no error, and everything else as the last valid source tree has it. No published file has an error. A new
+// process publishes the same files with the same record as the running one.
+func TestWhileRefused(t *testing.T) {
+	parts := 0
+	for seed := range uint64(24 / portion.Every(2, 4)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			m := newMeanwhile(t, []planner.EndpointsMode{planner.EndpointsFile, planner.EndpointsInline}[seed%2])
+			if retires := seed%4 >= 2; retires {
+				m.o.TrimDelay = time.Hour
+				m.restart()
+			}
+			for step := range 40 {
+				cold := m
+				if step%3 == 2 {
+					cold = m.copied()
+				}
+				o, p := m.pass()
+				if p.Outcome.Verdict == Published {
+					parts++
+				}
+				if p.Waits != "" {
+					t.Fatalf("step %d: %s", step, p.Waits)
+				}
+				m.follow(o)
+				m.compare(step, o)
+				inlined := seed%2 == 1 && o.Verdict != Published // a new process can't tell an assignment from its cluster
+				if cold != m {
+					if _, p := cold.pass(); p.Waits != "" {
+						t.Fatalf("step %d, a new process: %s", step, p.Waits)
+					}
+					diff := cmp.Diff(files(t, m.o.Out), files(t, cold.o.Out)) + cmp.Diff(record(t, m.o.Out), record(t, cold.o.Out))
+					if cold.c.Close(); diff != "" && !inlined {
+						t.Fatalf("step %d (-the running process +a new one):\n%s", step, diff)
+					}
+				}
+				m.src.edit(random)
+			}
+		})
+	}
+	if parts < 20 {
+		t.Errorf("only %d parts were published", parts)
+	}
+}
+
+// compare compares the published files with the model.
+func (m *meanwhile) compare(step int, o Outcome) {
+	m.t.Helper()
+	if list := errorsOf(m.t, m.o.Out); len(list) > 0 {
+		m.t.Fatalf("step %d: %v", step, list)
+	}
+	if m.o.TrimDelay > 0 { // retired clusters and files stay
+		return
+	}
+	if diff := cmp.Diff(m.modelled(), files(m.t, m.o.Out)); diff != "" {
+		m.t.Fatalf("step %d, %s (-model +out):\n%s", step, o.Message(), diff)
+	}
+}
+
+// interrupted is pass for a process that ends after its first step.
+func (m *meanwhile) interrupted() {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(m.t.Context())
+	defer cancel()
+	was := m.o
+	m.o.Log = event.New(&fixture.Ender{Steps: 1, End: cancel})
+	m.restart()
+	m.src.write(m.t, m.o.Source.Path)
+	checked, err := m.tree.Check(ctx)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	plan, err := m.c.Plan(ctx, checked)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	o, err := m.c.Publish(ctx, checked, plan)
+	if o.Verdict == Invalid {
+		_, err = m.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
+	}
+	if !errors.Is(err, context.Canceled) {
+		m.t.Fatalf("the publish ended with %v", err)
+	}
+	m.o = was
+	m.restart()
+}
+
+// TestPartInterrupted: a process that is killed while it publishes a part leaves a part, which the next process
+// completes. Between two whole source trees, the next process can't tell what was valid, and waits.
+func TestPartInterrupted(t *testing.T) {
+	m := newMeanwhile(t, planner.EndpointsFile)
+	m.pass()
+	m.live = maps.Clone(m.src)
+	set := func(u unit) { m.src[u.name()] = u }
+	set(unit{"cluster", 1, 5, halfWritten})
+	set(unit{"endpoints", 0, 7, ""})
+	set(unit{"secret", 0, 7, ""})
+	m.interrupted()
+	o, p := m.pass()
+	if p.Waits != "" || p.Outcome.Verdict != Published {
+		t.Fatalf("after the part was interrupted: %+v", p)
+	}
+	m.follow(o)
+	m.compare(0, o)
+
+	set(unit{"cluster", 1, 5, ""})
+	m.pass()
+	set(unit{"cluster", 1, 6, ""})
+	set(unit{"secret", 0, 8, ""})
+	m.interrupted()
+	set(unit{"cluster", 1, 6, unknownField})
+	before := files(t, m.o.Out)
+	if _, p = m.pass(); !strings.HasPrefix(p.Waits, "a change was interrupted") {
+		t.Errorf("after a whole source tree was interrupted: %+v", p)
+	}
+	if diff := cmp.Diff(before, files(t, m.o.Out)); diff != "" {
+		t.Errorf("files have moved:\n%s", diff)
+	}
+}
+
+// errorsOf returns the errors in published files.
+func errorsOf(t *testing.T, out string) diag.List {
+	t.Helper()
+	checked, err := check.Once(context.Background(), check.Options{Path: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(checked.Diagnostics, func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
+}
+
+// record returns the record of an output directory.
+func record(t *testing.T, out string) string {
+	t.Helper()
+	m, err := publish.ReadManifest(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Retired {
+		m.Retired[i].Since = time.Time{}
+	}
+	return fmt.Sprint(m.Snapshot, m.Part, m.Resources, m.Retired)
+}
