@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
 
 	"xdspub/check"
@@ -26,6 +27,7 @@ import (
 	"xdspub/tools/portion"
 	"xdspub/watch/part"
 	"xdspub/watch/pipeline"
+	"xdspub/xds"
 )
 
 // unit is a file of a random source tree with one resource.
@@ -407,4 +409,67 @@ func record(t *testing.T, out string) string {
 		m.Retired[i].Since = time.Time{}
 	}
 	return fmt.Sprint(m.Snapshot, m.Part, m.Resources, m.Retired)
+}
+
+// secretFor returns the variants of a secret for the environments a and b.
+func secretFor(a, b string) string {
+	text := web
+	for env, value := range map[string]string{"a": a, "b": b} {
+		text += fmt.Sprintf("---\n{\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource, resource_name: {name: s, dynamic_parameter_constraints: {constraint: {key: env, value: %s}}}, "+
+			"resource: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: s, generic_secret: {secret: {inline_string: %q}}}}\n", env, value)
+	}
+	return text
+}
+
+// TestPartServed: clients of a Server get the variants of a part. A snapshot that clients reject stays held while parts
+// go on.
+func TestPartServed(t *testing.T) {
+	for _, writes := range []bool{false, true} {
+		s := newSite(t, secretFor("1", "1"))
+		server := &critic{rejects: "other"}
+		s.o.Server, s.o.WhileRefused = server, part.Names()
+		if !writes {
+			s.o.Out = ""
+		}
+		c := New(s.o)
+		if err := c.Open(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		goesOn := func(text string, want Verdict, secrets ...string) {
+			t.Helper()
+			s.write(text)
+			checked, err := Tree([]Options{s.o}).Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := s.pass(c)
+			if o.Verdict != want {
+				t.Errorf("%s, want %s: %v", o.Verdict, want, o.Findings)
+			}
+			if p, err := c.PublishPart(t.Context(), checked, o, time.Unix(1, 0)); err != nil || p.Outcome.Verdict != Published {
+				t.Errorf("%+v, %v", p, err)
+			}
+			var got []string
+			for _, r := range server.now.Of(xds.Secret) {
+				got = append(got, r.Message().(*tlsv3.Secret).GetGenericSecret().GetSecret().GetInlineString())
+			}
+			if slices.Sort(got); !slices.Equal(got, secrets) || server.now.Lookup(xds.Cluster, "other") != nil {
+				t.Errorf("clients got %v of %v, want %v", got, server.now.All(), secrets)
+			}
+		}
+		if o := s.pass(c); o.Verdict != Published {
+			t.Fatal(o.Findings)
+		}
+		goesOn(secretFor("1", "2")+"---\n"+strings.ReplaceAll(wrong, "web", "third"), Invalid, "1", "2")
+		goesOn(secretFor("3", "2")+"---\n"+other, RefusedByEnvoy, "2", "3")
+		s.write(secretFor("3", "2") + "---\n" + other)
+		if o := s.pass(c); o.Verdict != Held {
+			t.Errorf("after a part: %s, want %s", o.Verdict, Held)
+		}
+		s.write(secretFor("4", "4"))
+		if o := s.pass(c); o.Verdict != Published {
+			t.Errorf("the mended source tree: %s %v", o.Verdict, o.Findings)
+		}
+	}
 }
