@@ -160,6 +160,10 @@ func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Outp
 	return &out, list
 }
 
+// Bound returns the resources of the last Output, as Envoy gets them, without the Retired ones; nil without an
+// Output.
+func (r *Renderer) Bound() *xds.Snapshot { return r.last.bound }
+
 // changed finds what Envoy would read otherwise than it was written in the format.
 func (r *Renderer) changed(s *xds.Snapshot) (list diag.List) {
 	if r.format.changes == nil {

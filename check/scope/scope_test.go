@@ -182,7 +182,7 @@ func TestSince(t *testing.T) {
 	}
 	for rev, want := range map[string]int{"base": 2, "HEAD~1": 1, "HEAD": 0} {
 		then, err := scope.At(t.Context(), check.Options{Path: filepath.Join(dir, "tree")}, rev)
-		if err != nil || then.Len() != want {
+		if err != nil || then.Snapshot.Len() != want {
 			t.Errorf("%s has %v resources, want %d: %v", rev, then, want, err)
 		}
 	}

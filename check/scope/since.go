@@ -48,19 +48,19 @@ func Since(ctx context.Context, o check.Options, rev string, findings diag.List)
 	return func(d diag.Diagnostic) bool { return concerned[report.Fingerprint(d, root)] }, nil
 }
 
-// At returns the Snapshot of the source tree at the revision rev. The Snapshot is empty if the source tree did not
-// exist. At returns the errors of Since.
-func At(ctx context.Context, o check.Options, rev string) (*xds.Snapshot, error) {
+// At checks the source tree at the revision rev. The Snapshot of the Result is empty if the source tree did not exist.
+// Places of findings are in a copy of the tree that is gone. At returns the errors of Since.
+func At(ctx context.Context, o check.Options, rev string) (*check.Result, error) {
 	p, err := openPast(ctx, o, rev)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
 	checked, err := p.check(ctx, o)
-	if err != nil || checked == nil {
-		return xds.NewSnapshot(nil), err
+	if err == nil && checked == nil {
+		checked = &check.Result{Snapshot: xds.NewSnapshot(nil)}
 	}
-	return checked.Snapshot, nil
+	return checked, err
 }
 
 // openPast writes the files of the source tree at a revision into a folder. The caller must close the past.

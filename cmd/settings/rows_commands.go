@@ -233,6 +233,37 @@ func Graph() []Row {
 	))
 }
 
+// Diff returns the rows of diff.
+func Diff() []Row {
+	return slices.Concat(Source(), rows(
+		clientTarget(),
+		&setting[string]{about: about{name: "out", group: GroupSource, usage: "compare with what is published in the output `DIR`", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
+		&setting[string]{about: about{name: "from", group: GroupSource, usage: "compare with SRC at the git revision `REV`, such as origin/main", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.FromRevision }},
+		&setting[string]{about: about{name: "to", group: GroupSource, usage: "compare --from with SRC at the git revision `REV`, in place of the " +
+			"files of SRC", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.ToRevision }},
+		&setting[string]{about: about{name: "envoy-admin", group: GroupSource, usage: "compare with what a running Envoy has: its admin `URL`, " +
+			"http://HOST:PORT or unix:PATH", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.RunningEnvoy }},
+		eds(), inotifyBudget(),
+		&setting[string]{about: about{name: "format", group: GroupPrint, usage: "print `" + strings.Join(DiffFormats(), "|") + "`; markdown: for the " +
+			"comment of a pull request", noVariable: true},
+			kind: text, byDefault: "text", law: oneOfWords(DiffFormats()...), into: func(s *Settings) *Value[string] { return &s.DiffFormat }},
+		&setting[bool]{about: about{name: "side-by-side", group: GroupPrint, usage: "print the old value of a field on the left, and the new value on " +
+			"the right, in lines of $COLUMNS", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.SideBySide }},
+		&setting[bool]{about: about{name: "all", group: GroupPrint, usage: "print all effects and fields as text; a terminal shows the first " +
+			"50 effects of a kind, and the first 50 fields of a resource", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.All }},
+		maxFindings(), color(), quiet(),
+	))
+}
+
+// DiffFormats returns the values of --format of diff.
+func DiffFormats() []string { return []string{"text", "json", "markdown"} }
+
 // printFormat returns the row of --format of other commands. The row has no variable, because XDSPUB_FORMAT is
 // the format of published files.
 func printFormat(usage string) Row {

@@ -21,14 +21,7 @@ func Publish() []Row {
 			"sees it, such as the mount path in Envoy's container (default: that of --out)"},
 			kind: text, law: absoluteOrNone, form: absoluteSchema, into: func(s *Settings) *Value[string] { return &s.EnvoyPath }},
 		format(),
-		&setting[string]{about: about{name: "eds", group: GroupPublish, usage: "where endpoints of EDS clusters go: " +
-			"`file|inline|auto`; file: a file for each; inline: into the clusters; auto: files until they exceed " +
-			"--inotify-budget, inline from then on"},
-			kind: text, byDefault: "auto", law: oneOfWords(string(planner.EndpointsFile), string(planner.EndpointsInline),
-				string(planner.EndpointsAuto)), into: func(s *Settings) *Value[string] { return &s.EDS }},
-		&setting[int]{about: about{name: "inotify-budget", group: GroupPublish, usage: "number `N` of inotify instances that one " +
-			"Envoy may use, one for each file that it watches; halve it if you use hot restart"},
-			kind: count, byDefault: 120, law: twoOrMore, into: func(s *Settings) *Value[int] { return &s.InotifyBudget }},
+		eds(), inotifyBudget(),
 		pollInterval(GroupPublish, "have Envoy poll, every `TIME`, the files that listeners and clusters name, for file systems "+
 			"without events; polled files need no inotify instances; bootstrap envoy has the same option for its own files"),
 		&setting[time.Duration]{about: about{name: "step-gap", group: GroupPublish, usage: "wait `TIME`, and --poll-interval, " +
@@ -39,6 +32,25 @@ func Publish() []Row {
 			kind: times, byDefault: 10 * time.Minute, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.TrimDelay }},
 		group(),
 	}
+}
+
+// Inlining returns the rows that say which resources are inlined into other resources.
+func Inlining() []Row { return []Row{eds(), inotifyBudget()} }
+
+// eds returns the row of --eds.
+func eds() Row {
+	return &setting[string]{about: about{name: "eds", group: GroupPublish, usage: "where endpoints of EDS clusters go: " +
+		"`file|inline|auto`; file: a file for each; inline: into the clusters; auto: files until they exceed " +
+		"--inotify-budget, inline from then on"},
+		kind: text, byDefault: "auto", law: oneOfWords(string(planner.EndpointsFile), string(planner.EndpointsInline),
+			string(planner.EndpointsAuto)), into: func(s *Settings) *Value[string] { return &s.EDS }}
+}
+
+// inotifyBudget returns the row of --inotify-budget.
+func inotifyBudget() Row {
+	return &setting[int]{about: about{name: "inotify-budget", group: GroupPublish, usage: "number `N` of inotify instances that one " +
+		"Envoy may use, one for each file that it watches; halve it if you use hot restart"},
+		kind: count, byDefault: 120, law: twoOrMore, into: func(s *Settings) *Value[int] { return &s.InotifyBudget }}
 }
 
 // pollInterval returns the row of --poll-interval.

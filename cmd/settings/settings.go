@@ -97,6 +97,9 @@ type Settings struct {
 	PrintFormat, Output, To    Value[string]
 	GraphFormat, Focus         Value[string]
 	All                        Value[bool]
+	FromRevision, ToRevision   Value[string]
+	RunningEnvoy, DiffFormat   Value[string]
+	SideBySide                 Value[bool]
 	ReportFormat, ReportOutput Value[[]string]
 
 	// Line has the options of the command line, in the order of the command line.

@@ -93,7 +93,7 @@ func drawnFrom(ctx context.Context, c *call) (drawn, error) {
 		return drawn{}, usagef("--changed-since is empty")
 	}
 	source := c.Args().First()
-	v, o, err := graphOptions(c, source)
+	v, o, err := optionsOfClient(c, source)
 	if err != nil {
 		return drawn{}, err
 	}
@@ -106,9 +106,11 @@ func drawnFrom(ctx context.Context, c *call) (drawn, error) {
 	d := drawn{snapshot: checked.Snapshot, refused: checked.Invalid(v.WarningsAsErrors.Value)}
 	d.options.Findings = append(diag.List{}, checked.Diagnostics...)
 	if rev := c.ChangedSince.Value; rev != "" {
-		if d.options.Before, err = scope.At(ctx, o, rev); err != nil {
+		before, err := scope.At(ctx, o, rev)
+		if err != nil {
 			return drawn{}, fmt.Errorf("--changed-since %s: %w", rev, err)
 		}
+		d.options.Before = before.Snapshot
 	}
 	printFindings(c, checked, d.refused)
 	return d, nil
@@ -127,34 +129,6 @@ func drawnFromOutput(c *call, out string) (drawn, error) {
 	}
 	s, err := status.Snapshot(status.Options{Out: out, Registry: v.Types.Registry})
 	return drawn{snapshot: s}, err
-}
-
-// graphOptions returns the settings for a source tree, and the options of its check for the client of --param or
-// --target.
-func graphOptions(c *call, source string) (v *call, o check.Options, err error) {
-	if v, err = c.withFile(source); err != nil {
-		return v, o, err
-	}
-	client, err := clientNamed(v, v.Param, v.ClientTarget)
-	if err != nil {
-		return v, o, err
-	}
-	of := v
-	switch {
-	case v.ClientTarget.Given():
-		t, err := targetNamed(v, v.ClientTarget.Origin, v.ClientTarget.Value)
-		if err != nil {
-			return v, o, err
-		}
-		of = v.with(v.OfTarget(t))
-	case len(v.Targets.Value) > 0 && len(v.Param.Value) == 0:
-		return v, o, usagef("%s: the tree has targets, and a graph is of one client: choose a target by --target", v.Targets.Position())
-	}
-	o, err = sourceOptions(of, source)
-	if o.Client = &client; len(client.Parameters)+len(client.Authorities) == 0 {
-		o.Client = nil // judged for all clients, and drawn for a client without parameters
-	}
-	return v, o, err
 }
 
 // writeGraph writes a graph in a format. Without all, it writes as many nodes as a reader can survey, and as Mermaid

@@ -73,6 +73,34 @@ func settingsAndSource(c *call, source string, usual ...string) (v *call, o chec
 	return v, o, err
 }
 
+// optionsOfClient returns the settings for a source tree, and the options of its check for the client of --param or
+// --target.
+func optionsOfClient(c *call, source string) (v *call, o check.Options, err error) {
+	if v, err = c.withFile(source); err != nil {
+		return v, o, err
+	}
+	client, err := clientNamed(v, v.Param, v.ClientTarget)
+	if err != nil {
+		return v, o, err
+	}
+	of := v
+	switch {
+	case v.ClientTarget.Given():
+		t, err := targetNamed(v, v.ClientTarget.Origin, v.ClientTarget.Value)
+		if err != nil {
+			return v, o, err
+		}
+		of = v.with(v.OfTarget(t))
+	case len(v.Targets.Value) > 0 && len(v.Param.Value) == 0:
+		return v, o, usagef("%s: the tree has targets, and a %s is of one client: choose a target by --target", v.Targets.Position(), v.Command.Name)
+	}
+	o, err = sourceOptions(of, source)
+	if o.Client = &client; len(client.Parameters)+len(client.Authorities) == 0 {
+		o.Client = nil // judged for all clients, and shown for a client without parameters
+	}
+	return v, o, err
+}
+
 // checkRules returns an error if the setting has a name that is not the name of a rule.
 func checkRules(given settings.Value[[]string]) error {
 	for _, name := range given.Value {

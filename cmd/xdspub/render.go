@@ -18,6 +18,7 @@ import (
 	"xdspub/check"
 	"xdspub/cmd/settings"
 	"xdspub/diag"
+	"xdspub/diff"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/watch"
@@ -144,7 +145,7 @@ func (r *rendering) finish(c *call) error {
 		return &exit{status: exitRefused}
 	case c.DryRun.Value:
 		r.printOwn(c, false)
-		return showPlan(c.App.Writer, r.o, r.plan)
+		return r.showPlan(c)
 	}
 	err := r.Open()
 	if locked, ok := errors.AsType[*publish.LockedError](err); ok && r.unasked != nil {
@@ -245,26 +246,42 @@ func refuse(c *call, checked *check.Result) error {
 	return &exit{status: exitRefused}
 }
 
-// showPlan prints the effect of a publish: each step with its files, + for a new file, ~ for a changed one, -
-// for a removed one; then the files that a later trim would remove.
-func showPlan(w io.Writer, o watch.Options, plan *planner.Plan) error {
+// showPlan prints what a publish would do: the plan, and its effects on a running Envoy.
+func (r *rendering) showPlan(c *call) error {
 	var b strings.Builder
-	fmt.Fprintln(&b, ofTarget(o, "snapshot "+plan.ID))
+	if err := writePlan(&b, r.o, r.plan); err != nil {
+		return err
+	}
+	d, err := r.Difference(r.plan)
+	if err != nil {
+		return err
+	}
+	if err := d.WriteEffects(&b, diff.TextOptions{Color: colored(c, c.App.Writer), Most: mostShown}); err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.App.Writer, b.String())
+	return err
+}
+
+// writePlan writes each step with its files, + for a new file, ~ for a changed one, - for a removed one; then the files
+// that a later trim would remove.
+func writePlan(b *strings.Builder, o watch.Options, plan *planner.Plan) error {
+	fmt.Fprintln(b, ofTarget(o, "snapshot "+plan.ID))
 	pending, err := publish.Pending(o.Out, plan.Change, publish.Options{Group: o.Group})
 	if err != nil {
 		return err
 	}
 	for i, s := range pending.Steps {
-		fmt.Fprintf(&b, "step %d: %s\n", i+1, s.Name)
+		fmt.Fprintf(b, "step %d: %s\n", i+1, s.Name)
 		for _, f := range s.Write {
 			mark := "~"
 			if _, err := os.Lstat(filepath.Join(o.Out, filepath.FromSlash(f.Path))); err != nil {
 				mark = "+"
 			}
-			fmt.Fprintf(&b, "  %s %s (%d bytes)\n", mark, f.Path, len(f.Data))
+			fmt.Fprintf(b, "  %s %s (%d bytes)\n", mark, f.Path, len(f.Data))
 		}
 		for _, name := range s.Remove {
-			fmt.Fprintf(&b, "  - %s\n", name)
+			fmt.Fprintf(b, "  - %s\n", name)
 		}
 	}
 	if len(pending.Steps) == 0 {
@@ -275,10 +292,10 @@ func showPlan(w io.Writer, o watch.Options, plan *planner.Plan) error {
 		return err
 	}
 	if paused != nil {
-		fmt.Fprintf(&b, "paused: %s; xdspub resume --out %s ends the pause\n", paused, o.Out)
+		fmt.Fprintf(b, "paused: %s; xdspub resume --out %s ends the pause\n", paused, o.Out)
 	}
 	if plan.Held != nil {
-		fmt.Fprintf(&b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))
+		fmt.Fprintf(b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))
 	}
 	for _, g := range plan.Change.Manifest.Retired {
 		what := g.File
@@ -295,8 +312,7 @@ func showPlan(w io.Writer, o watch.Options, plan *planner.Plan) error {
 		case at.After(time.Now()):
 			when = "after " + at.Format(time.RFC3339)
 		}
-		fmt.Fprintf(&b, "%s: trim\n  - %s\n", when, what)
+		fmt.Fprintf(b, "%s: trim\n  - %s\n", when, what)
 	}
-	_, err = io.WriteString(w, b.String())
-	return err
+	return nil
 }

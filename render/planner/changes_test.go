@@ -111,8 +111,11 @@ func compareCold(t *testing.T, s *fixture.Fixture, plan *planner.Plan) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(want, plan, cmpopts.IgnoreFields(planner.Plan{}, "Snapshot")); diff != "" {
+	if diff := cmp.Diff(want, plan, cmpopts.IgnoreFields(planner.Plan{}, "Snapshot", "Bound")); diff != "" {
 		t.Errorf("the plan (-cold +warm):\n%s", diff)
+	}
+	if id := plan.Bound.ID(); id != plan.Delivery {
+		t.Errorf("the bound resources have the id %s, and Envoy gets %s", id, plan.Delivery)
 	}
 }
 

@@ -80,7 +80,9 @@ type Plan struct {
 	Held *publish.Refusal
 	// Snapshot is the Snapshot that the plan publishes.
 	Snapshot *xds.Snapshot
-	// Delivery is the hash of the resources in the form that Envoy gets.
+	// Bound has the resources of the Snapshot in the form that Envoy gets; nil if the plan is not of a Planner.
+	Bound *xds.Snapshot
+	// Delivery is the hash of the resources in that form.
 	Delivery string
 	// Replaces means that no Snapshot is published, or another Snapshot.
 	Replaces bool
@@ -204,7 +206,8 @@ func (c *change) plan(r *rendered) (*Plan, error) {
 	}
 	id := c.id(r.id)
 	plan := &Plan{
-		ID: id, Held: refused.Holds(id, r.id), Snapshot: c.s, Delivery: r.id, Replaces: id != c.st.Manifest.Snapshot, Part: c.part != nil,
+		ID: id, Held: refused.Holds(id, r.id), Snapshot: c.s, Bound: c.renderer.Bound(), Delivery: r.id,
+		Replaces: id != c.st.Manifest.Snapshot, Part: c.part != nil,
 	}
 	plan.Change = publish.Plan{
 		Steps: c.steps(r),

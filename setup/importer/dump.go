@@ -30,14 +30,11 @@ func Import(in load.Input, o Options) *Imported {
 // Envoy does not show secrets. A subscription to a secret from another source than the ADS server keeps this
 // source. Any other secret is an error.
 func Dump(in load.Input, o Options) *Imported {
-	dump, findings := decode.ParseDump(in.Name, in.Data, in.Envoy)
-	imported := &Imported{Line: dump.Line, Diagnostics: findings}
+	r, findings := newReading(in, o)
+	imported := &Imported{Line: r.dump.Line, Diagnostics: findings}
 	if findings.HasErrors() {
 		return imported
 	}
-	in.Format = "json"
-	r := &reading{draft: newDraft(in, o), dump: dump, offers: make(map[xds.Key][]offer), measured: make(map[string]bool), seen: make(map[string]bool)}
-	r.replaced = true
 	r.read()
 	others := r.decode()
 	if !r.failed() {
@@ -53,6 +50,15 @@ func Dump(in load.Input, o Options) *Imported {
 	r.cleanBootstrap()
 	r.finish(imported)
 	return imported
+}
+
+// newReading returns the reading of a dump, and the findings of its text.
+func newReading(in load.Input, o Options) (*reading, diag.List) {
+	dump, findings := decode.ParseDump(in.Name, in.Data, in.Envoy)
+	in.Format = "json"
+	r := &reading{draft: newDraft(in, o), dump: dump, offers: make(map[xds.Key][]offer), measured: make(map[string]bool), seen: make(map[string]bool)}
+	r.replaced = true
+	return r, findings
 }
 
 // failed reports whether a finding forbids the import.

@@ -79,10 +79,15 @@ func (r *reading) subscription(i *item, s xds.Subscription, told func(subscriber
 		return false
 	}
 	told(subscribers{s.Target, sourceOf(s.Source), false})
-	source := proto.CloneOf(s.Source)
-	source.ConfigSourceSpecifier = &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}
-	s.Set(source)
+	s.Set(fromTree(s.Source))
 	return true
+}
+
+// fromTree returns a config source that leads to the source tree, with the other settings of source.
+func fromTree(source *corev3.ConfigSource) *corev3.ConfigSource {
+	is := proto.CloneOf(source)
+	is.ConfigSourceSpecifier = &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}
+	return is
 }
 
 // takeAll imports the resources that a subscription asks for. It returns true if the source tree has each of these

@@ -120,6 +120,9 @@ func (p *Pipeline) Published() (*xds.Snapshot, error) { return p.out.Snapshot() 
 // Live returns the resources of the last published Snapshot, as the files have them (published.Reader.Live).
 func (p *Pipeline) Live() (*xds.Snapshot, error) { return p.out.Live() }
 
+// Before returns the published resources as Envoy gets them, for a comparison with next (published.Reader.Before).
+func (p *Pipeline) Before(next *xds.Snapshot) (*xds.Snapshot, error) { return p.out.Before(next) }
+
 // KeepTime shifts the recorded times if the clock was set forward (trim.Trimmer.KeepTime). Call KeepTime
 // after Recover and before Plan; Trim calls it itself.
 func (p *Pipeline) KeepTime(d *publish.Dir) error { return p.trimmer.KeepTime(d) }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/cmd/settings"
+	"xdspub/diff"
+	"xdspub/xds"
+)
+
+func diffCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "diff",
+		Usage:     "show what a change does to a running Envoy, and the fields that differ",
+		ArgsUsage: "[OLD] [SRC]",
+		Description: `Compares SRC with OLD, another source tree; with --out, with what is published; with --from, with a
+git revision; with --envoy-admin, with what a running Envoy has. --envoy-admin and --out together, without
+SRC, compare the Envoy with the published files.
+
+diff says which listeners and filter chains drain, which clusters lose their connection pools, which requests
+go elsewhere, which endpoints come and go, and which secrets rotate. A secret is shown by a fingerprint.
+
+Examples:
+  xdspub diff --out /var/lib/xds config/
+  xdspub diff --from origin/main config/
+  xdspub diff --from v1 --to v2 --format markdown config/
+  xdspub diff old/ new/
+  xdspub diff --envoy-admin http://127.0.0.1:9901 config/
+
+Exit status: 0 no difference, 1 a difference, 2 wrong usage, 3 could not run, or SRC has errors.`,
+		Flags:  options(settings.Diff()),
+		Action: action(diffAction),
+	}
+}
+
+// mostShown is the largest number of effects of a kind, and of fields of a resource, that a terminal gets without
+// --all.
+const mostShown = 50
+
+// defaultWidth is the width of lines without $COLUMNS.
+const defaultWidth = 130
+
+func diffAction(c *call) error {
+	if err := c.DiffFormat.Check(); err != nil {
+		return err
+	}
+	if c.SideBySide.Value && c.DiffFormat.Value != "text" {
+		return usagef("--side-by-side is for text, and --format is %s: leave one of them out", c.DiffFormat.Value)
+	}
+	ctx, stop := interruptible(c)
+	defer stop()
+	of, err := bothSides(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := of.write(c); err != nil {
+		return err
+	}
+	if !of.Empty() {
+		return &exit{status: exitRefused}
+	}
+	return nil
+}
+
+// difference is a Diff with the names of its sides.
+type difference struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Same bool   `json:"same"`
+	// NotCompared lists the types that a running Envoy does not show.
+	NotCompared []string    `json:"not_compared"`
+	Counts      diff.Counts `json:"counts"`
+	*diff.Diff
+}
+
+// between returns the difference between two sides.
+func between(from, to string, was, is *xds.Snapshot, without []*xds.Type) difference {
+	d := difference{From: from, To: to, Diff: diff.Compare(was, is), NotCompared: []string{}}
+	for _, t := range without {
+		d.NotCompared = append(d.NotCompared, t.API)
+	}
+	return d
+}
+
+// write prints the difference.
+func (d difference) write(c *call) error {
+	d.Same, d.Counts = d.Empty(), d.Diff.Counts()
+	w := c.App.Writer
+	if len(d.NotCompared) > 0 {
+		fmt.Fprintf(c.App.ErrWriter, "not compared: %s, which Envoy does not show\n", strings.Join(d.NotCompared, ", "))
+	}
+	o := diff.TextOptions{Was: d.From, Is: d.To, Color: colored(c, w)}
+	if isTerminal(w) && !c.All.Value {
+		o.Most = mostShown
+	}
+	if c.SideBySide.Value {
+		o.Width = defaultWidth
+		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+			o.Width = n
+		}
+	}
+	switch c.DiffFormat.Value {
+	case "json":
+		return writeJSON(w, d)
+	case "markdown":
+		return d.WriteMarkdown(w, o)
+	}
+	return d.WriteText(w, o)
+}
+
+// bothSides reads both sides that the arguments and options of a call name, and compares them.
+func bothSides(ctx context.Context, c *call) (difference, error) {
+	out, admin, from, to := c.Out.Value != "", c.RunningEnvoy.Value != "", c.FromRevision.Value != "", c.ToRevision.Value != ""
+	switch {
+	case c.FromRevision.Given() && !from || c.ToRevision.Given() && !to: // as --from "$UNSET" in a shell
+		return difference{}, usagef("--from or --to is empty: name a git revision")
+	case to && !from:
+		return difference{}, usagef("--to needs --from REV")
+	}
+	sides := c.NArg()
+	for _, is := range []bool{out, admin, from} {
+		if is {
+			sides++
+		}
+	}
+	if sides != 2 || admin && from || out && from {
+		return difference{}, usagef("diff compares two sides: OLD and SRC, or SRC and one of --out, --from and --envoy-admin: see %s", helpFor("diff"))
+	}
+	switch {
+	case admin && out:
+		return envoyAndOutput(ctx, c)
+	case admin:
+		return envoyAndTree(ctx, c)
+	case out:
+		return outputAndTree(ctx, c)
+	case from:
+		return revisions(ctx, c)
+	}
+	return trees(ctx, c)
+}
