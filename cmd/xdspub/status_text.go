@@ -95,6 +95,9 @@ func (p *statusPrinter) published(r *status.Status) {
 		return
 	}
 	p.printf("published: snapshot %s at %s%s", s.Snapshot, p.at(s.Time), revisionOf(s.Revision))
+	if s.Part != nil {
+		p.printf(", a part of a source tree that is refused since %s", p.at(s.Part.Since))
+	}
 	var counts []string
 	for _, api := range slices.Sorted(maps.Keys(s.Resources)) {
 		counts = append(counts, fmt.Sprintf("%s %d", api, s.Resources[api]))

@@ -50,6 +50,8 @@ type Publication struct {
 	EnvoyPath string    `json:"envoy_path"`
 	// Resources counts the resources of the source tree by API, such as "CDS".
 	Resources map[string]int `json:"resources"`
+	// Part is not nil if the snapshot is a part of a refused source tree (--while-refused).
+	Part *publish.Part `json:"part"`
 }
 
 // Change is a change from one snapshot to another. From is "" for the first publish, and equals To for a
@@ -122,7 +124,8 @@ type Row struct {
 
 // setInSync computes InSync of the Report and of each EnvoyReport.
 func (r *Report) setInSync() {
-	r.InSync = r.Published != nil && r.Paused == nil && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
+	r.InSync = r.Published != nil && r.Published.Part == nil && r.Paused == nil
+	r.InSync = r.InSync && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]
 		e.InSync = e.Error == "" && !slices.ContainsFunc(e.Subscriptions, func(row Row) bool { return row.Sync != Synced && row.Sync != NotSent })

@@ -205,7 +205,7 @@ func (m *diskState) records(out string) *Report {
 	if m.manifest.Snapshot != "" {
 		r.Published = &Publication{
 			Snapshot: m.manifest.Snapshot, Time: m.manifest.Published, Revision: m.manifest.Revision,
-			Format: m.manifest.Format, EnvoyPath: m.manifest.EnvoyPath, Resources: m.manifest.Resources,
+			Format: m.manifest.Format, EnvoyPath: m.manifest.EnvoyPath, Resources: m.manifest.Resources, Part: m.manifest.Part,
 		}
 		if r.Published.Resources == nil {
 			r.Published.Resources = map[string]int{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"xdspub/diag"
 	"xdspub/render/publish"
@@ -54,6 +55,9 @@ func (f *faults) add(is bool, format string, args ...any) {
 func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Published == nil, "nothing is published")
 	all.add(s.Paused != nil, "publishing is paused")
+	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil) {
+		all.add(true, "only a part of a source tree is published, which is refused since %s", p.Part.Since.Format(time.RFC3339))
+	}
 	all.add(s.Change != nil, "a change is under way or was interrupted")
 	all.add(s.Retrying() != "", "Envoy rejects a step for now, retrying")
 	all.add(s.Incomplete, "the record of published files is incomplete")
