@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -384,5 +387,84 @@ func (s *fixture) rendered(t *testing.T) {
 	t.Helper()
 	if _, stderr, exit := xdspub(t, append(append([]string{"render"}, s.args...), s.src)...); exit != 0 {
 		t.Fatal(stderr)
+	}
+}
+
+// TestDoctorBundle: a bundle has what a bug report needs, and nothing of the content of resources, of secrets and of
+// private settings. The canaries are in a secret, in a route, in a refused listener, in an edited file and in settings.
+func TestDoctorBundle(t *testing.T) {
+	t.Parallel()
+	const canary = "canary-7c1d"
+	s := doctored(t)
+	pair := newPair(t, "edge")
+	s.edit(t, "edge.yaml", func(text string) string {
+		return strings.Replace(text, `name: "main"`, `name: "main", response_headers_to_add: [{header: {key: x, value: `+canary+`}}]`, 1)
+	})
+	s.write(t, "secret.yaml", documents(certificate("other", pair), document("envoy.extensions.transport_sockets.tls.v3.Secret",
+		`name: token, generic_secret: {secret: {inline_string: %q}}`, canary)))
+	s.watch.WaitLog(t, "event=published ")
+	s.write(t, "refused.yaml", documents(staticCluster("bad", 1, fmt.Sprintf("metadata: {filter_metadata: {a: {b: %s}}}", canary), "nonsense: "+canary)))
+	s.watch.WaitLog(t, "event=source-invalid")
+	must := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		orFatal(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	config := must("config.yaml", "webhook: https://hooks.example/"+canary+"\ninotify-budget: 99\n")
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	s.doctor(t, "", "--config", config, "--bundle", file)
+	if r := s.doctor(t, "", "--bundle", file); r.exit != 3 || !strings.Contains(r.stderr, "file exists") {
+		t.Errorf("a bundle takes the place of a file: %d, %s", r.exit, r.stderr)
+	}
+	all := unpacked(t, file)
+	for name, text := range all {
+		for _, secret := range []string{canary, strings.Split(pair.key, "\n")[1], "PRIVATE KEY", "CERTIFICATE"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s has %q:\n%s", name, secret, text)
+			}
+		}
+	}
+	for name, wants := range map[string][]string{
+		"README.txt":    {"read it before you send it"},
+		"version.txt":   {"xdspub "},
+		"settings.txt":  {"inotify-budget: 99", "webhook: …", "out: " + s.out},
+		"findings.json": {`"diagnostics"`, `"checks": 21`},
+		"machine.json":  {`"kernel"`, "max_user_instances", fmt.Sprintf(`"PID": %d`, s.envoy.PID())},
+		"envoys.json":   {`"Version": "1.`, `"Polled"`},
+		"status.json":   {`"watch_state": "running"`, `"SYNCED"`, "rds/main/rds.json"},
+		"manifest.json": {`"sds/token/sds.json": "v`, `"format": "json"`},
+		"files.txt":     {" rds/main/rds.json\n", "-rw-r----- "},
+		"events.json":   {`"event": "published"`, `"event": "source-invalid"`},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(all[name], want) {
+				t.Errorf("%s lacks %q:\n%.2000s", name, want, all[name])
+			}
+		}
+		delete(all, name)
+	}
+	if len(all) > 0 {
+		t.Errorf("the bundle also has %v", all)
+	}
+}
+
+// unpacked returns the files of a bundle.
+func unpacked(t *testing.T, path string) map[string]string {
+	t.Helper()
+	f, err := os.Open(path)
+	orFatal(t, err)
+	defer f.Close()
+	compressed, err := gzip.NewReader(f)
+	orFatal(t, err)
+	files := make(map[string]string)
+	for archive := tar.NewReader(compressed); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		orFatal(t, err)
+		data, err := io.ReadAll(archive)
+		orFatal(t, err)
+		files[strings.TrimPrefix(header.Name, "xdspub-bundle/")] = string(data)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"xdspub/event"
 )
 
 const (
@@ -48,7 +50,7 @@ func (o *Observer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	switch n, ok := s.history.parse(since); {
 	case since == "now":
-		s.sent = s.history.last()
+		s.sent = s.history.Last()
 	case ok:
 		s.sent = n
 	case since != "":
@@ -74,7 +76,7 @@ func (s *stream) run(r *http.Request) {
 	ticks := time.NewTicker(heartbeat)
 	defer ticks.Stop()
 	for {
-		first, lines, more := s.history.since(s.sent)
+		first, lines, more := s.history.Since(s.sent)
 		if missed := first - s.sent - 1; missed > 0 {
 			fmt.Fprintf(&s.text, ": %d events are forgotten\n\n", missed)
 		}
@@ -102,13 +104,13 @@ func (s *stream) run(r *http.Request) {
 }
 
 // add adds an event to the text.
-func (s *stream) add(l line) {
-	if len(s.only) == 0 || slices.Contains(s.only, l.name) {
-		name := "event: " + l.name + "\n"
+func (s *stream) add(l event.Line) {
+	if len(s.only) == 0 || slices.Contains(s.only, l.Name) {
+		name := "event: " + l.Name + "\n"
 		if s.unnamed {
 			name = ""
 		}
-		fmt.Fprintf(&s.text, "id: %s\n%sdata: %s\n\n", s.history.id(s.sent), name, strings.ReplaceAll(string(l.json), "\n", " "))
+		fmt.Fprintf(&s.text, "id: %s\n%sdata: %s\n\n", s.history.id(s.sent), name, strings.ReplaceAll(string(l.JSON), "\n", " "))
 	}
 }
 

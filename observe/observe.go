@@ -108,7 +108,7 @@ func New(o Options) *Observer {
 // Event takes an event of the log.
 func (o *Observer) Event(r event.Record) {
 	o.metrics.events.WithLabelValues(event.KindOf(r.Event).Name).Inc()
-	o.events.add(r)
+	o.events.Add(r)
 	if e, ok := r.Event.(event.Published); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -117,6 +117,9 @@ func (o *Observer) Event(r event.Record) {
 		}
 	}
 }
+
+// Events returns the remembered events.
+func (o *Observer) Events() *event.History { return o.events.History }
 
 // Tell sets the state of the watch of a target.
 func (o *Observer) Tell(name string, w control.Watch) {

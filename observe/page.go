@@ -249,8 +249,8 @@ func groups(list []clients.Client) *pageClients {
 
 // pageEvents returns the last events, the newest first.
 func (o *Observer) pageEvents() (list []pageEvent) {
-	last := o.events.last()
-	_, lines, _ := o.events.since(last - min(last, mostEventsShown))
+	last := o.events.Last()
+	_, lines, _ := o.events.Since(last - min(last, mostEventsShown))
 	for _, l := range slices.Backward(lines) {
 		list = append(list, pageEventOf(l))
 	}
@@ -258,9 +258,9 @@ func (o *Observer) pageEvents() (list []pageEvent) {
 }
 
 // pageEventOf returns an event for the page, with its keys behind the message as the script writes them.
-func pageEventOf(l line) pageEvent {
-	e := pageEvent{Name: l.name}
-	d := json.NewDecoder(bytes.NewReader(l.json))
+func pageEventOf(l event.Line) pageEvent {
+	e := pageEvent{Name: l.Name}
+	d := json.NewDecoder(bytes.NewReader(l.JSON))
 	d.UseNumber()
 	_, _ = d.Token()
 	for d.More() {

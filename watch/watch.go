@@ -47,6 +47,8 @@ type WatchOptions struct {
 	RetryHeld bool
 	// Observer gets the state and the published snapshots of each target; nil for none.
 	Observer Observer
+	// Events are the last events, for the control socket; nil for none.
+	Events *event.History
 	// MaxFindings is the largest number of findings that Watch logs at a time; 0 means no limit.
 	MaxFindings int
 }
@@ -93,6 +95,7 @@ func newWatching(s *source, o Options) *watching {
 		changeLog: changeLog{log: o.Log, most: s.options.MaxFindings, alone: o.Target == "", whileRefused: o.WhileRefused, about: s.about},
 		envoyLog:  newEnvoyLog(o.Log, s.options.Watch.Rescan),
 	}
+	w.control.TellEvents(s.options.Events)
 	if o.Server != nil {
 		w.clients = o.Server.Clients
 	}

@@ -148,6 +148,9 @@ func Doctor() []Row {
 		&setting[bool]{about: about{name: "prune", group: GroupRun, usage: "remove the folders of resources that are no longer " +
 			"published, unless an Envoy may watch", noVariable: true},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Prune }},
+		&setting[string]{about: about{name: "bundle", group: GroupPrint, usage: "also write what a bug report needs to `FILE`, a .tar.gz: " +
+			"settings, states, names and sizes of files, without their content", noVariable: true},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Bundle }},
 		printFormat("print the findings as `text|json`"), color(),
 	)
 }

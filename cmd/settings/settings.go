@@ -55,8 +55,8 @@ type Settings struct {
 	Once                      Value[bool]
 
 	// What doctor does.
-	EnvoyUser  Value[string]
-	Fix, Prune Value[bool]
+	EnvoyUser, Bundle Value[string]
+	Fix, Prune        Value[bool]
 
 	// Addresses, certificates and limits of a server.
 	GRPC, HTTP                         Value[[]string]

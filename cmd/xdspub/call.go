@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/cmd/settings"
+	"xdspub/event"
 	"xdspub/observe"
 	"xdspub/observe/hook"
 	"xdspub/observe/sdnotify"
@@ -19,6 +20,7 @@ type call struct {
 	args    cli.Args
 	*settings.Settings
 	observer *observe.Observer  // nil without --http
+	events   *event.History     // nil for a command that ends by itself
 	notifier *sdnotify.Notifier // nil if systemd does not wait for a notification
 	hooks    *hook.Hooks        // nil without --on-event and --webhook
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -34,6 +36,7 @@ Examples:
   xdspub doctor --out /var/lib/xds
   xdspub doctor --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
   xdspub doctor --out /var/lib/xds --envoy-user envoy --format json
+  xdspub doctor --out /var/lib/xds --bundle bug.tar.gz config/
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run, or --fix or --prune was refused.`,
 		Flags:  options(settings.Doctor()),
@@ -65,6 +68,9 @@ func doctorAction(c *call) error {
 		r, err := examine(ctx, v)
 		if r == nil {
 			return err
+		}
+		if wrong := bundle(ctx, v, doctorTargets{Targets: []doctorTarget{{"", r}}}); wrong != nil {
+			return wrong
 		}
 		printed := printReport(c, r, !r.Findings.HasErrors(), func(w io.Writer, r *doctor.Report, _ time.Time) error { return writeDoctor(c, w, r) })
 		return ended(printed, err)
@@ -150,9 +156,37 @@ func examineTargets(ctx context.Context, v *call, targets []settings.Target) err
 			all.Targets = append(all.Targets, doctorTarget{t.Name, r})
 		}
 	}
+	if err := bundle(ctx, v, all); err != nil {
+		return err
+	}
 	well := !slices.ContainsFunc(all.Targets, func(t doctorTarget) bool { return t.Findings.HasErrors() })
 	printed := printReport(v, all, well, func(w io.Writer, all doctorTargets, _ time.Time) error { return writeDoctors(v, w, all) })
 	return ended(printed, failed.err(v.App.ErrWriter))
+}
+
+// bundle writes the file of --bundle, if given.
+func bundle(ctx context.Context, v *call, all doctorTargets) error {
+	if !v.Bundle.Given() {
+		return nil
+	}
+	b := doctor.Bundle{Version: buildVersion().String()}
+	for _, s := range v.Shown() {
+		b.Settings = append(b.Settings, doctor.Setting{Name: s[0], Value: s[1]})
+	}
+	for _, t := range all.Targets {
+		b.Add(ctx, t.Target, t.Report)
+	}
+	// A new file, so that a link at the path leads nowhere.
+	f, err := os.OpenFile(v.Bundle.Value, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("--bundle: %w", err)
+	}
+	_, err = b.WriteTo(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("--bundle: %w", err)
+	}
+	fmt.Fprintf(v.App.ErrWriter, "xdspub: wrote %s: read it before you send it\n", v.Bundle.Value)
+	return nil
 }
 
 // writeDoctors prints the reports of targets as text.

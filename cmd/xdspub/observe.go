@@ -24,6 +24,17 @@ func newObserver(v *call) *observe.Observer {
 	return observe.New(o)
 }
 
+// newEvents returns the last events of a watch or a server, for xdspub doctor --bundle; nil for render.
+func newEvents(v *call) *event.History {
+	switch {
+	case v.Command.Name == "render" || v.Once.Value:
+		return nil
+	case v.observer != nil:
+		return v.observer.Events()
+	}
+	return event.NewHistory(event.HistoryLimits{Events: 1000, Bytes: 1 << 20, Size: 16 << 10})
+}
+
 // checkOperations returns an error if a setting of a watch or of its HTTP server is not allowed.
 func checkOperations(v *call) error {
 	if name := settings.FirstGiven(v.Settings, settings.Operations()[1:]); name != "" && len(v.HTTP.Value) == 0 {

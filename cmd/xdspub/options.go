@@ -130,6 +130,9 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 		v.observer = newObserver(v)
 		sinks = append(sinks, v.observer.Event)
 	}
+	if v.events = newEvents(v); v.events != nil && v.observer == nil {
+		sinks = append(sinks, v.events.Add)
+	}
 	if v.notifier = newNotifier(v); v.notifier != nil {
 		sinks = append(sinks, v.notifier.Event)
 	}

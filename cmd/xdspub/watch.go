@@ -124,6 +124,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Conflict:    live.differs,
 		RetryHeld:   v.RetryHeld.Value,
 		Observer:    observersOf(v),
+		Events:      v.events,
 		Beat:        beatOf(v),
 		MaxFindings: maxFindings(v, v.App.ErrWriter),
 	})

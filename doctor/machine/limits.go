@@ -36,3 +36,12 @@ func (p Proc) least(sysctls ...string) (lowest Limit) {
 	}
 	return lowest
 }
+
+// Kernel returns the release of the kernel; empty if unknown.
+func (p Proc) Kernel() string {
+	data, err := readFile(filepath.Join(string(p), "sys/kernel/osrelease"), maxText)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}

@@ -42,6 +42,14 @@ func Clients(ctx context.Context, out string) ([]clients.Client, error) {
 	return list, err
 }
 
+// Events returns the last events of the watch that publishes into the directory out, as lines of its log in JSON. The
+// errors are the errors of Ask.
+func Events(ctx context.Context, out string) ([]json.RawMessage, error) {
+	list := []json.RawMessage{}
+	err := exchangeWithin(ctx, patience, out, request{http.MethodGet, eventsPath, nil}, &list)
+	return list, err
+}
+
 // Retry asks the watch that publishes into the directory out to publish held snapshots once more. Retry waits
 // for the Result or the end of ctx. Call Ask first to find out quickly whether the watch answers. The error
 // is a *ConflictError if the watch doesn't match r.

@@ -3,6 +3,7 @@
 //
 //	GET  /v1/watch       the state of the watch: a Watch
 //	GET  /v1/clients     the clients of the watch: a list of clients.Client
+//	GET  /v1/events      the last events of the watch: a list of log lines as JSON
 //	POST /v1/retry-held  publish held snapshots once more: a Result, after the publish
 //	POST /v1/pause       publish nothing until a resume: a Result
 //	POST /v1/resume      end the pause: a Result, after the publish
@@ -43,6 +44,7 @@ const (
 
 	watchPath   = "/v1/watch"
 	clientsPath = "/v1/clients"
+	eventsPath  = "/v1/events"
 	retryPath   = "/v1/retry-held"
 	pausePath   = "/v1/pause"
 	resumePath  = "/v1/resume"

@@ -42,6 +42,7 @@ type Server struct {
 	requests chan *Request
 	watch    atomic.Pointer[Watch]
 	clients  func() []clients.Client // nil if the watch serves no clients
+	events   *event.History          // nil if the watch remembers no events
 	closed   chan struct{}
 
 	bound   *bound         // nil without a socket
@@ -55,6 +56,7 @@ func New(to *event.Log) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+watchPath, s.getWatch)
 	mux.HandleFunc("GET "+clientsPath, s.getClients)
+	mux.HandleFunc("GET "+eventsPath, s.getEvents)
 	mux.HandleFunc("POST "+retryPath, handle[RetryHeld](s))
 	mux.HandleFunc("POST "+pausePath, handle[Pause](s))
 	mux.HandleFunc("POST "+resumePath, handle[Resume](s))
@@ -134,6 +136,9 @@ type connectionKey struct{}
 // TellClients sets the function that lists the clients. Call TellClients before Bind.
 func (s *Server) TellClients(list func() []clients.Client) { s.clients = list }
 
+// TellEvents sets the events that clients get. Call TellEvents before Bind.
+func (s *Server) TellEvents(h *event.History) { s.events = h }
+
 // Tell replaces the state that clients get. The caller must not change w afterwards.
 func (s *Server) Tell(w Watch) { s.watch.Store(&w) }
 
@@ -168,6 +173,21 @@ func (s *Server) getClients(w http.ResponseWriter, _ *http.Request) {
 	list := []clients.Client{}
 	if s.clients != nil {
 		list = s.clients()
+	}
+	write(w, list)
+}
+
+// mostEvents is the largest number of events of an answer.
+const mostEvents = 1000
+
+func (s *Server) getEvents(w http.ResponseWriter, _ *http.Request) {
+	list := []json.RawMessage{}
+	if s.events != nil {
+		last := s.events.Last()
+		_, lines, _ := s.events.Since(last - min(last, mostEvents))
+		for _, l := range lines {
+			list = append(list, l.JSON)
+		}
 	}
 	write(w, list)
 }
