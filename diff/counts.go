@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"xdspub/diag"
+	"xdspub/xds"
 )
 
 // Counts are the numbers of effects by kind.
@@ -16,6 +17,13 @@ func (d *Diff) Counts() Counts {
 		c[e.Kind]++
 	}
 	return c
+}
+
+// CountEffects returns the numbers of the effects of a change from one Snapshot to another, without the fields that
+// Compare finds.
+func CountEffects(was, is *xds.Snapshot) Counts {
+	s := newSides(was, is)
+	return (&Diff{Effects: effects(s, s.edits())}).Counts()
 }
 
 // nouns has the words for the kinds that disturb, for one and for several.

@@ -88,9 +88,9 @@ const (
 // Compare returns the difference between two Snapshots. Of resources that share a Key, Compare looks at the first. If
 // xds.Snapshot.Apply made is of was, the time depends on the number of changed resources alone.
 func Compare(was, is *xds.Snapshot) *Diff {
-	sides := sides{was, is, make(map[*xds.Snapshot]map[string]*xds.Resource)}
-	edits := sides.edits()
-	d := &Diff{Resources: []Resource{}, Effects: effects(&sides, edits)}
+	s := newSides(was, is)
+	edits := s.edits()
+	d := &Diff{Resources: []Resource{}, Effects: effects(s, edits)}
 	left := mostFields
 	for _, e := range edits {
 		k := e.Key()
@@ -117,6 +117,10 @@ type sides struct {
 	// byAssignment maps, for each Snapshot, the name of an endpoint assignment to the first cluster that gets it.
 	// Only clusterOf fills byAssignment.
 	byAssignment map[*xds.Snapshot]map[string]*xds.Resource
+}
+
+func newSides(was, is *xds.Snapshot) *sides {
+	return &sides{was, is, make(map[*xds.Snapshot]map[string]*xds.Resource)}
 }
 
 // edits returns the resources that differ in the form in which a client gets them, in the order of xds.Types, then by

@@ -44,10 +44,21 @@ type Published struct {
 	NamesAdded       []string `event:"optional"` // the first of resources_added, such as CDS/web
 	NamesChanged     []string `event:"optional"` // the first of resources_changed
 	NamesRemoved     []string `event:"optional"` // the first of resources_removed
-	ReadSeconds      float64  `event:"optional"` // the time to read and check the source tree
-	PlanSeconds      float64  `event:"optional"` // the time to plan the files
-	PublishSeconds   float64  `event:"optional"` // the time to move the files, with the wait for Envoys
-	ServeSeconds     float64  `event:"optional"` // the time to pass the snapshot to clients, with the wait for them
+
+	// Effects on a running Envoy, as xdspub diff counts them.
+	ListenersDrained    int `event:"optional"` // listeners that the change removes or replaces
+	FilterChainsDrained int `event:"optional"` // filter chains that the change removes or replaces in listeners that stay
+	ClustersReplaced    int `event:"optional"` // clusters that lose their connection pools
+	ClustersRemoved     int `event:"optional"` // clusters that go when no listener that drains can use them
+	RoutesMoved         int `event:"optional"` // example requests that go elsewhere
+	EndpointsAdded      int `event:"optional"` // endpoints that come
+	EndpointsRemoved    int `event:"optional"` // endpoints that go
+	SecretsRotated      int `event:"optional"` // secrets that new connections use
+
+	ReadSeconds    float64 `event:"optional"` // the time to read and check the source tree
+	PlanSeconds    float64 `event:"optional"` // the time to plan the files
+	PublishSeconds float64 `event:"optional"` // the time to move the files, with the wait for Envoys
+	ServeSeconds   float64 `event:"optional"` // the time to pass the snapshot to clients, with the wait for them
 }
 
 func (Published) kind() Kind {

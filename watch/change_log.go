@@ -8,6 +8,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/diff"
 	"xdspub/event"
 	"xdspub/internal/crash"
 	"xdspub/watch/control"
@@ -33,6 +34,7 @@ type changeLog struct {
 	refused   string        // the id of the snapshot that Envoy refused; empty after the next publish
 	waits     string        // why no part of a refused source tree is published; empty after the next publish
 	snapshot  *xds.Snapshot // the last snapshot that this watch published; nil before the first
+	bound     *xds.Snapshot // that snapshot as Envoy gets it; nil without files
 }
 
 // forget makes changeLog log findings and errors once more. changeLog still logs the end of the last logged error.
@@ -90,6 +92,7 @@ func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
 			if d := s.Diff(l.snapshot); !d.Empty() || l.served == o.Served { // else only other variants changed
 				e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
 				e.NamesAdded, e.NamesChanged, e.NamesRemoved = names(d.Added), names(d.Changed), names(d.Removed)
+				l.countEffects(&e, p)
 			}
 		}
 		if l.about != nil && o.Revision != "" {
@@ -104,7 +107,20 @@ func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
 	if l.refused != "" {
 		l.log.Write(event.RefusalEnded{Snapshot: o.Snapshot, Refused: l.refused})
 	}
-	l.published, l.served, l.refused, l.waits, l.snapshot = o.Snapshot, o.Served, "", "", s
+	l.published, l.served, l.refused, l.waits, l.snapshot, l.bound = o.Snapshot, o.Served, "", "", s, p.bound
+}
+
+// countEffects adds the effects of a change on a running Envoy to an event. With an output directory, countEffects
+// compares the published files, and otherwise the resources for clients.
+func (l *changeLog) countEffects(e *event.Published, p *pass) {
+	was, is := l.snapshot, p.checked.Snapshot
+	if l.bound != nil && p.bound != nil {
+		was, is = l.bound, p.bound
+	}
+	n := diff.CountEffects(was, is)
+	e.ListenersDrained, e.FilterChainsDrained = n[diff.ListenerDrains], n[diff.FilterChainDrains]
+	e.ClustersReplaced, e.ClustersRemoved, e.RoutesMoved = n[diff.ClusterReplaced], n[diff.ClusterRemoved], n[diff.RouteMoves]
+	e.EndpointsAdded, e.EndpointsRemoved, e.SecretsRotated = n[diff.EndpointAdded], n[diff.EndpointRemoved], n[diff.SecretRotates]
 }
 
 // part logs that a part of a refused source tree is published, or why it waits.

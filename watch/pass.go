@@ -28,6 +28,7 @@ type pass struct {
 	idle    idlePass      // kept at the end if no file has moved
 	read    time.Duration // the time to read and check the source tree
 	planned time.Duration // the time to plan the files
+	bound   *xds.Snapshot // what the plan publishes, as Envoy gets it; nil without files
 }
 
 // idlePass describes a pass that planned all files and moved none: what the pass saw.
@@ -162,6 +163,7 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	w.changeLog.checked(p.checked, p.checked.Invalid(w.options.WarningsAsErrors))
 	w.showRead(p.checked)
 	if plan != nil && plan.Held == nil {
+		p.bound = plan.Bound
 		w.publishing(plan.ID)
 	}
 	o, err := w.Publish(ctx, p.checked, plan)

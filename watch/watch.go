@@ -325,7 +325,8 @@ func (w *watching) ready(ctx context.Context) error {
 		w.log.Write(event.OutputReplaced{Out: w.given})
 		w.Close()
 		w.control.Unbind() // no longer the output directory
-		w.changeLog.published, w.changeLog.refused, w.changeLog.waits, w.changeLog.snapshot = "", "", "", nil
+		w.changeLog.published, w.changeLog.refused, w.changeLog.waits = "", "", ""
+		w.changeLog.snapshot, w.changeLog.bound = nil, nil
 	}
 	if !w.IsOpen() {
 		if err := w.open(); err != nil {

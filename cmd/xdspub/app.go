@@ -179,7 +179,8 @@ xdspub COMMAND --help shows the options of a command.`,
 		},
 		Commands: []*cli.Command{
 			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), pauseCommand(), resumeCommand(), doctorCommand(),
-			bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(), graphCommand(), diffCommand(),
+			bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(),
+			graphCommand(), diffCommand(),
 			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
 		},
 	}
