@@ -26,6 +26,8 @@ type BootstrapOptions struct {
 	// Draft is the text of a bootstrap that is not written yet, and replaces the file at Path. Files that the draft
 	// names may be missing, and Bootstrap does not read the files that Envoy subscribes to.
 	Draft *load.Input
+	// Overlay has texts that replace the bootstrap and the files that the Envoy subscribes to.
+	Overlay map[string][]byte
 }
 
 // Bootstrap checks the resources of an Envoy: the static resources of its bootstrap, and the files that it
@@ -36,7 +38,9 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	if o.Draft != nil {
 		o.Path = o.Draft.Name
 	}
-	followed, err := follow.Bootstrap(ctx, o.Path, follow.Options{Envoy: o.Envoy, Root: o.Root, Disable: o.Disable, StubSecrets: o.StubSecrets, Draft: o.Draft})
+	followed, err := follow.Bootstrap(ctx, o.Path, follow.Options{
+		Envoy: o.Envoy, Root: o.Root, Disable: o.Disable, StubSecrets: o.StubSecrets, Draft: o.Draft, Overlay: load.NewOverlay(o.Overlay),
+	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

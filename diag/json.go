@@ -18,6 +18,8 @@ type Summary struct {
 	Hidden Hidden `json:"hidden,omitzero"`
 	// Baseline counts the findings that are not shown, because a baseline lists them.
 	Baseline Hidden `json:"baseline,omitzero"`
+	// Fixed is the number of fixes that were made.
+	Fixed int `json:"fixed,omitzero"`
 }
 
 // Hidden has numbers of findings that are not shown, by severity.

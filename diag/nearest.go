@@ -20,6 +20,7 @@ const (
 // Candidates is a list of names from which "did you mean" chooses.
 type Candidates struct {
 	sorted []choice
+	words  func() map[string]bool // the parts of all names
 }
 
 type choice struct {
@@ -35,6 +36,7 @@ func NewCandidates(list []string) *Candidates {
 		w.sorted[i] = choice{word, i}
 	}
 	slices.SortFunc(w.sorted, func(a, b choice) int { return strings.Compare(a.word, b.word) })
+	w.words = wordsOf(w.sorted)
 	return w
 }
 
@@ -47,16 +49,9 @@ func (w *Candidates) Nearest(word string) string {
 	if len(word) > maxWord {
 		return ""
 	}
-	var first row
-	for k := range first {
-		first[k] = mostEdits + 1
-		if j := k - mostEdits; j >= 0 {
-			first[k] = j
-		}
-	}
 	for limit := 1; limit <= max(1, min(mostEdits, len(word)/3)); limit++ {
 		s := search{words: w.sorted, word: word, limit: limit, left: maxPrefixes}
-		s.descend(0, len(w.sorted), 0, first, first)
+		s.run()
 		if s.best.word != "" {
 			return s.best.word
 		}
@@ -78,6 +73,18 @@ type search struct {
 // the name. row[k] is for the prefix of the word with length depth+k-mostEdits; other lengths need more than
 // mostEdits edits.
 type row [2*mostEdits + 1]int
+
+// run visits all words.
+func (s *search) run() {
+	var first row
+	for k := range first {
+		first[k] = mostEdits + 1
+		if j := k - mostEdits; j >= 0 {
+			first[k] = j
+		}
+	}
+	s.descend(0, len(s.words), 0, first, first)
+}
 
 // descend visits words[from:to], which share their first depth letters. last is the row of these letters, and
 // before the row of one letter less.

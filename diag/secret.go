@@ -190,6 +190,23 @@ var (
 	below = regexp.MustCompile(`(?i)` + secretName + `(?:"\]|[.\[])`)
 )
 
+// secretHeader finds a line with nothing but the name of a header whose value is secret.
+var secretHeader = regexp.MustCompile(`(?im)\bkey["']?\s*:\s*["']?[\w-]*` + secretName + `["']?\s*$`)
+
+// MayReveal reports whether a text may hold a secret: one of its lines looks like a secret, or the value of a secret
+// header may follow on the next line.
+func MayReveal(text string) bool {
+	if secretHeader.MatchString(text) {
+		return true
+	}
+	for line := range strings.Lines(text) {
+		if reveals(line) {
+			return true
+		}
+	}
+	return false
+}
+
 // Shown returns the finding in the form that leaves the program. Text that looks like a secret is replaced by …,
 // and fixes with a secret are removed. Path loses the keys of maps below a field with the name of a secret, and all
 // keys if the finding is Sensitive, because a key may be a misplaced secret. A finding without an end gets its

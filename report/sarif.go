@@ -101,7 +101,7 @@ func (r *Report) sarifResult(d diag.Diagnostic) sarifResult {
 	result.Message = sarifMessage{r.text(where, d)}
 	for _, fix := range d.Fixes {
 		if changes := r.sarifChanges(fix.Edits); len(changes) > 0 {
-			result.Fixes = append(result.Fixes, sarifFix{sarifMessage{diag.Printable(fix.Title)}, changes})
+			result.Fixes = append(result.Fixes, sarifFix{sarifMessage{diag.Printable(fix.Title)}, changes, sarifSafety{fix.Safe}})
 		}
 	}
 	return result

@@ -80,6 +80,10 @@ type (
 	sarifFix struct {
 		Description     sarifMessage  `json:"description"`
 		ArtifactChanges []sarifChange `json:"artifactChanges"`
+		Properties      sarifSafety   `json:"properties"`
+	}
+	sarifSafety struct {
+		Safe bool `json:"safe"`
 	}
 	sarifChange struct {
 		ArtifactLocation sarifFile          `json:"artifactLocation"`

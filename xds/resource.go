@@ -37,8 +37,8 @@ type Origin interface {
 	// Constraints returns the place of the resource's constraints in its own wrapper or, if own is false, in a
 	// settings file around it.
 	Constraints(own bool) diag.Range
-	// Correct returns the edit that replaces c.Wrong by c.Right in the value at path. ok is false unless the source
-	// has c.Wrong there exactly once.
+	// Correct returns the edit that replaces c.Wrong by c.Right in the value at path or, if path ends with the key
+	// c.Wrong of a map, in the key. ok is false unless the source has c.Wrong there exactly once.
 	Correct(path Path, c diag.Correction) (edit diag.Edit, ok bool)
 	// Shows reports whether a finding may quote the line of the value at path, because the line can't hold a secret
 	// of the resource.

@@ -168,6 +168,9 @@ func (o Overrides) Apply(list diag.List, root string) diag.List {
 				continue
 			}
 			if level.fixed {
+				if d.Severity == diag.Error && level.at != diag.Error {
+					d = d.WithoutSafe() // the user accepts the text as it stands
+				}
 				d.Severity = level.at
 			}
 		}

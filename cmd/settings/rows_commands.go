@@ -10,7 +10,7 @@ func rows(rows ...Row) []Row { return rows }
 
 // Validate returns the rows of validate.
 func Validate() []Row {
-	return slices.Concat(Source(), baseline(), oracle(), rows(
+	return slices.Concat(Source(), baseline(), oracle(), fix(), rows(
 		target(),
 		&setting[bool]{about: about{name: "variants", group: GroupPrint,
 			usage: "print also which variant of each resource the clients of each target get, or the client of --param; " +
@@ -50,6 +50,19 @@ const (
 	SecretsRead = "read"
 	SecretsStub = "stub"
 )
+
+func fix() []Row {
+	return rows(
+		&setting[bool]{about: about{name: "fix", group: GroupRun, usage: "make the fixes of findings in the files, so far as they are " +
+			"safe: Envoy reads the same, or the text can only be a misspelling; then check the files again", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Fix }},
+		&setting[bool]{about: about{name: "fix-unsafe", group: GroupRun, usage: "make all fixes of findings, also those that may " +
+			"not be what you mean", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.FixUnsafe }},
+		&setting[bool]{about: about{name: "diff", group: GroupRun, usage: "print the fixes as a unified diff, and write no file", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Diff }},
+	)
+}
 
 func baseline() []Row { // without variables: a file is for one call
 	return rows(

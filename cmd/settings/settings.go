@@ -91,6 +91,7 @@ type Settings struct {
 
 	// What is printed, and how.
 	Quiet, Timings, Variants   Value[bool]
+	Fix, FixUnsafe, Diff       Value[bool]
 	LogFormat, LogLevel        Value[string]
 	Color, MinSeverity         Value[string]
 	MaxFindings                Value[int]

@@ -35,6 +35,25 @@ func standardInput(c *call) (load.Input, error) {
 	return in, err
 }
 
+// standardInput reads standard input once, and returns its text with the fixes so far.
+func (v *validation) standardInput() (load.Input, error) {
+	if v.stdin == nil {
+		in, err := standardInput(v.call)
+		if err != nil {
+			return in, err
+		}
+		v.stdin = &in
+		if v.fixes != nil {
+			v.fixes.Add(in.Name, in.Data)
+		}
+	}
+	in := *v.stdin
+	if v.fixes != nil {
+		in.Data = v.fixes.Text(in.Name)
+	}
+	return in, nil
+}
+
 func readStandardInput(c *call) ([]byte, error) {
 	// The extra byte reveals an input above the limit.
 	data, err := io.ReadAll(io.LimitReader(c.App.Reader, syntax.MaxBytes+1))

@@ -99,11 +99,11 @@ func writeReports(c *call, list []output, checked checkedTrees) error {
 		return err
 	}
 	r := &report.Report{Version: buildVersion().program, Codes: codes, Root: root, Findings: checked.Diagnostics, Trees: checked.trees}
-	if !checked.ok {
+	if !checked.valid() {
 		r.ExitStatus = exitRefused
 	}
 	for _, o := range list {
-		if err := writeTo(c.App.Writer, o.file, func(w io.Writer) error { return writeReport(c, w, o, checked, r) }); err != nil {
+		if err := writeTo(reportWriter(c), o.file, func(w io.Writer) error { return writeReport(c, w, o, checked, r) }); err != nil {
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ func writeReport(c *call, w io.Writer, o output, checked checkedTrees, r *report
 	}
 	text := textOptions{alike: true}
 	if o.file == "-" {
-		text = textFor(c, c.App.Writer)
+		text = textFor(c, reportWriter(c))
 	}
 	if err := errors.Join(writeText(w, shown(c, checked.Result, r.ExitStatus != exitOK), text), writeTables(w, checked.variants)); err != nil || c.Quiet.Value {
 		return err

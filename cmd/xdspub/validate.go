@@ -10,21 +10,23 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/check/fixes"
 	"xdspub/check/scope"
 	"xdspub/cmd/settings"
 	"xdspub/internal/fspath"
 	"xdspub/report"
 	"xdspub/setup/grpcboot"
 	"xdspub/source/decode"
+	"xdspub/source/load"
 )
 
 func validateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
-		Usage:     "check a source tree, or a bootstrap and every file that it leads Envoy to (read-only)",
+		Usage:     "check a source tree, or a bootstrap and every file that it leads Envoy to",
 		ArgsUsage: "PATH…|-",
-		Description: `Lists what Envoy would reject, ignore or misread, with file and line. It changes no file, and
-asks no Envoy unless --envoy names a program to ask.
+		Description: `Lists what Envoy would reject, ignore or misread, with file and line. It changes no file unless
+--fix is given, and asks no Envoy unless --envoy names a program to ask.
 
 Examples:
   xdspub validate config/                       a directory of resources
@@ -37,6 +39,7 @@ Examples:
   xdspub validate --format sarif --output r.sarif --format github config/
                                                 several reports: one in a file, one printed
   xdspub validate --envoy auto config/          and ask the Envoy of this machine, too
+  xdspub validate --fix --diff config/          the fixes that --fix would make, as a diff
   jsonnet clusters.jsonnet | xdspub validate -  standard input, of resources
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
@@ -63,29 +66,46 @@ func validateAction(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := checkFixOptions(c, reports); err != nil {
+		return err
+	}
 	if err := stdinFormatUsed(c); err != nil {
 		return err
 	}
 	if err := c.Secrets.Check(); err != nil {
 		return err
 	}
-	checked, err := checkAll(c)
-	if err != nil {
+	v := &validation{call: c, all: checkedTrees{ok: true}}
+	if fixing(c) {
+		v.fixes = fixes.New(c.FixUnsafe.Value)
+		defer v.fixes.Close()
+	}
+	if err := v.checkAll(); err != nil {
 		return err
 	}
-	if err := writeReports(c, reports, checked.reportedOnly(c)); err != nil {
+	if err := v.deliver(); err != nil {
 		return err
 	}
-	if checked.Timings != nil {
-		writeTimings(c.App.ErrWriter, checked.Timings)
+	if err := writeReports(c, reports, v.all.reportedOnly(c)); err != nil {
+		return err
 	}
-	if !checked.ok && checked.Accepted() {
-		fmt.Fprintf(c.App.ErrWriter, "xdspub: exit status %d, because of --warnings-as-errors: %s\n", exitRefused, warningsThatRefuse(checked.trees))
+	if v.all.Timings != nil {
+		writeTimings(c.App.ErrWriter, v.all.Timings)
 	}
-	if !checked.ok {
-		return &exit{status: exitRefused}
+	return v.verdict()
+}
+
+// verdict returns an error if a tree or a bootstrap is invalid, and prints a reason that the findings don't show.
+func (v *validation) verdict() error {
+	switch {
+	case v.all.valid():
+		return nil
+	case v.all.ok:
+		fmt.Fprintf(v.App.ErrWriter, "xdspub: exit status %d: the files still have the findings that the diff fixes\n", exitRefused)
+	case v.all.Accepted():
+		fmt.Fprintf(v.App.ErrWriter, "xdspub: exit status %d, because of --warnings-as-errors: %s\n", exitRefused, warningsThatRefuse(v.all.trees))
 	}
-	return nil
+	return &exit{status: exitRefused}
 }
 
 // writeTimings prints how long reading the tree and each rule took.
@@ -110,41 +130,49 @@ type checkedTrees struct {
 	trees         []report.Tree
 	variants      []variantsTable // with --variants
 	ok            bool            // all trees and bootstraps are valid
+	unfixed       bool            // with --diff: a tree or a bootstrap is invalid without the diff
 }
+
+// valid reports whether all trees and bootstraps are valid as they are on disk.
+func (t checkedTrees) valid() bool { return t.ok && !t.unfixed }
 
 // validation is a run of validate.
 type validation struct {
 	*call
 	unsaved  unsaved
+	stdin    *load.Input // nil before standard input is read
+	fixes    *fixes.Run  // nil without --fix
+	unsafe   int         // the number of findings with unsafe fixes that are not made
 	known    *known
 	followed bool // a bootstrap of Envoy is among the paths
 	all      checkedTrees
 }
 
-// checkAll judges each tree and each bootstrap among the arguments, with its own settings, and returns all
-// findings.
-func checkAll(c *call) (checkedTrees, error) {
-	v := &validation{call: c, all: checkedTrees{ok: true}}
+// checkAll judges each tree and each bootstrap among the arguments, with its own settings.
+func (v *validation) checkAll() error {
 	scopes, err := v.scopes()
 	if err != nil {
-		return v.all, err
+		return err
 	}
 	if len(scopes) == 0 {
 		v.all.Result = &check.Result{}
-		return v.all, nil
+		return nil
 	}
 	for _, tree := range scopes {
 		if err := v.judge(tree); err != nil {
-			return v.all, err
+			return err
 		}
 	}
-	return v.all, v.end()
+	return v.end()
 }
 
 // scopes reads the unsaved text and the baseline, and returns the trees and bootstraps of the arguments.
 func (v *validation) scopes() (scopes []scope.Tree, err error) {
 	if v.unsaved, err = readUnsaved(v.call); err != nil {
 		return nil, err
+	}
+	if v.fixes != nil && v.unsaved.path != "" {
+		v.fixes.Add(v.unsaved.path, v.unsaved.text)
 	}
 	if v.known, err = readKnown(v.call); err != nil {
 		return nil, err
@@ -164,15 +192,17 @@ func (v *validation) judge(tree scope.Tree) error {
 	if err != nil {
 		return err
 	}
-	checked, err := v.check(o)
+	checked, err := v.narrowed(o, tree)
 	if err != nil {
 		return err
 	}
-	v.known.leaveOut(checked)
-	if err := narrow(v.call, checked, o, tree); err != nil {
-		return err
-	}
 	strict := of.WarningsAsErrors.Value
+	if v.fixes != nil {
+		v.all.unfixed = v.all.unfixed || v.Diff.Value && checked.Invalid(strict)
+		if checked, err = v.fix(checked, o, tree); err != nil {
+			return err
+		}
+	}
 	v.all.ok = v.all.ok && !checked.Invalid(strict)
 	v.all.trees = append(v.all.trees, reported(tree.Path, checked, strict))
 	if v.Variants.Value {
@@ -186,6 +216,16 @@ func (v *validation) judge(tree scope.Tree) error {
 	return nil
 }
 
+// narrowed judges a tree or a bootstrap, and removes the findings that the command line excludes.
+func (v *validation) narrowed(o check.Options, tree scope.Tree) (*check.Result, error) {
+	checked, err := v.check(o)
+	if err != nil {
+		return nil, err
+	}
+	v.known.leaveOut(checked)
+	return checked, narrow(v.call, checked, o, tree)
+}
+
 // check judges a source tree, a bootstrap of Envoy or a bootstrap of gRPC.
 func (v *validation) check(o check.Options) (*check.Result, error) {
 	switch {
@@ -194,12 +234,12 @@ func (v *validation) check(o check.Options) (*check.Result, error) {
 		return checkGRPCBootstrap(v.call, o, &v.unsaved)
 	case decode.HoldsBootstrap(o.Path):
 		v.followed = true
-		return checkBootstrap(v.call, o, false, &v.unsaved)
+		return v.checkBootstrap(o, false)
 	case isBootstrapByRoot(v.call, o.Path):
 		v.followed = true
-		return checkBootstrap(v.call, o, true, &v.unsaved)
+		return v.checkBootstrap(o, true)
 	}
-	return checkTree(v.call, o, &v.unsaved)
+	return v.checkTree(o)
 }
 
 // optionsOfTree returns the settings of c for a tree or a bootstrap, and the options for judging it.
@@ -241,42 +281,49 @@ func isBootstrap(c *call, path string) bool {
 func isBootstrapByRoot(c *call, path string) bool { return c.Root.Given() && fspath.IsFile(path) }
 
 // checkTree judges a source tree, one of its files, or standard input.
-func checkTree(c *call, o check.Options, u *unsaved) (*check.Result, error) {
+func (v *validation) checkTree(o check.Options) (*check.Result, error) {
 	if o.Path == "-" {
-		if err := hasNoHistory(c, "standard input"); err != nil {
+		if err := hasNoHistory(v.call, "standard input"); err != nil {
 			return nil, err
 		}
-		in, err := standardInput(c)
+		in, err := v.standardInput()
 		if err != nil {
 			return nil, err
 		}
 		o.Input = &in
 	}
-	if err := u.inTree(&o); err != nil {
+	if err := v.unsaved.inTree(&o); err != nil {
 		return nil, err
 	}
-	defer showProgress(c, "checking "+o.Path)()
-	return check.Once(c.Context, o)
+	if v.fixes != nil {
+		o.Overlay = v.fixes.Texts()
+	}
+	defer showProgress(v.call, "checking "+o.Path)()
+	return check.Once(v.Context, o)
 }
 
 // checkBootstrap judges a bootstrap and the files that it leads Envoy to. byRoot means that the file counts as
 // a bootstrap only because of --root.
-func checkBootstrap(c *call, o check.Options, byRoot bool, u *unsaved) (*check.Result, error) {
+func (v *validation) checkBootstrap(o check.Options, byRoot bool) (*check.Result, error) {
 	if o.Bootstrap != "" {
 		return nil, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, o.Path)
 	}
-	if c.Profile.Given() {
+	if v.Profile.Given() {
 		return nil, usagef("--profile is for a source tree, and %s is a bootstrap", o.Path)
 	}
 	o.Profiles = nil
-	if err := u.inBootstrap(o.Path); err != nil {
+	if err := v.unsaved.inBootstrap(o.Path); err != nil {
 		return nil, err
 	}
-	if err := hasNoHistory(c, o.Path); err != nil {
+	if err := hasNoHistory(v.call, o.Path); err != nil {
 		return nil, err
 	}
-	defer showProgress(c, "checking "+o.Path)()
-	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Root.Value, ByRoot: byRoot})
+	of := check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: v.Root.Value, ByRoot: byRoot}
+	if v.fixes != nil {
+		of.Overlay = v.fixes.Texts()
+	}
+	defer showProgress(v.call, "checking "+o.Path)()
+	return check.Bootstrap(v.Context, of)
 }
 
 // checkGRPCBootstrap judges a bootstrap of gRPC.

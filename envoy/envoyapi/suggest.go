@@ -17,30 +17,36 @@ import (
 
 var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 
-// SuggestType returns help for a type URL that Envoy does not know, and the URL that the user probably means; meant
-// is "" if no type is similar.
-func (v *Version) SuggestType(url string) (help, meant string) {
+// SuggestType returns help for a type URL that Envoy does not know, and the correction to the URL that the user
+// probably means. The correction has no Right if no type is similar.
+func (v *Version) SuggestType(url string) (help string, c diag.Correction) {
+	help, right, sure := v.suggestType(url)
+	return help, diag.Correction{Wrong: url, Right: right, Sure: sure}
+}
+
+// suggestType is SuggestType. sure means that the URL can only be a misspelling of meant.
+func (v *Version) suggestType(url string) (help, meant string, sure bool) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 	successor, isOld := Successor(name)
 	_, err := protoregistry.GlobalTypes.FindMessageByName(name)
 	since, lacks := v.Lacks(name)
 	switch near := v.held().nearest(string(name)); {
 	case err == nil && lacks && !v.tables().absent[name]:
-		return fmt.Sprintf("it came with Envoy %s, after %s", since, v.Before(since)), ""
+		return fmt.Sprintf("it came with Envoy %s, after %s", since, v.Before(since)), "", false
 	case err == nil && !v.Holds(name):
-		return "the Envoy " + v.Name + " binary leaves this type out", ""
+		return "the Envoy " + v.Name + " binary leaves this type out", "", false
 	case err == nil && strings.LastIndexByte(url, '/') < 1:
-		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", xds.URLPrefix, name), xds.URLPrefix + string(name)
+		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", xds.URLPrefix, name), xds.URLPrefix + string(name), true
 	case isOld && v.Holds(successor):
-		return fmt.Sprintf("this is the v2 API, which Envoy has dropped: write %s%s", xds.URLPrefix, successor), xds.URLPrefix + string(successor)
+		return fmt.Sprintf("this is the v2 API, which Envoy has dropped: write %s%s", xds.URLPrefix, successor), xds.URLPrefix + string(successor), false
 	case isContrib(name):
-		return "only contrib builds of Envoy have this type", ""
+		return "only contrib builds of Envoy have this type", "", false
 	case versionTwo.MatchString(url):
-		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose", ""
+		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose", "", false
 	case near != "":
-		return fmt.Sprintf("did you mean %s%s?", xds.URLPrefix, near), xds.URLPrefix + near
+		return fmt.Sprintf("did you mean %s%s?", xds.URLPrefix, near), xds.URLPrefix + near, v.held().words.Misspelt(string(name), near, xds.IsWord)
 	default:
-		return "check the spelling; your own types need --descriptor-set", ""
+		return "check the spelling; your own types need --descriptor-set", "", false
 	}
 }
 

@@ -89,7 +89,7 @@ func importsWhole(t *testing.T, text []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, err := load.BootstrapResources(filepath.Join(dir, imported.Bootstrap), nil)
+	_, rest, err := load.BootstrapResources(filepath.Join(dir, imported.Bootstrap), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

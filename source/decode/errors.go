@@ -43,7 +43,7 @@ var (
 func (v value) unknownType(url string) diag.Diagnostic {
 	help, meant := v.doc.source.envoy.SuggestType(url)
 	f := v.finding(codeUnknownType, unknownTypeMessage(url), help)
-	v.doc.Fix(&f, steps(v.path), false, diag.Correction{Wrong: url, Right: meant})
+	v.doc.Fix(&f, steps(v.path), false, meant)
 	return f
 }
 
@@ -71,9 +71,9 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 		e.code = codeUnknownField
 		e.message, e.help = v.unknownField(here(), said)
 	case unresolved.MatchString(reason):
-		e.code, e.meant.Wrong = codeUnknownType, unresolved.FindStringSubmatch(reason)[1]
+		e.code = codeUnknownType
+		e.help, e.meant = v.doc.source.envoy.SuggestType(unresolved.FindStringSubmatch(reason)[1])
 		e.message = unknownTypeMessage(e.meant.Wrong)
-		e.help, e.meant.Right = v.doc.source.envoy.SuggestType(e.meant.Wrong)
 	case badType.MatchString(reason):
 		e.code, e.message, e.help = codeUnknownType, `the configuration of an extension has no "@type"`, typeHelp
 		if strings.HasPrefix(reason, "@type") {
@@ -122,8 +122,9 @@ func (v value) explainValue(e *explanation, reason string, path xds.Path, said s
 			return
 		}
 		e.code, e.message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(w.got))
-		e.meant.Wrong = w.text
-		if e.help, e.meant.Right = here().suggestValue(w.text); e.help == "" {
+		e.help, e.meant = here().suggestValue(w.text)
+		e.meant.Sure = e.meant.Sure && !v.doc.source.readsLaxly()
+		if e.help == "" {
 			e.help = v.reaction(takesDefault) + "; the API's documentation has the names, in capitals"
 		}
 		return
@@ -242,6 +243,11 @@ func (s *Source) reaction(lax string) string {
 	default:
 		return "Envoy would " + lax
 	}
+}
+
+// readsLaxly reports whether Envoy accepts unknown names in the file.
+func (s *Source) readsLaxly() bool {
+	return s.byEnvoy && !s.isBootstrap && s.Format != syntax.TextProto
 }
 
 // refusal returns the reaction of an Envoy that can't read the source.

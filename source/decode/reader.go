@@ -101,7 +101,7 @@ func (r *reader) taken(p place, key bool, reason string) {
 func (r *reader) unknown(p place, meant protoreflect.FieldDescriptor) {
 	f := r.explain(p, true, "unknown field ")
 	if meant != nil {
-		r.v.doc.Fix(&f, steps(r.v.path.Join(p.path)), true, diag.Correction{Wrong: p.written, Right: string(meant.Name())})
+		r.v.doc.Fix(&f, steps(r.v.path.Join(p.path)), true, correctField(r.v.doc.source, p.written, meant, string(meant.Name())))
 	}
 	r.d.report(f)
 }
@@ -193,7 +193,8 @@ func (r *reader) special(md protoreflect.MessageDescriptor, n *syntax.JSONNode, 
 	}
 	reason, _ := cleaned(err)
 	if taken := (rewriter{r.v, r.byEnvoy()}).message(md, raw, p.path); decodes(md, taken) == nil {
-		r.respelled(p, reason, taken)
+		plain := (rewriter{r.v, false}).message(md, raw, p.path)
+		r.respelled(p, reason, taken, bytes.Equal(plain, taken))
 		return true
 	}
 	if taken := (rewriter{r.v, true}).message(md, raw, p.path); decodes(md, taken) == nil {
@@ -611,7 +612,7 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, n *syntax.JSONNode, p p
 	}
 	reason, _ := cleaned(err)
 	if taken := (rewriter{r.v, r.byEnvoy()}).single(fd, raw, p.path); readsAlone(fd, taken) == nil {
-		r.respelled(p, reason, taken)
+		r.respelled(p, reason, taken, true)
 		return true
 	}
 	r.fault(p, false, reason)
@@ -619,10 +620,10 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, n *syntax.JSONNode, p p
 		return false
 	}
 	_, meant := p.suggestValue(syntax.Unquote(raw))
-	if meant == "" {
+	if meant.Right == "" {
 		return false
 	}
-	fmt.Fprintf(&r.out, "%q", meant) // no other finding follows from the default
+	fmt.Fprintf(&r.out, "%q", meant.Right) // no other finding follows from the default
 	return true
 }
 

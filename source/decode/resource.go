@@ -94,7 +94,7 @@ func (v value) meantType(f *diag.Diagnostic, path xds.Path, members map[string]j
 		r := v.doc.RangeOf(tokens, true)
 		f.Position, f.End = r.Position, r.End
 		f.Help = fmt.Sprintf(`write "@type" instead of %s`, syntax.Shorten(name))
-		v.doc.Fix(f, tokens, true, diag.Correction{Wrong: name, Right: "@type"})
+		v.doc.Fix(f, tokens, true, diag.Correction{Wrong: name, Right: "@type", Sure: slices.Equal(diag.Parts(name), []string{"type"})})
 		return
 	}
 }

@@ -10,8 +10,9 @@ import (
 )
 
 // respelled reports a value that only Envoy's parser takes, and writes taken instead: the same value as
-// protojson takes it. The fix of the finding does the same in the source.
-func (r *reader) respelled(p place, reason string, taken jsontext.Value) {
+// protojson takes it. The fix of the finding does the same in the source. clear means that the value has one meaning
+// only, so that the fix is safe.
+func (r *reader) respelled(p place, reason string, taken jsontext.Value, clear bool) {
 	f := r.explain(p, false, reason)
 	if !f.Sensitive {
 		doc := r.v.doc
@@ -22,8 +23,8 @@ func (r *reader) respelled(p place, reason string, taken jsontext.Value) {
 		case !strings.Contains(f.Help, strings.Trim(text, `"`)):
 			f.Help = "write " + pair
 		}
-		if e, ok := doc.Replace(steps(r.v.path.Join(p.path)), text); ok {
-			f.Fixes = []diag.Fix{{Title: "write " + text, Edits: []diag.Edit{e}}}
+		if e, ok := doc.Replace(steps(r.v.path.Join(p.path)), taken); ok {
+			f.Fixes = []diag.Fix{{Title: "write " + text, Safe: clear, Edits: []diag.Edit{e}}}
 		}
 	}
 	r.d.report(leniently(diag.List{f})[0])
@@ -34,7 +35,7 @@ func (r *reader) respelled(p place, reason string, taken jsontext.Value) {
 func (r *reader) withoutBrackets(n *syntax.JSONNode, p place) {
 	f := r.explain(p, false, r.unexpected(n))
 	if e, ok := r.v.doc.Listed(steps(r.v.path.Join(p.path))); ok && !f.Sensitive {
-		f.Fixes = []diag.Fix{{Title: "make a list of " + p.written, Edits: []diag.Edit{e}}}
+		f.Fixes = []diag.Fix{{Title: "make a list of " + p.written, Safe: true, Edits: []diag.Edit{e}}}
 	}
 	r.d.report(leniently(diag.List{f})[0])
 }

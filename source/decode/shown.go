@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"xdspub/diag"
+	"xdspub/source/syntax"
 	"xdspub/xds"
 )
 
@@ -40,6 +41,18 @@ func isHarmless(s *Source, line string) bool {
 	return true
 }
 
+// Visible returns a function that reports whether a line may be shown to people who see other lines of the source,
+// too. If the source has no key of a secret and no text that looks like a secret, each line may. Otherwise, a line may
+// be shown if it is blank, or if it holds only harmless fields of the API.
+func Visible(s *Source) func(line string) bool {
+	if !s.Sensitive() && !diag.MayReveal(string(s.Data())) {
+		return func(string) bool { return true }
+	}
+	return func(line string) bool {
+		return strings.TrimSpace(line) == "" || len(line) <= syntax.LongLine && !diag.MayReveal(line) && isHarmless(s, line)
+	}
+}
+
 // Range implements xds.Origin.
 func (o origin) Range(path xds.Path) diag.Range {
 	return o.document().RangeOf(steps(o.base.Join(path)), false)
@@ -64,7 +77,14 @@ func (o origin) Constraints(own bool) diag.Range {
 
 // Correct implements xds.Origin.
 func (o origin) Correct(path xds.Path, c diag.Correction) (diag.Edit, bool) {
-	return o.document().Correct(steps(o.base.Join(path)), false, c)
+	tokens, isKey := steps(o.base.Join(path)), false
+	for s := range path.Steps() {
+		isKey = s.Key && s.Name == c.Wrong
+	}
+	if last := len(tokens) - 1; isKey && o.document().Has(append(tokens[:last:last], c.Right)) {
+		return diag.Edit{}, false
+	}
+	return o.document().Correct(tokens, isKey, c)
 }
 
 // FileOf returns the path of the file that a decoded resource stands in.

@@ -12,6 +12,7 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
 	"xdspub/source/syntax"
+	"xdspub/xds"
 )
 
 // spot is what the API says of a path: the field there, and the messages around it.
@@ -138,6 +139,18 @@ func (s spot) suggestField(name string) string {
 	return ""
 }
 
+// correctField returns the correction of an unknown name to the field that was likely meant, which the source calls
+// right. The correction is not sure if Envoy skips unknown fields of the file, because it would make Envoy read more.
+func correctField(s *Source, name string, meant protoreflect.FieldDescriptor, right string) diag.Correction {
+	var names []string
+	fields := meant.ContainingMessage().Fields()
+	for i := range fields.Len() {
+		names = append(names, string(fields.Get(i).Name()))
+	}
+	sure := diag.NewCandidates(names).Misspelt(snakeCase(name), string(meant.Name()), xds.IsWord)
+	return diag.Correction{Wrong: name, Right: right, Sure: sure && !s.readsLaxly()}
+}
+
 // nearestField returns the field most like a name, or nil.
 func nearestField(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	name = strings.NewReplacer("-", "_", " ", "_").Replace(name)
@@ -195,13 +208,20 @@ func onlyWith(names []string, word string) (found string) {
 	return found
 }
 
-// suggestValue lists the values of an enum for an unknown name, with the value that was likely meant, or "".
-func (s spot) suggestValue(name string) (help, meant string) {
+// suggestValue lists the values of an enum for an unknown name, and returns the correction to the value that was
+// likely meant. The correction has no Right if no value is similar.
+func (s spot) suggestValue(name string) (help string, c diag.Correction) {
+	help, right, sure := s.valueFor(name)
+	return help, diag.Correction{Wrong: name, Right: right, Sure: sure}
+}
+
+// valueFor is suggestValue. sure means that the name can only be a misspelling of meant.
+func (s spot) valueFor(name string) (help, meant string, sure bool) {
 	if s.field == nil || s.field.Enum() == nil {
-		return "", ""
+		return "", "", false
 	}
 	if isVariable.MatchString(name) {
-		return "write the value here: neither xdspub nor Envoy fills in variables", ""
+		return "write the value here: neither xdspub nor Envoy fills in variables", "", false
 	}
 	names := valuesOf(s.field.Enum())
 	written := strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(strings.Trim(name, `"`)))
@@ -209,23 +229,23 @@ func (s spot) suggestValue(name string) (help, meant string) {
 	for _, n := range names {
 		if n == written {
 			if !strings.EqualFold(strings.Trim(name, `"`), n) {
-				return "write " + n, n
+				return "write " + n, n, true
 			}
-			return fmt.Sprintf("write it in capitals: %s", n), n
+			return fmt.Sprintf("write it in capitals: %s", n), n, true
 		}
 	}
-	near := diag.NewCandidates(names).Nearest(written)
-	if near == "" {
-		near = onlyWith(names, written)
+	candidates := diag.NewCandidates(names)
+	if near := candidates.Nearest(written); near != "" {
+		return fmt.Sprintf("did you mean %s?", near), near, candidates.Misspelt(written, near, xds.IsWord)
 	}
-	if near != "" {
-		return fmt.Sprintf("did you mean %s?", near), near
+	if near := onlyWith(names, written); near != "" {
+		return fmt.Sprintf("did you mean %s?", near), near, false
 	}
 	if len(names) == 1 {
-		return "write " + names[0], names[0]
+		return "write " + names[0], names[0], false
 	}
 	if len(names) <= 8 {
-		return "it is one of " + strings.Join(names, ", "), ""
+		return "it is one of " + strings.Join(names, ", "), "", false
 	}
-	return "", ""
+	return "", "", false
 }

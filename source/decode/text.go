@@ -85,9 +85,9 @@ func textMessage(d *decoder, doc *document) proto.Message {
 	mt, err := doc.source.resolver().FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
 		help, meant := doc.source.envoy.SuggestType(xds.URLPrefix + name)
+		meant.Wrong, meant.Right = name, strings.TrimPrefix(meant.Right, xds.URLPrefix)
 		f := doc.source.Finding(codeUnknownType, doc.Span(syntax.Span{From: at[0], To: at[1]}), fmt.Sprintf("unknown message %q", name), help)
-		doc.fixLiteral(&f, syntax.Literal{Span: syntax.Span{From: at[0], To: at[1]}, Means: name},
-			diag.Correction{Wrong: name, Right: strings.TrimPrefix(meant, xds.URLPrefix)})
+		doc.fixLiteral(&f, syntax.Literal{Span: syntax.Span{From: at[0], To: at[1]}, Means: name}, meant)
 		d.lose(f)
 		return nil
 	}
@@ -142,14 +142,13 @@ func (d *document) explain(m proto.Message, at syntax.Span, here spot, said said
 	var meant diag.Correction
 	switch {
 	case textResolve.MatchString(reason):
-		meant.Wrong = textResolve.FindStringSubmatch(reason)[1]
-		code, message = codeUnknownType, unknownTypeMessage(meant.Wrong)
-		help, meant.Right = d.source.envoy.SuggestType(meant.Wrong)
+		code = codeUnknownType
+		help, meant = d.source.envoy.SuggestType(textResolve.FindStringSubmatch(reason)[1])
+		message = unknownTypeMessage(meant.Wrong)
 	case textEnum.MatchString(reason):
 		got := textEnum.FindStringSubmatch(reason)[1]
 		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
-		meant.Wrong = got
-		if help, meant.Right = here.suggestValue(got); help == "" {
+		if help, meant = here.suggestValue(got); help == "" {
 			help = d.source.reaction(takesDefault) + "; the API's documentation has the names, in capitals"
 		} else if strings.HasPrefix(got, `"`) {
 			help, meant = "remove the quotes: the text format has the names of enums without", diag.Correction{}

@@ -228,7 +228,7 @@ func (r *textReader) unknown(c *syntax.TextNode, p textPlace, meant protoreflect
 	}
 	f.Resource, f.Path = r.doc.resourceAt(r.root, c.Key)
 	if meant != nil {
-		r.doc.fixLiteral(&f, c.NameLiteral(r.doc.Text), diag.Correction{Wrong: c.Name, Right: meant.TextName()})
+		r.doc.fixLiteral(&f, c.NameLiteral(r.doc.Text), correctField(r.doc.source, c.Name, meant, meant.TextName()))
 	}
 	r.d.report(f)
 }

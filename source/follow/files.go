@@ -27,7 +27,7 @@ func (f *follower) read(to *file) {
 		return
 	}
 	name := f.resolve(to.path)
-	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
+	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy, f.options.Overlay)
 	if f.noFailure(name, err); err != nil {
 		f.report(first.Resource, problem{
 			code: codeMissingPath, path: sourcePath(first), message: fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err)),

@@ -51,6 +51,8 @@ type Options struct {
 	// Draft is the text of a bootstrap that is not written yet, used in place of a file. Files in the Draft
 	// may be missing, and the files of its subscriptions are not read.
 	Draft *load.Input
+	// Overlay has texts that replace the bootstrap and the files of its subscriptions.
+	Overlay load.Overlay
 }
 
 // Result holds the resources that an Envoy gets from its files, with the findings.
@@ -152,7 +154,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 // read reads the bootstrap or the Draft.
 func read(path string, o Options) (*bootstrapv3.Bootstrap, *load.Result, error) {
 	if o.Draft == nil {
-		return load.BootstrapResources(path, o.Envoy)
+		return load.BootstrapResources(path, o.Envoy, o.Overlay)
 	}
 	draft := *o.Draft
 	draft.Envoy = o.Envoy

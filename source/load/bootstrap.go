@@ -13,7 +13,6 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
 	"xdspub/source/decode"
-	"xdspub/source/syntax"
 )
 
 // Bootstrap reads an Envoy bootstrap, in the format that Envoy derives from its suffix, as strictly as Envoy
@@ -22,7 +21,7 @@ import (
 // The error is not nil if the file can't be read. The findings have the faults of the file, and the Bootstrap
 // lacks the unreadable parts. The Bootstrap is nil if nothing could be read.
 func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.List, error) {
-	b, result, err := BootstrapResources(path, v)
+	b, result, err := BootstrapResources(path, v, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,9 +29,10 @@ func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.L
 }
 
 // BootstrapResources reads a bootstrap as Bootstrap does, and returns also its resources: the
-// bootstrap itself, of type xds.Bootstrap and without its static resources, then these.
-func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, *Result, error) {
-	s, err := decode.ReadSource(path, syntax.EnvoyFormat(path), decode.SourceOptions{Envoy: v, Bootstrap: true})
+// bootstrap itself, of type xds.Bootstrap and without its static resources, then these. A text of the Overlay
+// replaces the file.
+func BootstrapResources(path string, v *envoyapi.Version, o Overlay) (*bootstrapv3.Bootstrap, *Result, error) {
+	s, err := o.source(path, decode.SourceOptions{Envoy: v, Bootstrap: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -86,7 +86,7 @@ func golden(t *testing.T, path string) diag.List {
 			if f.Name == "subscribed" {
 				continue
 			}
-			result, err := load.Subscribed(filepath.Join(dir, strings.TrimSuffix(f.Name, ".quoted")), xds.Cluster, nil)
+			result, err := load.Subscribed(filepath.Join(dir, strings.TrimSuffix(f.Name, ".quoted")), xds.Cluster, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

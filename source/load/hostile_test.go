@@ -138,7 +138,7 @@ func TestNamedPipe(t *testing.T) {
 	_, err := load.New(load.Options{}).Load(t.Context(), name)
 	_, _, config := load.Config(name)
 	_, _, bootstrap := load.Bootstrap(name, nil)
-	_, subscribed := load.Subscribed(name, xds.Cluster, nil)
+	_, subscribed := load.Subscribed(name, xds.Cluster, nil, nil)
 	_, data := decode.ReadData(name)
 	_, open := load.Open(name)
 	for what, err := range map[string]error{"load": err, "config": config, "bootstrap": bootstrap, "subscribed": subscribed, "data": data, "open": open} {

@@ -59,7 +59,7 @@ type Options struct {
 // use.
 type Loader struct {
 	options Options
-	overlay overlay
+	overlay Overlay
 	known   contents
 	failed  bool // known may be older than Update's paths
 	// matched has the patterns of Options.Ignore that left something out since the last Load,
@@ -77,7 +77,7 @@ type Loader struct {
 // New returns a Loader. It reads nothing yet.
 func New(o Options) *Loader {
 	return &Loader{
-		options: o, overlay: newOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal,
+		options: o, overlay: NewOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal,
 		names: MaxNames, findings: MaxTreeFindings, held: MaxResources,
 	}
 }

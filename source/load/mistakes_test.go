@@ -58,10 +58,10 @@ func testMistake(t *testing.T, path string) {
 		at := filepath.Join(dir, f.Name)
 		switch kind, _, _ := strings.Cut(f.Name, "/"); kind {
 		case "boot":
-			_, result, err := load.BootstrapResources(at, nil)
+			_, result, err := load.BootstrapResources(at, nil, nil)
 			add(result, err)
 		case "envoy":
-			add(load.Subscribed(at, xds.Cluster, nil))
+			add(load.Subscribed(at, xds.Cluster, nil, nil))
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tree")); err == nil {

@@ -6,13 +6,16 @@ import (
 	"os"
 
 	"xdspub/internal/fspath"
+	"xdspub/source/decode"
+	"xdspub/source/syntax"
 )
 
-// overlay are texts that are read instead of files, by absolute paths without links.
-type overlay map[string][]byte
+// Overlay has texts that are read instead of files, by absolute paths without links.
+type Overlay map[string][]byte
 
-func newOverlay(texts map[string][]byte) overlay {
-	o := make(overlay, len(texts))
+// NewOverlay returns the Overlay of texts, by any paths of their files.
+func NewOverlay(texts map[string][]byte) Overlay {
+	o := make(Overlay, len(texts))
 	for path, text := range texts {
 		o[fspath.Resolve(path)] = text
 	}
@@ -20,7 +23,7 @@ func newOverlay(texts map[string][]byte) overlay {
 }
 
 // text returns the overlay's text for a path, and the path without links.
-func (o overlay) text(path string) (text []byte, real string, ok bool) {
+func (o Overlay) text(path string) (text []byte, real string, ok bool) {
 	if len(o) == 0 {
 		return nil, "", false
 	}
@@ -29,8 +32,17 @@ func (o overlay) text(path string) (text []byte, real string, ok bool) {
 	return text, real, ok
 }
 
-// isDir asks the overlay, then the file system whether a root is a folder.
-func (o overlay) isDir(root string) (bool, error) {
+// source reads a file that Envoy itself reads, or takes the Overlay's text for the file.
+func (o Overlay) source(path string, of decode.SourceOptions) (*decode.Source, error) {
+	format := syntax.EnvoyFormat(path)
+	if text, _, ok := o.text(path); ok {
+		return decode.NewSource(path, format, text, of), nil
+	}
+	return decode.ReadSource(path, format, of)
+}
+
+// isDir asks the Overlay, then the file system whether a root is a folder.
+func (o Overlay) isDir(root string) (bool, error) {
 	if _, _, ok := o.text(root); ok {
 		return false, nil
 	}

@@ -25,7 +25,7 @@ type tree struct {
 	bytes       atomic.Int64 // that were read: of a file that goes into several resources, several times
 	most        int64        // bytes
 	now         func() time.Time
-	overlay     overlay
+	overlay     Overlay
 	stubSecrets bool
 	ended       func() bool // reports that nobody waits for the result; may be nil
 

@@ -100,8 +100,9 @@ func (w *whenReader) correct(tokens []string, key bool, message, help string, c 
 
 // unknown reports a key that is missing from names.
 func (w *whenReader) unknown(at []string, message, help string, names ...string) {
-	c := diag.Correction{Wrong: at[len(at)-1]}
-	if c.Right = diag.NewCandidates(names).Nearest(c.Wrong); c.Right != "" {
+	c, candidates := diag.Correction{Wrong: at[len(at)-1]}, diag.NewCandidates(names)
+	if c.Right = candidates.Nearest(c.Wrong); c.Right != "" {
+		c.Sure = candidates.Misspelt(c.Wrong, c.Right, nil)
 		help = fmt.Sprintf("did you mean %s?", c.Right)
 	}
 	w.correct(at, true, message, help, c)
@@ -301,7 +302,7 @@ func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c param
 		return params.Value(key, is), true
 	case '0', 't', 'f':
 		written := written(w.doc, at, false, string(raw))
-		quoted := diag.Correction{Wrong: written, Right: written}
+		quoted := diag.Correction{Wrong: written, Right: written, Sure: written == string(raw)} // YAML reads 1.10 as 1.1
 		w.correct(at, false, fmt.Sprintf("a value of %q is %s, and parameters are text", key, syntax.KindOfJSON(raw)), quoted.Question(), quoted)
 	case 'n':
 		w.fail(at, true, fmt.Sprintf("%q has no value", key), whenForms)

@@ -28,9 +28,13 @@ func (s *Text) Written(raw jsontext.Value) string {
 	return string(raw)
 }
 
-// Replace returns the edit that writes a text instead of the value at a path. ok is false if another path
-// leads to the same value, or if the edit would remove a comment.
-func (d *Document) Replace(tokens []string, text string) (diag.Edit, bool) {
+// Replace returns the edit that writes a JSON scalar instead of the value at a path. A text in quotes keeps its
+// quotes. ok is false if another path leads to the same value, or if the edit would remove a comment.
+func (d *Document) Replace(tokens []string, by jsontext.Value) (diag.Edit, bool) {
+	if l, ok := d.LiteralAt(tokens, false); ok && by.Kind() == '"' && (d.Text[l.From] == '"' || d.Text[l.From] == '\'') {
+		return d.Edit(l, diag.Correction{Wrong: l.Means, Right: Unquote(by)})
+	}
+	text := d.source.Written(by)
 	at, ok := d.ownValue(tokens)
 	if !ok {
 		return diag.Edit{}, false
@@ -133,8 +137,19 @@ func (d *Document) Edit(l Literal, c diag.Correction) (e diag.Edit, ok bool) {
 	if strings.Count(raw, c.Wrong) != 1 || !isSimple.MatchString(c.Wrong) || !isSimple.MatchString(c.Right) {
 		return diag.Edit{}, false
 	}
-	at := l.From + strings.Index(raw, c.Wrong)
+	begin := strings.Index(raw, c.Wrong)
+	if end := begin + len(c.Wrong); begin > 0 && inWord(raw[begin-1], c.Wrong[0]) || end < len(raw) && inWord(c.Wrong[len(c.Wrong)-1], raw[end]) {
+		return diag.Edit{}, false // a part of another word
+	}
+	at := l.From + begin
 	return diag.Edit{Range: d.Span(Span{at, at + len(c.Wrong)}), Text: c.Right}, true
+}
+
+// inWord reports whether two neighbours belong to one word.
+func inWord(a, b byte) bool { return isWordByte(a) && isWordByte(b) }
+
+func isWordByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-' || b == '.'
 }
 
 // isSimple matches text with the same form in quotes and without quotes, in all formats.

@@ -257,6 +257,9 @@ func (c valueCase) testFixes(t *testing.T, where string, result *load.Result, re
 	}
 	for _, d := range result.Diagnostics {
 		for _, fix := range d.Fixes {
+			if fix.Safe == slices.Contains(severalMeanings, c.value) {
+				t.Errorf("%s, in %s: %q is safe: %v, and the value has several meanings: %[4]v", c, where, fix.Title, fix.Safe)
+			}
 			text := fixing.Applied(t, c.document(), fix)
 			after := read(text)
 			if len(after.Diagnostics) >= len(result.Diagnostics) {
@@ -348,7 +351,7 @@ func (v *values) follow(t *testing.T, text string) *load.Result {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	result, err := load.Subscribed(name, xds.Cluster, nil)
+	result, err := load.Subscribed(name, xds.Cluster, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

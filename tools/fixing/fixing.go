@@ -41,7 +41,8 @@ func Try(t testing.TB, found diag.List, without func(diag.Diagnostic) bool, judg
 // wrote reports whether d is an error in the text that a fix wrote, and has no other place.
 func wrote(fix diag.Fix, d diag.Diagnostic) bool {
 	e := fix.Edits[0]
-	return d.Severity == diag.Error && len(d.Related) == 0 && d.File == e.File && d.Line == e.Line && d.Column == e.Column
+	begins := d.File == e.File && d.Line == e.Line && d.Column <= e.Column
+	return d.Severity == diag.Error && len(d.Related) == 0 && begins && (d.EndLine > e.Line || d.EndColumn >= e.Column)
 }
 
 // count counts the findings of a list that are about the same place as d, in the same words.

@@ -127,7 +127,7 @@ func (l *Language) unknown(name string) *Fault {
 	} else if since, ok := l.Newer[name]; ok {
 		f.Help = "it came with Envoy " + since
 	} else if near := l.Names.Nearest(name); near != "" {
-		f.Help, f.Correction = "did you mean %"+near+"%?", diag.Correction{Wrong: "%" + name, Right: "%" + near}
+		f.Help, f.Correction = "did you mean %"+near+"%?", diag.Correction{Wrong: "%" + name, Right: "%" + near, Sure: l.Names.Misspelt(name, near, nil)}
 	}
 	return f
 }

@@ -109,8 +109,9 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 			Message: fmt.Sprintf("unknown cluster type %q", custom.GetName()),
 			Help:    "write the name of a cluster factory, such as envoy.cluster.static, or add a typed_config",
 		}
-		if near := diag.NewCandidates(factories).Nearest(custom.GetName()); near != "" {
-			f.Help, f.Correction = "", diag.Correction{Wrong: custom.GetName(), Right: near}
+		candidates := diag.NewCandidates(factories)
+		if near := candidates.Nearest(custom.GetName()); near != "" {
+			f.Help, f.Correction = "", diag.Correction{Wrong: custom.GetName(), Right: near, Sure: candidates.Misspelt(custom.GetName(), near, xds.IsWord)}
 		}
 		p.Report(f)
 	}

@@ -7,6 +7,5 @@ import (
 
 // suggestType adds to a finding the correction of an unknown type URL, and its help.
 func suggestType(v *envoyapi.Version, f *validate.Finding, url string) {
-	f.Correction.Wrong = url
-	f.Help, f.Correction.Right = v.SuggestType(url)
+	f.Help, f.Correction = v.SuggestType(url)
 }
