@@ -193,8 +193,7 @@ func (r *reader) special(md protoreflect.MessageDescriptor, n *syntax.JSONNode, 
 	}
 	reason, _ := cleaned(err)
 	if taken := (rewriter{r.v, r.byEnvoy()}).message(md, raw, p.path); decodes(md, taken) == nil {
-		plain := (rewriter{r.v, false}).message(md, raw, p.path)
-		r.respelled(p, reason, taken, bytes.Equal(plain, taken))
+		r.respelled(p, reason, taken, !r.saysNothing(n))
 		return true
 	}
 	if taken := (rewriter{r.v, true}).message(md, raw, p.path); decodes(md, taken) == nil {

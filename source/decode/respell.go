@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,8 +11,8 @@ import (
 )
 
 // respelled reports a value that only Envoy's parser takes, and writes taken instead: the same value as
-// protojson takes it. The fix of the finding does the same in the source. clear means that the value has one meaning
-// only, so that the fix is safe.
+// protojson takes it. The fix of the finding does the same in the source. clear means that the author can mean nothing
+// else, so that the fix is safe.
 func (r *reader) respelled(p place, reason string, taken jsontext.Value, clear bool) {
 	f := r.explain(p, false, reason)
 	if !f.Sensitive {
@@ -31,11 +32,16 @@ func (r *reader) respelled(p place, reason string, taken jsontext.Value, clear b
 	r.out.Write(taken)
 }
 
+// saysNothing reports whether a value is an object without content. Its author may mean the default, and Envoy reads 0.
+func (r *reader) saysNothing(n *syntax.JSONNode) bool {
+	return r.kind(n) == '{' && !slices.ContainsFunc(n.Children, func(c syntax.JSONNode) bool { return r.kind(&c) != 'n' })
+}
+
 // withoutBrackets reports a value that stands for a list with this one element.
 func (r *reader) withoutBrackets(n *syntax.JSONNode, p place) {
 	f := r.explain(p, false, r.unexpected(n))
 	if e, ok := r.v.doc.Listed(steps(r.v.path.Join(p.path))); ok && !f.Sensitive {
-		f.Fixes = []diag.Fix{{Title: "make a list of " + p.written, Safe: true, Edits: []diag.Edit{e}}}
+		f.Fixes = []diag.Fix{{Title: "make a list of " + p.written, Safe: !r.saysNothing(n), Edits: []diag.Edit{e}}}
 	}
 	r.d.report(leniently(diag.List{f})[0])
 }
