@@ -12,7 +12,7 @@ type Fix struct {
 	// Safe means that nobody needs to read the change. Either Envoy reads the same before and after the change, or
 	// Envoy refuses the text as it stands and the text can only be a misspelling of the new text.
 	Safe bool `json:"safe"`
-	// Edits are made at the same time: each Range is a range of the original text.
+	// Edits are made at the same time: each Range is a range of the original text. There is at least one Edit.
 	Edits []Edit `json:"edits"`
 }
 

@@ -30,15 +30,15 @@ func (w *Candidates) Misspelt(word, right string, isWord func(string) bool) bool
 		return false
 	}
 	for i, p := range wrong {
-		if p != parts[i] && (!slips(p, parts[i]) || w.words()[p] || isWord != nil && isWord(p)) {
+		if p != parts[i] && (!isTypo(p, parts[i]) || w.words()[p] || isWord != nil && isWord(p)) {
 			return false
 		}
 	}
 	return true
 }
 
-// slips reports whether one word may be a misspelling of another.
-func slips(p, right string) bool {
+// isTypo reports whether p looks like a misspelling of right.
+func isTypo(p, right string) bool {
 	long, swapped := min(len(p), len(right)) >= leastMisspelt, sorted(p) == sorted(right)
 	return (long || swapped) && p[0] == right[0] && digits(p) == digits(right) && p+"s" != right && right+"s" != p
 }

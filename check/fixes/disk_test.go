@@ -194,26 +194,27 @@ func TestReadOnly(t *testing.T) {
 // TestChanged: Write changes no file if one of them has changed since it was read.
 func TestChanged(t *testing.T) {
 	for name, change := range map[string]func(*tree){
-		"another text": func(x *tree) { x.write("b.yaml", "# new\n", 0o644) },
-		"removed":      func(x *tree) { _ = os.Remove(x.path("b.yaml")) },
+		"another text": func(x *tree) { x.write("sub/b.yaml", "# new\n", 0o644) },
+		"removed":      func(x *tree) { _ = os.Remove(x.path("sub/b.yaml")) },
 		"a link": func(x *tree) {
 			x.write("c.txt", strings.ReplaceAll(wrong, "name: a", "name: b"), 0o644)
-			_ = os.Remove(x.path("b.yaml"))
-			x.link("c.txt", "b.yaml")
+			_ = os.Remove(x.path("sub/b.yaml"))
+			x.link("../c.txt", "sub/b.yaml")
 		},
 		"a link out of the tree": func(x *tree) {
-			_ = os.Remove(x.path("b.yaml"))
-			x.link("/etc/passwd", "b.yaml")
+			_ = os.Remove(x.path("sub/b.yaml"))
+			x.link("/etc/passwd", "sub/b.yaml")
 		},
+		"its folder removed": func(x *tree) { _ = os.RemoveAll(x.path("sub")) },
 		"a folder": func(x *tree) {
-			_ = os.Remove(x.path("b.yaml"))
-			_ = os.Mkdir(x.path("b.yaml"), 0o755)
+			_ = os.Remove(x.path("sub/b.yaml"))
+			_ = os.Mkdir(x.path("sub/b.yaml"), 0o755)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTree(t)
 			x.write("a.yaml", wrong, 0o644)
-			x.write("b.yaml", strings.ReplaceAll(wrong, "name: a", "name: b"), 0o644)
+			x.write("sub/b.yaml", strings.ReplaceAll(wrong, "name: a", "name: b"), 0o644)
 			x.fix()
 			change(x)
 			err := x.run.Write()

@@ -57,8 +57,8 @@ func (c *cursor) advance(line, column int) (passed string, ok bool) {
 	return begin[:len(begin)-len(c.rest)], c.line == line && c.column == column
 }
 
-// hasRoom reports whether an edit changes no text of the sorted edits of its file, and does not insert where one of
-// them does.
+// hasRoom reports whether an edit can be made together with sorted edits of the same file: no two edits change the
+// same text, or insert at the same place.
 func hasRoom(edits []diag.Edit, e diag.Edit) bool {
 	i, same := slices.BinarySearchFunc(edits, e, byPlace)
 	return !same && (i == 0 || !endsBehind(edits[i-1], e)) && (i == len(edits) || !endsBehind(e, edits[i]))

@@ -115,14 +115,14 @@ func (r *Run) Fix(found *check.Result, in Scope, judge func() (*check.Result, er
 // fixOf returns the fix of a finding that the Run makes, and nil for none. Fixes are alternatives.
 func (r *Run) fixOf(d diag.Diagnostic) *diag.Fix {
 	for i, f := range d.Fixes {
-		if len(f.Edits) > 0 && (f.Safe || r.unsafe) {
+		if f.Safe || r.unsafe {
 			return &d.Fixes[i]
 		}
 	}
 	return nil
 }
 
-// open reads the files of fixes that the Run does not hold yet. It returns false if the Run holds them all.
+// open reads the files of fixes that are not in the Run yet. It returns false if all files are in the Run.
 func (r *Run) open(list diag.List, in Scope) (opened bool) {
 	for _, d := range list {
 		fix := r.fixOf(d)
@@ -192,7 +192,7 @@ func (r *Run) Unsafe(list diag.List, in Scope) (n int) {
 	return n
 }
 
-// Refused is a file that can't be changed.
+// Refused names a file that no fix may change, and the reason.
 type Refused struct{ File, Reason string }
 
 // Refused returns the files with fixes that can't be changed, sorted.
