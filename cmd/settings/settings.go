@@ -56,7 +56,10 @@ type Settings struct {
 
 	// What doctor does.
 	EnvoyUser, Bundle Value[string]
-	Fix, Prune        Value[bool]
+	Prune             Value[bool]
+
+	// Which faults validate and doctor correct.
+	Fix, FixUnsafe, Diff Value[bool]
 
 	// Addresses, certificates and limits of a server.
 	GRPC, HTTP                         Value[[]string]
@@ -91,7 +94,6 @@ type Settings struct {
 
 	// What is printed, and how.
 	Quiet, Timings, Variants   Value[bool]
-	Fix, FixUnsafe, Diff       Value[bool]
 	LogFormat, LogLevel        Value[string]
 	Color, MinSeverity         Value[string]
 	MaxFindings                Value[int]
