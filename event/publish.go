@@ -242,3 +242,16 @@ type HistoryDamaged struct {
 func (HistoryDamaged) kind() Kind {
 	return Kind{"history-damaged", slog.LevelWarn, "a file of the history can't be used"}
 }
+
+// HistoryFailed means that the history could not be written: the history may lack the published snapshot, or still have
+// old entries. The publish itself succeeded.
+//
+// Do: remove the cause, such as a full disk. The next publish or the next start records the published snapshot.
+type HistoryFailed struct {
+	Snapshot string // the id of the published snapshot
+	Error    error  // the cause
+}
+
+func (HistoryFailed) kind() Kind {
+	return Kind{"history-failed", slog.LevelWarn, "the history could not be written"}
+}

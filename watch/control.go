@@ -129,6 +129,7 @@ func (w *watching) showEnvoys() {
 	}
 	if is[control.InSync] > 0 && is[control.InSync]+is[control.Unreachable] == len(states) && w.shown.Running == nil {
 		w.shown.Acknowledged, w.shown.Unconfirmed = true, ""
+		w.recordAcknowledged()
 	}
 	w.show()
 }

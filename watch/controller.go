@@ -25,6 +25,7 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/render/history"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
@@ -54,6 +55,17 @@ type Options struct {
 	// WhileRefused are the names (part.Names) of the types whose changes are published while the source tree is
 	// refused. It must be empty if AllOrNothing is set.
 	WhileRefused []string
+	// History limits the history of published snapshots; without History.Keep nothing is recorded. The history is in
+	// the output directory. State is the directory of the history of a Server without an output directory; empty for
+	// none.
+	History history.Options
+	State   string
+	// ClientsConfirm means that the Server waits for acknowledgements of clients.
+	ClientsConfirm bool
+	// Command, By and Reason are those of the entries of the history.
+	Command, By, Reason string
+	// About returns the author and the subject of a git commit; nil means revision.About.
+	About func(ctx context.Context, revision string) (author, subject string)
 }
 
 // Observer gets the state of a Watch. Its methods must not block, and must be safe for concurrent use.
@@ -110,6 +122,7 @@ type Controller struct {
 	// opened; symbolic links may change afterwards.
 	given string
 	dir   *publish.Dir // nil while closed
+	state *publish.Dir // of Options.State; nil while closed
 	retry bool         // the next Prepare releases held snapshots
 	// accepted is the last published snapshot, possibly of an earlier process. served is the last snapshot that
 	// the Server got. Each is nil if absent.
@@ -124,6 +137,9 @@ type Controller struct {
 	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
 	apart  bool
 	judged judged
+	// history is nil before the first Record.
+	history *history.Store
+	entered entered
 }
 
 // New returns a Controller. New doesn't touch the disk.
@@ -131,10 +147,11 @@ func New(o Options) *Controller {
 	return &Controller{options: o, log: o.Log, pipeline: pipeline.New(o.Options), given: o.Out, clock: operator.SystemClock()}
 }
 
-// Configure replaces the options, except Out, Server, Clock and Retried.
+// Configure replaces the options, except Out, State, Server, Clock and Retried.
 func (c *Controller) Configure(o Options) {
+	o.State = c.options.State
 	o.Out, o.Server, o.Clock, o.Retried = c.options.Out, c.options.Server, c.options.Clock, c.options.Retried
-	c.options, c.pipeline, c.judged, c.live.of, c.live.tree = o, pipeline.New(o.Options), judged{}, nil, nil
+	c.options, c.pipeline, c.judged, c.history, c.live.of, c.live.tree = o, pipeline.New(o.Options), judged{}, nil, nil, nil
 	if c.dir != nil {
 		c.pipeline.Opened(c.dir)
 	}
@@ -227,23 +244,34 @@ func (c *Controller) planFiles(ctx context.Context, s *xds.Snapshot, of *publish
 	return c.pipeline.Plan(ctx, s, time.Now())
 }
 
-// Open locks the output directory, and creates it if missing. Without an output directory, Open does nothing.
+// Open locks the output directory, and creates it if missing. Without an output directory, Open opens Options.State.
 // The Controller then uses the directory that the path leads to now, even if a symbolic link in the path
 // changes. A *publish.LockedError means that another process has locked the directory.
 func (c *Controller) Open() error {
+	c.history = nil
 	if !c.writes() {
-		return nil
+		if c.options.State == "" || c.state != nil {
+			return nil
+		}
+		var err error
+		c.state, err = c.openDir(c.options.State)
+		return err
 	}
-	if checked := check.Overlap(c.options.Source.Path, c.given); checked != nil {
-		return errors.New(checked.Diagnostics[0].Message)
-	}
-	dir, err := publish.Open(c.given, publish.Options{Group: c.options.Group, Log: c.options.Log})
+	dir, err := c.openDir(c.given)
 	if err != nil {
 		return err
 	}
 	c.dir, c.options.Out = dir, dir.Path()
 	c.pipeline.Opened(dir)
 	return nil
+}
+
+// openDir opens a directory that must not overlap the source tree.
+func (c *Controller) openDir(dir string) (*publish.Dir, error) {
+	if checked := check.Overlap(c.options.Source.Path, dir); checked != nil {
+		return nil, errors.New(checked.Diagnostics[0].Message)
+	}
+	return publish.Open(dir, publish.Options{Group: c.options.Group, Log: c.options.Log})
 }
 
 // writes reports whether the Controller has an output directory.
@@ -258,10 +286,13 @@ func (c *Controller) Lost() bool { return c.dir != nil && c.dir.Lost() }
 
 // Close unlocks the output directory, if it is open.
 func (c *Controller) Close() {
-	if c.dir != nil {
-		c.dir.Close()
-		c.dir = nil
+	for _, d := range []**publish.Dir{&c.dir, &c.state} {
+		if *d != nil {
+			(*d).Close()
+			*d = nil
+		}
 	}
+	c.history = nil
 }
 
 // RetryHeld makes the next Prepare release the held snapshots.
@@ -320,7 +351,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	}
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
 		o := outcomeOf(RefusedByEnvoy, checked, plan, result)
-		o.Refusal, o.Findings = &refused.Refusal, refused.Findings()
+		o.Refusal, o.Findings, o.Began = &refused.Refusal, refused.Findings(), began
 		if o.Restored = error(refused) == err; o.Restored {
 			c.hold(plan, checked, o.Refusal)
 			err = nil
@@ -332,7 +363,9 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 			c.served = c.toServe(checked)
 		}
 		if refused, ok := errors.AsType[*clients.RefusedError](err); ok {
-			return c.takenBack(ctx, refused, c.servedID(checked), outcomeOf(RefusedByEnvoy, checked, plan, result))
+			o := outcomeOf(RefusedByEnvoy, checked, plan, result)
+			o.Began = began
+			return c.takenBack(ctx, refused, c.servedID(checked), o)
 		}
 	}
 	if err != nil {
@@ -343,7 +376,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		c.refused, c.live.of, c.live.tree, c.live.held = nil, checked, nil, held{}
 	}
 	o := outcomeOf(Published, checked, plan, result)
-	o.Served = c.servedID(checked)
+	o.Served, o.Began = c.servedID(checked), began
 	if o.FilesTook = wrote.Sub(began); c.options.Server != nil {
 		o.ClientsTook = time.Since(wrote)
 	}
@@ -385,10 +418,10 @@ func (c *Controller) write(ctx context.Context, plan *planner.Plan) (pipeline.Re
 	return result, err
 }
 
-// keepRevision records the git commit of the source tree for a published snapshot.
-func (c *Controller) keepRevision(ctx context.Context, snapshot string) error {
+// keepRevision records the git commit of the source tree for a published snapshot, and returns the commit.
+func (c *Controller) keepRevision(ctx context.Context, snapshot string) (commit string, err error) {
 	if !c.writes() {
-		return nil
+		return "", nil
 	}
 	return c.pipeline.KeepRevision(ctx, c.dir, snapshot)
 }

@@ -76,6 +76,7 @@ func (s *site) pass(c *Controller) Outcome {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	c.Record(ctx, checked, o)
 	return o
 }
 

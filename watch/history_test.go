@@ -129,8 +129,8 @@ func play(t *testing.T, seed uint64) {
 	})
 }
 
-// history is a watch with its events.
-type history struct {
+// randomHistory is a watch with its events.
+type randomHistory struct {
 	t      *testing.T
 	random *rand.Rand
 	tree   *sourceTree
@@ -149,13 +149,13 @@ type history struct {
 	trimmed bool
 }
 
-func newHistory(t *testing.T, random *rand.Rand) *history {
+func newHistory(t *testing.T, random *rand.Rand) *randomHistory {
 	start := time.Now()
 	dir := memdir.New(t)
 	if info, err := os.Stat(dir); err == nil { // the clock of the files
 		time.Sleep(info.ModTime().Sub(start))
 	}
-	h := &history{t: t, random: random, dir: dir, tree: newSourceTree(t, random, filepath.Join(dir, "src"))}
+	h := &randomHistory{t: t, random: random, dir: dir, tree: newSourceTree(t, random, filepath.Join(dir, "src"))}
 	h.o = Options{Options: pipeline.Options{
 		Source: check.Options{Path: h.tree.src}, Out: filepath.Join(dir, "out"), EnvoyPath: "/envoy", Format: one(random, render.Formats[:]), TrimDelay: 10 * time.Minute,
 	}}
@@ -167,7 +167,7 @@ func newHistory(t *testing.T, random *rand.Rand) *history {
 }
 
 // configure changes settings.
-func (h *history) configure() {
+func (h *randomHistory) configure() {
 	h.o.Endpoints = one(h.random, []planner.EndpointsMode{planner.EndpointsAuto, planner.EndpointsAuto, planner.EndpointsFile, planner.EndpointsInline})
 	h.o.InotifyBudget = one(h.random, []int{4, 8, 12, 100, 100, 100}) // the first are too small for some trees
 	h.o.Source.AllowEmpty = h.random.IntN(2) == 0
@@ -178,7 +178,7 @@ func (h *history) configure() {
 }
 
 // start begins the watch, as Watch does.
-func (h *history) start() {
+func (h *randomHistory) start() {
 	h.t.Helper()
 	h.o.Log = event.New(&h.log)
 	h.o.Confirm = func(of publish.Refusal) publish.Confirmer { return h.confirmer(of) }
@@ -196,7 +196,7 @@ func (h *history) start() {
 	h.w.retry = h.random.IntN(4) == 0
 }
 
-func (h *history) stop() {
+func (h *randomHistory) stop() {
 	h.w.Controller.Close()
 	h.w.control.Close()
 	ended, end := context.WithCancel(context.Background())
@@ -205,7 +205,7 @@ func (h *history) stop() {
 }
 
 // next plays the next edits, other events and a turn of the watch.
-func (h *history) next() {
+func (h *randomHistory) next() {
 	for range one(h.random, []int{0, 1, 1, 1, 2, 3, 6}) {
 		h.tree.edit()
 	}
@@ -246,7 +246,7 @@ func (h *history) next() {
 }
 
 // answersNext returns what Envoy says next.
-func (h *history) answersNext() answers {
+func (h *randomHistory) answersNext() answers {
 	a := noAnswers
 	a.confirms, a.silent = h.random.IntN(2) == 0, h.random.IntN(4) == 0
 	step := one(h.random, []int{0, 0, 0, 1, 1, 2, 3})
@@ -262,13 +262,13 @@ func (h *history) answersNext() answers {
 }
 
 // pass lets time pass.
-func (h *history) pass(d time.Duration) {
+func (h *randomHistory) pass(d time.Duration) {
 	h.w.control.Unbind() // its goroutine would stop the fake clock
 	time.Sleep(d)
 }
 
 // harm changes the output directory by hand.
-func (h *history) harm() {
+func (h *randomHistory) harm() {
 	out := h.w.options.Out
 	files := slices.DeleteFunc(h.names(out), func(name string) bool { return strings.HasPrefix(name, ".xdspub") })
 	if len(files) == 0 {
@@ -293,7 +293,7 @@ func (h *history) harm() {
 
 // end heals the tree, and waits until all retired files are removed. The output then follows from the tree
 // alone, and no file moves any more.
-func (h *history) end() {
+func (h *randomHistory) end() {
 	h.o.WarningsAsErrors, h.o.InotifyBudget, h.edited = false, 100, true
 	h.tree.heal()
 	for range 2 { // after a trim, the second rescan may publish more than the first
@@ -330,7 +330,7 @@ func (h *history) end() {
 
 // turn runs a turn of the watch, and the same turn of a new process with a copy of the output directory, and
 // compares them.
-func (h *history) turn(reason string, a answers) control.Result {
+func (h *randomHistory) turn(reason string, a answers) control.Result {
 	h.t.Helper()
 	changed := h.tree.take()
 	h.said = append(h.said, strings.ReplaceAll(fmt.Sprintf("%s, %+v, changed: %v", reason, a, changed), h.tree.src+"/", ""))
@@ -374,7 +374,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 }
 
 // settled returns the snapshot that the output directory has, as far as the watch knows; nil if unknown.
-func (h *history) settled() *xds.Snapshot {
+func (h *randomHistory) settled() *xds.Snapshot {
 	if !h.w.state.trusted() {
 		return nil
 	}
@@ -422,7 +422,7 @@ func (c *events) count(list []xds.Edited) {
 }
 
 // retiredClusters counts the published clusters that wait for their trim.
-func (h *history) retiredClusters() (n int) {
+func (h *randomHistory) retiredClusters() (n int) {
 	h.t.Helper()
 	for _, g := range h.record().Retired {
 		if g.Cluster != "" {
@@ -433,7 +433,7 @@ func (h *history) retiredClusters() (n int) {
 }
 
 // record returns the record of the output directory.
-func (h *history) record() publish.Manifest {
+func (h *randomHistory) record() publish.Manifest {
 	h.t.Helper()
 	m, err := publish.ReadManifest(h.w.options.Out)
 	h.tree.must(err)
@@ -441,7 +441,7 @@ func (h *history) record() publish.Manifest {
 }
 
 // copy replaces the output directory to by a copy of another.
-func (h *history) copy(from, to string) {
+func (h *randomHistory) copy(from, to string) {
 	h.t.Helper()
 	h.tree.must(os.RemoveAll(to))
 	if _, err := os.Stat(from); err != nil {
@@ -480,7 +480,7 @@ type seen struct {
 }
 
 // compare fails if a watch differs from a new process.
-func (h *history) compare(want, got seen) {
+func (h *randomHistory) compare(want, got seen) {
 	h.t.Helper()
 	if !want.Checked {
 		got.Findings, got.Checked = nil, false
@@ -494,7 +494,7 @@ func (h *history) compare(want, got seen) {
 }
 
 // warm runs a turn of the watch.
-func (h *history) warm(reason string, a answers) seen {
+func (h *randomHistory) warm(reason string, a answers) seen {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
@@ -505,7 +505,7 @@ func (h *history) warm(reason string, a answers) seen {
 }
 
 // cold runs the same turn in a new process, with a copy of the output directory.
-func (h *history) cold(out, reason string, a answers, retry bool) seen {
+func (h *randomHistory) cold(out, reason string, a answers, retry bool) seen {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
@@ -567,7 +567,7 @@ func said(err error, out string) string {
 }
 
 // contents returns the files of an output directory, with their modes.
-func (h *history) contents(out string) map[string]string {
+func (h *randomHistory) contents(out string) map[string]string {
 	h.t.Helper()
 	files := make(map[string]string)
 	for _, name := range h.names(out) {
@@ -582,7 +582,7 @@ func (h *history) contents(out string) map[string]string {
 }
 
 // names returns the paths of the regular files in an output directory, except the lock.
-func (h *history) names(out string) (names []string) {
+func (h *randomHistory) names(out string) (names []string) {
 	h.t.Helper()
 	h.tree.must(fs.WalkDir(os.DirFS(out), ".", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && name != ".xdspub/lock" {

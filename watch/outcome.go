@@ -50,6 +50,8 @@ type Outcome struct {
 	Moved publish.Result
 	// Revision is the git commit of the source tree; empty without git, or if nothing was published.
 	Revision string
+	// Began is the time before the first file moved; zero if nothing was published.
+	Began time.Time
 	// FilesTook is how long the files took, with the wait for Envoys. ClientsTook is how long the Server took, with
 	// the wait for clients.
 	FilesTook, ClientsTook time.Duration

@@ -148,9 +148,11 @@ func (w *watching) isIdle(checked *check.Result) bool {
 // rest ends an idle pass without a plan.
 func (w *watching) rest(ctx context.Context, p *pass) (Outcome, error) {
 	snapshot := p.checked.Snapshot.ID()
-	if err := w.keepRevision(ctx, snapshot); err != nil {
+	commit, err := w.keepRevision(ctx, snapshot)
+	if err != nil {
 		return Outcome{}, err
 	}
+	w.unrecorded = append(w.unrecorded, func() { w.recordCommit(ctx, p.checked, commit) })
 	if p.reason == string(notify.Rescan) {
 		w.source.foundNothing(p.found)
 	}
@@ -182,6 +184,8 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		w.on(planPublished)
 		w.confirmed(o)
 	}
+	whole := o
+	w.unrecorded = append(w.unrecorded, func() { w.Record(ctx, p.checked, whole) })
 	if err == nil {
 		err = w.publishPart(ctx, p, &o)
 	}
@@ -222,6 +226,8 @@ func (w *watching) publishPart(ctx context.Context, p *pass, o *Outcome) error {
 		w.shown.CertificateExpires = validate.Expiry(w.live.snapshot)
 		w.on(planPublished)
 		w.confirmed(part.Outcome)
+		of := w.live.snapshot
+		w.unrecorded = append(w.unrecorded, func() { w.record(ctx, of, part.Outcome) })
 	case Held, RefusedByEnvoy:
 		w.on(planRefused)
 	}

@@ -127,7 +127,7 @@ func newSource(all []Options, o WatchOptions) *source {
 // configure replaces the options of the targets.
 func (s *source) configure(all []Options) {
 	for i := range all {
-		all[i].Revision = s.revision
+		all[i].Revision, all[i].About = s.revision, s.about
 	}
 	s.all = all
 	s.ignoreOuts()

@@ -64,6 +64,8 @@ type watching struct {
 	envoyLog  envoyLog
 	asking    sync.WaitGroup // background questions to Envoys
 
+	unrecorded []func() // record the last pass in the history
+
 	state      state
 	idlePass   idlePass // valid in the states idle and doubtful
 	seen       uint64   // number of the look of the last pass; 0 if that pass failed
@@ -406,6 +408,7 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 	}
 	w.changeLog.failure(ctx, err, reason)
 	w.publishState(ctx, running, result, err)
+	w.recordPass()
 	if err != nil {
 		result.Outcome = control.Failed
 	}

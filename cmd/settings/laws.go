@@ -71,6 +71,16 @@ func pollable(d time.Duration) string {
 	return ""
 }
 
+// mostEntries is the largest --history.
+const mostEntries = 10_000
+
+func upToEntries(n int) string {
+	if n < 0 || n > mostEntries {
+		return fmt.Sprintf("write a number from 0 to %d", mostEntries)
+	}
+	return ""
+}
+
 func twoOrMore(n int) string {
 	if n < 2 {
 		return "write 2 or more, because CDS and LDS need one each"

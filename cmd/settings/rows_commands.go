@@ -80,6 +80,7 @@ func baseline() []Row { // without variables: a file is for one call
 func Render() []Row {
 	return slices.Concat(published(), oracle(), rows(
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
+		reason(),
 		&setting[bool]{about: about{name: "dry-run", group: GroupRun, usage: "show what would be published, step by step, and write nothing"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.DryRun }},
 	))
@@ -166,6 +167,28 @@ func Doctor() []Row {
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Bundle }},
 		printFormat("print the findings as `text|json`"), color(),
 	)
+}
+
+// History returns the rows of history.
+func History() []Row {
+	return rows(
+		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve, with targets that " +
+			"of one target; or the directory of --state of serve (required)"},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
+		&setting[string]{about: about{name: "since", group: GroupPrint, usage: "show only the snapshots since `TIME`, such as 2h, 14:00, " +
+			"yesterday 14:00 or 2026-03-04T14:00:00Z", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.Since }},
+		at(),
+		printFormat("print as `text|json`"),
+		descriptorSet(),
+	)
+}
+
+// at returns the row of --at.
+func at() Row {
+	return &setting[string]{about: about{name: "at", group: GroupPrint, usage: "show the snapshot that was out at `TIME`, such as 2h " +
+		"(ago), 14:00, yesterday 14:00 or 2026-03-04T14:00:00Z", noVariable: true},
+		kind: text, into: func(s *Settings) *Value[string] { return &s.At }}
 }
 
 // BootstrapEnvoy returns the rows of bootstrap envoy.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xdspub/render"
+	"xdspub/render/history"
 	"xdspub/render/planner"
 	"xdspub/watch/part"
 	"xdspub/xds/quorum"
@@ -31,6 +32,13 @@ func Publish() []Row {
 			"cluster published for `TIME`, while connections to it drain"},
 			kind: times, byDefault: 10 * time.Minute, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.TrimDelay }},
 		group(),
+		&setting[int]{about: about{name: "history", forClients: true, group: GroupPublish, usage: "keep the last `N` published snapshots, " +
+			"which xdspub history shows; 0 keeps none",
+			servedUsage: "keep the last `N` published snapshots, which xdspub history shows, in --out or --state; 0 keeps none"},
+			kind: count, byDefault: history.DefaultKeep, law: upToEntries, into: func(s *Settings) *Value[int] { return &s.History }},
+		&setting[string]{about: about{name: "history-size", forClients: true, group: GroupPublish, usage: "bound the history to `SIZE`: " +
+			"older snapshots go first", outside: true},
+			kind: text, byDefault: "256MiB", into: func(s *Settings) *Value[string] { return &s.HistorySize }},
 	}
 }
 
@@ -51,6 +59,19 @@ func inotifyBudget() Row {
 	return &setting[int]{about: about{name: "inotify-budget", group: GroupPublish, usage: "number `N` of inotify instances that one " +
 		"Envoy may use, one for each file that it watches; halve it if you use hot restart"},
 		kind: count, byDefault: 120, law: twoOrMore, into: func(s *Settings) *Value[int] { return &s.InotifyBudget }}
+}
+
+// state returns the row of --state.
+func state() Row {
+	return &setting[string]{about: about{name: "state", group: GroupServe, usage: "keep the history in `DIR`; with --out, it is in the " +
+		"output directory", outside: true},
+		kind: filePath, into: func(s *Settings) *Value[string] { return &s.State }}
+}
+
+// reason returns the row of --reason of a command that publishes once.
+func reason() Row {
+	return &setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, for the history", noVariable: true},
+		kind: text, into: func(s *Settings) *Value[string] { return &s.Reason }}
 }
 
 // pollInterval returns the row of --poll-interval.

@@ -44,6 +44,7 @@ func Serve() []Row {
 			usage: "bound the memory that clients make the server hold, beyond the memory for the tree, to `SIZE`: the " +
 				"server refuses further requests; a single client gets at most half", outside: true},
 			kind: text, byDefault: "256MiB", into: func(s *Settings) *Value[string] { return &s.MaxClientMemory }},
+		state(),
 	}
 }
 

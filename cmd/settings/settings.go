@@ -42,13 +42,15 @@ type Settings struct {
 	AllOrNothing, DryRun, RetryHeld    Value[bool]
 	WhileRefused                       Value[[]string]
 	EnvoyAdmin, EnvoyLog               Value[[]string]
+	History                            Value[int]
+	HistorySize, State                 Value[string]
 	AckQuorum                          Value[string]
 	AckTimeout, WarmTimeout            Value[time.Duration]
 
-	// Decisions of an operator.
-	Reason  Value[string]
-	For     Value[time.Duration]
-	Replace Value[bool]
+	// Decisions of an operator, and the part of the history that somebody asks for.
+	Reason, Since, At Value[string]
+	For               Value[time.Duration]
+	Replace           Value[bool]
 
 	// When a watch reads the source tree.
 	QuietPeriod, Rescan, Poll Value[time.Duration]

@@ -178,8 +178,8 @@ xdspub COMMAND --help shows the options of a command.`,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), pauseCommand(), resumeCommand(), doctorCommand(),
-			bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(),
+			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), historyCommand(), pauseCommand(), resumeCommand(),
+			doctorCommand(), bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(),
 			graphCommand(), diffCommand(),
 			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
 		},

@@ -200,6 +200,10 @@ func controllerOptions(v *call, source string, log *event.Log, usual ...string) 
 		return o, err
 	}
 	o.StepGap = v.StepGap.Value + o.PollInterval // an Envoy that polls reads the files of a step this late
+	if o.History.Size, err = historySize(v); err != nil {
+		return o, err
+	}
+	o.History.Keep, o.Command, o.By, o.Reason = v.History.Value, v.Command.Name, operatorOf(), v.Reason.Value
 	o.Envoys, err = fleet(v, o.Options)
 	return o, err
 }

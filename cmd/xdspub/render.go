@@ -198,6 +198,7 @@ func (r *rendering) publish(c *call) error {
 	}
 	r.printOwn(c, false)
 	outcome, err := r.Publish(ctx, r.checked, plan)
+	r.Record(ctx, r.checked, outcome)
 	if outcome.Verdict == watch.Published {
 		return r.trim(ctx, c, outcome)
 	}

@@ -94,6 +94,12 @@ func checkAddress(of settings.Value[[]string]) error {
 // servedOptions returns the single options of serve. Settings about files need --out. serve has no targets:
 // what a client gets depends on its dynamic parameters.
 func servedOptions(v *call, source string, log *event.Log) ([]watch.Options, error) {
+	switch {
+	case v.Out.Value != "" && v.State.Value != "":
+		return nil, usagef("--state is for serve without --out: leave out --state, because the history is in --out")
+	case v.Out.Value == "" && v.State.Value == "" && (v.History.Given() || v.HistorySize.Given()):
+		return nil, usagef("--history and --history-size need --out or --state: no directory is given for the history")
+	}
 	if v.Out.Value == "" {
 		if name := settings.FirstGiven(v.Settings, settings.ForFiles()); name != "" {
 			return nil, usagef("--%s needs --out: it says how files are published", name)
@@ -105,6 +111,11 @@ func servedOptions(v *call, source string, log *event.Log) ([]watch.Options, err
 	if err == nil && len(o.Source.Client.Parameters) == 0 {
 		o.Source.Client, o.Source.Published = nil, v.Out.Value != "" // any client; files are for a client without parameters
 		o.ByNode = len(v.NodeParam.Value) > 0
+	}
+	if err == nil {
+		var clients *cache.Confirmation
+		clients, err = confirmation(v)
+		o.State, o.ClientsConfirm = v.State.Value, clients != nil
 	}
 	return []watch.Options{o}, err
 }

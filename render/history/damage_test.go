@@ -271,7 +271,7 @@ func TestTextsAreBounded(t *testing.T) {
 	tree := clusters(t, strings.Repeat("n", 1<<16))
 	p := opened(t, out, history.Options{})
 	p.record(history.Entry{Time: noon}, clusters(t, "a"))
-	p.record(history.Entry{Time: noon, Author: long, Subject: long, User: long, Reason: long, Revision: long, EnvoyPath: long}, tree)
+	p.record(history.Entry{Time: noon, Author: long, Subject: long, By: long, Reason: long, Revision: long, EnvoyPath: long}, tree)
 	data, err := os.ReadFile(filepath.Join(out, ".xdspub/history", slices.Max(slices.Collect(maps.Keys(files(t, out))))))
 	if err != nil {
 		t.Fatal(err)

@@ -31,9 +31,8 @@ type Entry struct {
 
 	// Command is the command that published: render, watch, serve, or rollback.
 	Command string `json:"command"`
-	// User is the user who published, by name or by number: the one that a process runs as, or that asked a running
-	// process.
-	User string `json:"user,omitempty"`
+	// By is the user who called the command, as user@host.
+	By string `json:"by,omitempty"`
 	// Reason is the text of --reason.
 	Reason string `json:"reason,omitempty"`
 	// Of is the id of the Entry whose resources a rollback has published; empty for a publish of a source tree.

@@ -10,6 +10,9 @@ import (
 // of all entries.
 const sweepAfter = 32
 
+// smallFile is the size of a file that each sweep joins with others.
+const smallFile = 64 << 10
+
 // prune retires entries beyond the limits, and sweeps if many files or too many bytes are there.
 func (s *Store) prune() error {
 	live := s.live()
@@ -38,8 +41,8 @@ func (s *Store) live() []*stored {
 
 // sweep joins files of objects, and leaves out the objects that no entry needs. If full, the files are larger than
 // Options.Size: sweep retires old entries until three quarters suffice, and rewrites each file with an unneeded
-// object. Otherwise, sweep rewrites a file only if half of it is not needed, or if smaller files together are as
-// large, so that a byte is rewritten a few times at most.
+// object. Otherwise, sweep rewrites a file only if half of it is not needed, if it is small, or if the smaller
+// files together are as large, so that a byte is rewritten a few times at most.
 func (s *Store) sweep(live []*stored, full bool) error {
 	needed, err := s.needed(live, full)
 	if err != nil {
@@ -118,7 +121,7 @@ func (s *Store) mark(i *stored, needed map[hash]bool) (own []hash) {
 func (s *Store) toRewrite(files []*pack, needed map[hash]bool, full bool) (list []*pack) {
 	slices.SortStableFunc(files, func(a, b *pack) int { return cmp.Compare(a.size, b.size) })
 	small, size := 0, int64(0)
-	for small < len(files) && (small == 0 || files[small].size <= size) {
+	for small < len(files) && files[small].size <= max(size, smallFile) {
 		size += files[small].size
 		small++
 	}

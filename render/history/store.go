@@ -225,9 +225,11 @@ func (s *Store) same(e Entry) *stored {
 
 // changes returns the difference of a tree to the resources of an earlier entry; nil if the entry is damaged.
 func (s *Store) changes(before *stored, root *node) *Changes {
-	was, err := s.shelf.root(before.Entry)
-	if err != nil {
-		return nil
+	was := s.last.root
+	if h, err := treeOf(before.Entry); err != nil || was == nil || was.hash != h {
+		if was, err = s.shelf.root(before.Entry); err != nil {
+			return nil
+		}
 	}
 	c, err := changesBetween(was, root, s.shelf.find)
 	if err != nil {
@@ -258,7 +260,7 @@ func (s *Store) noteAgain(i *stored, e Entry) error {
 // add writes the file of an entry.
 func (s *Store) add(e Entry, w *packWriter) (*stored, error) {
 	e.Time = e.Time.UTC().Round(0)
-	for _, text := range []*string{&e.Author, &e.Subject, &e.User, &e.Reason, &e.Revision, &e.EnvoyPath} {
+	for _, text := range []*string{&e.Author, &e.Subject, &e.By, &e.Reason, &e.Revision, &e.EnvoyPath} {
 		*text = diag.Cut(strings.ToValidUTF8(*text, "\uFFFD"), maxText)
 	}
 	content, err := json.Marshal(e)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/proto"
@@ -434,4 +435,35 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", commit, i.Time.Format(time.RFC3339), err, want)
 		}
 	}
+}
+
+// BenchmarkRecord records edits of one of 10,000 clusters.
+func BenchmarkRecord(b *testing.B) {
+	out := memdir.New(b)
+	d, err := publish.Open(out, publish.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	s := history.Open(d, history.Options{})
+	var list []*xds.Resource
+	for i := range 10_000 {
+		list = append(list, edited(i, 0))
+	}
+	all := xds.NewSnapshot(list)
+	for n := 0; b.Loop(); n++ {
+		i := n % len(list)
+		next := edited(i, n+1)
+		all = all.Apply(xds.Change{Removed: []*xds.Resource{list[i]}, Added: []*xds.Resource{next}})
+		list[i] = next
+		if _, err := s.Record(history.Entry{Time: noon, Snapshot: all.ID()}, all); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// edited returns a cluster after an edit.
+func edited(i, edit int) *xds.Resource {
+	name := fmt.Sprintf("cluster-%05d", i)
+	return xds.ResourceOf(xds.Key{Type: xds.Cluster, Name: name}, &clusterv3.Cluster{Name: name, AltStatName: fmt.Sprint(edit)})
 }

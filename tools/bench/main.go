@@ -8,7 +8,8 @@
 // The parts are validate, large (ten times as many clusters), reports (findings in all formats), variants
 // (dynamic parameters), edits, confirmation, questions (the cost of Envoy's admin interface), envoy (until
 // Envoy has accepted an edit), memory (of a watch), serve (beside a server of go-control-plane), rest (beside
-// sovereign), observe (the cost of --http) and idle. Without a PART, bench measures all parts.
+// sovereign), observe (the cost of --http), history (the cost of --history) and idle.
+// Without a PART, bench measures all parts.
 package main
 
 import (
@@ -74,6 +75,7 @@ func run(xdspub, envoy string, names []string) error {
 		{"serve", func() error { return measureServe(dir, xdspub, clusters) }},
 		{"rest", func() error { return measureREST(dir, xdspub) }},
 		{"observe", func() error { return measureObserve(dir, xdspub, clusters) }},
+		{"history", func() error { return measureHistory(dir, xdspub, clusters) }},
 		{"idle", func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) }},
 	}
 	for _, name := range names {

@@ -40,12 +40,17 @@ func measureObserve(dir, xdspub string, n int) error {
 				os.RemoveAll(place)
 			}
 		}
-		middle := func(list []time.Duration) time.Duration { slices.Sort(list); return list[len(list)/2] }
 		wall, cpu := [2]time.Duration{middle(walls[0]), middle(walls[1])}, [2]time.Duration{middle(cpus[0]), middle(cpus[1])}
 		fmt.Printf("| %s | %.1f ms | %.1f ms | %.2f | %.0f ms | %.0f ms | %.2f |\n", k.name, milliseconds(wall[0]), milliseconds(wall[1]),
 			float64(wall[1])/float64(wall[0]), milliseconds(cpu[0]), milliseconds(cpu[1]), float64(cpu[1])/float64(cpu[0]))
 	}
 	return measureScrapes(dir, xdspub, n)
+}
+
+// middle returns the median of a list.
+func middle(list []time.Duration) time.Duration {
+	slices.Sort(list)
+	return list[len(list)/2]
 }
 
 func observedEdit(dir, xdspub string, n int, k kind, with bool) (wall, cpu time.Duration, err error) {

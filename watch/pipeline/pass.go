@@ -23,9 +23,10 @@ type Result struct {
 	Revision string
 }
 
-// KeepRevision records the git commit of a source tree whose snapshot is published already.
-func (p *Pipeline) KeepRevision(ctx context.Context, d *publish.Dir, snapshot string) error {
-	return d.SetRevision(snapshot, p.revision(ctx))
+// KeepRevision records the git commit of a source tree whose snapshot is published already, and returns the commit.
+func (p *Pipeline) KeepRevision(ctx context.Context, d *publish.Dir, snapshot string) (commit string, err error) {
+	commit = p.revision(ctx)
+	return commit, d.SetRevision(snapshot, commit)
 }
 
 // Recover completes the rollback that a killed writer began. Call Recover before Plan, because Recover may
