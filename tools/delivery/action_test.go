@@ -86,6 +86,10 @@ func (r *runner) value(t *testing.T, from, text string) string {
 			return r.temp
 		case "runner.os", "runner.arch":
 			return "some"
+		case "github.repository":
+			return "example/config"
+		case "github.event.pull_request.number":
+			return "7"
 		}
 		t.Fatalf("no value for %s", e)
 		return ""
@@ -231,15 +235,57 @@ func TestActionInputs(t *testing.T) {
 }
 
 // validation returns the step that runs validate.
-func validation(t *testing.T, a action) step {
+func validation(t *testing.T, a action) step { return a.step(t, "validate") }
+
+func (a action) step(t *testing.T, id string) step {
 	t.Helper()
 	for _, s := range a.Runs.Steps {
-		if s.ID == "validate" {
+		if s.ID == id {
 			return s
 		}
 	}
-	t.Fatal("action.yml has no step validate")
+	t.Fatalf("action.yml has no step %s", id)
 	return step{}
+}
+
+// TestActionComments checks that the step diff writes the effects of a change into the summary and, by gh, into one
+// comment of the pull request, and that a tree with errors has no comment.
+func TestActionComments(t *testing.T) {
+	a, user := theAction(t), userRepository(t)
+	bin := t.TempDir()
+	sh.Program(t, filepath.Join(bin, "gh"), "#!/bin/sh\necho \"$@\" >"+bin+"/args\nfor last; do :; done\ncp \"$last\" "+bin+"/body\n")
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	sh.Run(t, user, `sed 's/cluster: web/cluster: api/' envoy/routes/ingress.yaml >new; mv new envoy/routes/ingress.yaml`)
+	program := filepath.Join(bin, "xdspub")
+	sh.Run(t, root, "go build -o "+program+" ./cmd/xdspub")
+	inputs := map[string]string{"path": "envoy\n", "program": program, "diff-from": "HEAD"}
+	r := newRunner(t, a, user, inputs)
+	if r.run(t, root, a.step(t, "diff")) {
+		t.Fatal(r.log)
+	}
+	const effect = `GET http://example.com/ goes to cluster "api" instead of cluster "web"`
+	if _, err := os.Stat(filepath.Join(bin, "args")); err == nil || !strings.Contains(r.summary, effect) {
+		t.Errorf("without a token, the summary is\n%s\n%s", r.summary, r.log)
+	}
+	inputs["token"] = "secret"
+	if r = newRunner(t, a, user, inputs); r.run(t, root, a.step(t, "diff")) {
+		t.Fatal(r.log)
+	}
+	if args := written(t, filepath.Join(bin, "args")); !strings.HasPrefix(args, "pr comment 7 --edit-last --create-if-none --body-file ") ||
+		!strings.Contains(written(t, filepath.Join(bin, "body")), effect) {
+		t.Errorf("gh gets %s", args)
+	}
+	sh.Run(t, user, "git checkout --quiet envoy")
+	misspell(t, user)
+	if err := os.Remove(filepath.Join(bin, "args")); err != nil {
+		t.Fatal(err)
+	}
+	if r = newRunner(t, a, user, inputs); !r.run(t, root, a.step(t, "diff")) {
+		t.Errorf("a tree with errors has a comment:\n%s", r.log)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "args")); err == nil {
+		t.Error("a tree with errors has a comment")
+	}
 }
 
 // misspell makes an error in the tree of a user.

@@ -62,7 +62,10 @@ func TestJobs(t *testing.T) {
 	t.Parallel()
 	path := inPath(t)
 	program := filepath.Join(path, "xdspub")
-	env := append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	gitlab := t.TempDir()
+	sh.Program(t, filepath.Join(gitlab, "curl"), "#!/bin/sh\ngrep '^### Envoy: ' diff.md\n") // posts the comment
+	env := append(os.Environ(), "PATH="+path+":"+gitlab+":"+os.Getenv("PATH"), "CI_MERGE_REQUEST_DIFF_BASE_SHA=HEAD", "GITLAB_TOKEN=token",
+		"CI_API_V4_URL=https://gitlab.example.com/api/v4", "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=2")
 	ran := 0
 	for _, text := range append(blocks(t, "yaml", "- uses: actions/checkout"), blocks(t, "yaml", "  script:\n")...) {
 		for _, j := range jobsOf(t, text) {
@@ -98,7 +101,7 @@ func TestJobs(t *testing.T) {
 			}
 		}
 	}
-	if ran != 4 {
+	if ran != 6 {
 		t.Errorf("docs/ci.md has %d jobs that run something", ran)
 	}
 }
