@@ -192,7 +192,7 @@ func argument(c *cli.Command, n int) string {
 // names of rules, files or folders. rules are the rules that the value can name.
 func valuesOf(placeholder string, rules []diag.Code) (kind string, choices []choice) {
 	switch first, _, _ := strings.Cut(strings.TrimSuffix(placeholder, "…"), "|"); strings.TrimSuffix(first, "…") {
-	case "FILE", "PATH", "SRC":
+	case "FILE", "PATH", "SRC", "OLD":
 		return kindFiles, nil
 	case "DIR":
 		return kindFolders, nil
