@@ -163,6 +163,18 @@ func TestMonitoring(t *testing.T) {
 	all = append(all, watchIncident(notPublishedForLong, stale, nil,
 		func(t *testing.T) { stale.write(t, "bad.yaml", "name: x") }, remove(stale, "bad.yaml"), "XdspubNothingPublished", "XdspubSourceRefused"))
 
+	paused := blue()
+	all = append(all, watchIncident("paused", paused, nil,
+		func(t *testing.T) {
+			paused.pause(t)
+			paused.write(t, "blue.yaml", aCluster("green"))
+		},
+		func(t *testing.T) {
+			if stdout, stderr, exit := xdspub(t, "resume", "--out", paused.out); exit != 0 {
+				t.Errorf("resume: exit status %d\n%s%s", exit, stdout, stderr)
+			}
+		}, "XdspubWaits"))
+
 	killed := blue()
 	all = append(all, watchIncident("killed", killed, nil, func(t *testing.T) {
 		killed.watch.Signal(t, syscall.SIGKILL)

@@ -152,6 +152,12 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.publish(t)
 		s.pause(t)
 	},
+	"pinned": func(t *testing.T, s *fixture) {
+		s.startWatch(t)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=published ")
+		s.rollback(t)
+	},
 	"invalid": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
 		s.write(t, "bad.yaml", "name: x")

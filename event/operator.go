@@ -19,16 +19,19 @@ func (Paused) kind() Kind {
 	return Kind{"paused", slog.LevelWarn, "publishing is paused; no published file changes"}
 }
 
-// Resumed means that an operator has ended the pause. The watch publishes the source tree.
+// Resumed means that an operator has ended the pause and the pin. The watch publishes the source tree.
 type Resumed struct {
 	By          string    // user@host of the operator who ended the pause
 	PausedBy    string    `event:"optional"` // the operator who began the pause
 	PausedSince time.Time `event:"optional"`
 	Reason      string    `event:"optional"` // the reason of the pause
+	PinnedBy    string    `event:"optional"` // the operator who rolled back
+	PinnedSince time.Time `event:"optional"`
+	PinReason   string    `event:"optional"` // the reason of the rollback
 }
 
 func (Resumed) kind() Kind {
-	return Kind{"resumed", slog.LevelInfo, "the pause has ended; publishing goes on"}
+	return Kind{"resumed", slog.LevelInfo, "an operator lets the source tree be published again"}
 }
 
 // PauseEnded means that the time of a pause is over. The watch publishes the source tree.
@@ -53,4 +56,46 @@ type SnapshotWaits struct {
 
 func (SnapshotWaits) kind() Kind {
 	return Kind{"snapshot-waits", slog.LevelWarn, "the snapshot waits: an operator keeps it from being published"}
+}
+
+// Pinned means that an operator rolls back: the watch publishes a snapshot of the history, and pins the snapshot. The
+// source tree waits until the tree changes, or until somebody resumes.
+//
+// Do: correct the source tree. `xdspub resume --out OUT` publishes the source tree as it is.
+type Pinned struct {
+	By        string    // user@host of the operator
+	Reason    string    // the reason that the operator gave
+	Entry     string    // the entry of the history
+	Snapshot  string    // the id of the snapshot of the entry
+	EntryTime time.Time // when that snapshot was published
+}
+
+func (Pinned) kind() Kind {
+	return Kind{"pinned", slog.LevelWarn, "rolling back to a snapshot of the history, which is pinned"}
+}
+
+// PinRefused means that the snapshot of a rollback could not be published, because Envoy rejected the snapshot. The
+// snapshot before the rollback is published.
+//
+// Do: the findings after the event have Envoy's reason. Roll back to another entry.
+type PinRefused struct {
+	By, Reason string // of the rollback
+	Entry      string // the entry of the history
+	Snapshot   string // the id of the snapshot of the entry
+}
+
+func (PinRefused) kind() Kind {
+	return Kind{"pin-refused", slog.LevelError, "the rollback is refused; the snapshot before the rollback is published"}
+}
+
+// PinEnded means that the source tree has changed since a rollback, and is published. The pin has ended.
+type PinEnded struct {
+	By     string // the operator who rolled back
+	Since  time.Time
+	Reason string // the reason of the rollback
+	Entry  string // the entry of the history
+}
+
+func (PinEnded) kind() Kind {
+	return Kind{"pin-ended", slog.LevelInfo, "the source tree has changed since the rollback, and is published"}
 }

@@ -182,6 +182,8 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Word, t.Mood = "failed", poor
 	case w.Paused != nil:
 		t.Word, t.Mood = "paused", soso
+	case w.Pinned != nil:
+		t.Word, t.Mood = "pinned", soso
 	case len(t.Faults) > 0:
 		t.Mood = soso
 	}

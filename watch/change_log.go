@@ -77,13 +77,15 @@ func (l *changeLog) outcome(ctx context.Context, o Outcome, p *pass) {
 	}
 }
 
-// asked reports whether somebody waits for the outcome of a reconcile: after SIGHUP, or a request to retry or resume.
-func asked(reason string) bool { return reason == hangup || reason == retrying || reason == resuming }
+// asked reports whether somebody waits for the outcome of a reconcile: after SIGHUP, or a request of an operator.
+func asked(reason string) bool {
+	return reason == hangup || reason == retrying || reason == resuming || reason == rollingBack
+}
 
 // publishedNow logs that a snapshot is published. If the snapshot was published before and no file has moved,
 // publishedNow logs it only on SIGHUP or retry-held.
 func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
-	s, reason := p.checked.Snapshot, p.reason
+	s, reason := p.publishes.Snapshot, p.reason
 	written, removed := Files(o.Moved)
 	switch {
 	case written+removed > 0 || l.published != o.Snapshot || l.snapshot == nil || l.served != o.Served:
@@ -113,7 +115,7 @@ func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
 // countEffects adds the effects of a change on a running Envoy to an event. With an output directory, countEffects
 // compares the published files, and otherwise the resources for clients.
 func (l *changeLog) countEffects(e *event.Published, p *pass) {
-	was, is := l.snapshot, p.checked.Snapshot
+	was, is := l.snapshot, p.publishes.Snapshot
 	if l.bound != nil && p.bound != nil {
 		was, is = l.bound, p.bound
 	}

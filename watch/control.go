@@ -232,6 +232,8 @@ func (w *watching) execute(ctx context.Context, asked any) (control.Result, erro
 		return w.pause(r)
 	case control.Resume:
 		return w.resume(ctx, r)
+	case control.Rollback:
+		return w.rollback(ctx, r)
 	case control.RetryHeld:
 		return w.retryRequested(ctx, r)
 	}
@@ -254,7 +256,9 @@ func (w *watching) retryRequested(ctx context.Context, r control.RetryHeld) (con
 func (w *watching) publishState(ctx context.Context, done control.Reconcile, result control.Result, err error) {
 	switch result.Outcome {
 	case control.Published:
-		w.shown.Refused, w.shown.Waits = nil, nil
+		if w.shown.Refused = nil; w.decisions.Pinned == nil {
+			w.shown.Waits = nil
+		}
 	case control.Waiting:
 		w.shown.Refused = nil
 	case control.Refused:

@@ -131,6 +131,7 @@ type Controller struct {
 	refused []publish.Refusal
 	// decisions are those of the last Prepare, and clock tells when they end.
 	decisions operator.Decisions
+	pin       *pinned // nil before it is read
 	clock     operator.Clock
 	live      live
 	// apart means that clients of the Server may need other variants than the output directory has: the last
@@ -266,10 +267,12 @@ func (c *Controller) Open() error {
 	return nil
 }
 
-// openDir opens a directory that must not overlap the source tree.
+// openDir opens a directory that must not overlap the source tree. A rollback has no source tree.
 func (c *Controller) openDir(dir string) (*publish.Dir, error) {
-	if checked := check.Overlap(c.options.Source.Path, dir); checked != nil {
-		return nil, errors.New(checked.Diagnostics[0].Message)
+	if source := c.options.Source.Path; source != "" {
+		if checked := check.Overlap(source, dir); checked != nil {
+			return nil, errors.New(checked.Diagnostics[0].Message)
+		}
 	}
 	return publish.Open(dir, publish.Options{Group: c.options.Group, Log: c.options.Log})
 }
@@ -300,7 +303,8 @@ func (c *Controller) RetryHeld() { c.retry = true }
 
 // Prepare makes the open output directory ready for Plan. Prepare reads the decisions of the operators, completes the
 // rollback that a killed process began, and shifts the recorded times if the clock was set forward. After RetryHeld,
-// Prepare also releases the held snapshots, and makes the Server send again what clients rejected, unless Paused.
+// Prepare also releases the held snapshots, and makes the Server send again what clients rejected, unless nothing may
+// change.
 func (c *Controller) Prepare(ctx context.Context) error {
 	if c.writes() {
 		if err := c.takeDecisions(); err != nil {
@@ -313,7 +317,7 @@ func (c *Controller) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if !c.retry || c.Paused() != "" {
+	if !c.retry || c.isPaused() {
 		return nil
 	}
 	if c.writes() {

@@ -28,7 +28,7 @@ func Pause(out string, asked control.Pause) (control.Result, error) {
 	})
 }
 
-// Resume ends the pause of the directory out, into which no watch publishes. The errors are those of Pause.
+// Resume ends the pause and the pin of the directory out, into which no watch publishes. The errors are those of Pause.
 func Resume(out string, asked control.Resume) (control.Result, error) {
 	return alone(out, func(d decider) (control.Result, error) {
 		_, result, err := d.resume(asked)
@@ -38,11 +38,7 @@ func Resume(out string, asked control.Resume) (control.Result, error) {
 
 // alone calls decide with the locked directory out.
 func alone(out string, decide func(decider) (control.Result, error)) (control.Result, error) {
-	m, err := publish.ReadManifest(out)
-	if err == nil && m.Layout == 0 {
-		err = fmt.Errorf("nothing was published into %s: name the output directory of render, watch or serve, and with targets that of one target", out)
-	}
-	if err != nil {
+	if err := isOutput(out); err != nil {
 		return control.Result{}, err
 	}
 	dir, err := publish.Open(out, publish.Options{})
@@ -51,6 +47,15 @@ func alone(out string, decide func(decider) (control.Result, error)) (control.Re
 	}
 	defer dir.Close()
 	return decide(decider{dir: dir, out: out, clock: operator.SystemClock()})
+}
+
+// isOutput returns an error if nothing was published into the directory out.
+func isOutput(out string) error {
+	m, err := publish.ReadManifest(out)
+	if err == nil && m.Layout == 0 {
+		err = fmt.Errorf("nothing was published into %s: name the output directory of render, watch or serve, and with targets that of one target", out)
+	}
+	return err
 }
 
 // maxPause is the longest time of a pause that ends by itself. A longer one would outlast people's memory.
@@ -91,27 +96,34 @@ func (d decider) pause(asked control.Pause) (operator.Decisions, control.Result,
 	return now, control.Result{Outcome: control.Paused, Snapshot: snapshot, Message: message, Paused: &shown}, nil
 }
 
-// resume ends the pause, and returns the decisions without the pause. The Result says Resumed or Unchanged. resume
-// replaces a damaged record.
+// resume ends the pause and the pin, and returns the decisions without them. The Result says Resumed or Unchanged.
+// resume replaces a damaged record.
 func (d decider) resume(asked control.Resume) (operator.Decisions, control.Result, error) {
 	now, err := operator.Read(d.dir.Path())
 	damaged := errors.Is(err, operator.ErrDamaged)
 	if err != nil && !damaged {
 		return now, control.Result{}, err
 	}
-	ended := now.Resume()
-	result := control.Result{Outcome: control.Unchanged, Snapshot: d.snapshot(), Message: fmt.Sprintf("publishing into %s is not paused", d.out)}
-	if ended == nil && !damaged {
+	paused, pinned := now.Resume()
+	result := control.Result{Outcome: control.Unchanged, Snapshot: d.snapshot(), Message: fmt.Sprintf("publishing into %s is neither paused nor pinned", d.out)}
+	if paused == nil && pinned == nil && !damaged {
 		return now, result, nil
 	}
 	if err := now.Write(d.dir); err != nil {
 		return now, control.Result{}, err
 	}
-	result.Outcome, result.Message = control.Resumed, fmt.Sprintf("publishing into %s is not paused any more", d.out)
+	result.Outcome, result.Message = control.Resumed, fmt.Sprintf("publishing into %s is neither paused nor pinned any more", d.out)
 	e := event.Resumed{By: asked.By}
-	if ended != nil {
-		result.Message = fmt.Sprintf("the pause of %s %s has ended", d.out, ended.Decision)
-		e.PausedBy, e.Reason, e.PausedSince = ended.By, ended.Reason, ended.Since
+	if pinned != nil {
+		result.Message = fmt.Sprintf("the pin of %s %s has ended", d.out, pinned.Shown())
+		e.PinnedBy, e.PinReason, e.PinnedSince = pinned.By, pinned.Reason, pinned.Since
+	}
+	if paused != nil {
+		result.Message = fmt.Sprintf("the pause of %s %s has ended", d.out, paused.Decision)
+		e.PausedBy, e.Reason, e.PausedSince = paused.By, paused.Reason, paused.Since
+	}
+	if paused != nil && pinned != nil {
+		result.Message = fmt.Sprintf("the pause of %s %s, and the pin %s have ended", d.out, paused.Decision, pinned.Shown())
 	}
 	d.log.Write(e)
 	return now, result, nil
@@ -144,11 +156,17 @@ func (c *Controller) takeDecisions() error {
 	return nil
 }
 
-// Paused returns why the open output directory must not change, with the remedy, after Prepare; empty if it may.
-func (c *Controller) Paused() string {
-	p := c.decisions.Paused
-	if p == nil {
-		return ""
+// Waits returns why the source tree must not be published, with the remedy, after Prepare; empty if it may be.
+func (c *Controller) Waits() string {
+	paused, pinned := c.decisions.Shown(c.clock)
+	switch {
+	case paused != nil:
+		return fmt.Sprintf("publishing into %s is paused %s; xdspub resume --out %s ends the pause", c.options.Out, paused, c.options.Out)
+	case pinned != nil:
+		return fmt.Sprintf("publishing into %s is pinned %s; xdspub resume --out %s ends the pin", c.options.Out, pinned, c.options.Out)
 	}
-	return fmt.Sprintf("publishing into %s is paused %s; xdspub resume --out %s ends the pause", c.options.Out, p.Shown(c.clock), c.options.Out)
+	return ""
 }
+
+// isPaused reports whether no file of the output directory may change.
+func (c *Controller) isPaused() bool { return c.decisions.Mode() == operator.Paused }

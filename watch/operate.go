@@ -17,8 +17,14 @@ func (w *watching) wait(p *pass, plan *planner.Plan) Outcome {
 	w.changeLog.checked(p.checked, false)
 	w.showRead(p.checked)
 	w.on(planWaits)
+	return w.sourceWaits(p, plan)
+}
+
+// sourceWaits returns the Outcome of a pass whose valid source tree waits, and logs a snapshot that waits for the first
+// time.
+func (w *watching) sourceWaits(p *pass, plan *planner.Plan) Outcome {
 	o := outcomeOf(Waits, p.checked, plan, pipeline.Result{})
-	o.Decision = w.Paused()
+	o.Decision = w.Waits()
 	served := w.options.Server != nil && w.served != nil && w.servedID(p.checked) != w.changeLog.served
 	if o.Snapshot == w.publishedID() && !served {
 		w.shown.Waits = nil
@@ -73,11 +79,7 @@ func (w *watching) resume(ctx context.Context, asked control.Resume) (result con
 
 // showDecisions shows the decisions of the operators.
 func (w *watching) showDecisions() {
-	w.shown.Paused = nil
-	if p := w.decisions.Paused; p != nil {
-		shown := p.Shown(w.clock)
-		w.shown.Paused = &shown
-	} else {
+	if w.shown.Paused, w.shown.Pinned = w.decisions.Shown(w.clock); w.decisions.Mode() == operator.Follows {
 		w.shown.Waits = nil
 	}
 	w.show()

@@ -113,8 +113,8 @@ func TestPauseOutlives(t *testing.T) {
 	if err := once.Open(); err != nil {
 		t.Fatal(err)
 	}
-	if err := once.Prepare(t.Context()); err != nil || !strings.Contains(once.Paused(), "a test") {
-		t.Errorf("%q, %v", once.Paused(), err)
+	if err := once.Prepare(t.Context()); err != nil || !strings.Contains(once.Waits(), "a test") {
+		t.Errorf("%q, %v", once.Waits(), err)
 	}
 	once.Close()
 
@@ -131,7 +131,7 @@ func TestPauseOutlives(t *testing.T) {
 	if r := next.turnTo(t, s, other); r.Outcome != control.Waiting {
 		t.Errorf("after the directory was replaced: %+v", r)
 	}
-	if paused, err := operator.PausedIn(s.o.Out); err != nil || paused == nil {
+	if paused, _, err := operator.ShownIn(s.o.Out); err != nil || paused == nil {
 		t.Errorf("the new directory: %v, %v", paused, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
+	"xdspub/watch/operator"
 	"xdspub/watch/pipeline"
 )
 
@@ -42,6 +43,8 @@ type Outcome struct {
 	// Findings are the findings of the source tree for Published and Invalid, and Envoy's findings for Held
 	// and RefusedByEnvoy.
 	Findings diag.List
+	// Pin is the pin whose snapshot was published; nil for the source tree.
+	Pin *operator.Pin
 	// Decision is the decision of an operator, for Waits, with the way to end it.
 	Decision string
 	// Refusal is the recorded refusal, for Held and RefusedByEnvoy.

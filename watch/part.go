@@ -76,8 +76,8 @@ const mostRounds = 10
 // snapshot, the faultless changes of resources that are live. The part is judged as a source tree is, and published by
 // the same plan. refused is the outcome of Publish for the source tree, since is when the refusal began.
 func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, refused Outcome, since time.Time) (Part, error) {
-	if paused := c.Paused(); paused != "" {
-		return Part{Waits: paused}, nil
+	if waits := c.Waits(); waits != "" {
+		return Part{Waits: waits}, nil
 	}
 	if checked.ClientsUnknown {
 		return Part{Waits: "the clients of some resources are unknown"}, nil

@@ -21,14 +21,15 @@ import (
 
 // pass is one attempt at a reconcile.
 type pass struct {
-	reason  string
-	found   *look
-	checked *check.Result
-	whole   bool          // the whole tree was read since the last pass
-	idle    idlePass      // kept at the end if no file has moved
-	read    time.Duration // the time to read and check the source tree
-	planned time.Duration // the time to plan the files
-	bound   *xds.Snapshot // what the plan publishes, as Envoy gets it; nil without files
+	reason    string
+	found     *look
+	checked   *check.Result // of the source tree
+	publishes *check.Result // the same, or the snapshot of a pin
+	whole     bool          // the whole tree was read since the last pass
+	idle      idlePass      // kept at the end if no file has moved
+	read      time.Duration // the time to read and check the source tree
+	planned   time.Duration // the time to plan the files
+	bound     *xds.Snapshot // what the plan publishes, as Envoy gets it; nil without files
 }
 
 // idlePass describes a pass that planned all files and moved none: what the pass saw.
@@ -121,9 +122,16 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 		w.on(planEdit)
 	}
 	planned := w.stage("plan")
-	plan, err := w.Plan(ctx, p.checked)
+	pinned, err := w.pinned(ctx, p.checked)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if p.publishes = p.checked; pinned != nil {
+		p.publishes = pinned
+	}
+	plan, err := w.Plan(ctx, p.publishes)
 	p.planned = planned()
-	if err == nil {
+	if err == nil && pinned == nil {
 		plan, err = w.agree(ctx, p.found, p.checked, plan)
 	}
 	if ctx.Err() != nil { // no file has moved
@@ -132,10 +140,14 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if plan != nil && plan.Held == nil && w.Paused() != "" {
+	if plan != nil && plan.Held == nil && w.isPaused() {
 		return w.wait(p, plan), nil
 	}
-	return w.publish(ctx, p, plan)
+	o, err := w.publish(ctx, p, plan)
+	if pinned != nil && err == nil && o.Verdict != "" {
+		return w.conclude(p, o)
+	}
+	return o, err
 }
 
 // isIdle reports whether the source tree, its findings and the output directory are unchanged since the
@@ -168,7 +180,13 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		p.bound = plan.Bound
 		w.publishing(plan.ID)
 	}
-	o, err := w.Publish(ctx, p.checked, plan)
+	if p.publishes != p.checked && plan != nil {
+		plan.Revision = &w.pin.item.Revision
+	}
+	o, err := w.Publish(ctx, p.publishes, plan)
+	if p.publishes != p.checked {
+		o.Pin = w.decisions.Pinned
+	}
 	w.envoyLog.moved(o.Answers, p.idle.moves, w.moves())
 	if errors.Is(err, publish.ErrLost) {
 		return o, err
@@ -177,7 +195,7 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		w.changeLog.outcome(ctx, o, p)
 	}
 	if o.Verdict == Published {
-		w.shown.CertificateExpires = validate.Expiry(w.toPublish(p.checked))
+		w.shown.CertificateExpires = validate.Expiry(w.toPublish(p.publishes))
 		if w.writes() {
 			w.shown.Inotify = &control.Inotify{Used: plan.Watches, Budget: w.options.InotifyBudget}
 		}
@@ -185,15 +203,18 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 		w.confirmed(o)
 	}
 	whole := o
-	w.unrecorded = append(w.unrecorded, func() { w.Record(ctx, p.checked, whole) })
-	if err == nil {
+	w.unrecorded = append(w.unrecorded, func() { w.Record(ctx, p.publishes, whole) })
+	if err == nil && p.publishes == p.checked {
 		err = w.publishPart(ctx, p, &o)
 	}
 	if err != nil {
 		return o, err
 	}
 	err = w.trim(ctx)
-	if err == nil && p.whole && o.Verdict == Published && p.idle.moves == w.moves() {
+	if err == nil && p.publishes == p.checked && o.Verdict == Published {
+		err = w.endPin()
+	}
+	if err == nil && p.publishes == p.checked && p.whole && o.Verdict == Published && p.idle.moves == w.moves() {
 		w.idlePass = p.idle
 		w.on(movedNothing)
 	}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"xdspub/check"
@@ -36,6 +37,12 @@ func (c *Controller) record(ctx context.Context, of *xds.Snapshot, o Outcome) {
 	if err != nil {
 		c.log.Write(event.HistoryFailed{Snapshot: o.Snapshot, Error: err})
 	}
+	if o.Pin != nil && o.Verdict == Published && !o.Pin.Done && err == nil && o.Pin.From != "" {
+		err = c.history.Note(o.Pin.From, history.RolledBack)
+		if _, pruned := errors.AsType[*history.UnknownError](err); err != nil && !pruned {
+			c.log.Write(event.HistoryFailed{Snapshot: o.Snapshot, Error: err})
+		}
+	}
 	if item.ID != "" {
 		c.entered = entered{item.ID, item.Outcome(), o.Revision}
 	}
@@ -64,7 +71,9 @@ func (c *Controller) entry(ctx context.Context, o Outcome) history.Entry {
 		Time: o.Began, Snapshot: o.Snapshot, Revision: o.Revision,
 		Command: c.options.Command, By: c.options.By, Reason: c.options.Reason, Outcome: c.historyOutcome(o),
 	}
-	if !c.writes() && c.options.Revision != nil {
+	if pin := o.Pin; pin != nil {
+		e.Command, e.By, e.Reason, e.Of = "rollback", pin.By, pin.Reason, pin.Entry
+	} else if !c.writes() && c.options.Revision != nil {
 		e.Revision = c.options.Revision(ctx)
 	}
 	if e.Revision != "" {

@@ -78,17 +78,19 @@ type watching struct {
 	told    atomic.Pointer[control.Watch] // shown, for other goroutines; nil before begin
 	clients func() []clients.Client       // of the Server; nil without a Server
 	stages  []control.Stage               // of the running reconcile
+	rolled  *Outcome                      // of the last publish of a pin; nil before
 	unheard string                        // the last logged error of the control socket
 }
 
 // The reasons in news, besides the reasons of the Watcher.
 const (
-	starting = "start"
-	hangup   = "SIGHUP"
-	retrying = "retry-held"
-	resuming = "resume"  // a pause has ended
-	trimming = "trim"    // a turn without a reconcile
-	removed  = "removed" // the target is gone
+	starting    = "start"
+	hangup      = "SIGHUP"
+	retrying    = "retry-held"
+	resuming    = "resume" // a pause or a pin has ended
+	rollingBack = "rollback"
+	trimming    = "trim"    // a turn without a reconcile
+	removed     = "removed" // the target is gone
 )
 
 func newWatching(s *source, o Options) *watching {
@@ -347,7 +349,7 @@ func (w *watching) ready(ctx context.Context) error {
 func (w *watching) trim(ctx context.Context) error {
 	defer w.stage("trim")()
 	w.nextTrim = time.Time{}
-	if !w.IsOpen() || w.Lost() || w.Paused() != "" {
+	if !w.IsOpen() || w.Lost() || w.isPaused() {
 		return nil // the next reconcile opens it again, or follows the end of the pause
 	}
 	before := w.moves()

@@ -140,6 +140,29 @@ func Pause() []Row {
 // Resume returns the rows of resume.
 func Resume() []Row { return rows(outOfDecision(), printFormat("print the result as `text|json`")) }
 
+// Rollback returns the rows of rollback. The output directory knows its format and the path for Envoy.
+func Rollback() []Row {
+	return slices.Concat(rows(
+		outOfDecision(),
+		&setting[string]{about: about{name: "at", group: GroupRun, usage: "roll back to the snapshot that was out at `TIME`, such as 2h (ago), 14:00, " +
+			"yesterday 14:00 or 2026-03-04T14:00:00Z", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.At }},
+		&setting[string]{about: about{name: "to-revision", group: GroupRun, usage: "roll back to the git commit `REV`", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.ToRevision }},
+		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows (default: rollback)", noVariable: true},
+			kind: text, byDefault: "rollback", into: func(s *Settings) *Value[string] { return &s.Reason }},
+		&setting[bool]{about: about{name: "with-secrets", group: GroupRun, usage: "roll back SDS secrets, too; by default, they stay as they are", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.WithSecrets }},
+		maxFindings(), color(), quiet(), logFormat(), logLevel(),
+		printFormat("print the result as `text|json`"),
+	), without(Source(), "ignore", "allow-path"), without(Publish(), "out", "envoy-path", "format"), Confirm())
+}
+
+// without returns rows without the rows of some names.
+func without(all []Row, names ...string) []Row {
+	return slices.DeleteFunc(all, func(r Row) bool { return slices.Contains(names, r.Name()) })
+}
+
 // outOfDecision returns the row of --out of a command by which an operator decides.
 func outOfDecision() Row {
 	return &setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required); with " +

@@ -48,9 +48,9 @@ type Settings struct {
 	AckTimeout, WarmTimeout            Value[time.Duration]
 
 	// Decisions of an operator, and the part of the history that somebody asks for.
-	Reason, Since, At Value[string]
-	For               Value[time.Duration]
-	Replace           Value[bool]
+	Reason, Since, At    Value[string]
+	For                  Value[time.Duration]
+	Replace, WithSecrets Value[bool]
 
 	// When a watch reads the source tree.
 	QuietPeriod, Rescan, Poll Value[time.Duration]

@@ -178,9 +178,9 @@ xdspub COMMAND --help shows the options of a command.`,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), historyCommand(), pauseCommand(), resumeCommand(),
-			doctorCommand(), bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(),
-			graphCommand(), diffCommand(),
+			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), historyCommand(),
+			pauseCommand(), resumeCommand(), rollbackCommand(), doctorCommand(), bootstrapCommand(), initCommand(), importCommand(),
+			convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(), graphCommand(), diffCommand(),
 			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -136,6 +137,16 @@ func decideAlone(out string, d decision, unasked error) (control.Result, error) 
 		err = fmt.Errorf("%w (asking it to %s failed: %w)", err, d.name, unasked)
 	}
 	return result, err
+}
+
+// writeDecisions writes a line for the pause and a line for the pin of an output directory, if there are any.
+func writeDecisions(w io.Writer, out string, paused, pinned *control.Shown) {
+	if paused != nil {
+		fmt.Fprintf(w, "paused: %s; xdspub resume --out %s ends the pause\n", paused, out)
+	}
+	if pinned != nil {
+		fmt.Fprintf(w, "pinned: %s; xdspub resume --out %s ends the pin\n", pinned, out)
+	}
 }
 
 // printResult prints the Result of a decision.

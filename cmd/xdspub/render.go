@@ -188,9 +188,9 @@ func (r *rendering) publish(c *call) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
-	if paused := r.Paused(); paused != "" {
+	if waits := r.Waits(); waits != "" {
 		r.printOwn(c, true)
-		return &exit{exitRefused, errors.New(ofTarget(r.o, paused))}
+		return &exit{exitRefused, errors.New(ofTarget(r.o, waits))}
 	}
 	plan, err := r.Plan(ctx, r.checked) // again, because no other writer can change the output now
 	if err != nil {
@@ -288,13 +288,11 @@ func writePlan(b *strings.Builder, o watch.Options, plan *planner.Plan) error {
 	if len(pending.Steps) == 0 {
 		b.WriteString("nothing to do\n")
 	}
-	paused, err := operator.PausedIn(o.Out)
+	paused, pinned, err := operator.ShownIn(o.Out)
 	if err != nil {
 		return err
 	}
-	if paused != nil {
-		fmt.Fprintf(b, "paused: %s; xdspub resume --out %s ends the pause\n", paused, o.Out)
-	}
+	writeDecisions(b, o.Out, paused, pinned)
 	if plan.Held != nil {
 		fmt.Fprintf(b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))
 	}

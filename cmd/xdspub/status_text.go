@@ -24,9 +24,7 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p := &statusPrinter{now: now}
 	p.printf("%s\n", r.Verdict())
 	p.published(r)
-	if r.Paused != nil {
-		p.printf("paused: %s; xdspub resume --out %s ends the pause\n", r.Paused, r.Out)
-	}
+	writeDecisions(&p.b, r.Out, r.Paused, r.Pinned)
 	p.watch(r)
 	p.source(r)
 	p.certificates(r.Certificates)

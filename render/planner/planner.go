@@ -84,6 +84,8 @@ type Plan struct {
 	Bound *xds.Snapshot
 	// Delivery is the hash of the resources in that form.
 	Delivery string
+	// Revision is the git commit of the Snapshot; nil means the commit of the source tree.
+	Revision *string
 	// Replaces means that no Snapshot is published, or another Snapshot.
 	Replaces bool
 	// Part means that the Snapshot is a part of a refused source tree.

@@ -17,6 +17,9 @@ const (
 	layout = 2
 )
 
+// Layout is the latest layout of an output directory that this program knows (Manifest.Layout).
+const Layout = layout
+
 // Manifest is the record of an output directory, in .xdspub/manifest.json. It holds the facts that the next run
 // needs and can't read from the published files.
 type Manifest struct {

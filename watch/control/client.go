@@ -68,6 +68,12 @@ func AskResume(ctx context.Context, out string, r Resume) (Result, error) {
 	return result(ctx, out, resumePath, r)
 }
 
+// AskRollback asks the watch to publish a snapshot of the history, as Retry asks. The error is a *ConflictError if
+// there is no such snapshot.
+func AskRollback(ctx context.Context, out string, r Rollback) (Result, error) {
+	return result(ctx, out, rollbackPath, r)
+}
+
 // result sends a request, and waits for its Result.
 func result(ctx context.Context, out, path string, body any) (Result, error) {
 	var r Result

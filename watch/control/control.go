@@ -6,7 +6,8 @@
 //	GET  /v1/events      the last events of the watch: a list of log lines as JSON
 //	POST /v1/retry-held  publish held snapshots once more: a Result, after the publish
 //	POST /v1/pause       publish nothing until a resume: a Result
-//	POST /v1/resume      end the pause: a Result, after the publish
+//	POST /v1/resume      end the pause and the pin: a Result, after the publish
+//	POST /v1/rollback    publish a snapshot of the history, and pin it: a Result, after the publish
 //
 // The Server only passes requests on. The watch executes them in its own loop, between two reconciles:
 //
@@ -48,6 +49,8 @@ const (
 	retryPath   = "/v1/retry-held"
 	pausePath   = "/v1/pause"
 	resumePath  = "/v1/resume"
+
+	rollbackPath = "/v1/rollback"
 )
 
 // Path returns the path of the socket of an output directory.
@@ -100,6 +103,8 @@ type Watch struct {
 	Refused *Refusal `json:"refused,omitempty"`
 	// Paused is the pause by an operator; nil without one.
 	Paused *Shown `json:"paused,omitempty"`
+	// Pinned is the pin of a snapshot of the history, by a rollback; nil without one.
+	Pinned *Shown `json:"pinned,omitempty"`
 	// Waits is the valid snapshot of the source tree that a decision of an operator keeps from being published; nil if
 	// none waits.
 	Waits *Waits `json:"waits,omitempty"`
@@ -162,7 +167,7 @@ func AllNotices() []Notices { return []Notices{ByEvents, ByPolling, ByPart} }
 
 // Reconcile is one read of the source tree with the publish that follows.
 type Reconcile struct {
-	// Reason is start, change, rescan, SIGHUP, retry-held or resume; in Running also trim.
+	// Reason is start, change, rescan, SIGHUP, retry-held, resume or rollback; in Running also trim.
 	Reason string    `json:"reason"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
@@ -325,6 +330,8 @@ type Result struct {
 	Findings diag.List `json:"findings,omitempty"`
 	// Paused is the pause after the request; nil without one.
 	Paused *Shown `json:"paused,omitempty"`
+	// Pinned is the pin after the request; nil without one.
+	Pinned *Shown `json:"pinned,omitempty"`
 	// Part is Refusal.Part.
 	Part *Part `json:"part,omitempty"`
 }
@@ -348,9 +355,26 @@ type Pause struct {
 	Replace bool `json:"replace,omitempty"`
 }
 
-// Resume is a request to end the pause.
+// Resume is a request to end the pause and the pin.
 type Resume struct {
 	By string `json:"by"` // user@host
+}
+
+// Rollback is a request to publish a snapshot of the history, and to pin it. At most one of Entry, At and Revision is
+// set. Without all three, Rollback asks for the entry before the published one.
+type Rollback struct {
+	By     string `json:"by"` // user@host
+	Reason string `json:"reason"`
+	// Entry is the beginning of the id of the entry.
+	Entry string `json:"entry,omitempty"`
+	// At is a time at which the entry was published.
+	At time.Time `json:"at,omitzero"`
+	// Revision is the beginning of the git commit of the entry.
+	Revision string `json:"revision,omitempty"`
+	// WithSecrets asks for the secrets of the entry, too.
+	WithSecrets bool `json:"with_secrets,omitempty"`
+	// Flags are as in RetryHeld.
+	Flags map[string][]string `json:"flags,omitempty"`
 }
 
 // wedged is the duration after which a reconcile counts as a hang.
@@ -412,6 +436,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	}
 	if w.Paused != nil {
 		faults = append(faults, "publishing is paused "+w.Paused.String())
+	}
+	if w.Pinned != nil {
+		faults = append(faults, "publishing is pinned "+w.Pinned.String())
 	}
 	if w.Waits != nil {
 		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits", w.Waits.Snapshot))

@@ -46,12 +46,18 @@ type Shown struct {
 	Decision
 	// Until is when the decision ends by itself; zero if only an operator ends the decision.
 	Until time.Time `json:"until,omitzero"`
+	// Entry is the entry of the history that is pinned, published at EntryTime. Both are zero for a pause.
+	Entry     string    `json:"entry,omitempty"`
+	EntryTime time.Time `json:"entry_time,omitzero"`
 }
 
-// String returns the decision as text, with its end behind its beginning.
+// String returns the decision as text, with its end, or with its entry of the history.
 func (s Shown) String() string {
-	if s.Until.IsZero() {
-		return s.Decision.String()
+	switch {
+	case s.Entry != "":
+		return fmt.Sprintf("to entry %s of %s, %s", diag.ClipLine(s.Entry, maxText), s.EntryTime.UTC().Format(time.RFC3339), s.Decision)
+	case !s.Until.IsZero():
+		return s.text(" until " + s.Until.UTC().Format(time.RFC3339))
 	}
-	return s.text(" until " + s.Until.UTC().Format(time.RFC3339))
+	return s.Decision.String()
 }

@@ -60,6 +60,7 @@ func New(to *event.Log) *Server {
 	mux.HandleFunc("POST "+retryPath, handle[RetryHeld](s))
 	mux.HandleFunc("POST "+pausePath, handle[Pause](s))
 	mux.HandleFunc("POST "+resumePath, handle[Resume](s))
+	mux.HandleFunc("POST "+rollbackPath, handle[Rollback](s))
 	s.http = http.Server{
 		Handler: guard(mux, to), ReadTimeout: patience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -147,7 +148,7 @@ func (s *Server) Requests() <-chan *Request { return s.requests }
 
 // Request is a request whose client waits for a Result.
 type Request struct {
-	// Asked is what the client asks for: a RetryHeld, a Pause or a Resume.
+	// Asked is what the client asks for: a RetryHeld, a Pause, a Resume or a Rollback.
 	Asked any
 
 	ctx    context.Context // of the connection

@@ -1,6 +1,9 @@
 package operator
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Mode is what the decisions let a watch publish.
 type Mode int
@@ -10,6 +13,10 @@ const (
 	Follows Mode = iota
 	// Paused: nothing.
 	Paused
+	// Pinned: the snapshot of the pin, until the source tree changes.
+	Pinned
+	// PausedPinned: the snapshot of the pin.
+	PausedPinned
 	modes
 )
 
@@ -17,26 +24,48 @@ const (
 type input int
 
 const (
-	pauseAsked   input = iota // an operator pauses
-	pauseChanged              // an operator replaces the pause
-	pauseOver                 // the time of the pause is over
-	resumeAsked               // an operator resumes
+	pauseAsked    input = iota // an operator pauses
+	pauseChanged               // an operator replaces the pause
+	pauseOver                  // the time of the pause is over
+	pinAsked                   // an operator pins
+	pinRefused                 // the snapshot of the pin can't be published
+	sourceChanged              // the source tree has changed, and is published
+	resumeAsked                // an operator resumes
 	inputs
 )
 
 // refused is the place of an input in transitions that changes nothing, because the mode does not allow the input.
 const refused Mode = -1
 
-// transitions maps a mode and an input to the next mode.
+// transitions maps a mode and an input to the next mode. pinRefused restores Pin.Before, and then keeps the mode.
 var transitions = [modes][inputs]Mode{
-	Follows: {pauseAsked: Paused, pauseChanged: Paused, pauseOver: refused, resumeAsked: refused},
-	Paused:  {pauseAsked: refused, pauseChanged: Paused, pauseOver: Follows, resumeAsked: Follows},
+	Follows: {
+		pauseAsked: Paused, pauseChanged: Paused, pauseOver: refused,
+		pinAsked: Pinned, pinRefused: refused, sourceChanged: refused, resumeAsked: refused,
+	},
+	Paused: {
+		pauseAsked: refused, pauseChanged: Paused, pauseOver: Follows,
+		pinAsked: PausedPinned, pinRefused: refused, sourceChanged: refused, resumeAsked: Follows,
+	},
+	Pinned: {
+		pauseAsked: PausedPinned, pauseChanged: PausedPinned, pauseOver: refused,
+		pinAsked: Pinned, pinRefused: Follows, sourceChanged: Follows, resumeAsked: Follows,
+	},
+	PausedPinned: {
+		pauseAsked: refused, pauseChanged: PausedPinned, pauseOver: Pinned,
+		pinAsked: PausedPinned, pinRefused: Paused, sourceChanged: refused, resumeAsked: Follows,
+	},
 }
 
 // Mode returns the mode of the decisions.
 func (d Decisions) Mode() Mode {
-	if d.Paused != nil {
+	switch {
+	case d.Paused != nil && d.Pinned != nil:
+		return PausedPinned
+	case d.Paused != nil:
 		return Paused
+	case d.Pinned != nil:
+		return Pinned
 	}
 	return Follows
 }
@@ -64,8 +93,14 @@ func (d *Decisions) Pause(p Pause, replace bool) error {
 	return nil
 }
 
-// Resume removes the pause, and returns the removed pause; nil if there is none.
-func (d *Decisions) Resume() *Pause { return d.end(resumeAsked) }
+// Resume removes the pause and the pin, and returns them. Both may be nil.
+func (d *Decisions) Resume() (*Pause, *Pin) {
+	pause, pin := d.Paused, d.Pinned
+	if d.allows(resumeAsked) {
+		d.Paused, d.Pinned = nil, nil
+	}
+	return pause, pin
+}
 
 // Adjust adjusts the Deadlines of the decisions, and reports whether a clock has moved.
 func (d *Decisions) Adjust(c Clock) (moved bool) {
@@ -74,17 +109,67 @@ func (d *Decisions) Adjust(c Clock) (moved bool) {
 
 // EndPause removes a pause whose time is over, and returns the removed pause; nil if no time is over.
 func (d *Decisions) EndPause(c Clock) *Pause {
-	if d.Paused == nil || d.Paused.Ends == nil || c.Left(*d.Paused.Ends) > 0 {
-		return nil
-	}
-	return d.end(pauseOver)
-}
-
-func (d *Decisions) end(i input) *Pause {
-	if !d.allows(i) {
-		return nil
-	}
 	p := d.Paused
+	if !d.allows(pauseOver) || p.Ends == nil || c.Left(*p.Ends) > 0 {
+		return nil
+	}
 	d.Paused = nil
 	return p
+}
+
+// Pin records a pin. Source trees that wait for an earlier pin wait for the new one, too.
+func (d *Decisions) Pin(p Pin) {
+	if before := d.Pinned; before != nil {
+		p.Before = new(*before)
+		p.Before.Before = nil
+		p.Waits = append(slices.Clone(before.Waits), p.Waits...)
+	}
+	var waits []string
+	for _, hash := range p.Waits {
+		if !slices.Contains(waits, hash) {
+			waits = append(waits, hash)
+		}
+	}
+	p.Waits = waits[max(0, len(waits)-maxWaits):]
+	d.Pinned = &p
+}
+
+// RefusePin removes a pin whose snapshot was refused, and restores Pin.Before. RefusePin returns the removed pin; nil
+// if the directory is not pinned, or if the pin is Done.
+func (d *Decisions) RefusePin() *Pin {
+	p := d.Pinned
+	if !d.allows(pinRefused) || p.Done {
+		return nil
+	}
+	d.Pinned = p.Before
+	return p
+}
+
+// DonePin notes that the snapshot of the pin is published. DonePin returns false if that is known.
+func (d *Decisions) DonePin() bool {
+	if d.Pinned == nil || d.Pinned.Done {
+		return false
+	}
+	d.Pinned = new(*d.Pinned)
+	d.Pinned.Done = true
+	return true
+}
+
+// EndPin removes the pin because the source tree has changed, and returns the removed pin; nil if the mode is not
+// Pinned.
+func (d *Decisions) EndPin() *Pin {
+	if !d.allows(sourceChanged) {
+		return nil
+	}
+	p := d.Pinned
+	d.Pinned = nil
+	return p
+}
+
+// Follows reports whether a source tree is published: nothing is paused, and no pin keeps the tree. ids are the hash of
+// the tree without its secrets, and the id of its snapshot.
+func (d Decisions) Follows(ids ...string) bool {
+	waits := func(id string) bool { return slices.Contains(d.Pinned.Waits, id) }
+	mode := d.Mode()
+	return mode == Follows || mode == Pinned && !slices.ContainsFunc(ids, waits)
 }

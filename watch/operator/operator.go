@@ -10,6 +10,8 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"xdspub/render/publish"
 	"xdspub/watch/control"
@@ -27,6 +29,49 @@ type Pause struct {
 	Ends *Deadline `json:"ends,omitempty"`
 }
 
+// Pin is the decision that a snapshot of the history is published in place of the source tree. While there is no pause,
+// a change of the source tree ends the pin.
+type Pin struct {
+	control.Decision
+	// Entry is the id of the entry of the history. Snapshot is the id of its snapshot, published at EntryTime.
+	Entry     string    `json:"entry"`
+	Snapshot  string    `json:"snapshot"`
+	EntryTime time.Time `json:"entry_time"`
+	// From is the id of the entry that was published before; empty if unknown.
+	From string `json:"from,omitempty"`
+	// WithSecrets means that secrets come from the entry. Without WithSecrets, secrets come from the source tree.
+	WithSecrets bool `json:"with_secrets,omitempty"`
+	// Waits are the source trees that wait: their hashes without secrets, or the ids of their snapshots.
+	Waits []string `json:"waits"`
+	// Done means that the snapshot was published. Before, a refusal of the snapshot ends the pin.
+	Done bool `json:"done,omitempty"`
+	// Before is the replaced pin; nil if the directory was not pinned.
+	Before *Pin `json:"before,omitempty"`
+}
+
+const (
+	maxWaits = 20  // bounds Pin.Waits
+	maxID    = 100 // bounds an id, in bytes
+)
+
+// check returns an error if the pin is not one that this program writes.
+func (p *Pin) check() error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	switch {
+	case p.Entry == "" || len(p.Entry) > maxID || max(len(p.Snapshot), len(p.From)) > maxID:
+		return errors.New("it has no entry")
+	case len(p.Waits) > maxWaits || slices.ContainsFunc(p.Waits, func(id string) bool { return len(id) > maxID }):
+		return errors.New("its list of source trees is too long")
+	case p.Before == nil:
+		return nil
+	case p.Before.Before != nil:
+		return errors.New("it has replaced too many pins")
+	}
+	return p.Before.check()
+}
+
 // Shown returns the pause as views show it.
 func (p Pause) Shown(c Clock) control.Shown {
 	s := control.Shown{Decision: p.Decision}
@@ -36,10 +81,16 @@ func (p Pause) Shown(c Clock) control.Shown {
 	return s
 }
 
+// Shown returns the pin as views show it.
+func (p Pin) Shown() control.Shown {
+	return control.Shown{Decision: p.Decision, Entry: p.Entry, EntryTime: p.EntryTime}
+}
+
 // Decisions are the decisions of the operators of an output directory. The zero value has none.
 type Decisions struct {
 	Layout int    `json:"layout"`
 	Paused *Pause `json:"pause,omitempty"`
+	Pinned *Pin   `json:"pin,omitempty"`
 }
 
 // ErrDamaged means that the record of the decisions can't be read. A snapshot must then not be published. Write
@@ -51,7 +102,7 @@ var ErrDamaged = errors.New("the decisions of operators are unknown, and nothing
 func Read(out string) (Decisions, error) {
 	var d Decisions
 	there, err := publish.ReadRecord(out, record, &d, func() error { return d.check() },
-		fmt.Sprintf("xdspub resume --out %s replaces the file: a pause then ends", out))
+		fmt.Sprintf("xdspub resume --out %s replaces the file: a pause and a pin then end", out))
 	if err != nil {
 		return Decisions{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -61,15 +112,27 @@ func Read(out string) (Decisions, error) {
 	return d, nil
 }
 
-// PausedIn returns the pause of the directory out, which need not be locked; nil without one.
-func PausedIn(out string) (*control.Shown, error) {
+// ShownIn returns the pause and the pin of the directory out, which need not be locked. Both may be nil.
+func ShownIn(out string) (paused, pinned *control.Shown, err error) {
 	d, err := Read(out)
-	clock := SystemClock()
-	if err != nil || d.EndPause(clock) != nil || d.Paused == nil {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
-	shown := d.Paused.Shown(clock)
-	return &shown, nil
+	clock := SystemClock()
+	d.EndPause(clock)
+	paused, pinned = d.Shown(clock)
+	return paused, pinned, nil
+}
+
+// Shown returns the pause and the pin as views show them. Both may be nil.
+func (d Decisions) Shown(c Clock) (paused, pinned *control.Shown) {
+	if d.Paused != nil {
+		paused = new(d.Paused.Shown(c))
+	}
+	if d.Pinned != nil {
+		pinned = new(d.Pinned.Shown())
+	}
+	return paused, pinned
 }
 
 func (d Decisions) check() error {
@@ -79,6 +142,11 @@ func (d Decisions) check() error {
 		}
 		if p.Ends != nil && p.Ends.Length <= 0 {
 			return errors.New("pause: it has no length")
+		}
+	}
+	if d.Pinned != nil {
+		if err := d.Pinned.check(); err != nil {
+			return fmt.Errorf("pin: %w", err)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,19 +97,28 @@ func TestSystemClock(t *testing.T) {
 	}
 }
 
-// TestModes checks each pair of a mode and an input by rules that do not use the table: a mode allows what changes it,
-// and the decisions have that mode afterwards.
+// TestModes checks each pair of a mode and an input by rules that do not use the table, and that the decisions have the
+// next mode afterwards.
 func TestModes(t *testing.T) {
 	m := &machine{start: "first"}
 	ends := m.clock().In(time.Hour)
 	m.runs(2 * time.Hour)
-	p := Pause{Decision: control.Decision{By: "alice@host", Reason: "x"}, Ends: &ends}
-	has := map[Mode]Decisions{Follows: {}, Paused: {Paused: &p}}
+	who := control.Decision{By: "alice@host", Reason: "x"}
+	pause, pin := Pause{Decision: who, Ends: &ends}, Pin{Decision: who, Entry: "1", Waits: []string{"a"}}
+	has := map[Mode]Decisions{
+		Follows: {}, Paused: {Paused: &pause}, Pinned: {Pinned: &pin}, PausedPinned: {Paused: &pause, Pinned: &pin},
+	}
 	does := map[input]func(*Decisions) bool{
-		pauseAsked:   func(d *Decisions) bool { return d.Pause(p, false) == nil },
-		pauseChanged: func(d *Decisions) bool { return d.Pause(p, true) == nil },
-		pauseOver:    func(d *Decisions) bool { return d.EndPause(m.clock()) != nil },
-		resumeAsked:  func(d *Decisions) bool { return d.Resume() != nil },
+		pauseAsked:    func(d *Decisions) bool { return d.Pause(pause, false) == nil },
+		pauseChanged:  func(d *Decisions) bool { return d.Pause(pause, true) == nil },
+		pauseOver:     func(d *Decisions) bool { return d.EndPause(m.clock()) != nil },
+		pinAsked:      func(d *Decisions) bool { d.Pin(pin); return true },
+		pinRefused:    func(d *Decisions) bool { return d.RefusePin() != nil },
+		sourceChanged: func(d *Decisions) bool { return d.EndPin() != nil },
+		resumeAsked: func(d *Decisions) bool {
+			pause, pin := d.Resume()
+			return pause != nil || pin != nil
+		},
 	}
 	for mode := range modes {
 		for i := range inputs {
@@ -116,19 +126,73 @@ func TestModes(t *testing.T) {
 			if d.Mode() != mode {
 				t.Fatalf("mode %d: the decisions have mode %d", mode, d.Mode())
 			}
-			allowed := does[i](&d)
-			pauses := i == pauseAsked || i == pauseChanged
-			if want := pauses && (mode == Follows || i == pauseChanged) || !pauses && mode == Paused; allowed != want {
-				t.Errorf("mode %d, input %d: allowed: %t", mode, i, allowed)
+			paused, pinned, allowed := d.Paused != nil, d.Pinned != nil, true
+			switch i {
+			case pauseAsked:
+				allowed, paused = !paused, true
+			case pauseChanged:
+				paused = true
+			case pauseOver:
+				allowed, paused = paused, false
+			case pinAsked:
+				pinned = true
+			case pinRefused:
+				allowed, pinned = pinned, false
+			case sourceChanged:
+				if allowed = pinned && !paused; allowed {
+					pinned = false
+				}
+			case resumeAsked:
+				allowed, paused, pinned = paused || pinned, false, false
 			}
-			want := mode
-			if allowed {
-				want = map[bool]Mode{true: Paused, false: Follows}[pauses]
+			was := d.Pinned != nil
+			if is := does[i](&d); is != allowed {
+				t.Errorf("mode %d, input %d: allowed: %t", mode, i, is)
 			}
-			if d.Mode() != want {
-				t.Errorf("mode %d, input %d: mode %d, want %d", mode, i, d.Mode(), want)
+			if i == pinAsked && was { // the pin before is kept for pinRefused
+				if d.Pinned.Before == nil || d.RefusePin() == nil || d.Pinned == nil {
+					t.Errorf("mode %d: a refused pin leaves %+v", mode, d.Pinned)
+				}
+			}
+			if is := (d.Paused != nil); is != paused {
+				t.Errorf("mode %d, input %d: paused: %t", mode, i, is)
+			}
+			if is := (d.Pinned != nil); is != pinned {
+				t.Errorf("mode %d, input %d: pinned: %t", mode, i, is)
+			}
+			if next := transitions[mode][i]; allowed && d.Mode() != next || !allowed && (next != refused || d.Mode() != mode) {
+				t.Errorf("mode %d, input %d: mode %d, and the table has %d", mode, i, d.Mode(), next)
 			}
 		}
+	}
+}
+
+// TestFollows checks which source trees are published.
+func TestFollows(t *testing.T) {
+	who := control.Decision{By: "alice@host", Reason: "x"}
+	var d Decisions
+	follows := func(want map[string]bool) {
+		t.Helper()
+		for hash, is := range want {
+			if d.Follows(hash) != is {
+				t.Errorf("%+v: follows %s: %t", d, hash, !is)
+			}
+		}
+	}
+	follows(map[string]bool{"a": true})
+	d.Pin(Pin{Decision: who, Entry: "1", Waits: []string{"a"}})
+	follows(map[string]bool{"a": false, "b": true})
+	d.Pin(Pin{Decision: who, Entry: "2", Waits: []string{"b", "a"}})
+	follows(map[string]bool{"a": false, "b": false, "c": true})
+	if err := d.Pause(Pause{Decision: who}, false); err != nil {
+		t.Fatal(err)
+	}
+	follows(map[string]bool{"a": false, "c": false})
+	for i := range 3 * maxWaits {
+		d.Pin(Pin{Decision: who, Entry: "3", Waits: []string{fmt.Sprint(i)}})
+	}
+	if err := d.check(); err != nil || len(d.Pinned.Waits) != maxWaits {
+		t.Errorf("%d trees wait: %v", len(d.Pinned.Waits), err)
 	}
 }
 
@@ -164,7 +228,7 @@ func TestWrite(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	if shown, err := PausedIn(dir.Path()); err != nil || !strings.Contains(shown.String(), "by alice@host since 20") || !strings.Contains(shown.String(), "Z until 20") {
+	if shown, pinned, err := ShownIn(dir.Path()); pinned != nil || err != nil || !strings.Contains(shown.String(), "by alice@host since 20") || !strings.Contains(shown.String(), "Z until 20") {
 		t.Errorf("%v %v", shown, err)
 	}
 	var taken *TakenError

@@ -82,7 +82,10 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Pl
 	var asking parallel.Group
 	// Git may be slow, so files don't wait for it. Ask at once, because the tree may be at another commit
 	// when all Envoys have answered.
-	if !plan.Part { // the commit on record stays that of the last whole source tree
+	switch {
+	case plan.Revision != nil:
+		commit = *plan.Revision
+	case !plan.Part: // the commit on record stays that of the last whole source tree
 		asking.Go(func() { commit = p.revision(ctx) })
 	}
 	if plan.Replaces && !plan.Part {

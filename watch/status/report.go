@@ -12,13 +12,16 @@ import (
 // Report is the status of an output directory. Its JSON has every key, and all times in UTC.
 type Report struct {
 	// InSync means that a snapshot is published and each Envoy runs it. No change is under way or
-	// interrupted, no file is known to be edited or missing, no snapshot is held, and nobody has paused publishing.
+	// interrupted, no file is known to be edited or missing, no snapshot is held, and publishing is neither
+	// paused nor pinned.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
 	// Published is the published snapshot; nil before the first complete publish.
 	Published *Publication `json:"published"`
 	// Paused is the pause by an operator; nil without one.
 	Paused *control.Shown `json:"paused"`
+	// Pinned is the pin of a snapshot of the history, by a rollback; nil without one.
+	Pinned *control.Shown `json:"pinned"`
 	// Change is the change under way or interrupted; nil without one.
 	Change *Change `json:"change"`
 	// Drifted lists the published files that were edited, replaced or removed by hand; empty during a Change.
@@ -124,7 +127,7 @@ type Row struct {
 
 // setInSync computes InSync of the Report and of each EnvoyReport.
 func (r *Report) setInSync() {
-	r.InSync = r.Published != nil && r.Published.Part == nil && r.Paused == nil
+	r.InSync = r.Published != nil && r.Published.Part == nil && r.Paused == nil && r.Pinned == nil
 	r.InSync = r.InSync && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]

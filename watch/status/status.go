@@ -86,6 +86,7 @@ type diskState struct {
 	intent   *publish.Intent
 	refused  publish.Refused
 	paused   *control.Shown
+	pinned   *control.Shown
 	files    map[string]publish.Info
 }
 
@@ -109,7 +110,7 @@ func readDiskState(o Options) (*diskState, error) {
 	if m.intent, err = publish.ReadIntent(out); err != nil {
 		return nil, err
 	}
-	if m.paused, err = operator.PausedIn(out); err != nil {
+	if m.paused, m.pinned, err = operator.ShownIn(out); err != nil {
 		return nil, err
 	}
 	if m.refused, err = publish.ReadRefused(out); err != nil || m.manifest.Layout == 0 {
@@ -199,7 +200,7 @@ func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 // records returns a Report with the parts that the records hold.
 func (m *diskState) records(out string) *Report {
 	r := &Report{
-		Out: out, Paused: m.paused, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
+		Out: out, Paused: m.paused, Pinned: m.pinned, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
 		Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last),
 	}
 	if m.manifest.Snapshot != "" {

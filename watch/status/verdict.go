@@ -55,6 +55,7 @@ func (f *faults) add(is bool, format string, args ...any) {
 func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Published == nil, "nothing is published")
 	all.add(s.Paused != nil, "publishing is paused")
+	all.add(s.Pinned != nil, "publishing is pinned")
 	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil) {
 		all.add(true, "only a part of a source tree is published, which is refused since %s", p.Part.Since.Format(time.RFC3339))
 	}
@@ -130,6 +131,8 @@ func (s *Status) Unpublished() string {
 		return "it is held, since Envoy rejected it"
 	case s.Paused != nil:
 		return "publishing is paused, see above"
+	case s.Pinned != nil:
+		return "publishing is pinned, see above"
 	case s.Change != nil:
 		return "a change is under way or was interrupted"
 	case faulty:
