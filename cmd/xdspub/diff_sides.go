@@ -91,7 +91,8 @@ func revisions(ctx context.Context, c *call) (difference, error) {
 	if err != nil {
 		return difference{}, err
 	}
-	is, to := treeSide{}, path
+	var is treeSide
+	to := path
 	if c.ToRevision.Given() {
 		is, to, err = at(c.ToRevision)
 	} else {
