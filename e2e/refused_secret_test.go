@@ -13,7 +13,7 @@ import (
 
 // TestRefusedSecret has Envoy refuse a change with a new secret, in each format. The rollback restores the old
 // files. After the trim, the key is neither in the output directory, including its records, nor in any output of
-// xdspub.
+// xdspub. Only the history has the key, in files that only their owner can read.
 func TestRefusedSecret(t *testing.T) { inFormats(t, testRefusedSecret) }
 
 func testRefusedSecret(t *testing.T, format string) {
@@ -47,8 +47,12 @@ func testRefusedSecret(t *testing.T, format string) {
 			return err
 		}
 		text, err := os.ReadFile(name)
-		if strings.Contains(string(text), key) {
-			t.Errorf("%s holds the key", name)
+		if err != nil || !strings.Contains(string(text), key) {
+			return err
+		}
+		info, err := e.Info()
+		if filepath.Dir(name) != filepath.Join(s.out, ".xdspub", "history") || err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s holds the key, with mode %v", name, info.Mode())
 		}
 		return err
 	})
