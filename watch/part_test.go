@@ -414,9 +414,9 @@ func record(t *testing.T, out string) string {
 // secretFor returns the variants of a secret for the environments a and b.
 func secretFor(a, b string) string {
 	text := web
-	for env, value := range map[string]string{"a": a, "b": b} {
+	for _, variant := range [][2]string{{"a", a}, {"b", b}} { // the id of a snapshot follows the order of the variants
 		text += fmt.Sprintf("---\n{\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource, resource_name: {name: s, dynamic_parameter_constraints: {constraint: {key: env, value: %s}}}, "+
-			"resource: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: s, generic_secret: {secret: {inline_string: %q}}}}\n", env, value)
+			"resource: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: s, generic_secret: {secret: {inline_string: %q}}}}\n", variant[0], variant[1])
 	}
 	return text
 }
