@@ -319,6 +319,11 @@ func TestDoctorFixes(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, map[string]string{"web.yaml": staticCluster("web", 1)})
 	s.startWatch(t)
+	envoytest.Eventually(t, patience, "the history has the snapshot", func() (bool, string) { // it follows the event published
+		entries, _ := filepath.Glob(filepath.Join(s.out, ".xdspub/history/*.entry"))
+		staged, _ := filepath.Glob(filepath.Join(s.out, ".xdspub/stage/*"))
+		return len(entries) == 1 && len(staged) == 0, fmt.Sprint(entries, staged)
+	})
 	s.watch.Signal(t, syscall.SIGKILL)
 	s.watch.Wait(t)
 	orFatal(t, os.WriteFile(filepath.Join(s.out, ".xdspub/stage/0001"), []byte("half"), 0o600))
