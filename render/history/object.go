@@ -27,25 +27,34 @@ const (
 
 const wrapperURL = xds.URLPrefix + "envoy.service.discovery.v3.Resource"
 
-// encode returns a resource as an object: an element of DiscoveryResponse.resources. The constraints that settings
-// files add to a resource are in its wrapper.
+// encode returns a resource as an object: an element of DiscoveryResponse.resources.
 func encode(r *xds.Resource) ([]byte, error) {
+	element, err := elementOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{kindResource}, element)
+}
+
+// elementOf returns a resource as an element of DiscoveryResponse.resources. The constraints that settings files add to
+// a resource are in its wrapper.
+func elementOf(r *xds.Resource) (*anypb.Any, error) {
 	canonical, err := r.Canonical()
 	if err != nil {
 		return nil, fmt.Errorf("encode %v: %w", r.Key, err)
 	}
 	element := &anypb.Any{TypeUrl: r.Type.URL(), Value: canonical}
-	if r.Meta != nil || !r.For.None() {
-		if _, err := params.Parse(r.For.Proto()); err != nil { // those of settings files and of the wrapper together
-			return nil, fmt.Errorf("encode the constraints of %v: %w", r.Key, err)
-		}
-		value, err := proto.MarshalOptions{Deterministic: true}.Marshal(wrapperOf(r, element))
-		if err != nil {
-			return nil, fmt.Errorf("encode the wrapper of %v: %w", r.Key, err)
-		}
-		element = &anypb.Any{TypeUrl: wrapperURL, Value: value}
+	if r.Meta == nil && r.For.None() {
+		return element, nil
 	}
-	return proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{kindResource}, element)
+	if _, err := params.Parse(r.For.Proto()); err != nil { // those of settings files and of the wrapper together
+		return nil, fmt.Errorf("encode the constraints of %v: %w", r.Key, err)
+	}
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(wrapperOf(r, element))
+	if err != nil {
+		return nil, fmt.Errorf("encode the wrapper of %v: %w", r.Key, err)
+	}
+	return &anypb.Any{TypeUrl: wrapperURL, Value: value}, nil
 }
 
 // wrapperOf returns the wrapper of a resource, with the resource and all its constraints. The name in the wrapper gets
@@ -80,6 +89,11 @@ func decode(object []byte, g *xds.Registry) (*xds.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
+	return resourceOf(element, g)
+}
+
+// resourceOf returns the resource in an element of DiscoveryResponse.resources.
+func resourceOf(element *anypb.Any, g *xds.Registry) (*xds.Resource, error) {
 	var w *discoveryv3.Resource
 	if element.GetTypeUrl() == wrapperURL {
 		w = &discoveryv3.Resource{}
