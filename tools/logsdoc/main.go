@@ -48,6 +48,7 @@ var groups = []struct{ file, title string }{
 	{"output.go", "The output directory"},
 	{"process.go", "The watch"},
 	{"hook.go", "Hooks"},
+	{"store.go", "Fleets"},
 }
 
 // described is the description of an event in its source.

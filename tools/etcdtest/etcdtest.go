@@ -1,0 +1,174 @@
+// Package etcdtest runs the real etcd for tests.
+//
+//	s := etcdtest.Start(t)
+//	kvs, err := s.Client(t).Get(ctx, "/fleet", clientv3.WithPrefix())
+//
+// If etcd is missing, tests skip; with CI=true, tests fail.
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"xdspub/tools/envoytest"
+)
+
+// starting is the longest start of etcd on a busy machine.
+const starting = time.Minute
+
+// Binary returns the path of etcd: XDSPUB_ETCD, or the etcd that scripts/etcd has built.
+func Binary(t testing.TB) string {
+	t.Helper()
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(strings.TrimSpace(string(root)), "scripts", "etcd"), "--no-install").Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		missing := "NOT TESTED: etcd is missing. Build it: scripts/etcd\n" + string(failed.Stderr)
+		if os.Getenv("CI") == "true" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+// Server is an etcd of one node.
+type Server struct {
+	// Endpoint is the address for clients, as HOST:PORT.
+	Endpoint string
+	// Dir has the data.
+	Dir string
+
+	program, peer string
+	options       []string
+	scheme        string
+	cmd           *exec.Cmd
+	ended         chan struct{}
+}
+
+// Start starts etcd with options, such as --quota-backend-bytes=1048576, and waits until etcd answers. With the option
+// --cert-file, clients connect by TLS, and Start waits only for the port. Etcd ends with the test.
+func Start(t testing.TB, options ...string) *Server {
+	t.Helper()
+	s := &Server{
+		Endpoint: fmt.Sprint("127.0.0.1:", envoytest.FreePort(t)), Dir: filepath.Join(t.TempDir(), "data"),
+		program: Binary(t), peer: fmt.Sprint("http://127.0.0.1:", envoytest.FreePort(t)), options: options, scheme: "http://",
+	}
+	if strings.Contains(strings.Join(options, " "), "--cert-file") {
+		s.scheme = "https://"
+	}
+	s.Run(t)
+	t.Cleanup(func() { s.End(t) })
+	return s
+}
+
+// Run starts an etcd that has ended, with its data and further options.
+func (s *Server) Run(t testing.TB, options ...string) {
+	t.Helper()
+	log, err := os.OpenFile(s.Dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(s.program, append(append([]string{
+		"--name=one", "--data-dir=" + s.Dir, "--listen-client-urls=" + s.scheme + s.Endpoint, "--advertise-client-urls=" + s.scheme + s.Endpoint,
+		"--listen-peer-urls=" + s.peer, "--initial-advertise-peer-urls=" + s.peer, "--initial-cluster=one=" + s.peer,
+		"--unsafe-no-fsync", "--log-level=warn", "--heartbeat-interval=20", "--election-timeout=200",
+	}, s.options...), options...)...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cmd, ended := s.cmd, make(chan struct{})
+	s.ended = ended
+	go func() {
+		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		close(ended)
+	}()
+	s.wait(t)
+}
+
+// wait waits until etcd answers.
+func (s *Server) wait(t testing.TB) {
+	t.Helper()
+	s.eventually(t, "etcd listens", func() error { // a client that dials before waits for a second
+		c, err := net.Dial("tcp", s.Endpoint)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	if s.scheme == "https://" {
+		return
+	}
+	c := s.Client(t)
+	defer c.Close()
+	s.eventually(t, "etcd answers", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Get(ctx, "none")
+		if errors.Is(err, rpctypes.ErrUserEmpty) {
+			err = nil
+		}
+		return err
+	})
+}
+
+// eventually calls f until it returns no error. It fails the test if etcd has ended.
+func (s *Server) eventually(t testing.TB, what string, f func() error) {
+	t.Helper()
+	envoytest.Eventually(t, starting, what, func() (bool, string) {
+		select {
+		case <-s.ended:
+			text, _ := os.ReadFile(s.Dir + ".log")
+			t.Fatalf("etcd has ended: %v\n%s", s.cmd.ProcessState, text)
+		default:
+		}
+		err := f()
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// Signal sends a signal, such as SIGSTOP, to etcd.
+func (s *Server) Signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// End kills etcd, and waits until etcd has ended.
+func (s *Server) End(t testing.TB) {
+	t.Helper()
+	_ = s.cmd.Process.Kill() // it may have ended
+	<-s.ended
+}
+
+// Client returns a client, which is closed with the test.
+func (s *Server) Client(t testing.TB) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
