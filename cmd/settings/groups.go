@@ -14,6 +14,7 @@ const (
 	GroupAcks      = "Acknowledgement by Envoy"
 	GroupWatch     = "Watching"
 	GroupHooks     = "Hooks"
+	GroupStore     = "Fleet"
 	GroupRun       = "This run"
 	GroupPrint     = "What is printed"
 )
@@ -22,6 +23,6 @@ const (
 func Groups() []string {
 	return []string{
 		"", GroupResources, GroupNode, GroupServers, GroupProgram, GroupNames, GroupSource, GroupRules, GroupServe,
-		GroupPublish, GroupAcks, GroupWatch, GroupHooks, GroupRun, GroupPrint,
+		GroupPublish, GroupAcks, GroupWatch, GroupHooks, GroupStore, GroupRun, GroupPrint,
 	}
 }

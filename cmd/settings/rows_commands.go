@@ -93,7 +93,7 @@ func published() []Row {
 
 // Watched returns the rows of watch.
 func Watched() []Row {
-	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(whileRefused(),
+	return slices.Concat(published(), oracle(), Watch(), Hooks(), Store(), Operations(), rows(whileRefused(),
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
@@ -113,9 +113,9 @@ func Served() []Row {
 
 // Status returns the rows of status.
 func Status() []Row {
-	return slices.Concat(Source(), AskedServe(), rows(
+	return slices.Concat(Source(), AskedServe(), Store(), rows(
 		target(),
-		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required without --serve)"},
+		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required without --serve and --store)"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
 		envoyAdmin(),
 		printFormat("print the status as `text|json`"),

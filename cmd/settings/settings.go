@@ -72,6 +72,10 @@ type Settings struct {
 	NodeParam, Limit                   Value[[]string]
 	Insecure, Pprof                    Value[bool]
 
+	// The store of a fleet.
+	Store, StoreCA, StoreCert, StoreKey Value[string]
+	StoreUser, StorePassword            Value[string]
+
 	// Who gets events.
 	OnEvent, Webhook         Value[[]string]
 	WebhookSecret, WebhookCA Value[string]
@@ -157,13 +161,13 @@ func (s *Settings) Check(rows ...Row) error {
 
 // Settable returns the rows of the settings that a settings file can have.
 func Settable() []Row {
-	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), Hooks(), []Row{allOrNothing(), whileRefused()})
+	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), Hooks(), Store(), []Row{allOrNothing(), whileRefused()})
 }
 
 // Fixed returns the rows of the settings that stay as they were when a watch began, even if the settings file
 // changes.
 func Fixed() []Row {
-	list := slices.Concat(Serve(), Watch(), Hooks())
+	list := slices.Concat(Serve(), Watch(), Hooks(), Store())
 	return append(list, Publish()[0], group())
 }
 

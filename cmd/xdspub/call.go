@@ -10,6 +10,7 @@ import (
 	"xdspub/observe"
 	"xdspub/observe/hook"
 	"xdspub/observe/sdnotify"
+	"xdspub/store"
 )
 
 // call is a call of a command, with its settings.
@@ -23,6 +24,7 @@ type call struct {
 	events   *event.History     // nil for a command that ends by itself
 	notifier *sdnotify.Notifier // nil if systemd does not wait for a notification
 	hooks    *hook.Hooks        // nil without --on-event and --webhook
+	writer   *store.Writer      // nil without --store
 }
 
 // settingsKey is the key of the settings in App.Metadata, by which readCommandLine passes them to an action.

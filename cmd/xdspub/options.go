@@ -145,6 +145,9 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 	if err != nil {
 		return v, o, err
 	}
+	if v.writer, err = newWriter(v, log); err != nil {
+		return v, o, err
+	}
 	if o, err = options(v, source, log); err == nil {
 		v.hooks.Start(log)
 	}

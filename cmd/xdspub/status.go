@@ -26,6 +26,7 @@ Examples:
   xdspub status --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 --format json
   xdspub status --serve unix:/run/xds.sock
   xdspub status --serve xds.example:18000 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
+  xdspub status --store etcd://etcd.example:2379/fleet --store-ca ca.pem
 
 Without --envoy-admin, status asks the Envoys that the running watch knows.
 
@@ -36,6 +37,7 @@ In sync means:
   - no published file was changed by hand or is missing, and no published certificate has expired;
   - the watch runs, answers and can publish its source tree, unless render published last;
   - every connected client of a running serve runs the resources that it asks for;
+  - every machine of the fleet of --store has published the head, and the store has a writer;
   - SRC, if given, is published.`,
 		Flags:  options(settings.Status()),
 		Action: action(statusAction),
@@ -51,6 +53,10 @@ func statusAction(c *call) error {
 		return usagef("status takes one source tree at most: write --out DIR for the output directory")
 	case c.Out.Value == "" && c.Serve.Given():
 		return servedStatus(c, c.Serve.Value)
+	case c.Out.Value == "" && c.Store.Given() && !c.Serve.Given():
+		return storeStatus(c)
+	case c.Store.Given():
+		return usagef("--store, --serve and --out can't be combined: run status once for each")
 	case c.Serve.Given():
 		return usagef("--serve and --out can't be combined: run status once for each")
 	}

@@ -90,6 +90,9 @@ func observersOf(v *call) watch.Observer {
 	if v.notifier != nil {
 		all = append(all, v.notifier)
 	}
+	if v.writer != nil {
+		all = append(all, v.writer)
+	}
 	if len(all) == 0 {
 		return nil
 	}

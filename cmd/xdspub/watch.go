@@ -57,7 +57,9 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			return tellSystemd(ctx, v, log, func(ctx context.Context) error {
 				return operate(ctx, v, log, func(ctx context.Context) error {
 					v.notifier.Open()
-					return watchUntil(ctx, v, o, publishOptions, asked)
+					return writeStore(ctx, v, func(ctx context.Context) error {
+						return watchUntil(ctx, v, o, publishOptions, asked)
+					})
 				})
 			})
 		}),

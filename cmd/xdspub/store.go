@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"xdspub/cmd/settings"
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/store"
+)
+
+// storeOptions returns how to connect to the store of --store.
+func storeOptions(v *call) (o store.Options, err error) {
+	if o.Address, err = store.ParseAddress(v.Store.Value); err != nil {
+		return o, v.Store.Invalid(v.Store.Value, err.Error())
+	}
+	o.CA, o.Cert, o.Key = v.StoreCA.Value, v.StoreCert.Value, v.StoreKey.Value
+	o.User, o.Password = v.StoreUser.Value, v.StorePassword.Value
+	if err := o.Check(); err != nil {
+		return o, usagef("%v", err)
+	}
+	return o, nil
+}
+
+// newWriter returns the writer of the store of --store; nil for none.
+func newWriter(v *call, log *event.Log) (*store.Writer, error) {
+	if v.Store.Value == "" || v.Command.Name != "watch" {
+		if name := settings.FirstGiven(v.Settings, settings.Store()[1:]); name != "" {
+			return nil, usagef("--%s needs --store: it says how to connect to the store", name)
+		}
+		return nil, nil
+	}
+	if v.Once.Value {
+		return nil, usagef("--store and --once exclude each other: the writer of a store is a running watch")
+	}
+	o, err := storeOptions(v)
+	return store.NewWriter(store.WriterOptions{Options: o, By: operatorOf(), Log: log}), err
+}
+
+// writeStore runs a watch, and publishes in the store of --store while the watch runs.
+func writeStore(ctx context.Context, v *call, run func(context.Context) error) error {
+	if v.writer == nil {
+		return run(ctx)
+	}
+	return v.writer.RunWhile(ctx, run)
+}
+
+// storePatience is how long status asks a store.
+const storePatience = time.Minute
+
+// storeStatus prints the status of the fleet of --store.
+func storeStatus(c *call) error {
+	o, err := storeOptions(c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(c)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	report, err := store.Ask(ctx, o, c.Target.Value)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", o.Address, err)
+	}
+	return printReport(c, report, report.InSync, writeFleet)
+}
+
+// writeFleet prints a Report as text, the verdict first.
+func writeFleet(w io.Writer, r store.Report, now time.Time) error {
+	p := &statusPrinter{now: now}
+	machines, counts := 0, make(map[store.Standing]int)
+	for _, t := range r.Targets {
+		machines += len(t.Machines)
+		for _, m := range t.Machines {
+			counts[m.Standing]++
+		}
+	}
+	verdict := "in sync"
+	if !r.InSync {
+		verdict = "not in sync"
+	}
+	p.printf("%s: %s", verdict, diag.Count(machines, "machine"))
+	if slices.ContainsFunc(r.Targets, func(t store.Target) bool { return t.Writer == "" }) {
+		p.printf(", no writer")
+	}
+	for _, s := range []store.Standing{store.Broken, store.Behind, store.Silent} {
+		if n := counts[s]; n > 0 {
+			p.printf(", %d %s", n, s)
+		}
+	}
+	p.printf("\n")
+	for _, t := range r.Targets {
+		writeTarget(p, t)
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// mostMachines is the number of machines of a target that the text lists for each standing.
+const mostMachines = 20
+
+// writeTarget prints a target, and its machines that are not in sync.
+func writeTarget(p *statusPrinter, t store.Target) {
+	if t.Target != "" {
+		p.printf("target %s:\n", t.Target)
+	}
+	p.printf("  head: snapshot %s, %s, published at %s by %s\n",
+		t.Head.Snapshot, diag.Count(t.Head.Resources, "resource"), p.at(t.Head.Time), t.Head.Writer)
+	if t.Writer == "" {
+		p.printf("  writer: none; xdspub watch --store publishes changes\n")
+	} else {
+		p.printf("  writer: %s\n", t.Writer)
+	}
+	shown := make(map[store.Standing]int)
+	for _, m := range t.Machines {
+		if shown[m.Standing]++; m.Standing == store.InSync || shown[m.Standing] > mostMachines {
+			continue
+		}
+		p.printf("  %s: %s", m.Name, m.Standing)
+		switch {
+		case m.Standing == store.Silent:
+			p.printf(" for %s, with snapshot %s", m.SilentFor, m.Snapshot)
+		case m.Message != "":
+			p.printf(": %s", m.Message)
+		case m.Snapshot != "":
+			p.printf(", with snapshot %s", m.Snapshot)
+		}
+		p.printf("\n")
+	}
+	for _, s := range []store.Standing{store.Broken, store.Behind, store.Silent} {
+		if more := shown[s] - mostMachines; more > 0 {
+			p.printf("  and %d more %s; --format json lists all\n", more, s)
+		}
+	}
+}

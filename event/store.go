@@ -1,0 +1,50 @@
+package event
+
+import "log/slog"
+
+// StoreTerm means that this process is now the only writer of the store.
+type StoreTerm struct {
+	Store string // the address of --store
+}
+
+func (StoreTerm) kind() Kind {
+	return Kind{"store-term", slog.LevelInfo, "this process is now the writer of the store"}
+}
+
+// StoreHasWriter means that another process is the writer of the store. This process publishes its files, and waits
+// until the other writer has ended.
+//
+// Do: if two watches publish for the same target of the store by mistake, stop one of them.
+type StoreHasWriter struct {
+	Store  string // the address of --store
+	Writer string // the user@host of the other writer
+}
+
+func (StoreHasWriter) kind() Kind {
+	return Kind{"store-has-writer", slog.LevelWarn, "the store has another writer; this one waits"}
+}
+
+// StorePublished means that the published snapshot is in the store. The machines of the fleet get the snapshot.
+type StorePublished struct {
+	Store    string // the address of --store
+	Snapshot string // the id of the snapshot
+	Bytes    int64  // the bytes of the change in the store
+}
+
+func (StorePublished) kind() Kind {
+	return Kind{"store-published", slog.LevelInfo, "the snapshot is in the store"}
+}
+
+// StoreFailed means that the store can't be read or written. A writer publishes its files, and tries again. A follower
+// keeps what is published, and tries again. The same error is logged once.
+//
+// Do: the key error names the remedy. `etcdctl endpoint status --cluster` and `etcdctl alarm list` show what the etcd
+// lacks.
+type StoreFailed struct {
+	Store string // the address of the store
+	Error error
+}
+
+func (StoreFailed) kind() Kind {
+	return Kind{"store-failed", slog.LevelWarn, "the store can't be used; what is published stays, and xdspub tries again"}
+}

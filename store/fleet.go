@@ -1,0 +1,210 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"xdspub/diag"
+	"xdspub/internal/parallel"
+)
+
+// Report is what a store says of a fleet.
+type Report struct {
+	Store   string   `json:"store"`
+	Targets []Target `json:"targets"`
+	// InSync means that no target lacks a writer, and that all machines have the standing InSync.
+	InSync bool `json:"in_sync"`
+}
+
+// Target is what a store says of a target.
+type Target struct {
+	Target string `json:"target,omitempty"` // empty for a source tree without targets
+	Head   Head   `json:"head"`
+	// Writer is the present writer; empty for none.
+	Writer   string    `json:"writer,omitempty"`
+	Machines []Machine `json:"machines"`
+}
+
+// Standing says how a machine stands to the head of its target.
+type Standing string
+
+const (
+	InSync Standing = "in sync" // the machine has published the head
+	Behind Standing = "behind"  // the machine has not published the head yet
+	Silent Standing = "silent"  // the machine has not been heard of for a while
+	Broken Standing = "broken"  // the machine refuses the head, or can't publish it
+)
+
+// Machine is a machine that follows a target.
+type Machine struct {
+	Name string `json:"name"`
+	Ack
+	Standing Standing `json:"standing"`
+	// SilentFor is how long ago the machine was heard of, by the clock of the store.
+	SilentFor time.Duration `json:"silent_for"`
+	lease     clientv3.LeaseID
+}
+
+const (
+	// beatEvery is how often a machine is heard of, and silentAfter how long a machine may be silent.
+	beatEvery   = 30 * time.Second
+	silentAfter = 3 * beatEvery
+	// rememberFor is how long the store knows a silent machine.
+	rememberFor = 24 * time.Hour
+	// askers is the number of requests at a time.
+	askers = 16
+)
+
+// NoTargetError means that a store has no head of a target.
+type NoTargetError struct {
+	Key   string
+	Known []string // the targets that the store has
+}
+
+func (e *NoTargetError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("the store has no key %s: no writer has published here: run xdspub watch --store, or correct the address", e.Key)
+	}
+	return fmt.Sprintf("the store has no key %s: it has the targets %s: choose one by --target", e.Key, diag.Few(e.Known, 10))
+}
+
+// Ask asks a store for targets; for all targets if targets is empty.
+func Ask(ctx context.Context, o Options, targets []string) (Report, error) {
+	r := Report{Store: o.Address.String(), InSync: true}
+	c, err := connect(ctx, o)
+	if err != nil {
+		return r, err
+	}
+	defer c.close()
+	if len(targets) == 0 {
+		if targets, err = c.targets(ctx, o.Address); err != nil {
+			return r, explained(err, o.Address)
+		}
+	}
+	for _, name := range targets {
+		t, err := c.target(ctx, o.Address.keys(name))
+		if err != nil {
+			return r, explained(err, o.Address)
+		}
+		r.InSync = r.InSync && t.inSync()
+		r.Targets = append(r.Targets, t)
+	}
+	return r, nil
+}
+
+// targets returns the targets that a store has.
+func (c *client) targets(ctx context.Context, a Address) (names []string, err error) {
+	prefix := a.Prefix + "/heads/"
+	err = c.below(ctx, prefix, func(kv *mvccpb.KeyValue) error {
+		name := strings.TrimPrefix(string(kv.Key), prefix)
+		if name == noTarget {
+			name = ""
+		}
+		names = append(names, diag.ClipLine(name, maxWords))
+		return nil
+	}, clientv3.WithKeysOnly())
+	if err == nil && len(names) == 0 {
+		err = &NoTargetError{Key: a.keys("").head()}
+	}
+	return names, err
+}
+
+// target returns what the store says of a target.
+func (c *client) target(ctx context.Context, k keys) (t Target, err error) {
+	if t.Target = k.target; k.target == noTarget {
+		t.Target = ""
+	}
+	r := reader{client: c, keys: k}
+	head, _, _, err := r.head(ctx)
+	if err != nil {
+		return t, err
+	}
+	if head == nil {
+		return t, &NoTargetError{Key: k.head()}
+	}
+	t.Head = *head
+	writer, _, err := c.get(ctx, k.writer())
+	if err != nil {
+		return t, err
+	}
+	if writer != nil {
+		t.Writer = writerIn(writer)
+	}
+	err = c.below(ctx, k.machines(), func(kv *mvccpb.KeyValue) error {
+		t.Machines = append(t.Machines, machineIn(kv, k))
+		return nil
+	})
+	if err != nil {
+		return t, err
+	}
+	return t, t.judge(ctx, c)
+}
+
+// machineIn returns the machine that a key describes.
+func machineIn(kv *mvccpb.KeyValue, k keys) Machine {
+	m := Machine{Name: diag.ClipLine(strings.TrimPrefix(string(kv.Key), k.machines()), maxWords), lease: clientv3.LeaseID(kv.Lease)}
+	if err := parse(string(kv.Key), kv.Value, maxAck, &m.Ack); err != nil {
+		m.Ack = Ack{State: Failed, Message: err.Error()}
+	}
+	m.Message, m.Version = diag.ClipLine(m.Message, maxMessage), diag.ClipLine(m.Version, maxWords)
+	if !snapshotID.MatchString(m.Snapshot) {
+		m.Snapshot = ""
+	}
+	return m
+}
+
+// judge asks the store how long ago each machine was heard of, and says how the machines stand.
+func (t *Target) judge(ctx context.Context, c *client) error {
+	errs := make([]error, len(t.Machines))
+	var asking parallel.Group
+	for first := range askers {
+		asking.Go(func() {
+			for i := first; i < len(t.Machines); i += askers {
+				m := &t.Machines[i]
+				m.SilentFor, errs[i] = c.silentFor(ctx, m.lease)
+				m.Standing = m.standing(t.Head)
+			}
+		})
+	}
+	asking.Wait()
+	return cmp.Or(errs...)
+}
+
+// silentFor returns how long ago the owner of a lease was heard of.
+func (c *client) silentFor(ctx context.Context, lease clientv3.LeaseID) (time.Duration, error) {
+	if lease == 0 {
+		return rememberFor, nil // somebody else has written the key
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	l, err := c.etcd.TimeToLive(ctx, lease)
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(max(0, l.GrantedTTL-max(0, l.TTL))) * time.Second, nil
+}
+
+// standing says how the machine stands to a head.
+func (m *Machine) standing(h Head) Standing {
+	switch {
+	case m.SilentFor > silentAfter:
+		return Silent
+	case m.State == Published && m.Snapshot == h.Snapshot:
+		return InSync
+	case m.State == Published, m.Serial < h.Serial:
+		return Behind
+	}
+	return Broken
+}
+
+// inSync reports whether the target has a writer, and whether all machines have the standing InSync.
+func (t *Target) inSync() bool {
+	return t.Writer != "" && !slices.ContainsFunc(t.Machines, func(m Machine) bool { return m.Standing != InSync })
+}

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"xdspub/render/history"
+	"xdspub/xds"
+)
+
+// reader reads the resources of a target.
+type reader struct {
+	client   *client
+	keys     keys
+	registry *xds.Registry // the types in the resources; nil for those of the API
+}
+
+// at is a place in the steps of a target.
+type at struct {
+	serial int64
+	tree   *history.Tree // nil for none
+}
+
+// errGap means that a step changes other resources: the step before it is missing.
+var errGap = errors.New("the store lacks a step: restart the writer, which then writes all resources again")
+
+// GoneError means that the store lacks bytes of a change. The writer may have removed the change meanwhile.
+type GoneError struct{ Key string }
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the key %s is missing: the store was damaged, or the writer has removed the change meanwhile", e.Key)
+}
+
+// DamagedError means that bytes in the store are not what a head or a step says.
+type DamagedError struct {
+	Key    string
+	Reason error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the change at %s is damaged: %v; restart the writer, which then writes all resources again", e.Key, e.Reason)
+}
+
+// Unwrap returns the Reason.
+func (e *DamagedError) Unwrap() error { return e.Reason }
+
+// head returns the head, nil for none, the revision that has moved the head, and the revision of the store.
+func (r reader) head(ctx context.Context) (h *Head, moved, revision int64, err error) {
+	kv, revision, err := r.client.get(ctx, r.keys.head())
+	if err != nil || kv == nil {
+		return nil, 0, revision, err
+	}
+	head, err := parseHead(r.keys.head(), kv.Value)
+	return &head, kv.ModRevision, revision, err
+}
+
+// advance returns the resources of a head. It reads the changes since was. If the store no longer has these changes,
+// advance reads all resources.
+func (r reader) advance(ctx context.Context, was at, h Head) (*history.Tree, error) {
+	if was.tree.ID() == h.Tree {
+		return was.tree, nil
+	}
+	tree, err := r.apply(ctx, was.tree, []Step{h.Step})
+	if errors.Is(err, errGap) && was.tree != nil {
+		tree, err = r.applySince(ctx, was.tree, was.serial+1, h)
+	}
+	if isIncomplete(err) {
+		tree, err = r.applySince(ctx, nil, h.Whole, h)
+	}
+	if err == nil && tree.ID() != h.Tree {
+		err = &DamagedError{r.keys.head(), fmt.Errorf("the steps lead to the resources %.12s, and the head has %.12s", tree.ID(), h.Tree)}
+	}
+	return tree, err
+}
+
+// isIncomplete reports whether an error is a fault of a step. A step with all resources may be whole.
+func isIncomplete(err error) bool {
+	_, gone := errors.AsType[*GoneError](err)
+	_, damaged := errors.AsType[*DamagedError](err)
+	_, foreign := errors.AsType[*ForeignError](err)
+	return errors.Is(err, errGap) || gone || damaged || foreign
+}
+
+// applySince applies the steps from a serial to a head.
+func (r reader) applySince(ctx context.Context, tree *history.Tree, from int64, h Head) (*history.Tree, error) {
+	var steps []Step
+	err := r.client.each(ctx, r.keys.step(from), r.keys.step(h.Serial+1), func(kv *mvccpb.KeyValue) error {
+		if s, err := parseStep(kv); err == nil { // otherwise, the steps have a gap
+			steps = append(steps, s)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.apply(ctx, tree, steps)
+}
+
+// parseStep reads a step.
+func parseStep(kv *mvccpb.KeyValue) (s Step, err error) {
+	if err := parse(string(kv.Key), kv.Value, maxHead, &s); err != nil {
+		return s, err
+	}
+	if err := s.check(); err != nil {
+		return s, &ForeignError{string(kv.Key), err.Error()}
+	}
+	return s, nil
+}
+
+// apply applies steps to a tree, which may be nil. Steps with all resources need no tree.
+func (r reader) apply(ctx context.Context, tree *history.Tree, steps []Step) (*history.Tree, error) {
+	for _, s := range steps {
+		switch {
+		case s.Tree == tree.ID():
+			continue
+		case s.Base != "" && s.Base != tree.ID():
+			return nil, errGap
+		}
+		data, err := r.pack(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if tree, err = tree.Unpack(data, r.registry); err != nil {
+			return nil, &DamagedError{r.keys.chunk(s.Pack, 0), err}
+		}
+		if tree.ID() != s.Tree {
+			return nil, &DamagedError{r.keys.chunk(s.Pack, 0), fmt.Errorf("the change leads to the resources %.12s, and the step says %.12s", tree.ID(), s.Tree)}
+		}
+	}
+	return tree, nil
+}
+
+// pack returns the bytes of the change of a step.
+func (r reader) pack(ctx context.Context, s Step) ([]byte, error) {
+	var data []byte
+	for n := 0; int64(len(data)) < s.Bytes; n++ {
+		key := r.keys.chunk(s.Pack, n)
+		kv, _, err := r.client.get(ctx, key)
+		switch {
+		case err != nil:
+			return nil, err
+		case kv == nil:
+			return nil, &GoneError{key}
+		case int64(len(kv.Value)) != min(chunkSize, s.Bytes-int64(len(data))):
+			return nil, &DamagedError{key, fmt.Errorf("the value has %d bytes, and the change %d", len(kv.Value), s.Bytes)}
+		}
+		data = append(data, kv.Value...)
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != s.Pack {
+		return nil, &DamagedError{r.keys.chunk(s.Pack, 0), errors.New("its hash is wrong")}
+	}
+	return data, nil
+}

@@ -1,0 +1,333 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/internal/crash"
+	"xdspub/render/history"
+	"xdspub/xds"
+)
+
+const (
+	// leaseTime is how long the key of a writer outlives the writer.
+	leaseTime = 15 * time.Second
+	// lookEvery is the longest time between two looks at the key of another writer.
+	lookEvery = 10 * time.Second
+	// maxChain is the number of steps after which a step with all resources follows, and bigChain the bytes of these
+	// steps, as a multiple of the bytes of all resources: so the steps with all resources add a fifth at most.
+	maxChain = 1000
+	bigChain = 5
+	// lagging is the number of steps before the last step with all resources that stay for slow followers.
+	lagging = 64
+)
+
+// errLost ends a term: another process may be the writer.
+var errLost = errors.New("the lease of the writer is over, or another process has moved the head; this writer begins anew")
+
+// term is the time in which a slot is the only writer of its target.
+type term struct {
+	*slot
+	client *client
+	made   int64 // the revision that made the key of the writer
+	// head is the present head, and moved the revision that moved it; nil and 0 for none.
+	head  *Head
+	moved int64
+	chain chain
+}
+
+// chain measures the steps since the last step with all resources.
+type chain struct {
+	steps int
+	bytes int64
+	whole int64 // bytes of the last step with all resources
+}
+
+// term makes the slot the only writer, and publishes the wanted snapshots. The error says why the term has ended.
+func (s *slot) term(ctx context.Context) error {
+	c, err := connect(ctx, s.options.Options)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	lease, alive, err := c.lease(ctx, leaseTime)
+	if err != nil {
+		return err
+	}
+	defer c.revoke(lease)
+	ctx, over := context.WithCancel(ctx)
+	defer over()
+	go crash.Guard(func() {
+		defer over()
+		for range alive { // until the lease is over
+		}
+	}, s.log.Crashed)()
+	t := &term{slot: s, client: c}
+	if err = t.begin(ctx, lease); err == nil {
+		err = t.follow(ctx)
+	}
+	if ctx.Err() != nil {
+		err = errLost
+	}
+	return err
+}
+
+// follow publishes what is wanted until ctx ends.
+func (t *term) follow(ctx context.Context) error {
+	for {
+		if err := t.publish(ctx, t.wanted.Load()); err != nil {
+			return err
+		}
+		select {
+		case <-t.news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lease returns a lease that the client keeps alive until ctx ends. alive is closed when the lease is over.
+func (c *client) lease(ctx context.Context, ttl time.Duration) (id clientv3.LeaseID, alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
+	granting, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	l, err := c.etcd.Grant(granting, int64(ttl/time.Second))
+	if err != nil {
+		return 0, nil, fmt.Errorf("ask for a lease: %w", err)
+	}
+	alive, err = c.etcd.KeepAlive(ctx, l.ID)
+	return l.ID, alive, err
+}
+
+// revoke ends a lease, which removes its keys.
+func (c *client) revoke(id clientv3.LeaseID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.etcd.Ctx()), dialTime)
+	defer cancel()
+	_, _ = c.etcd.Revoke(ctx, id) // otherwise the lease ends by itself
+}
+
+// begin waits until the slot is the only writer, and reads the head.
+func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
+	if err := t.campaign(ctx, lease); err != nil {
+		return err
+	}
+	t.log.Write(event.StoreTerm{Store: t.options.Address.String()})
+	r := reader{client: t.client, keys: t.keys}
+	var err error
+	if t.head, t.moved, _, err = r.head(ctx); err != nil {
+		return err
+	}
+	if t.head == nil {
+		t.last.tree = nil
+		return nil
+	}
+	if t.last.tree, err = r.advance(ctx, t.last, *t.head); err != nil {
+		t.fail(err) // a step with all resources follows
+		t.last.tree = nil
+	}
+	return t.collect(ctx)
+}
+
+// campaign waits until the key of the writer is gone, and makes the key.
+func (t *term) campaign(ctx context.Context, lease clientv3.LeaseID) error {
+	text, err := json.Marshal(Term{Writer: t.options.By, PID: os.Getpid(), Since: time.Now().UTC().Round(0)})
+	if err != nil {
+		return err
+	}
+	key, said := t.keys.writer(), ""
+	for {
+		none := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+		made, revision, err := t.client.commit(ctx, []clientv3.Cmp{none}, clientv3.OpPut(key, string(text), clientv3.WithLease(lease)))
+		if err != nil || made {
+			t.made = revision
+			return err
+		}
+		kv, revision, err := t.client.get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if kv == nil {
+			continue
+		}
+		if other := writerIn(kv); other != said {
+			said = other
+			t.log.Write(event.StoreHasWriter{Store: t.options.Address.String(), Writer: other})
+		}
+		if t.client.waitRemoved(ctx, key, revision); ctx.Err() != nil {
+			return errLost
+		}
+	}
+}
+
+// writerIn returns the writer that a key names.
+func writerIn(kv *mvccpb.KeyValue) string {
+	var other Term
+	if parse(string(kv.Key), kv.Value, maxAck, &other) != nil {
+		return "an unknown writer"
+	}
+	return diag.ClipLine(other.Writer, maxWords)
+}
+
+// waitRemoved waits until a key is removed after a revision, but not longer than lookEvery.
+func (c *client) waitRemoved(ctx context.Context, key string, revision int64) {
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), lookEvery)
+	defer cancel()
+	for r := range c.etcd.Watch(ctx, key, clientv3.WithRev(revision+1), clientv3.WithFilterPut()) {
+		if len(r.Events) > 0 {
+			return
+		}
+	}
+}
+
+// publish moves the head to a snapshot. The first publish of a term gives the head a new serial, even if the head has
+// the snapshot already: the store may have been restored from a backup.
+func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
+	tree, err := history.NewTree(s, t.last.tree)
+	if err != nil {
+		return err
+	}
+	is := t.head != nil && t.last.tree != nil && t.head.Tree == tree.ID()
+	if is && t.head.Serial == t.last.serial {
+		return nil
+	}
+	next := Head{
+		Layout: layout, Serial: t.serial(), Time: time.Now().UTC().Round(0), Writer: diag.ClipLine(t.options.By, maxWords),
+		Snapshot: s.ID(), Resources: s.Len(), Tree: tree.ID(),
+	}
+	var then []clientv3.Op
+	if is {
+		next.Whole, next.Step = t.head.Whole, t.head.Step
+	} else if then, err = t.step(ctx, &next, tree); err != nil {
+		return err
+	}
+	if err := t.move(ctx, next, then...); err != nil {
+		return err
+	}
+	if t.last, t.said = (at{next.Serial, tree}), ""; is {
+		return nil
+	}
+	t.log.Write(event.StorePublished{Store: t.options.Address.String(), Snapshot: next.Snapshot, Bytes: next.Step.Bytes})
+	if t.chain.steps < maxChain && t.chain.bytes <= bigChain*t.chain.whole {
+		return nil
+	}
+	return t.writeWhole(ctx, next, tree)
+}
+
+// serial returns the serial of the next head.
+func (t *term) serial() int64 {
+	last := t.last.serial
+	if t.head != nil {
+		last = max(last, t.head.Serial)
+	}
+	return max(last+1, time.Now().UnixMilli())
+}
+
+// step writes the bytes of the change to a tree, and completes the head. It returns the operation that writes the step.
+func (t *term) step(ctx context.Context, next *Head, tree *history.Tree) ([]clientv3.Op, error) {
+	data, err := tree.Pack(t.last.tree)
+	if err != nil {
+		return nil, err
+	}
+	return t.stepOf(ctx, next, tree, t.last.tree.ID(), data)
+}
+
+// stepOf is step for known bytes.
+func (t *term) stepOf(ctx context.Context, next *Head, tree *history.Tree, base string, data []byte) ([]clientv3.Op, error) {
+	sum := sha256.Sum256(data)
+	next.Step = Step{Serial: next.Serial, Base: base, Tree: tree.ID(), Pack: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}
+	if len(data) > maxPack {
+		return nil, fmt.Errorf("the change has %d bytes, and a store takes %d", len(data), int64(maxPack))
+	}
+	if err := t.put(ctx, next.Step.Pack, data); err != nil {
+		return nil, err
+	}
+	if base == "" {
+		next.Whole = next.Serial
+		t.chain = chain{whole: next.Step.Bytes}
+	} else {
+		next.Whole = t.head.Whole
+		t.chain.steps++
+		t.chain.bytes += next.Step.Bytes
+	}
+	text, err := json.Marshal(next.Step)
+	return []clientv3.Op{clientv3.OpPut(t.keys.step(next.Serial), string(text))}, err
+}
+
+// put writes the chunks of a change that the store lacks.
+func (t *term) put(ctx context.Context, hash string, data []byte) error {
+	for n := 0; len(data) > 0; n++ {
+		size := min(chunkSize, len(data))
+		key, none := t.keys.chunk(hash, n), []clientv3.Cmp{t.mine()}
+		kv, _, err := t.client.get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if kv == nil || string(kv.Value) != string(data[:size]) {
+			done, _, err := t.client.commit(ctx, none, clientv3.OpPut(key, string(data[:size])))
+			if err != nil {
+				return fmt.Errorf("write %s: %w", key, err)
+			}
+			if !done {
+				return errLost
+			}
+		}
+		data = data[size:]
+	}
+	return nil
+}
+
+// mine is the condition that the key of the writer is the one that the term has made.
+func (t *term) mine() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(t.keys.writer()), "=", t.made)
+}
+
+// move moves the head, and executes other operations, in one transaction.
+func (t *term) move(ctx context.Context, next Head, then ...clientv3.Op) error {
+	text, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	key := t.keys.head()
+	same := clientv3.Compare(clientv3.ModRevision(key), "=", t.moved)
+	done, revision, err := t.client.commit(ctx, []clientv3.Cmp{t.mine(), same}, append(then, clientv3.OpPut(key, string(text)))...)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	if !done {
+		return errLost
+	}
+	t.head, t.moved = &next, revision
+	return nil
+}
+
+// writeWhole writes a step with all resources, and removes what only older steps need.
+func (t *term) writeWhole(ctx context.Context, next Head, tree *history.Tree) error {
+	data, err := tree.Pack(nil)
+	if err != nil {
+		return err
+	}
+	next.Serial = t.serial()
+	then, err := t.stepOf(ctx, &next, tree, "", data)
+	if err != nil {
+		return err
+	}
+	if err := t.move(ctx, next, then...); err != nil {
+		return err
+	}
+	t.last.serial = next.Serial
+	return t.collect(ctx)
+}
+
+// jittered returns a duration between a half and the whole of d, so that many processes don't act at once.
+func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
