@@ -30,6 +30,9 @@ func (d *Diff) WriteMarkdown(w io.Writer, o TextOptions) error {
 	if o.Was != "" {
 		title += fmt.Sprintf("From %s to %s.\n\n", code(o.Was), code(o.Is))
 	}
+	if o.Note != "" {
+		title += fmt.Sprintf("**Note**: %s.\n\n", code(o.Note))
+	}
 	fits(title)
 	effects := 0
 	for i, e := range d.Effects {

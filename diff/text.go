@@ -19,6 +19,8 @@ type TextOptions struct {
 	Width int
 	// Most bounds the effects of a kind, and the fields of a resource; 0 means no limit.
 	Most int
+	// Note is a remark about the change, for WriteMarkdown; empty for none.
+	Note string
 }
 
 // marks are the characters of the kinds of difference.

@@ -152,6 +152,13 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.publish(t)
 		s.pause(t)
 	},
+	"frozen": func(t *testing.T, s *fixture) {
+		s.startWatch(t)
+		s.write(t, "xdspub.yaml", "freeze: [{from: 2020-01-01 0:00, to: 2099-01-01 0:00, zone: UTC, reason: a test}]")
+		s.watch.WaitLog(t, "event=frozen ")
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=snapshot-waits")
+	},
 	"pinned": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
 		s.write(t, "blue.yaml", aCluster("green"))

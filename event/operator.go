@@ -45,17 +45,18 @@ func (PauseEnded) kind() Kind {
 	return Kind{"pause-ended", slog.LevelInfo, "the time of the pause is over; publishing goes on"}
 }
 
-// SnapshotWaits means that a decision of an operator, such as a pause, keeps a valid snapshot of the source tree from
-// being published.
+// SnapshotWaits means that a decision of an operator, such as a pause, or a freeze keeps a valid snapshot of the source
+// tree from being published.
 //
-// Do: `xdspub status` names the operator and the reason. `xdspub resume --out OUT` publishes the snapshot.
+// Do: `xdspub status` names the operator or the freeze, and the reason. `xdspub resume --out OUT` publishes the
+// snapshot, during a freeze with `--reason TEXT`.
 type SnapshotWaits struct {
 	Snapshot  string // the id of the snapshot that waits
 	Published string // the id of the published snapshot
 }
 
 func (SnapshotWaits) kind() Kind {
-	return Kind{"snapshot-waits", slog.LevelWarn, "the snapshot waits: an operator keeps it from being published"}
+	return Kind{"snapshot-waits", slog.LevelWarn, "the snapshot waits: an operator or a freeze keeps it from being published"}
 }
 
 // Pinned means that an operator rolls back: the watch publishes a snapshot of the history, and pins the snapshot. The
@@ -98,4 +99,41 @@ type PinEnded struct {
 
 func (PinEnded) kind() Kind {
 	return Kind{"pin-ended", slog.LevelInfo, "the source tree has changed since the rollback, and is published"}
+}
+
+// Frozen means that a window of the setting freeze has begun. The watch reads and checks the source tree, and publishes
+// no change until the window ends.
+type Frozen struct {
+	Since     time.Time // when the window began
+	Until     time.Time // when the freeze ends, in its time zone
+	Zone      string    // the time zone of the window
+	Reason    string    `event:"optional"` // the reason in the settings
+	Published string    `event:"optional"` // the id of the published snapshot
+}
+
+func (Frozen) kind() Kind {
+	return Kind{"frozen", slog.LevelInfo, "a freeze has begun; changes of the source tree wait"}
+}
+
+// FreezeEnded means that a freeze is over: its window has ended, or the settings no longer have the window. The watch
+// publishes the source tree.
+type FreezeEnded struct {
+	Since  time.Time // when the window began
+	Until  time.Time
+	Reason string `event:"optional"`
+}
+
+func (FreezeEnded) kind() Kind {
+	return Kind{"freeze-ended", slog.LevelInfo, "the freeze is over; publishing goes on"}
+}
+
+// FreezeOverridden means that an operator publishes the source tree during a freeze. The next change waits again.
+type FreezeOverridden struct {
+	By     string    // user@host of the operator
+	Reason string    // the reason that the operator gave
+	Until  time.Time // when the freeze ends
+}
+
+func (FreezeOverridden) kind() Kind {
+	return Kind{"freeze-overridden", slog.LevelWarn, "an operator publishes the source tree during a freeze"}
 }

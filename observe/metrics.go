@@ -113,12 +113,13 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 // sample writes the metrics of a target.
 func (v *view) sample(write sample) {
 	w := &v.watch
-	write("xdspub_source_valid", "1 if the source tree, as read last, is published or waits for an operator; 0 if the tree is invalid or held, or can't be read or published.",
+	write("xdspub_source_valid", "1 if the source tree, as read last, is published or waits for an operator or the end of a freeze; 0 if the tree is invalid or held, or can't be read or published.",
 		truth(w.Refused == nil && w.Failed == "" && w.Snapshot != ""))
 	write("xdspub_paused", "1 while an operator pauses publishing.", truth(w.Paused != nil))
 	write("xdspub_pinned", "1 while a snapshot of the history is pinned, by a rollback.", truth(w.Pinned != nil))
+	write("xdspub_frozen", "1 during a freeze of the settings, in which changes of the source tree wait.", truth(w.Frozen != nil))
 	if w.Waits != nil {
-		write("xdspub_waits_since_time_seconds", "Since when a valid snapshot of the source tree waits for an operator, in seconds since 1970.",
+		write("xdspub_waits_since_time_seconds", "Since when a valid snapshot of the source tree waits for an operator or the end of a freeze, in seconds since 1970.",
 			seconds(w.Waits.Since))
 	}
 	errors := 0

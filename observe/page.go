@@ -184,6 +184,8 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Word, t.Mood = "paused", soso
 	case w.Pinned != nil:
 		t.Word, t.Mood = "pinned", soso
+	case w.Frozen != nil && w.Waits != nil:
+		t.Word, t.Mood = "frozen", soso
 	case len(t.Faults) > 0:
 		t.Mood = soso
 	}

@@ -29,6 +29,7 @@ import (
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
+	"xdspub/watch/freeze"
 	"xdspub/watch/operator"
 	"xdspub/watch/pipeline"
 	"xdspub/xds"
@@ -60,6 +61,8 @@ type Options struct {
 	// none.
 	History history.Options
 	State   string
+	// Freeze are the times in which a change is not published.
+	Freeze freeze.Windows
 	// ClientsConfirm means that the Server waits for acknowledgements of clients.
 	ClientsConfirm bool
 	// Command, By and Reason are those of the entries of the history.
@@ -133,7 +136,11 @@ type Controller struct {
 	decisions operator.Decisions
 	pin       *pinned // nil before it is read
 	clock     operator.Clock
-	live      live
+	// frozen is the freeze of the last Prepare; nil without one. through is the decision of an operator who publishes
+	// during a freeze.
+	frozen  *freeze.State
+	through *control.Decision
+	live    live
 	// apart means that clients of the Server may need other variants than the output directory has: the last
 	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
 	apart  bool
@@ -301,11 +308,13 @@ func (c *Controller) Close() {
 // RetryHeld makes the next Prepare release the held snapshots.
 func (c *Controller) RetryHeld() { c.retry = true }
 
-// Prepare makes the open output directory ready for Plan. Prepare reads the decisions of the operators, completes the
+// Prepare makes the open output directory ready for Plan. Prepare reads the decisions of the operators, and whether a
+// freeze is in force. Prepare completes the
 // rollback that a killed process began, and shifts the recorded times if the clock was set forward. After RetryHeld,
 // Prepare also releases the held snapshots, and makes the Server send again what clients rejected, unless nothing may
 // change.
 func (c *Controller) Prepare(ctx context.Context) error {
+	c.takeFreeze()
 	if c.writes() {
 		if err := c.takeDecisions(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"xdspub/watch/pipeline"
 )
 
-// wait ends a pass whose plan a decision of an operator keeps from being published.
+// wait ends a pass whose plan a decision of an operator, or a freeze, keeps from being published.
 func (w *watching) wait(p *pass, plan *planner.Plan) Outcome {
 	w.changeLog.checked(p.checked, false)
 	w.showRead(p.checked)
@@ -24,7 +25,7 @@ func (w *watching) wait(p *pass, plan *planner.Plan) Outcome {
 // time.
 func (w *watching) sourceWaits(p *pass, plan *planner.Plan) Outcome {
 	o := outcomeOf(Waits, p.checked, plan, pipeline.Result{})
-	o.Decision = w.Waits()
+	o.Decision = cmp.Or(w.Waits(), w.frozenText())
 	served := w.options.Server != nil && w.served != nil && w.servedID(p.checked) != w.changeLog.served
 	if o.Snapshot == w.publishedID() && !served {
 		w.shown.Waits = nil
@@ -69,17 +70,33 @@ func (w *watching) resume(ctx context.Context, asked control.Resume) (result con
 	if err != nil {
 		return result, err
 	}
+	through := control.Decision{By: asked.By, Reason: asked.Reason, Since: w.clock.Now()}
+	if err := through.Check(); asked.Reason != "" && err != nil {
+		return result, &control.ConflictError{Reason: err.Error()}
+	}
 	decisions, result, err := d.resume(asked)
-	if err != nil || result.Outcome == control.Unchanged {
+	if err != nil {
 		return result, err
 	}
+	was := w.frozen
+	w.takeFreeze()
+	w.sayFreeze(was)
 	w.decisions = decisions
+	switch unchanged := result.Outcome == control.Unchanged; {
+	case w.frozen != nil && asked.Reason != "":
+		return w.letThrough(ctx, through)
+	case w.frozen != nil && unchanged:
+		return result, &control.ConflictError{Reason: w.frozenText()}
+	case unchanged:
+		return result, nil
+	}
 	return w.turn(ctx, resuming)
 }
 
 // showDecisions shows the decisions of the operators.
 func (w *watching) showDecisions() {
-	if w.shown.Paused, w.shown.Pinned = w.decisions.Shown(w.clock); w.decisions.Mode() == operator.Follows {
+	w.shown.Paused, w.shown.Pinned = w.decisions.Shown(w.clock)
+	if w.shown.Frozen = w.frozen; w.decisions.Mode() == operator.Follows && w.frozen == nil {
 		w.shown.Waits = nil
 	}
 	w.show()

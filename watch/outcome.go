@@ -25,7 +25,8 @@ const (
 	Invalid Verdict = "invalid"
 	// Held: Envoy, or clients of the Server, refused this snapshot before. The snapshot before it stays published.
 	Held Verdict = "held"
-	// Waits: a decision of an operator keeps the snapshot from being published. The snapshot before stays published.
+	// Waits: a decision of an operator, or a freeze, keeps the snapshot from being published. The snapshot before stays
+	// published.
 	Waits Verdict = "waits"
 	// RefusedByEnvoy: Envoy refused the snapshot now.
 	RefusedByEnvoy Verdict = "rejected"
@@ -45,7 +46,7 @@ type Outcome struct {
 	Findings diag.List
 	// Pin is the pin whose snapshot was published; nil for the source tree.
 	Pin *operator.Pin
-	// Decision is the decision of an operator, for Waits, with the way to end it.
+	// Decision is the decision of an operator, or the freeze, for Waits, with the way to publish nevertheless.
 	Decision string
 	// Refusal is the recorded refusal, for Held and RefusedByEnvoy.
 	Refusal *publish.Refusal

@@ -122,7 +122,11 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 		w.on(planEdit)
 	}
 	planned := w.stage("plan")
-	pinned, err := w.pinned(ctx, p.checked)
+	follows := p.checked
+	if w.frozen != nil { // the source tree neither ends a pin nor rotates its secrets
+		follows = nil
+	}
+	pinned, err := w.pinned(ctx, follows)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -142,6 +146,15 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	}
 	if plan != nil && plan.Held == nil && w.isPaused() {
 		return w.wait(p, plan), nil
+	}
+	if pinned == nil {
+		frozen, err := w.Frozen(p.checked, plan)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if frozen != nil {
+			return w.waitFrozen(ctx, p, plan)
+		}
 	}
 	o, err := w.publish(ctx, p, plan)
 	if pinned != nil && err == nil && o.Verdict != "" {

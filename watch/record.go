@@ -73,7 +73,10 @@ func (c *Controller) entry(ctx context.Context, o Outcome) history.Entry {
 	}
 	if pin := o.Pin; pin != nil {
 		e.Command, e.By, e.Reason, e.Of = "rollback", pin.By, pin.Reason, pin.Entry
-	} else if !c.writes() && c.options.Revision != nil {
+	} else if t := c.through; t != nil {
+		e.Command, e.By, e.Reason = "resume", t.By, t.Reason
+	}
+	if o.Pin == nil && !c.writes() && c.options.Revision != nil {
 		e.Revision = c.options.Revision(ctx)
 	}
 	if e.Revision != "" {

@@ -27,7 +27,7 @@ const (
 	planAll                    // a pass plans, and the whole tree was read since the pass before
 	planEdit                   // a pass plans, and only changed paths were read since the pass before
 	planObjected               // another target objects to a plan
-	planWaits                  // a decision of an operator keeps a plan from being published
+	planWaits                  // a decision of an operator, or a freeze, keeps a plan from being published
 	planPublished              // a plan is published
 	planRefused                // Envoy refuses a plan, or the snapshot is held
 	movedNothing               // a plan of all files is published, and no file has moved

@@ -88,6 +88,7 @@ const (
 	hangup      = "SIGHUP"
 	retrying    = "retry-held"
 	resuming    = "resume" // a pause or a pin has ended
+	thawing     = "freeze-ended"
 	rollingBack = "rollback"
 	trimming    = "trim"    // a turn without a reconcile
 	removed     = "removed" // the target is gone
@@ -256,6 +257,8 @@ func (w *watching) next(ctx context.Context) {
 	defer stop()
 	pause, stopPause := w.pauseTimer()
 	defer stopPause()
+	frozen, stopFreeze := w.freezeTimer()
+	defer stopFreeze()
 	var beat <-chan time.Time
 	if tell := w.source.options.Beat; tell != nil {
 		tell(w.target)
@@ -286,6 +289,8 @@ func (w *watching) next(ctx context.Context) {
 		}
 	case <-pause:
 		w.pauseMayEnd(ctx)
+	case <-frozen:
+		w.freezeMayChange(ctx)
 	}
 }
 
@@ -342,7 +347,10 @@ func (w *watching) ready(ctx context.Context) error {
 		}
 	}
 	w.listen()
-	return w.Prepare(ctx)
+	was := w.frozen
+	err := w.Prepare(ctx)
+	w.sayFreeze(was)
+	return err
 }
 
 // trim trims the output directory and the Server, logs what it removed, and sets the time of the next trim.

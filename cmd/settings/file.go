@@ -144,6 +144,10 @@ func sections() []section {
 			targetsSection, (*fileReader).readTargets,
 			func(a, b *Settings) bool { return slices.EqualFunc(a.Targets.Value, b.Targets.Value, Target.same) }, targetsSchema,
 		},
+		{
+			freezeSection, (*fileReader).readFreeze,
+			func(a, b *Settings) bool { return a.Freeze.Value.Equal(b.Freeze.Value) }, freezeSchema,
+		},
 		{settingsfile.When, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // package load reads it
 	}
 }

@@ -138,7 +138,14 @@ func Pause() []Row {
 }
 
 // Resume returns the rows of resume.
-func Resume() []Row { return rows(outOfDecision(), printFormat("print the result as `text|json`")) }
+func Resume() []Row {
+	return rows(
+		outOfDecision(),
+		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "publish what waits also during a freeze, because of `TEXT`", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.Reason }},
+		printFormat("print the result as `text|json`"),
+	)
+}
 
 // Rollback returns the rows of rollback. The output directory knows its format and the path for Envoy.
 func Rollback() []Row {

@@ -70,7 +70,7 @@ func state() Row {
 
 // reason returns the row of --reason of a command that publishes once.
 func reason() Row {
-	return &setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, for the history", noVariable: true},
+	return &setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, for the history; also publishes during a freeze", noVariable: true},
 		kind: text, into: func(s *Settings) *Value[string] { return &s.Reason }}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"xdspub/check/policy"
+	"xdspub/watch/freeze"
 )
 
 // Settings are the settings of a command. A setting is zero if the command has no row for it and the settings
@@ -34,6 +35,7 @@ type Settings struct {
 	Severities                   Value[Levels] // of rules, by code
 	Overrides                    Value[policy.Overrides]
 	Targets                      Value[[]Target]
+	Freeze                       Value[freeze.Windows]
 
 	// Publishing a Snapshot, and the Envoys that confirm the publish.
 	Out, EnvoyPath, Format, EDS, Group Value[string]

@@ -6,11 +6,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/cmd/settings"
 	"xdspub/diff"
+	"xdspub/watch/freeze"
 	"xdspub/xds"
 )
 
@@ -74,8 +76,10 @@ type difference struct {
 	To   string `json:"to"`
 	Same bool   `json:"same"`
 	// NotCompared lists the types that a running Envoy does not show.
-	NotCompared []string    `json:"not_compared"`
-	Counts      diff.Counts `json:"counts"`
+	NotCompared []string `json:"not_compared"`
+	// Frozen is the freeze in the settings of SRC that holds the change now; nil without one.
+	Frozen *freeze.State `json:"frozen"`
+	Counts diff.Counts   `json:"counts"`
 	*diff.Diff
 }
 
@@ -88,12 +92,24 @@ func between(from, to string, was, is *xds.Snapshot, without []*xds.Type) differ
 	return d
 }
 
+// to returns d with the freeze in the settings of the new side.
+func (d difference) to(is treeSide) difference {
+	if d.Diff != nil && !d.Empty() {
+		d.Frozen = is.settings.Freeze.Value.At(time.Now())
+	}
+	return d
+}
+
 // write prints the difference.
 func (d difference) write(c *call) error {
 	d.Same, d.Counts = d.Empty(), d.Diff.Counts()
 	w := c.App.Writer
 	if len(d.NotCompared) > 0 {
 		fmt.Fprintf(c.App.ErrWriter, "not compared: %s, which Envoy does not show\n", strings.Join(d.NotCompared, ", "))
+	}
+	frozen := ""
+	if d.Frozen != nil {
+		frozen = fmt.Sprintf("a freeze holds this change %s", d.Frozen)
 	}
 	o := diff.TextOptions{Was: d.From, Is: d.To, Color: colored(c, w)}
 	if isTerminal(w) && !c.All.Value {
@@ -109,7 +125,11 @@ func (d difference) write(c *call) error {
 	case "json":
 		return writeJSON(w, d)
 	case "markdown":
+		o.Note = frozen
 		return d.WriteMarkdown(w, o)
+	}
+	if frozen != "" {
+		fmt.Fprintln(c.App.ErrWriter, frozen)
 	}
 	return d.WriteText(w, o)
 }

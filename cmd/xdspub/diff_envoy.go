@@ -58,7 +58,8 @@ func envoyAndTree(ctx context.Context, c *call) (difference, error) {
 	if err != nil {
 		return difference{}, err
 	}
-	return running.against(ctx, tree.path, tree.checked.Snapshot)
+	d, err := running.against(ctx, tree.path, tree.checked.Snapshot)
+	return d.to(tree), err
 }
 
 // envoyAndOutput compares the resources of a running Envoy with the published resources.

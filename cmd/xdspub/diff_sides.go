@@ -71,7 +71,7 @@ func trees(ctx context.Context, c *call) (difference, error) {
 		return difference{}, err
 	}
 	was.partly(c, was.path)
-	return between(was.path, is.path, was.checked.Snapshot, is.checked.Snapshot, nil), nil
+	return between(was.path, is.path, was.checked.Snapshot, is.checked.Snapshot, nil).to(is), nil
 }
 
 // revisions compares a source tree with the tree at a git revision, or the trees at two revisions.
@@ -105,7 +105,7 @@ func revisions(ctx context.Context, c *call) (difference, error) {
 		return difference{}, err
 	}
 	was.partly(c, from)
-	return between(from, to, was.checked.Snapshot, is.checked.Snapshot, nil), nil
+	return between(from, to, was.checked.Snapshot, is.checked.Snapshot, nil).to(is), nil
 }
 
 // outputAndTree compares what is published with what a publish of the source tree would write.
@@ -138,7 +138,7 @@ func outputAndTree(ctx context.Context, c *call) (difference, error) {
 		return difference{}, err
 	}
 	d, err := controller.Difference(plan)
-	return difference{From: out, To: tree.path, Diff: d, NotCompared: []string{}}, err
+	return difference{From: out, To: tree.path, Diff: d, NotCompared: []string{}}.to(tree), err
 }
 
 // without returns a Snapshot without the resources of some types.

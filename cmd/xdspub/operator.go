@@ -64,13 +64,15 @@ func resumeCommand() *cli.Command {
 		Name:  "resume",
 		Usage: "end a pause, and publish what waits",
 		Description: `A running watch or server publishes its source tree at once, and resume waits for the outcome.
-Without a watch, the next render or watch publishes.
+Without a watch, the next render or watch publishes. During a freeze of the settings, --reason
+publishes the source tree as it is now, and the next change waits again.
 
-Example:
+Examples:
   xdspub resume --out /var/lib/xds
+  xdspub resume --out /var/lib/xds --reason "incident 42"
 
-Exit status: 0 published, or nothing was paused; 1 the tree has errors, or Envoy rejected it;
-2 wrong usage; 3 could not run.`,
+Exit status: 0 published, or nothing was paused; 1 the tree has errors, Envoy rejected it, or a
+freeze holds it; 2 wrong usage; 3 could not run.`,
 		Flags: options(settings.Resume()),
 		Action: action(func(c *call) error {
 			if c.NArg() > 0 {
@@ -79,7 +81,7 @@ Exit status: 0 published, or nothing was paused; 1 the tree has errors, or Envoy
 			if err := c.Check(settings.Resume()...); err != nil {
 				return err
 			}
-			asked := control.Resume{By: operatorOf()}
+			asked := control.Resume{By: operatorOf(), Reason: c.Reason.Value}
 			return decide(c, decision{
 				name: "resume publishing",
 				ask: func(ctx context.Context, out string) (control.Result, error) {

@@ -207,6 +207,9 @@ func controllerOptions(v *call, source string, log *event.Log, usual ...string) 
 		return o, err
 	}
 	o.History.Keep, o.Command, o.By, o.Reason = v.History.Value, v.Command.Name, operatorOf(), v.Reason.Value
+	if o.Reason == "" {
+		o.Freeze = v.Freeze.Value
+	}
 	o.Envoys, err = fleet(v, o.Options)
 	return o, err
 }

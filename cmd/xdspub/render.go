@@ -23,6 +23,7 @@ import (
 	"xdspub/render/publish"
 	"xdspub/watch"
 	"xdspub/watch/control"
+	"xdspub/watch/freeze"
 	"xdspub/watch/operator"
 	"xdspub/xds"
 )
@@ -41,8 +42,8 @@ Examples:
   xdspub render --out /var/lib/xds config/
   xdspub render --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
 
-Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy rejected it;
-2 wrong usage; 3 could not run.`,
+Exit status: 0 published, or nothing to do; 1 the tree has errors, Envoy rejected it, or a pause or a
+freeze holds it; 2 wrong usage; 3 could not run.`,
 		Flags: options(settings.Render()),
 		Action: action(func(c *call) error {
 			v, o, err := settingsAndOptions(c, publishOptions)
@@ -161,6 +162,11 @@ func (r *rendering) finish(c *call) error {
 	return r.publish(c)
 }
 
+// frozenText returns why render publishes nothing during a freeze, with the remedy.
+func frozenText(out string, frozen *freeze.State) string {
+	return fmt.Sprintf("publishing into %s is frozen %s; xdspub render --reason TEXT publishes nevertheless", out, frozen)
+}
+
 // printOwn prints the findings of a source tree without targets. renderOnce prints the findings of all targets
 // together.
 func (r *rendering) printOwn(c *call, refused bool) {
@@ -196,7 +202,14 @@ func (r *rendering) publish(c *call) error {
 	if err != nil {
 		return err
 	}
-	r.printOwn(c, false)
+	frozen, err := r.Frozen(r.checked, plan)
+	if err != nil {
+		return err
+	}
+	r.printOwn(c, frozen != nil)
+	if frozen != nil {
+		return &exit{exitRefused, errors.New(ofTarget(r.o, frozenText(r.o.Out, frozen)))}
+	}
 	outcome, err := r.Publish(ctx, r.checked, plan)
 	r.Record(ctx, r.checked, outcome)
 	if outcome.Verdict == watch.Published {
@@ -293,6 +306,11 @@ func writePlan(b *strings.Builder, o watch.Options, plan *planner.Plan) error {
 		return err
 	}
 	writeDecisions(b, o.Out, paused, pinned)
+	if frozen, err := watch.FrozenIn(o, plan.ID); err != nil {
+		return err
+	} else if frozen != nil {
+		fmt.Fprintf(b, "frozen: %s\n", frozenText(o.Out, frozen))
+	}
 	if plan.Held != nil {
 		fmt.Fprintf(b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))
 	}

@@ -199,6 +199,9 @@ func TestSchemaRefuses(t *testing.T) {
 		"[{files: a//b, rules: {weight-sum: off}}]", "[{files: /, rules: {weight-sum: off}}]", "[{files: .., rules: {weight-sum: off}}]", "[{files: /a/, rules: {weight-sum: off}}]", "[{files: a, rules: {socket-kept: off}}]", "[{files: a, rules: {}, more: 1}]", "[{files: a, rules: off}]", "{files: a, rules: {weight-sum: off}}", "[a]",
 		"{a: exists, b: [c, exists], d: {not: [e]}, f: {not: absent}}", "{a: {nto: b}}", "{a: {not: {not: b}}}", "{a: {}}", "{a: []}", "{a: [[b]]}", "{a: yes}", "{a: 1}", "{a: null}", "{a: {not: 1}}", `{"": a}`, "[{files: a, params: {b: c}}]",
 		"[{files: [a, b/*], params: {b: c}}, {files: a, params: {d: [e]}}]", "[{files: ../a, params: {b: c}}]", "[{files: [], params: {b: c}}]", "[{files: a, params: {}}]", "[{files: a, params: {b: c}, more: 1}]", "[{params: {b: c}}]", "[{files: a, params: [b]}]",
+		"[{from: Friday 17:00, to: Mon 8:00, zone: Europe/Berlin, reason: x}]", "[{from: 2026-12-24 0:00, to: 2026-12-24 24:00, zone: UTC}]", "[{from: Freitag 17:00, to: Mon 8:00, zone: UTC}]",
+		"[{from: Friday 24:30, to: Mon 8:00, zone: UTC}]", "[{from: Friday 17:00, to: Mon 8:00, zone: Local}]", `[{from: Friday 17:00, to: Mon 8:00, zone: ""}]`, "[{from: Friday 17:00, to: Mon 8:00}]",
+		"[{from: Friday 17:00, to: Mon 8:00, zone: [UTC]}]", "[{from: Friday 17:00, to: Mon 8:00, zone: UTC, until: x}]", "[{from: Friday 17:00, to: [Mon], zone: UTC}]",
 		"{a: " + strings.Repeat("x", 1025) + "}", "{" + strings.Repeat("x", 1025) + ": a}"}
 	names := append(append(settings.Names(settings.Settable()), settings.SectionNames()...), "bogus", "dry-run", "config")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -216,7 +219,7 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 	for _, value := range values { // all values of a setting with many
-		for _, name := range []string{"rules", "overrides", settingsfile.When, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
+		for _, name := range []string{"rules", "overrides", "freeze", settingsfile.When, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
 			try(name + ": " + value)
 		}
 	}

@@ -67,7 +67,7 @@ func statusAction(c *call) error {
 	if err != nil {
 		return err
 	}
-	o := status.Options{Out: v.Out.Value, Registry: v.Types.Registry, Disable: v.Disable.Value}
+	o := status.Options{Out: v.Out.Value, Registry: v.Types.Registry, Disable: v.Disable.Value, Freeze: v.Freeze.Value}
 	if o.Out == "" {
 		return usagef("--out is required: see %s", helpFor("status"))
 	}

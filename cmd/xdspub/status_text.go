@@ -25,6 +25,9 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p.printf("%s\n", r.Verdict())
 	p.published(r)
 	writeDecisions(&p.b, r.Out, r.Paused, r.Pinned)
+	if r.Frozen != nil {
+		p.printf("frozen: changes wait %s\n", r.Frozen)
+	}
 	p.watch(r)
 	p.source(r)
 	p.certificates(r.Certificates)

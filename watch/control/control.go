@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/watch/freeze"
 )
 
 const (
@@ -105,8 +106,10 @@ type Watch struct {
 	Paused *Shown `json:"paused,omitempty"`
 	// Pinned is the pin of a snapshot of the history, by a rollback; nil without one.
 	Pinned *Shown `json:"pinned,omitempty"`
-	// Waits is the valid snapshot of the source tree that a decision of an operator keeps from being published; nil if
-	// none waits.
+	// Frozen is the freeze in force; nil without one.
+	Frozen *freeze.State `json:"frozen,omitempty"`
+	// Waits is the valid snapshot of the source tree that a decision of an operator, or a freeze, keeps from being
+	// published; nil if none waits.
 	Waits *Waits `json:"waits,omitempty"`
 	// Acknowledged means that the Envoys, or the quorum of clients, have acknowledged a snapshot since the
 	// watch began. If the watch asks nobody, Acknowledged is true after the first publish.
@@ -310,7 +313,8 @@ const (
 	Refused Outcome = "refused"
 	// Failed means that the reconcile ended with an error.
 	Failed Outcome = "failed"
-	// Waiting means that the source tree is valid, and that a decision of an operator keeps it from being published.
+	// Waiting means that the source tree is valid, and that a decision of an operator, or a freeze, keeps it from being
+	// published.
 	Waiting Outcome = "waiting"
 	// Paused means that a request began a pause.
 	Paused Outcome = "paused"
@@ -355,9 +359,11 @@ type Pause struct {
 	Replace bool `json:"replace,omitempty"`
 }
 
-// Resume is a request to end the pause and the pin.
+// Resume is a request to end the pause and the pin. With a Reason, the source tree is also published during a freeze,
+// this once.
 type Resume struct {
-	By string `json:"by"` // user@host
+	By     string `json:"by"` // user@host
+	Reason string `json:"reason,omitempty"`
 }
 
 // Rollback is a request to publish a snapshot of the history, and to pin it. At most one of Entry, At and Revision is
@@ -392,6 +398,11 @@ func (w Watch) Shown() Watch {
 		paused := *w.Paused
 		paused.Reason = diag.Hide(paused.Reason)
 		w.Paused = &paused
+	}
+	if w.Frozen != nil {
+		frozen := *w.Frozen
+		frozen.Reason = diag.Hide(frozen.Reason)
+		w.Frozen = &frozen
 	}
 	if w.Refused != nil {
 		refused := *w.Refused
@@ -439,6 +450,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	}
 	if w.Pinned != nil {
 		faults = append(faults, "publishing is pinned "+w.Pinned.String())
+	}
+	if w.Frozen != nil && w.Waits != nil { // a freeze that holds nothing is no fault
+		faults = append(faults, "publishing is frozen "+w.Frozen.String())
 	}
 	if w.Waits != nil {
 		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits", w.Waits.Snapshot))

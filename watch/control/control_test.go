@@ -423,7 +423,7 @@ func TestGarbage(t *testing.T) {
 		{"too much", post(`{"source": "` + strings.Repeat("x", maxRequest) + `"}`), "request body too large"},
 		{"a pause with another field", postTo(pausePath, `{"by": "a@b", "until": "ever"}`), "unknown field"},
 		{"a pause of another type", postTo(pausePath, `{"by": "a@b", "for_seconds": "1h"}`), "400 Bad Request"},
-		{"a resume with a field of pause", postTo(resumePath, `{"by": "a@b", "reason": "x"}`), "unknown field"},
+		{"a resume with a field of pause", postTo(resumePath, `{"by": "a@b", "for_seconds": 1}`), "unknown field"},
 		{"a pause", postTo(pausePath, `{"by": "a@b", "reason": "x", "for_seconds": 1.5}`), `"outcome": "published"`},
 		{"nothing asked for", post(""), `"outcome": "published"`},
 		{"any watch", post("{}"), `"outcome": "published"`},

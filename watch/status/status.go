@@ -19,6 +19,7 @@ import (
 	"xdspub/render/publish"
 	"xdspub/render/published"
 	"xdspub/watch/control"
+	"xdspub/watch/freeze"
 	"xdspub/watch/operator"
 	"xdspub/xds"
 )
@@ -36,6 +37,8 @@ type Options struct {
 	// Lenient makes an Envoy whose answers allow no verdict a part of the Report (EnvoyReport.Err). Otherwise it is an
 	// error.
 	Lenient bool
+	// Freeze has the times in which a change is not published, for Ask.
+	Freeze freeze.Windows
 
 	dates func(context.Context, *xds.Snapshot) diag.List // finds certificates out of date; nil to skip the check
 	// Registry has additional message types for the files; nil means only Envoy's API.

@@ -56,6 +56,7 @@ func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Published == nil, "nothing is published")
 	all.add(s.Paused != nil, "publishing is paused")
 	all.add(s.Pinned != nil, "publishing is pinned")
+	all.add(s.Frozen != nil && s.Watch != nil && s.Watch.Waits != nil, "publishing is frozen")
 	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil) {
 		all.add(true, "only a part of a source tree is published, which is refused since %s", p.Part.Since.Format(time.RFC3339))
 	}
@@ -133,6 +134,8 @@ func (s *Status) Unpublished() string {
 		return "publishing is paused, see above"
 	case s.Pinned != nil:
 		return "publishing is pinned, see above"
+	case s.Frozen != nil:
+		return "publishing is frozen, see above"
 	case s.Change != nil:
 		return "a change is under way or was interrupted"
 	case faulty:

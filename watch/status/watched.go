@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"xdspub/check"
 	"xdspub/diag"
@@ -11,6 +12,7 @@ import (
 	"xdspub/internal/fspath"
 	"xdspub/source/revision"
 	"xdspub/watch/control"
+	"xdspub/watch/freeze"
 	"xdspub/xds/clients"
 )
 
@@ -22,6 +24,9 @@ type Status struct {
 	WatchState WatchState     `json:"watch_state"`
 	// WatchError is why the watch can't be asked; empty for WatchRunning and WatchNone.
 	WatchError string `json:"watch_error"`
+	// Frozen is the freeze in force, from the running watch. Without a watch, Frozen comes from Options.Freeze. nil
+	// without a freeze.
+	Frozen *freeze.State `json:"frozen"`
 	// Certificates come from the running watch. Without a watch, they come from the source tree if it is
 	// published, and otherwise from the published files.
 	Certificates control.Certificates `json:"certificates"`
@@ -81,6 +86,9 @@ func Ask(ctx context.Context, o Options) (*Status, error) {
 	report := &Status{}
 	for asks, asked := 1, ""; ; asks, asked = asks+1, report.Watch.Snapshot {
 		report.ask(ctx, o.Out)
+		if report.Frozen = o.Freeze.At(time.Now()); report.Watch != nil {
+			report.Frozen = report.Watch.Frozen
+		}
 		of := o
 		if report.Watch == nil {
 			of.dates = check.Rules{Disable: o.Disable}.Dates
@@ -158,7 +166,7 @@ func (s *Status) watched() bool {
 	if w == nil {
 		return s.WatchState == WatchNone
 	}
-	return w.Refused == nil && w.Failed == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
+	return w.Refused == nil && w.Waits == nil && w.Failed == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
 }
 
 // Compare compares the snapshot of a checked source tree with the published one.

@@ -1,0 +1,174 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"xdspub/check"
+	"xdspub/event"
+	"xdspub/render/planner"
+	"xdspub/render/publish"
+	"xdspub/watch/control"
+	"xdspub/watch/freeze"
+	"xdspub/xds"
+	"xdspub/xds/variants"
+)
+
+// takeFreeze sets the freeze in force. A publish that has begun before a window goes on.
+func (c *Controller) takeFreeze() { c.frozen = c.options.Freeze.At(c.clock.Day()) }
+
+// Frozen returns the freeze that keeps the plan for a checked source tree from being published, after Prepare; nil if
+// the plan may be published. A freeze does not hold the first snapshot, without which no Envoy starts, and no snapshot
+// whose publish had begun before.
+func (c *Controller) Frozen(checked *check.Result, plan *planner.Plan) (*freeze.State, error) {
+	if c.frozen == nil || c.through != nil || plan == nil || plan.Held != nil {
+		return nil, nil
+	}
+	changes := c.served != nil && c.servedID(checked) != c.idOf(c.served)
+	if c.writes() && c.SnapshotID() != "" {
+		now, err := c.standing()
+		if err != nil || now.interrupted == plan.ID {
+			return nil, err
+		}
+		changes = changes || now.snapshot != plan.ID
+	}
+	if !changes {
+		return nil, nil
+	}
+	return c.frozen, nil
+}
+
+// FrozenIn returns the freeze that would keep a snapshot from being published now into the output directory of o, which
+// need not be locked; nil if the snapshot would be published.
+func FrozenIn(o Options, snapshot string) (*freeze.State, error) {
+	m, err := publish.ReadManifest(o.Out)
+	if err != nil || m.Snapshot == "" || m.Snapshot == snapshot {
+		return nil, err
+	}
+	return o.Freeze.At(time.Now()), nil
+}
+
+// idOf returns the servedID of a snapshot that is served.
+func (c *Controller) idOf(served *xds.Snapshot) string {
+	if c.options.Source.Client != nil {
+		return served.ID()
+	}
+	return variants.Of(served).ID()
+}
+
+// frozenText returns why nothing may be published during a freeze, with the remedy; empty if anything may be.
+func (c *Controller) frozenText() string {
+	if c.frozen == nil || c.through != nil {
+		return ""
+	}
+	if c.options.Out == "" {
+		return fmt.Sprintf("publishing is frozen %s", c.frozen)
+	}
+	return fmt.Sprintf("publishing into %s is frozen %s; xdspub resume --out %s --reason TEXT publishes nevertheless", c.options.Out, c.frozen, c.options.Out)
+}
+
+// publishedAgain returns the published snapshot as the result of a check; nil if the snapshot is unknown.
+func (c *Controller) publishedAgain(ctx context.Context) (*check.Result, error) {
+	if c.live.of != nil && c.live.part == nil {
+		return c.live.of.Copy(), nil
+	}
+	s := c.live.snapshot
+	if s == nil {
+		var err error
+		if s, err = c.latest(); s == nil || err != nil {
+			return nil, err
+		}
+	}
+	return c.judgeAgain(ctx, "the published snapshot", s)
+}
+
+// mend publishes the published snapshot again, while the source tree waits: files that somebody has edited are
+// restored, and a Server that has begun during a freeze serves the snapshot. The Outcome is zero if the snapshot is
+// unknown.
+func (c *Controller) mend(ctx context.Context) (Outcome, error) {
+	if !c.writes() {
+		return Outcome{}, nil
+	}
+	checked, err := c.publishedAgain(ctx)
+	if checked == nil || err != nil {
+		return Outcome{}, err
+	}
+	m, err := c.dir.Reader().Manifest()
+	if err != nil {
+		return Outcome{}, err
+	}
+	c.Trust(false)
+	plan, _, err := c.planned(ctx, checked, c.part())
+	if err != nil || plan == nil || plan.Held != nil || plan.ID != m.Snapshot {
+		return Outcome{}, err
+	}
+	plan.Revision = &m.Revision
+	return c.Publish(ctx, checked, plan)
+}
+
+// waitFrozen ends a pass whose plan a freeze keeps from being published. What earlier changes have begun goes on.
+func (w *watching) waitFrozen(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
+	o := w.wait(p, plan)
+	if p.whole || w.options.Server != nil && w.served == nil {
+		before := w.moves()
+		mended, err := w.mend(ctx)
+		w.envoyLog.moved(mended.Answers, before, w.moves())
+		switch mended.Verdict {
+		case Published:
+			w.confirmed(mended)
+		case RefusedByEnvoy:
+			w.changeLog.outcome(ctx, mended, p)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, w.trim(ctx)
+}
+
+// sayFreeze logs that a freeze has begun or ended since the freeze was, and shows the freeze.
+func (w *watching) sayFreeze(was *freeze.State) {
+	is := w.frozen
+	switch {
+	case is.Equal(was):
+		return
+	case is == nil:
+		w.log.Write(event.FreezeEnded{Since: was.Since, Until: was.Until, Reason: was.Reason})
+	default:
+		w.log.Write(event.Frozen{Since: is.Since, Until: is.Until, Zone: is.Zone, Reason: is.Reason, Published: w.publishedID()})
+	}
+	w.showDecisions()
+}
+
+// freezeTimer returns a channel that receives when a freeze may begin or end, and a function that stops the timer.
+// Without windows the channel is nil. Somebody may set the clock, so the timer is short.
+func (w *watching) freezeTimer() (<-chan time.Time, func()) {
+	if len(w.options.Freeze) == 0 && w.frozen == nil {
+		return nil, func() {}
+	}
+	left := pauseLook
+	if w.frozen != nil {
+		left = min(left, max(w.frozen.Until.Sub(w.clock.Day()), 0))
+	}
+	timer := time.NewTimer(left)
+	return timer.C, func() { timer.Stop() }
+}
+
+// freezeMayChange looks at the clock. If a freeze has ended, freezeMayChange publishes what waits.
+func (w *watching) freezeMayChange(ctx context.Context) {
+	was := w.frozen
+	w.takeFreeze()
+	w.sayFreeze(was)
+	if was != nil && w.frozen == nil && ctx.Err() == nil {
+		w.turn(ctx, thawing)
+	}
+}
+
+// letThrough publishes the source tree during a freeze, this once, because an operator asks for it.
+func (w *watching) letThrough(ctx context.Context, d control.Decision) (control.Result, error) {
+	w.through = &d
+	defer func() { w.through = nil }()
+	w.log.Write(event.FreezeOverridden{By: d.By, Reason: d.Reason, Until: w.frozen.Until})
+	return w.turn(ctx, resuming)
+}

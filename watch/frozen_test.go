@@ -1,0 +1,264 @@
+package watch
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"xdspub/render/history"
+	"xdspub/render/publish"
+	"xdspub/watch/control"
+	"xdspub/watch/freeze"
+	"xdspub/watch/operator"
+	"xdspub/xds"
+)
+
+// setClock sets the time of the day of a watching.
+func (w *watching) setClock(at time.Time) {
+	w.clock = operator.Clock{Day: func() time.Time { return at }, Uptime: operator.SystemClock().Uptime}
+}
+
+// The weekend of the tests, and times before, in and after one.
+var (
+	friday   = time.Date(2026, 11, 27, 15, 0, 0, 0, time.UTC)
+	saturday = friday.Add(24 * time.Hour)
+	monday   = friday.Add(3 * 24 * time.Hour)
+)
+
+// weekend returns the window from Friday 17:00 to Monday 8:00.
+func weekend(t *testing.T) freeze.Windows {
+	t.Helper()
+	zone, err := freeze.ZoneNamed("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return freeze.Windows{{
+		From: freeze.Moment{Weekly: true, Weekday: time.Friday, Minute: 17 * 60}, To: freeze.Moment{Weekly: true, Weekday: time.Monday, Minute: 8 * 60},
+		Zone: zone, Reason: "weekend",
+	}}
+}
+
+// newFrozenSite returns a site with a history and a freeze on weekends, and a watching that has published web before
+// the weekend.
+func newFrozenSite(t *testing.T) (*site, *watching) {
+	t.Helper()
+	s := newSite(t, web)
+	s.o.History = history.Options{Keep: 50}
+	s.o.Freeze = weekend(t)
+	w := watchingOf(t, s)
+	w.setClock(friday)
+	if r := w.turnTo(t, s, web); r.Outcome != control.Published {
+		t.Fatalf("%+v", r)
+	}
+	return s, w
+}
+
+// TestFreeze checks that a change waits during a window, and goes out by itself when the window ends.
+func TestFreeze(t *testing.T) {
+	s, w := newFrozenSite(t)
+	w.setClock(saturday)
+	w.freezeMayChange(t.Context())
+	if w.shown.Frozen == nil || w.shown.Frozen.Reason != "weekend" || len(w.shown.Faults(saturday)) > 0 {
+		t.Errorf("it shows %+v, %q", w.shown.Frozen, w.shown.Faults(saturday))
+	}
+	before := filesOf(t, s.o.Out)
+	r := w.turnTo(t, s, other)
+	if r.Outcome != control.Waiting || !strings.Contains(r.Message, "is frozen until 2026-11-30T08:00:00+01:00 (Europe/Berlin): weekend; xdspub resume --out ") {
+		t.Errorf("an edit: %+v", r)
+	}
+	if r := w.turnTo(t, s, wrong); r.Outcome != control.Refused {
+		t.Errorf("an error: %+v", r)
+	}
+	w.retryHeld()
+	w.turnTo(t, s, other)
+	if filesOf(t, s.o.Out) != before || w.shown.Waits == nil || len(w.shown.Faults(saturday)) != 2 {
+		t.Errorf("it shows %+v, %q", w.shown.Waits, w.shown.Faults(saturday))
+	}
+	w.setClock(monday.Add(-8*time.Hour - time.Minute))
+	w.freezeMayChange(t.Context())
+	if w.shown.Waits == nil {
+		t.Error("published before the end")
+	}
+	w.setClock(monday.Add(-8 * time.Hour)) // 8:00 in Berlin
+	for w.shown.Frozen != nil {            // the timer is due
+		w.next(t.Context())
+	}
+	isPublished(t, s, "other")
+	if w.shown.Frozen != nil || w.shown.Waits != nil || w.shown.Last.Reason != thawing {
+		t.Errorf("after the end it shows %+v, %+v", w.shown.Frozen, w.shown.Waits)
+	}
+}
+
+// TestFreezeAndClock checks a clock that somebody sets: into a window, out of the window, and back before it.
+func TestFreezeAndClock(t *testing.T) {
+	s, w := newFrozenSite(t)
+	w.setClock(saturday)
+	if r := w.turnTo(t, s, other); r.Outcome != control.Waiting {
+		t.Errorf("a clock that is set forward into the window: %+v", r)
+	}
+	w.setClock(friday)
+	w.freezeMayChange(t.Context())
+	isPublished(t, s, "other")
+	w.setClock(saturday)
+	w.freezeMayChange(t.Context())
+	if w.turnTo(t, s, web); w.shown.Waits == nil {
+		t.Error("nothing waits")
+	}
+	w.setClock(monday.Add(365 * 24 * time.Hour)) // a Monday or Tuesday
+	w.freezeMayChange(t.Context())
+	isPublished(t, s, "web")
+	w.setClock(saturday.AddDate(-1, 0, 0)) // a Friday
+	w.freezeMayChange(t.Context())
+	if w.shown.Waits != nil {
+		t.Error("what is published waits")
+	}
+}
+
+// TestFreezeMends checks that files which somebody has removed are restored during a freeze, also by a process that has
+// published nothing, and that a first snapshot is not held.
+func TestFreezeMends(t *testing.T) {
+	s, w := newFrozenSite(t)
+	clusters := filepath.Join(s.o.Out, "cds", "cds.json")
+	lose := func(w *watching) {
+		t.Helper()
+		if err := os.Remove(clusters); err != nil {
+			t.Fatal(err)
+		}
+		w.setClock(saturday)
+		if r := w.turnTo(t, s, other); r.Outcome != control.Waiting {
+			t.Errorf("%+v", r)
+		}
+		isPublished(t, s, "web")
+	}
+	lose(w)
+	lose(w)
+	w.Close()
+	next := watchingOf(t, s)
+	lose(next)
+	next.setClock(monday)
+	next.freezeMayChange(t.Context())
+	isPublished(t, s, "other")
+	next.Close()
+
+	if err := os.RemoveAll(s.o.Out); err != nil {
+		t.Fatal(err)
+	}
+	first := watchingOf(t, s)
+	first.setClock(saturday)
+	if r := first.turnTo(t, s, web); r.Outcome != control.Published {
+		t.Errorf("a first snapshot: %+v", r)
+	}
+}
+
+// TestFreezeTrims checks that a trim goes on during a freeze.
+func TestFreezeTrims(t *testing.T) {
+	s, w := newFrozenSite(t)
+	w.turnTo(t, s, other) // the cluster web is retired
+	w.setClock(saturday)
+	w.turnTo(t, s, third)
+	if data, err := os.ReadFile(filepath.Join(s.o.Out, "cds", "cds.json")); err != nil || strings.Contains(string(data), `"web"`) {
+		t.Errorf("%v: %s", err, data)
+	}
+	isPublished(t, s, "other")
+}
+
+// TestFreezeInterrupted checks that a publish which a window interrupts is completed.
+func TestFreezeInterrupted(t *testing.T) {
+	s, w := newFrozenSite(t)
+	s.write(other)
+	w.source.unread.All = true
+	ctx, stop := context.WithCancel(t.Context())
+	w.options.Confirm, w.state = func(publish.Refusal) publish.Confirmer { return stopper{stop} }, unknown
+	w.Configure(w.options)
+	if _, err := w.turn(ctx, "change"); err == nil {
+		t.Fatal("the change was not interrupted")
+	}
+	w.Close()
+	next := watchingOf(t, s)
+	next.setClock(saturday)
+	if r := next.turnTo(t, s, other); r.Outcome != control.Published {
+		t.Errorf("%+v", r)
+	}
+	isPublished(t, s, "other")
+}
+
+// TestFreezeIsOverridden checks that an operator publishes once during a freeze, and rolls back.
+func TestFreezeIsOverridden(t *testing.T) {
+	s, w := newFrozenSite(t)
+	w.setClock(saturday)
+	w.turnTo(t, s, other)
+	if _, err := w.execute(t.Context(), control.Resume{By: "alice@host"}); err == nil || !strings.Contains(err.Error(), "is frozen until ") {
+		t.Errorf("a resume without a reason: %v", err)
+	}
+	if _, err := w.execute(t.Context(), control.Resume{By: "alice@host", Reason: strings.Repeat("x", 2000)}); err == nil {
+		t.Error("a long reason is accepted")
+	}
+	if r := execute(t, w, control.Resume{By: "alice@host", Reason: "incident 42"}); r.Outcome != control.Published {
+		t.Errorf("%+v", r)
+	}
+	isPublished(t, s, "other")
+	h, err := history.Read(s.o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if last := h.Items()[0]; last.Reason != "incident 42" || last.By != "alice@host" || last.Command != "resume" {
+		t.Errorf("the history has %+v", last)
+	}
+	if r := w.turnTo(t, s, third); r.Outcome != control.Waiting {
+		t.Errorf("the next change: %+v", r)
+	}
+	if r := execute(t, w, back); r.Outcome != control.Published {
+		t.Errorf("a rollback: %+v", r)
+	}
+	isPublished(t, s, "web")
+	if r := w.turnTo(t, s, web); r.Outcome != control.Waiting || w.shown.Pinned == nil {
+		t.Errorf("a change ends a pin during a freeze: %+v", r)
+	}
+	if r := execute(t, w, control.Resume{By: "alice@host"}); r.Outcome != control.Published || w.shown.Pinned != nil {
+		t.Errorf("a resume after a rollback: %+v", r) // the source tree is what is published
+	}
+}
+
+// TestFreezeOfServer checks a Server: with and without an output directory, the first snapshot is served, and changes
+// wait. A server with an output directory that begins during a freeze serves what is published.
+func TestFreezeOfServer(t *testing.T) {
+	for _, writes := range []bool{false, true} {
+		s := newSite(t, web)
+		s.o.Freeze = weekend(t)
+		server := &critic{}
+		if s.o.Server = server; writes {
+			s.o.History = history.Options{Keep: 50}
+		} else {
+			s.o.Out = ""
+		}
+		w := watchingOf(t, s)
+		w.setClock(saturday)
+		if r := w.turnTo(t, s, web); r.Outcome != control.Published {
+			t.Errorf("the first snapshot: %+v", r)
+		}
+		if r := w.turnTo(t, s, other); r.Outcome != control.Waiting || server.now.Lookup(xds.Cluster, "web") == nil {
+			t.Errorf("a change: %+v", r)
+		}
+		w.Close()
+		server = &critic{}
+		s.o.Server = server
+		next := watchingOf(t, s)
+		next.setClock(saturday)
+		want := control.Waiting
+		if !writes { // nothing tells what was served
+			want = control.Published
+		}
+		if r := next.turnTo(t, s, other); r.Outcome != want || server.now == nil || writes != (server.now.Lookup(xds.Cluster, "web") != nil) {
+			t.Errorf("after a restart: %+v, served %v", r, server.served)
+		}
+		next.setClock(monday)
+		next.freezeMayChange(t.Context())
+		if server.now.Lookup(xds.Cluster, "other") == nil {
+			t.Errorf("after the freeze it serves %v", server.served)
+		}
+	}
+}
