@@ -60,7 +60,7 @@ func TestChaos(t *testing.T) {
 func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	envoytest.Binary(t)
 	c := &chaos{soak: &soak{t: t, rand: random}, busy: make(map[int]net.Listener)}
-	c.fixture = newFixture(t, nil, "--trim-delay", "2s", "--ack-timeout", "3s", "--warm-timeout", "3s", "--eds", "file")
+	c.fixture = newFixture(t, nil, "--trim-delay", "2s", "--ack-timeout", "3s", "--warm-timeout", "3s", "--eds", "file", "--allow-removal")
 	c.grow()
 	for i := range c.envoys {
 		c.admins[i] = envoytest.FreePort(t)

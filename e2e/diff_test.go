@@ -174,7 +174,7 @@ func tcpTo(cluster string) string {
 func TestDiffFacts(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
-	s := newFixture(t, nil, "--trim-delay", "1h")
+	s := newFixture(t, nil, "--trim-delay", "1h", "--allow-removal")
 	port := fmt.Sprint(envoytest.FreePort(t))
 	var m *meter
 	for i, f := range diffFacts() {
@@ -221,7 +221,7 @@ func TestDiffEffects(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			c := &chaos{soak: &soak{t: t, rand: rand.New(rand.NewPCG(seed, 32))}, busy: make(map[int]net.Listener)}
-			c.fixture = newFixture(t, nil, "--trim-delay", "1h", "--eds", "file")
+			c.fixture = newFixture(t, nil, "--trim-delay", "1h", "--eds", "file", "--allow-removal")
 			c.grow()
 			c.renders(t)
 			c.startEnvoy(t)

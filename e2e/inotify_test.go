@@ -170,7 +170,7 @@ func TestFullBudget(t *testing.T) {
 		}
 	})
 	t.Run("70 clusters make way for 70 others", func(t *testing.T) {
-		s := start(t, many(0, 70, upstream.Port()), 70, "--trim-delay", "500ms")
+		s := start(t, many(0, 70, upstream.Port()), 70, "--trim-delay", "500ms", "--allow-removal")
 		s.edit(t, "many.yaml", func(string) string { return many(70, 140, upstream.Port()) })
 		if !inlined(s) {
 			t.Error("endpoints stayed in files, though old and new together are past the budget")

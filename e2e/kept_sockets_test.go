@@ -51,7 +51,7 @@ func TestKeptSockets(t *testing.T) {
 				return map[string]string{"all.yaml": document("envoy.config.listener.v3.Listener",
 					`name: main, address: {`+fmt.Sprintf(address+"%[3]s", port, pipe, "")+`}, filter_chains: [{filters: [{name: echo, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]`+more([]string{field}))}
 			}
-			s := newFixture(t, nil, "--disable", "bind-to-port-changed")
+			s := newFixture(t, nil, "--disable", "bind-to-port-changed", "--allow-removal")
 			s.render(t, listens(c.address, c.field))
 			s.startEnvoy(t)
 			if c.becomes == "" {

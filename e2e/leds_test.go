@@ -46,7 +46,7 @@ func TestServedLEDS(t *testing.T) {
 	s := serveTree(t, ledsTree(port))
 	s.write(t, "blue.yaml", ledsEndpoint("blue", blue.Port()))
 	s.admin, s.out = envoytest.FreePort(t), filepath.Join(t.TempDir(), "out")
-	s.start(t, "--grpc", "unix:"+s.socket)
+	s.start(t, "--grpc", "unix:"+s.socket, "--allow-removal")
 	if _, stderr, exit := xdspub(t, "render", "--out", s.out, s.src); exit != 0 {
 		t.Fatalf("exit status %d\n%s", exit, stderr)
 	}

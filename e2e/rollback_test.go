@@ -102,7 +102,7 @@ func TestRollbackRefused(t *testing.T) {
 	source := func(port int) string {
 		return documents(staticCluster("blue", upstream.Port()), routes("main", "blue"), listener(fmt.Sprintf("edge-%d", port), port, rds("main")))
 	}
-	s := newFixture(t, map[string]string{"edge.yaml": source(port)})
+	s := newFixture(t, map[string]string{"edge.yaml": source(port)}, "--allow-removal")
 	s.args = append(s.args, "--envoy-admin", "http://"+address(s.admin))
 	s.startWatch(t)
 	s.startEnvoy(t)

@@ -94,7 +94,7 @@ func newServedChaos(t *testing.T, seed uint64) *servedChaos {
 
 func (c *servedChaos) serve() {
 	os.Remove(c.served.socket) // a killed server leaves its socket
-	flags := []string{"--grpc", "unix:" + c.served.socket, "--trim-delay", "500ms", "--drain-time", "100ms"}
+	flags := []string{"--grpc", "unix:" + c.served.socket, "--trim-delay", "500ms", "--drain-time", "100ms", "--allow-removal"}
 	if c.files != "" {
 		flags = append(flags, "--out", c.files)
 	}

@@ -17,7 +17,7 @@ func TestServedScopesReturn(t *testing.T) {
 		"scopes.yaml": document("envoy.config.route.v3.RouteConfiguration", `name: one, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 200}}]}]`) + "---\n" + scope("a", "a", "one"),
 	})
 	s.admin, s.out = envoytest.FreePort(t), filepath.Join(t.TempDir(), "out")
-	s.start(t, "--grpc", "unix:"+s.socket)
+	s.start(t, "--grpc", "unix:"+s.socket, "--allow-removal")
 	if _, stderr, exit := xdspub(t, "render", "--eds", "file", "--out", s.out, s.src); exit != 0 {
 		t.Fatalf("exit status %d\n%s", exit, stderr)
 	}
@@ -37,7 +37,7 @@ func TestServedScopesReturn(t *testing.T) {
 				return len(is["dynamic_listeners"])+len(is["dynamic_scoped_route_configs"]) == 0, ""
 			})
 			s.kill(all)
-			s.start(all, "--grpc", "unix:"+s.socket) // all, since the next subtest needs the server, too
+			s.start(all, "--grpc", "unix:"+s.socket, "--allow-removal") // all, since the next subtest needs the server, too
 			s.write(t, "scoped.yaml", text)
 			s.runs(t, k, envoy, want)
 			envoy.Stop(t)

@@ -34,17 +34,21 @@ func TestServedTransitions(t *testing.T) {
 			turn++
 			t.Run(rule.Code+"/"+c.name+"/"+k.name, func(t *testing.T) {
 				t.Parallel()
-				c.serve(t, rule.Code, k)
+				c.serve(t, rule.Code, rule.Guards, k)
 			})
 		}
 	}
 }
 
-func (c *transitionCase) serve(t *testing.T, code string, k transport) {
+func (c *transitionCase) serve(t *testing.T, code string, guards bool, k transport) {
 	s := serveTree(t, map[string]string{"xdspub.yaml": "disable: [expired-certificate]\n"})
 	ports, last := make(map[string]string), len(c.trees)-1
 	s.writeOne(t, ports, c.trees[0])
-	s.start(t, "--grpc", "unix:"+s.socket)
+	flags := []string{"--grpc", "unix:" + s.socket}
+	if !guards {
+		flags = append(flags, "--allow-removal")
+	}
+	s.start(t, flags...)
 	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, []byte("{node: {id: edge, cluster: test}, dynamic_resources: {cds_config: {ads: {}}, lds_config: {ads: {}}}}"), k)})
 	s.synced(t)
 	for _, tree := range c.trees[1:last] {
@@ -53,7 +57,7 @@ func (c *transitionCase) serve(t *testing.T, code string, k transport) {
 		s.synced(t)
 	}
 	s.writeOne(t, ports, c.trees[last])
-	if text := s.read(t, "all.yaml"); strings.Contains(text, `# want `) && !strings.Contains(text, `# want "^warning`) {
+	if text := s.read(t, "all.yaml"); c.wants || strings.Contains(text, `# want `) && !strings.Contains(text, `# want "^warning`) {
 		s.server.WaitLog(t, "code="+code+" ")
 		s.server.WaitLog(t, "event=source-invalid ")
 		if c.envoy == "takes by files" {

@@ -67,7 +67,7 @@ var suffixes = []string{".yaml", ".yml", ".json", ".pb", ".pb_text", ".txtpb", "
 func newSoak(t *testing.T, random *rand.Rand) *soak {
 	envoytest.Binary(t) // a test without Envoy ends here
 	s := &soak{t: t, rand: random, dir: t.TempDir(), ports: map[string]int{}, files: map[string][]string{}, resources: map[string]*thing{}}
-	args := []string{"--trim-delay", "5s", "--format", choose(s, render.Formats).Name, "--eds", choose(s, []string{"file", "inline"})}
+	args := []string{"--allow-removal", "--trim-delay", "5s", "--format", choose(s, render.Formats).Name, "--eds", choose(s, []string{"file", "inline"})}
 	watching := choose(s, [][]string{
 		{"--rescan", "1h"}, {"--rescan", "1h"}, // each event counts
 		{"--rescan", "1s"},

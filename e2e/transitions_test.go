@@ -42,6 +42,7 @@ func TestTransitions(t *testing.T) {
 type transitionCase struct {
 	name  string
 	envoy string // "takes", "takes by files", "crashes", or "refuses: " and its words; empty means "takes"
+	wants bool   // the example has a finding about removed resources
 	trees []map[string][]byte
 }
 
@@ -55,7 +56,11 @@ func transitions(archive *txtar.Archive) []*transitionCase {
 		}
 		c := list[len(list)-1]
 		tree, file, isTree := strings.Cut(rest, "/")
-		if !isTree {
+		switch {
+		case tree == "want":
+			c.wants = true
+			continue
+		case !isTree:
 			c.envoy = strings.TrimSpace(string(f.Data))
 			continue
 		}
@@ -69,7 +74,7 @@ func transitions(archive *txtar.Archive) []*transitionCase {
 }
 
 func (c *transitionCase) run(t *testing.T, code string) {
-	s := newFixture(t, nil, "--disable", code, "--disable", "expired-certificate")
+	s := newFixture(t, nil, "--allow-removal", "--disable", code, "--disable", "expired-certificate")
 	ports := make(map[string]string)
 	for i, tree := range c.trees {
 		texts := make(map[string]string)
@@ -174,7 +179,7 @@ func (s *fixture) tookWhatItReads(t *testing.T) {
 	for _, file := range append(files, named...) {
 		kind := strings.TrimSuffix(filepath.Base(file), ".json")
 		stat := map[string]string{
-			"cds": `^cluster_manager\.cds\.`, "lds": `^listener_manager\.lds\.`, "rds": `^http\.[^.]*\.rds\.%s\.`,
+			"cds": `^cluster_manager\.cds\.`, "lds": `^listener_manager\.lds\.`, "eds": `^cluster\.%s\.`, "rds": `^http\.[^.]*\.rds\.%s\.`,
 			"sds": `^sds\.%s\.`, "ecds": `^extension_config_discovery\.[^.]*\.%s\.`,
 		}[kind]
 		stat = strings.ReplaceAll(stat, "%s", regexp.QuoteMeta(filepath.Base(filepath.Dir(file)))) + `version_text$`

@@ -137,7 +137,7 @@ func TestExtensionComesBack(t *testing.T) {
 			extension("authz", fmt.Sprintf(`{"@type": type.googleapis.com/%s, failure_mode_allow: true, grpc_service: {envoy_grpc: {cluster_name: %q}}}`, authz, cluster)),
 			listener("edge-"+cluster, port, "route_config: {"+hosts("web")+"}", "http_filters: ["+discovered("authz", authz)+", "+router+"]"))
 	}
-	s := startFixture(t, map[string]string{"edge.yaml": with(first, "one")})
+	s := startFixture(t, map[string]string{"edge.yaml": with(first, "one")}, "--allow-removal")
 	becomes(t, "the page", "200 web", func() string { return ask(t, request{port: first}).text })
 	kept := keepAlive(t, first)
 	if got := kept.ask(t); got != "200 web" {

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"xdspub/serve/cache"
+	"xdspub/xds"
 )
 
 // TestGRPCClient has a client of grpc-go find its backend in a snapshot, and follow later snapshots.
@@ -64,4 +66,36 @@ func backend(t *testing.T) int {
 	go func() { _ = g.Serve(l) }()
 	t.Cleanup(g.Stop)
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestLosses: a client of grpc-go asks for a listener by name. A snapshot without this listener would leave it
+// without any, although other listeners stay.
+func TestLosses(t *testing.T) {
+	c := cache.New(cache.Options{})
+	socket := listen(t, c)
+	tree := fmt.Sprintf(grpcTree, backend(t))
+	other := strings.ReplaceAll(tree, "name: api, api_listener", "name: other, api_listener")
+	if err := c.Publish(t.Context(), parse(t, tree+strings.Split(other, "\n")[1])); err != nil {
+		t.Fatal(err)
+	}
+	losses := func(s *xds.Snapshot) (lost []string) {
+		for _, change := range c.Transitions(s) {
+			if change.Clients != nil {
+				lost = append(lost, fmt.Sprint(change.Clients, change.From.Of(xds.Listener)[0].Name, change.To.Len()))
+			}
+		}
+		return lost
+	}
+	if lost := losses(parse(t, other)); lost != nil {
+		t.Errorf("no client is connected: %v", lost)
+	}
+	if _, err := grpc_health_v1.NewHealthClient(dialBy(t, socket)).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	if lost := fmt.Sprint(losses(parse(t, other))); lost != "[[client]api0]" {
+		t.Error(lost)
+	}
+	if lost := losses(parse(t, tree)); lost != nil {
+		t.Errorf("the listener stays: %v", lost)
+	}
 }

@@ -28,6 +28,7 @@ import (
 	"xdspub/render/history"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
+	"xdspub/validate/transition"
 	"xdspub/watch/control"
 	"xdspub/watch/freeze"
 	"xdspub/watch/operator"
@@ -51,6 +52,10 @@ type Options struct {
 	WarningsAsErrors bool
 	// Target is the name of the target; empty if the source tree has no targets.
 	Target string
+	// Guards makes the guards run (transition.Guard) with MaxRemoval, a percentage. A source tree without any
+	// resource, which Source.AllowEmpty allows, may remove everything.
+	Guards     bool
+	MaxRemoval int
 	// AllOrNothing means that no target is published while any target has an Objection.
 	AllOrNothing bool
 	// WhileRefused are the names (part.Names) of the types whose changes are published while the source tree is
@@ -96,8 +101,8 @@ type Server interface {
 	// until Trim. Served returns nil before the first Publish.
 	Served() *xds.Snapshot
 	// Transitions returns the change that a snapshot means for clients, once for each set of parameters that
-	// the variants of resources distinguish. The old side includes the retired resources that stay until
-	// Trim. Transitions returns nil before the first Publish.
+	// the variants of resources distinguish, and the losses of clients that ask for listeners by name. From
+	// includes the retired resources that stay until Trim. Transitions returns nil before the first Publish.
 	Transitions(s *xds.Snapshot) []variants.Transition
 	// Retry sends clients again the resources that they rejected.
 	Retry(ctx context.Context) error
@@ -174,11 +179,12 @@ func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 // invalid. If the snapshot is held, Plan.Held is its refusal. A *published.UsageError means that the options
 // don't suit the output directory.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
-	return c.plan(ctx, checked, nil)
+	return c.plan(ctx, checked, nil, c.guard(checked))
 }
 
-// plan is Plan; of is nil unless the source tree is refused, and checked is a part.
-func (c *Controller) plan(ctx context.Context, checked *check.Result, of *publish.Part) (*planner.Plan, error) {
+// plan is Plan. of is nil unless the source tree is refused, and checked is a part. guard bounds what the plan may
+// remove; nil allows every removal.
+func (c *Controller) plan(ctx context.Context, checked *check.Result, of *publish.Part, guard *transition.Guard) (*planner.Plan, error) {
 	c.apart = c.tellsApart(checked)
 	if checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, nil
@@ -189,7 +195,7 @@ func (c *Controller) plan(ctx context.Context, checked *check.Result, of *publis
 	if held := c.heldMeanwhile(checked); of == nil && held != nil {
 		return &planner.Plan{ID: c.planID(checked), Snapshot: checked.Snapshot, Held: held}, nil
 	}
-	plan, findings, err := c.planned(ctx, checked, of)
+	plan, findings, err := c.planned(ctx, checked, of, guard)
 	checked.Add(findings)
 	if err != nil || checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, err
@@ -230,9 +236,11 @@ func (c *Controller) planID(checked *check.Result) string {
 	return c.servedID(checked)
 }
 
-func (c *Controller) planned(ctx context.Context, checked *check.Result, of *publish.Part) (plan *planner.Plan, findings diag.List, err error) {
-	if c.SnapshotID() == "" && c.options.Server != nil { // no file records what clients run
-		if findings, err = c.transitions(c.toServe(checked)); err != nil {
+func (c *Controller) planned(
+	ctx context.Context, checked *check.Result, of *publish.Part, guard *transition.Guard,
+) (plan *planner.Plan, findings diag.List, err error) {
+	if c.options.Server != nil {
+		if findings, err = c.transitions(c.toServe(checked), guard); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -240,16 +248,31 @@ func (c *Controller) planned(ctx context.Context, checked *check.Result, of *pub
 	if !c.writes() {
 		return &planner.Plan{ID: c.planID(checked), Snapshot: s, Part: of != nil}, findings, nil
 	}
-	plan, more, err := c.planFiles(ctx, s, of)
+	plan, more, err := c.planFiles(ctx, s, of, guard)
+	more = slices.DeleteFunc(more, func(d diag.Diagnostic) bool {
+		return slices.ContainsFunc(findings, func(f diag.Diagnostic) bool { return f.Code == d.Code && f.Message == d.Message })
+	})
 	return plan, append(findings, more...), err
 }
 
-// planFiles plans the files of a Snapshot. of is nil if the Snapshot is a whole source tree.
-func (c *Controller) planFiles(ctx context.Context, s *xds.Snapshot, of *publish.Part) (*planner.Plan, diag.List, error) {
+// planFiles plans the files of a Snapshot. of is nil if the Snapshot is a whole source tree, and guard bounds what the
+// plan may remove.
+func (c *Controller) planFiles(ctx context.Context, s *xds.Snapshot, of *publish.Part, guard *transition.Guard) (*planner.Plan, diag.List, error) {
+	c.pipeline.Guard(guard)
 	if of != nil {
 		return c.pipeline.PlanPart(ctx, s, *of, time.Now())
 	}
 	return c.pipeline.Plan(ctx, s, time.Now())
+}
+
+// guard returns the Guard of the change to a checked source tree; nil allows every removal. The guards have judged the
+// snapshot of a pin before the pin: a rollback that was killed half-way must go on.
+func (c *Controller) guard(checked *check.Result) *transition.Guard {
+	pinned := c.pin != nil && c.pin.result != nil && c.pin.result.Snapshot == checked.Snapshot
+	if !c.options.Guards || pinned || checked.Variants.All().Len() == 0 {
+		return nil
+	}
+	return &transition.Guard{MaxRemoval: c.options.MaxRemoval, WayOut: "if you mean it, use --allow-removal"}
 }
 
 // Open locks the output directory, and creates it if missing. Without an output directory, Open opens Options.State.
@@ -411,7 +434,7 @@ func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedErro
 	if !c.writes() || c.accepted == nil {
 		return o, nil
 	}
-	plan, _, err := c.planFiles(ctx, c.accepted, c.live.part)
+	plan, _, err := c.planFiles(ctx, c.accepted, c.live.part, nil) // clients have what is accepted
 	if err == nil && plan != nil {
 		_, err = c.write(ctx, plan)
 	}

@@ -99,7 +99,7 @@ func (c *Controller) mend(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	c.Trust(false)
-	plan, _, err := c.planned(ctx, checked, c.part())
+	plan, _, err := c.planned(ctx, checked, c.part(), nil) // what is published removes nothing
 	if err != nil || plan == nil || plan.Held != nil || plan.ID != m.Snapshot {
 		return Outcome{}, err
 	}

@@ -103,13 +103,14 @@ func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, ref
 		if err != nil {
 			return Part{}, err
 		}
-		plan, err := c.plan(ctx, mixed, &publish.Part{Since: since})
+		guard := c.guard(mixed)
+		plan, err := c.plan(ctx, mixed, &publish.Part{Since: since}, guard)
 		switch {
 		case err != nil || ctx.Err() != nil:
 			return Part{}, err
 		case plan != nil:
 			return c.publishPart(ctx, mixed, plan)
-		case !faults.Blame(mixed.Diagnostics, c.refuses(), c.toPublish(mixed), change):
+		case !faults.BlameRemovals(guard, change) && !faults.Blame(mixed.Diagnostics, c.refuses(), c.toPublish(mixed), change):
 			return Part{Waits: "together with what is published, it has errors: " + firstError(mixed.Diagnostics, c.refuses())}, nil
 		}
 	}

@@ -44,6 +44,7 @@ const (
 	unknownField = "unknown field" // the resource has an error of its own
 	twice        = "twice"         // another file has the same resource
 	badFile      = "bad file"      // another document of the file has an error
+	noEndpoints  = "no endpoints"  // an assignment has none: a fault if the published one has endpoints
 )
 
 // text returns the file of the unit.
@@ -66,6 +67,8 @@ func (u unit) text() string {
 		return text + "---\n" + text
 	case badFile:
 		return text + "---\nname: x\n"
+	case noEndpoints:
+		return text[:strings.Index(text, "endpoints: ")]
 	}
 	return text
 }
@@ -86,7 +89,10 @@ func (u units) edit(random *rand.Rand) {
 		is.content = random.IntN(1000)
 		u[name] = is
 	case 3, 4:
-		is.content, is.fault = random.IntN(1000), []string{halfWritten, unknownField, twice, badFile}[random.IntN(4)]
+		is.content, is.fault = random.IntN(1000), []string{halfWritten, unknownField, twice, badFile, noEndpoints}[random.IntN(5)]
+		if is.fault == noEndpoints && is.kind != "endpoints" {
+			is.fault = halfWritten
+		}
 		u[name] = is
 	case 5: // a new cluster or secret; the name may have existed before
 		n := random.IntN(6)
@@ -149,7 +155,7 @@ type meanwhile struct {
 
 func newMeanwhile(t *testing.T, endpoints planner.EndpointsMode) *meanwhile {
 	dir := memdir.New(t)
-	m := &meanwhile{t: t, src: make(units), o: Options{WhileRefused: part.Names(), Options: pipeline.Options{
+	m := &meanwhile{t: t, src: make(units), o: Options{WhileRefused: part.Names(), Guards: true, MaxRemoval: 50, Options: pipeline.Options{
 		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), EnvoyPath: "/envoy", Endpoints: endpoints, InotifyBudget: 100,
 	}}}
 	for n := range 3 {

@@ -290,7 +290,11 @@ func (c *Controller) propose(ctx context.Context, asked control.Rollback, source
 	if err != nil {
 		return pin, r, err
 	}
-	plan, err := c.Plan(ctx, checked)
+	guard := c.guard(checked)
+	if asked.AllowRemoval {
+		guard = nil
+	}
+	plan, err := c.plan(ctx, checked, nil, guard)
 	switch {
 	case err != nil:
 		return pin, r, err

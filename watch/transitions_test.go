@@ -15,6 +15,7 @@ import (
 	"xdspub/diag"
 	"xdspub/source/load"
 	"xdspub/validate"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 )
 
@@ -111,7 +112,7 @@ name: s
 		}
 		c := New(Options{Server: &critic{now: parse(asks + secret + "validation_context: {}\n")}})
 		for text, want := range map[string]int{"validation_context: {}\n": 0, "generic_secret: {}\n": 1} {
-			if found, err := c.transitions(parse(web + secret + text)); err != nil || len(found) != want {
+			if found, err := c.transitions(parse(web+secret+text), nil); err != nil || len(found) != want {
 				t.Error(text, found, err)
 			}
 		}
@@ -130,6 +131,7 @@ name: s
 // TestServedEdit checks that judging the edit of a cluster takes the same time for any number of served
 // listeners.
 func TestServedEdit(t *testing.T) {
+	guard := &transition.Guard{MaxRemoval: 50}
 	allocated := func(n int) float64 {
 		resource := func(m proto.Message) *xds.Resource {
 			r, err := xds.NewResource(m, "", nil)
@@ -152,7 +154,7 @@ func TestServedEdit(t *testing.T) {
 			edits++
 			is := server.now.Apply(xds.ChangeOf([]xds.Edited{{Was: server.now.Lookup(xds.Cluster, "web"), Is: cluster(time.Duration(edits) * time.Minute)}}))
 			c.served = server.now
-			if found, err := c.transitions(is); err != nil || len(found) > 0 {
+			if found, err := c.transitions(is, guard); err != nil || len(found) > 0 {
 				t.Error(found, err)
 			}
 			server.now = is

@@ -82,6 +82,10 @@ func (r *Resource) AsksFor(t *Type) bool { return r.inBrief()&asksFor(t) != 0 }
 // unloaded resource.
 func (r *Resource) UsesSingletons() bool { return r.inBrief()&usesSingletons != 0 }
 
+// HasEndpoints reports whether the resource lists endpoints, as an endpoint assignment or as a cluster with one. It
+// does not decode an unloaded resource.
+func (r *Resource) HasEndpoints() bool { return r.inBrief()&hasEndpoints != 0 }
+
 // inBrief returns the brief of the resource.
 func (r *Resource) inBrief() brief {
 	if r.holder.held.Load() == nil {
@@ -91,12 +95,13 @@ func (r *Resource) inBrief() brief {
 }
 
 // brief is a set of facts that stay known after Unload: a bit for each of Types that the resource subscribes to,
-// usesSingletons and holdsSecrets. A search for a few resources among all asks for the brief first.
+// usesSingletons, holdsSecrets and hasEndpoints. A search for a few resources among all asks for the brief first.
 type brief uint32
 
 const (
 	usesSingletons brief = 1 << 31
 	holdsSecrets   brief = 1 << 30
+	hasEndpoints   brief = 1 << 29
 )
 
 func asksFor(t *Type) brief { return 1 << slices.Index(Types, t) }
@@ -110,6 +115,9 @@ func (f *Facts) brief() (b brief) {
 	}
 	if f.HoldsSecret {
 		b |= holdsSecrets
+	}
+	if f.HasEndpoints {
+		b |= hasEndpoints
 	}
 	return b
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -24,6 +25,8 @@ type Facts struct {
 	// HoldsSecret means that the resource may hold secret content: a field for secrets has content, such as a key
 	// inline in a listener, or a header has a credential, or a payload can't be read.
 	HoldsSecret bool
+	// HasEndpoints means that the resource lists endpoints.
+	HasEndpoints bool
 
 	// fieldHoldsSecret is HoldsSecret without the credentials of headers.
 	fieldHoldsSecret bool
@@ -33,14 +36,17 @@ type Facts struct {
 	holdsAny, otherURL bool
 }
 
-// nothing are the shared Facts of most resources of some types, such as endpoint assignments.
-var nothing = &Facts{}
+// nothing and onlyEndpoints are the shared Facts of most resources of some types, such as endpoint assignments.
+var nothing, onlyEndpoints = &Facts{}, &Facts{HasEndpoints: true}
 
-// shared returns nothing if the Facts say nothing.
+// shared returns nothing or onlyEndpoints if the Facts say no more.
 func (f *Facts) shared() *Facts {
 	if len(f.Subscriptions)+len(f.ConfigSources)+len(f.FileData)+len(f.Singletons)+len(f.credentials) > 0 ||
 		f.SingletonsErr != nil || f.HoldsSecret || f.fieldHoldsSecret || f.holdsAny || f.otherURL {
 		return f
+	}
+	if f.HasEndpoints {
+		return onlyEndpoints
 	}
 	return nothing
 }
@@ -56,6 +62,8 @@ func (f *Facts) note(n *Node) {
 		if m.GetFilename() != "" || m.GetWatchedDirectory() != nil {
 			f.FileData = append(f.FileData, n)
 		}
+	case *endpointv3.LbEndpoint:
+		f.HasEndpoints = true
 	case *anypb.Any:
 		f.holdsAny = true
 		f.otherURL = f.otherURL || m.GetTypeUrl() != "" && n.Err == nil && hasOtherURL(m)

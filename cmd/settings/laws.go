@@ -63,6 +63,13 @@ func notNegative(d time.Duration) string {
 	return ""
 }
 
+func percent(n int) string {
+	if n < 0 || n > 100 {
+		return "write a percentage, 0 to 100"
+	}
+	return ""
+}
+
 // pollable is the law of --poll-interval.
 func pollable(d time.Duration) string {
 	if d != 0 && d < time.Millisecond {

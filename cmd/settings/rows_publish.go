@@ -39,6 +39,12 @@ func Publish() []Row {
 		&setting[string]{about: about{name: "history-size", forClients: true, group: GroupPublish, usage: "bound the history to `SIZE`: " +
 			"older snapshots go first", outside: true},
 			kind: text, byDefault: "256MiB", into: func(s *Settings) *Value[string] { return &s.HistorySize }},
+		&setting[int]{about: about{name: "max-removal", forClients: true, group: GroupPublish, usage: "refuse a change that removes " +
+			"more than `PERCENT` of the published resources of a type, if more than 10 are published"},
+			kind: count, byDefault: 50, law: percent, form: percentSchema, into: func(s *Settings) *Value[int] { return &s.MaxRemoval }},
+		&setting[bool]{about: about{name: "allow-removal", forClients: true, group: GroupPublish, usage: "publish a change even if it " +
+			"removes all listeners, all endpoints of a cluster, or more than --max-removal"},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.AllowRemoval }},
 	}
 }
 

@@ -124,6 +124,8 @@ func textOrList(item Schema, least int, about string) Schema {
 	return Schema{"description": about, "anyOf": []Schema{item, {"type": "array", "items": item, "minItems": least}}}
 }
 
+func percentSchema() Schema { return Schema{"type": "integer", "minimum": 0, "maximum": 100} }
+
 func countSchema(r *setting[int]) Schema {
 	least := 0
 	for r.wants(least) != "" {

@@ -43,6 +43,8 @@ type Settings struct {
 	PollInterval, StepGap, TrimDelay   Value[time.Duration]
 	AllOrNothing, DryRun, RetryHeld    Value[bool]
 	WhileRefused                       Value[[]string]
+	MaxRemoval                         Value[int]
+	AllowRemoval                       Value[bool]
 	EnvoyAdmin, EnvoyLog               Value[[]string]
 	History                            Value[int]
 	HistorySize, State                 Value[string]

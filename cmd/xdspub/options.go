@@ -202,6 +202,7 @@ func controllerOptions(v *call, source string, log *event.Log, usual ...string) 
 	if o.WhileRefused, err = goesOn(v); err != nil {
 		return o, err
 	}
+	o.Guards, o.MaxRemoval = !v.AllowRemoval.Value, v.MaxRemoval.Value
 	o.StepGap = v.StepGap.Value + o.PollInterval // an Envoy that polls reads the files of a step this late
 	if o.History.Size, err = historySize(v); err != nil {
 		return o, err

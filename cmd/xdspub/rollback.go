@@ -62,8 +62,10 @@ entry; 2 wrong usage; 3 could not run.`,
 // rollbackAsked returns the request of a command line.
 func rollbackAsked(c *call) (asked control.Rollback, err error) {
 	asked = control.Rollback{
-		By: operatorOf(), Reason: c.Reason.Value, Entry: c.Args().First(), Revision: c.ToRevision.Value, WithSecrets: c.WithSecrets.Value, Flags: given(c),
+		By: operatorOf(), Reason: c.Reason.Value, Entry: c.Args().First(), Revision: c.ToRevision.Value, WithSecrets: c.WithSecrets.Value,
+		AllowRemoval: c.AllowRemoval.Value, Flags: given(c),
 	}
+	delete(asked.Flags, "allow-removal") // which is for this rollback
 	named := 0
 	for _, is := range []bool{c.NArg() > 0, c.At.Given(), c.ToRevision.Given()} {
 		if is {

@@ -19,7 +19,11 @@ func Codes() []diag.Code {
 func RuleCodes() []diag.Code {
 	var codes []diag.Code
 	for _, r := range transition.Rules {
-		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Family: "change"})
+		family := "change"
+		if r.Guards {
+			family = "guard"
+		}
+		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Family: family})
 	}
 	return codes
 }

@@ -35,7 +35,7 @@ func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	if !ok || c.movesAddress(changes) {
 		return nil, false
 	}
-	keeps := transition.Keeps(changes, c.s)
+	keeps := transition.Keeps(changes, c.s, c.guard)
 	if !(keeps && last.still) && !c.makesTransition() {
 		return nil, false
 	}
@@ -79,7 +79,7 @@ func (c *change) movesAddress(changes []xds.Edited) bool {
 // makesTransition reports whether transition rules find nothing on the way from what is published
 // to the Snapshot.
 func (c *change) makesTransition() bool {
-	found, err := transition.Transitions(c.st, c.s, transition.Options{Disable: c.options.Disable})
+	found, err := transition.Transitions(c.st, c.s, c.transitions())
 	return err == nil && len(found) == 0
 }
 

@@ -55,6 +55,7 @@ type Planner struct {
 	out      *published.Reader
 	renderer render.Renderer
 	planned  planned
+	guard    *transition.Guard
 }
 
 // New returns a Planner for an output directory.
@@ -66,6 +67,14 @@ func New(out *published.Reader, o Options) *Planner {
 // Renderer returns the Planner's Renderer. A trim renders with the same Renderer, so that the next plan can
 // follow from the result.
 func (p *Planner) Renderer() *render.Renderer { return &p.renderer }
+
+// Guard sets the bounds of what the next plans may remove. Without a Guard, plans may remove everything.
+func (p *Planner) Guard(g *transition.Guard) { p.guard = g }
+
+// transitions are the options of the transition rules.
+func (p *Planner) transitions() transition.Options {
+	return transition.Options{Disable: p.options.Disable, Guard: p.guard, Source: p.options.Source}
+}
 
 // Plan is the steps from the published files to a Snapshot. A Plan is a value, which can be shown without
 // being carried out.
@@ -167,7 +176,7 @@ func (c *change) renderWhole(ctx context.Context) (*rendered, diag.List, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	transitions, err := transition.Transitions(c.st, c.s, transition.Options{Disable: c.options.Disable})
+	transitions, err := transition.Transitions(c.st, c.s, c.transitions())
 	if err != nil || transitions.HasErrors() {
 		return nil, transitions, err
 	}

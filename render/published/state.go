@@ -29,7 +29,8 @@ type State struct {
 	// Clusters and Listeners are the resources of the CDS and LDS files.
 	Clusters, Listeners []*xds.Resource
 
-	reader *Reader
+	reader   *Reader
+	clusters map[string]*xds.Resource // Clusters by name; nil before the first Read
 }
 
 // State reads what is published. A *UsageError means that the output directory does not allow

@@ -224,8 +224,8 @@ func (c *Cache) Served() *xds.Snapshot {
 }
 
 // Transitions returns the changes that a Snapshot would make, for one client of each class whose resources
-// change. The class of clients with several parameter sets is left out. Transitions returns nil before the
-// first Publish.
+// change, and the losses of clients that ask for listeners by name. The class of clients with several parameter
+// sets is left out. Transitions returns nil before the first Publish.
 func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,9 +237,11 @@ func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 		if t.class.several || t.still {
 			continue
 		}
-		list = append(list, variants.Transition{Parameters: t.of, From: t.class.served, To: t.selection.Snapshot})
+		list = append(list, variants.Transition{
+			Parameters: t.of, From: t.class.served, Current: t.class.selection.Snapshot, To: t.selection.Snapshot,
+		})
 	}
-	return list
+	return append(list, c.losses(tree)...)
 }
 
 // Resources returns the number of resources in the published Snapshot, counting each variant, without the

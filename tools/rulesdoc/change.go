@@ -19,6 +19,7 @@ import (
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/tools/certs"
+	"xdspub/validate/transition"
 	"xdspub/watch/pipeline"
 )
 
@@ -42,7 +43,7 @@ func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 	const first = "bad/"
 	for _, f := range archive.Files {
 		name, ok := strings.CutPrefix(f.Name, first)
-		if !ok || name == "envoy" {
+		if !ok || name == "envoy" || name == "want" {
 			continue
 		}
 		shown := wanted.ReplaceAll(f.Data, nil)
@@ -70,6 +71,7 @@ func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 	if err != nil {
 		return err
 	}
+	p.Guard(&transition.Guard{MaxRemoval: 50, WayOut: "if you mean it, use --allow-removal"})
 	_, list, err := p.Plan(context.Background(), checked.Snapshot, certs.Now)
 	if err != nil {
 		return err

@@ -32,13 +32,14 @@ func families(root string) ([]*family, error) {
 	reading := &family{name: "reading", about: "reading files: syntax, documents, fields and values"}
 	following := &family{name: "following", about: "the files that a bootstrap leads to"}
 	change := &family{name: "change", about: "changes that a running Envoy can't make"}
+	guard := &family{name: "guard", about: "changes that remove too much"}
 	publishing := &family{name: "publishing", about: "publishing: formats, inotify limits, refusals by Envoy"}
 	machine := &family{name: "machine", about: "the machine: what xdspub doctor finds"}
 	validation, err := validationFamilies(root)
 	if err != nil {
 		return nil, err
 	}
-	list := slices.Concat([]*family{reading, following}, validation, []*family{change, publishing, machine})
+	list := slices.Concat([]*family{reading, following}, validation, []*family{change, guard, publishing, machine})
 	for _, c := range codes.All() {
 		i := slices.IndexFunc(list, func(f *family) bool { return f.name == c.Family })
 		if i < 0 {

@@ -125,7 +125,7 @@ func checkTransition(t *testing.T, typ *xds.Type, s *xds.Snapshot) {
 			t.Error("validate/transition: Keeps does not know the type")
 		}
 	}()
-	transition.Keeps([]xds.Edited{{Was: s.Of(typ)[0]}}, s)
+	transition.Keeps([]xds.Edited{{Was: s.Of(typ)[0]}}, s, nil)
 }
 
 // services returns the types for which a gRPC server has a singleton service.

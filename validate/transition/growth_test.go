@@ -15,6 +15,10 @@ type ran []*xds.Resource
 
 func (r ran) Serves(xds.Subscription) bool { return false }
 
+func (r ran) Read(*xds.Type, string) (*xds.Resource, error) { return nil, nil }
+
+func (r ran) Removed(*xds.Type, *xds.Snapshot) (Removal, error) { return Removal{}, nil }
+
 func (r ran) Of(t *xds.Type) ([]*xds.Resource, error) {
 	if t == xds.Listener {
 		return r, nil

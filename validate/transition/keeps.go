@@ -8,15 +8,16 @@ import (
 	"xdspub/xds"
 )
 
-// Keeps reports whether the rules certainly find nothing in a change. changes are the changed resources, and s is
-// the Snapshot after the change. Keeps assumes that the rules find nothing between the Snapshot before the change
-// and itself. Its cost depends on the number of changes only.
-func Keeps(changes []xds.Edited, s *xds.Snapshot) bool {
-	return !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keeps(e, s) }) && !shiftsWeights(changes)
+// Keeps reports whether the rules certainly find nothing in a change. changes are the changed resources, s is the
+// Snapshot after the change, and g is Options.Guard. Keeps assumes that the rules find nothing between the Snapshot
+// before the change and itself. Its cost depends on the number of changes only.
+func Keeps(changes []xds.Edited, s *xds.Snapshot, g *Guard) bool {
+	return !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keeps(e, s) }) && !shiftsWeights(changes) &&
+		(g == nil || keepsGuards(changes, s, g))
 }
 
 func keeps(e xds.Edited, s *xds.Snapshot) bool {
-	if e.Same() { // the resource has the same content
+	if e.Same() && e.Is.ForSame(e.Was) { // the resource has the same content for the same clients
 		return true
 	}
 	if e.Is != nil && e.Is.UsesSingletons() || asksForExtensions(e.Was) || asksForExtensions(e.Is) {

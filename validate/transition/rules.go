@@ -4,9 +4,12 @@ package transition
 // testdata/<code>.txtar.
 var Rules = []*Rule{
 	addressSwap,
+	allEndpointsRemoved,
+	allListenersRemoved,
 	bindToPortChanged,
 	extensionTypeChanged,
 	ledsWeightsChanged,
+	manyRemoved,
 	portInUse,
 	reusePortChanged,
 	secretKindChanged,

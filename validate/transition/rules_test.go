@@ -29,7 +29,8 @@ import (
 // good… of an archive are changes. Each has the source trees that are published one after the other: old, sometimes
 // mid, and new. A comment # want "regexp" must stand in a new tree on each line with a finding of the rule, and on
 // no other line. The regexp is matched against "severity: message; help: …". A comment # want streams counts for
-// streams only. No other rule may find anything. e2e.TestTransitions shows Envoy's reaction to each change; its
+// streams only. A change with a finding about removed resources has the regexp in a file want. No other rule may
+// find anything; guards run for their own examples only. e2e.TestTransitions shows Envoy's reaction to each change; its
 // message is in the file envoy.
 func TestRules(t *testing.T) {
 	for _, rule := range transition.Rules {
@@ -37,7 +38,7 @@ func TestRules(t *testing.T) {
 			kinds := make(map[string]bool)
 			for _, c := range changes(t, rule.Code) {
 				kinds[strings.TrimRight(c.name, "0123456789")] = true
-				t.Run(c.name, func(t *testing.T) { c.judge(t, rule.Code) })
+				t.Run(c.name, func(t *testing.T) { c.judge(t, rule) })
 			}
 			for _, kind := range []string{"bad", "good"} {
 				if !kinds[kind] {
@@ -52,6 +53,7 @@ func TestRules(t *testing.T) {
 type change struct {
 	name  string
 	trees []string // the directories of the source trees, in order
+	want  string   // a regexp for the finding about removed resources; empty for none
 	text  map[string]string
 }
 
@@ -73,6 +75,9 @@ func changes(t *testing.T, code string) []*change {
 			list = append(list, &change{name: name, text: make(map[string]string)})
 		}
 		if !isTree {
+			if rest == "want" {
+				list[i].want = strings.TrimSpace(string(f.Data))
+			}
 			continue
 		}
 		text, err := certs.Expand(f.Data)
@@ -90,7 +95,7 @@ func changes(t *testing.T, code string) []*change {
 
 // judge publishes all trees but the last. It compares the findings about the change to the last tree with the
 // wanted findings.
-func (c *change) judge(t *testing.T, code string) {
+func (c *change) judge(t *testing.T, rule *transition.Rule) {
 	out := filepath.Join(t.TempDir(), "out")
 	for name, text := range c.text {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -100,12 +105,17 @@ func (c *change) judge(t *testing.T, code string) {
 			t.Fatal(err)
 		}
 	}
+	var guard *transition.Guard
+	if rule.Guards {
+		guard = &transition.Guard{MaxRemoval: 50}
+	}
 	var served *xds.Snapshot
 	for i, tree := range c.trees {
 		o := pipeline.Options{
 			Source: check.Options{Path: tree}, Out: out, Format: render.JSON, Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
 		}
 		p := pipeline.New(o)
+		p.Guard(guard)
 		checked, err := check.New(o.Source).Check(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -118,12 +128,12 @@ func (c *change) judge(t *testing.T, code string) {
 			t.Fatal(err)
 		}
 		if i == len(c.trees)-1 {
-			c.compare(t, code, list, `# want "`)
-			list, err = transition.Transitions(transition.Served{Snapshot: served}, checked.Snapshot, transition.Options{})
+			c.compare(t, rule.Code, list, `# want "`)
+			list, err = transition.Transitions(transition.Served{Snapshot: served}, checked.Snapshot, transition.Options{Guard: guard, Source: tree})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.compare(t, code, list, `# want "`, `# want streams "`)
+			c.compare(t, rule.Code, list, `# want "`, `# want streams "`)
 			return
 		}
 		served = checked.Snapshot
@@ -166,6 +176,9 @@ func (c *change) compare(t *testing.T, code string, list diag.List, comments ...
 func (c *change) wants(t *testing.T, comments []string) map[string]*regexp.Regexp {
 	t.Helper()
 	wants := make(map[string]*regexp.Regexp)
+	if c.want != "" {
+		wants[c.trees[len(c.trees)-1]+":0"] = regexp.MustCompile(c.want)
+	}
 	for name, text := range c.text {
 		for i, line := range strings.Split(text, "\n") {
 			for _, comment := range comments {

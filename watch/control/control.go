@@ -379,6 +379,8 @@ type Rollback struct {
 	Revision string `json:"revision,omitempty"`
 	// WithSecrets asks for the secrets of the entry, too.
 	WithSecrets bool `json:"with_secrets,omitempty"`
+	// AllowRemoval turns the guards off.
+	AllowRemoval bool `json:"allow_removal,omitempty"`
 	// Flags are as in RetryHeld.
 	Flags map[string][]string `json:"flags,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 )
 
@@ -72,15 +73,7 @@ func (f *Faults) Has(r *xds.Resource) bool {
 // resource, Blame adds the admitted resources that the other resource subscribes to. Blame returns false if it added
 // none.
 func (f *Faults) Blame(list diag.List, least diag.Severity, mixed *xds.Snapshot, admitted xds.Change) (added bool) {
-	is := make(map[xds.Key]bool)
-	for _, r := range admitted.Added {
-		is[r.Key] = true
-	}
-	blame := func(k xds.Key) {
-		if is[k] && !f.keys[k] {
-			f.keys[k], added = true, true
-		}
-	}
+	blame := f.blame(admitted, &added)
 	for _, d := range list {
 		t := xds.TypeOfURL(d.Resource.Type)
 		if d.Severity > least || t == nil {
@@ -95,6 +88,32 @@ func (f *Faults) Blame(list diag.List, least diag.Severity, mixed *xds.Snapshot,
 		}
 	}
 	return added
+}
+
+// BlameRemovals adds the admitted resources that a guard has refused; nil for none. BlameRemovals returns false if it
+// added none.
+func (f *Faults) BlameRemovals(g *transition.Guard, admitted xds.Change) (added bool) {
+	if g == nil {
+		return false
+	}
+	blame := f.blame(admitted, &added)
+	for _, r := range g.Refused() {
+		blame(r.Key)
+	}
+	return added
+}
+
+// blame returns a function that adds an admitted resource, and then sets added.
+func (f *Faults) blame(admitted xds.Change, added *bool) func(xds.Key) {
+	is := make(map[xds.Key]bool)
+	for _, r := range admitted.Added {
+		is[r.Key] = true
+	}
+	return func(k xds.Key) {
+		if is[k] && !f.keys[k] {
+			f.keys[k], *added = true, true
+		}
+	}
 }
 
 // Admit returns the Change of live by the resources of some types in read: the changes of resources that live has, and

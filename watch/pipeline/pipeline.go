@@ -18,6 +18,7 @@ import (
 	"xdspub/render/published"
 	"xdspub/render/trim"
 	"xdspub/source/revision"
+	"xdspub/validate/transition"
 	"xdspub/xds"
 )
 
@@ -102,6 +103,9 @@ func (p *Pipeline) Opened(d *publish.Dir) { p.out.Opened(d) }
 // Trust makes the Pipeline assume, until Trust(false), that the last plan was published whole and that no
 // other process has changed the output directory since (publish.Reader.Trust).
 func (p *Pipeline) Trust(trust bool) { p.out.Trust(trust) }
+
+// Guard sets the bounds of what the next plans may remove (planner.Planner.Guard).
+func (p *Pipeline) Guard(g *transition.Guard) { p.planner.Guard(g) }
 
 // Plan plans the steps from the published files to an accepted Snapshot (planner.Planner.Plan).
 func (p *Pipeline) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*planner.Plan, diag.List, error) {

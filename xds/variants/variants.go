@@ -128,7 +128,11 @@ func sameConstraints(a, b []*xds.Resource) bool {
 // Transition is the change from one Snapshot to the next for clients with some Parameters.
 type Transition struct {
 	Parameters params.Parameters
-	From, To   *xds.Snapshot
+	// From includes retired resources, and Current is From without them.
+	From, Current, To *xds.Snapshot
+	// Clients are the clients that ask for listeners by name and that To leaves without any of their listeners. The
+	// Snapshots then have only the listeners of these clients. Clients is nil otherwise.
+	Clients []string
 }
 
 // Selection is the set of resources for a Client. A Selection is immutable.

@@ -1,0 +1,129 @@
+package transition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/xds"
+	"xdspub/xds/params"
+)
+
+// Guard bounds what a change may remove. Envoy accepts the removals that the guards refuse: a mistake makes them,
+// such as a failed generator, an unfinished checkout or a mistyped mapping of nodes.
+type Guard struct {
+	// MaxRemoval is the largest share of the published resources of a type, in percent, that a change may remove.
+	MaxRemoval int
+	// WayOut says how a user allows the change.
+	WayOut  string
+	refused map[Refused]bool
+}
+
+// Refused is a removal that a guard has refused.
+type Refused struct {
+	Code string // of the guard
+	xds.Key
+	For string // the constraints of the resource, by which a change for other clients differs
+}
+
+// Refused returns what the guards have refused.
+func (g *Guard) Refused() []Refused { return slices.Collect(maps.Keys(g.refused)) }
+
+// refuse reports the finding of a guard about removed resources, or about resources that lose their endpoints.
+func (p *Pass) refuse(keys []xds.Key, f Finding) {
+	g := p.guard
+	if g.refused == nil {
+		g.refused = make(map[Refused]bool)
+	}
+	for _, k := range keys {
+		r := Refused{Code: p.rule.Code, Key: k}
+		if is := p.New.Lookup(k.Type, k.Name); is != nil {
+			r.For = is.For.String()
+		} else if s, ok := p.Old.(Served); ok {
+			r.For = s.Lookup(k.Type, k.Name).For.String()
+		}
+		g.refused[r] = true
+	}
+	f.Help = "look for an unfinished checkout, a failed generator or a mistyped parameter; " + g.WayOut
+	p.Report(f)
+}
+
+// fewResources is the largest number of resources of a type that a change may remove by any share.
+const fewResources = 10
+
+// exceeds reports whether a change removes too many of the published resources of a type.
+func (g *Guard) exceeds(removed, published int) bool {
+	return published > fewResources && removed*100 > published*g.MaxRemoval
+}
+
+// Removal is what a change removes from the published resources of a type.
+type Removal struct {
+	// Names are the names of the removed resources, sorted.
+	Names []string
+	// Published is the number of published resources, without retired ones.
+	Published int
+}
+
+// mostNamed is the largest number of resources that a finding of a guard names.
+const mostNamed = 10
+
+// named returns the first names, quoted, and the number of further names.
+func named(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", diag.Printable(name))
+	}
+	return diag.Few(quoted, mostNamed)
+}
+
+// keepsGuards reports whether the guards certainly allow a change (Keeps).
+func keepsGuards(changes []xds.Edited, s *xds.Snapshot, g *Guard) bool {
+	removed, added := make(map[*xds.Type]int), make(map[*xds.Type]int)
+	for _, e := range changes {
+		t := e.Key().Type
+		switch {
+		case e.Is == nil && (t == xds.Listener || t == xds.LocalityEndpoints || s.Restricted() || !e.Was.For.Equal(params.Constraints{})):
+			return false // a kind of clients may have few other resources
+		case e.Is == nil:
+			removed[t]++
+		case mayLoseEndpoints(e, s):
+			return false
+		case e.Was == nil:
+			added[t]++
+		case !e.Is.ForSame(e.Was):
+			return false
+		}
+	}
+	for t, n := range removed {
+		if g.exceeds(n, len(s.Of(t))+n-added[t]) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayLoseEndpoints reports whether a change that leads to the Snapshot s may take the last endpoint from a cluster.
+func mayLoseEndpoints(e xds.Edited, s *xds.Snapshot) bool {
+	t := e.Key().Type
+	if t != xds.Cluster && t != xds.Endpoints || e.Is.HasEndpoints() {
+		return false
+	}
+	if e.Was == nil { // the clusters of an assignment, and the clients of a variant, may have had endpoints elsewhere
+		return t == xds.Endpoints || s.Restricted()
+	}
+	return e.Was.HasEndpoints() || !slices.Equal(endpointsOf(e.Was), endpointsOf(e.Is))
+}
+
+// endpointsOf returns what a cluster, or an assignment, subscribes to for its endpoints.
+func endpointsOf(r *xds.Resource) (of []xds.Key) {
+	if !r.AsksFor(xds.Endpoints) && !r.AsksFor(xds.LocalityEndpoints) {
+		return nil
+	}
+	for _, sub := range r.Facts().Subscriptions {
+		if sub.Target == xds.Endpoints || sub.Target == xds.LocalityEndpoints {
+			of = append(of, xds.Key{Type: sub.Target, Name: sub.Name})
+		}
+	}
+	return of
+}
