@@ -52,6 +52,8 @@ type watchState struct {
 	Log             *cell
 	Socket          *cell
 	Readyz, Metrics *cell
+	// Run is the row of docs/runbook.md about the state; nil for none.
+	Run *advice
 }
 
 // servedState is a row of the table of a serve.
@@ -486,6 +488,9 @@ func TestStates(t *testing.T) {
 			row.Readyz.holds(t, "/readyz", func() (string, int) { return getUnix(s.http, "/readyz") })
 			row.Metrics.holds(t, "/metrics", func() (string, int) { return getUnix(s.http, "/metrics") })
 			sameFaults(t, s.http)
+			if row.Run != nil {
+				s.heed(t, *row.Run)
+			}
 		})
 	}
 }
