@@ -78,6 +78,7 @@ const (
 	acks   = "ACK"
 	nacks  = "NACK"
 	silent = "silent"
+	late   = "late" // an ACK after the event snapshot-unconfirmed
 )
 
 // connect starts a client that asks for all resources of a type. The client acknowledges the first response, and
@@ -100,6 +101,11 @@ func (s *served) connect(of *xds.Type, answer string) {
 			}
 			q := &discoveryv3.DiscoveryRequest{TypeUrl: of.URL(), VersionInfo: version, ResponseNonce: r.GetNonce()}
 			switch {
+			case n > 0 && answer == late:
+				for !strings.Contains(s.server.Log(), "event=snapshot-unconfirmed ") && s.t.Context().Err() == nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+				fallthrough
 			case n == 0 || answer == acks:
 				version = r.GetVersionInfo()
 				q.VersionInfo = version
@@ -195,6 +201,18 @@ var makeServed = map[string]func(s *served){
 		s.run("--ack-quorum", "all", "--ack-timeout", "1h")
 		s.connect(xds.Cluster, silent)
 		s.tree("alt_stat_name: other, name")
+	},
+	"quorum missed": func(s *served) {
+		s.run("--ack-quorum", "all", "--ack-timeout", "100ms")
+		s.connect(xds.Cluster, silent)
+		s.tree("alt_stat_name: other, name")
+		s.server.WaitLog(s.t, "event=snapshot-unconfirmed ")
+	},
+	"quorum met late": func(s *served) {
+		s.run("--ack-quorum", "all", "--ack-timeout", "100ms")
+		s.connect(xds.Cluster, late)
+		s.tree("alt_stat_name: other, name")
+		s.server.WaitLog(s.t, "event=snapshot-confirmed ")
 	},
 	"held": func(s *served) {
 		s.run("--ack-quorum", "all")

@@ -114,7 +114,8 @@ func (SnapshotConfirmed) kind() Kind {
 }
 
 // SnapshotUnconfirmed means that the quorum of the clients neither acknowledged nor rejected a snapshot within
-// --ack-timeout. The server continues to serve the snapshot.
+// --ack-timeout. The server continues to serve the snapshot. If the quorum acknowledges the snapshot later, the event
+// snapshot-confirmed follows.
 //
 // Do: `xdspub status --serve` shows the clients that are STALE or have NO VARIANT, with the resources. An Envoy
 // acknowledges clusters once they are warm.

@@ -302,3 +302,52 @@ func TestConfirmEnds(t *testing.T) {
 		t.Fatal(a, err)
 	}
 }
+
+// TestLateQuorum checks that answers after the Timeout count until the next Publish.
+func TestLateQuorum(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer string // of the late client, "" for an ACK
+		then   func(t *testing.T, c *cache.Cache, release chan struct{})
+		want   bool
+	}{
+		"an ACK":           {then: func(_ *testing.T, _ *cache.Cache, release chan struct{}) { close(release) }, want: true},
+		"a NACK":           {answer: "no green here", then: func(_ *testing.T, _ *cache.Cache, release chan struct{}) { close(release) }},
+		"the next Publish": {then: func(t *testing.T, c *cache.Cache, _ chan struct{}) { publishTo(t, c, "c/blue", "c/red") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cache.New(cache.Options{})
+			socket := listen(t, c)
+			publishTo(t, c, "c/blue")
+			release := make(chan struct{})
+			newRobot(t, socket, "edge", func(_ string, names []string) string {
+				if slices.Contains(names, "green") {
+					select {
+					case <-release:
+					case <-t.Context().Done():
+					}
+					return test.answer
+				}
+				return ""
+			})
+			quiet(t, c, 1)
+			if c.AwaitLate() {
+				t.Error("AwaitLate before Confirm returns true")
+			}
+			a, err := c.Confirm(t.Context(), snapshot(t, []string{"c/blue", "c/green"}), cache.Confirmation{Timeout: 50 * time.Millisecond})
+			if err != nil || a.Confirmed || a.Refused {
+				t.Fatal(a, err)
+			}
+			late := make(chan bool)
+			go func() { late <- c.AwaitLate() }()
+			test.then(t, c, release)
+			select {
+			case is := <-late:
+				if is != test.want {
+					t.Errorf("AwaitLate returns %v", is)
+				}
+			case <-time.After(patience):
+				t.Error("AwaitLate does not return")
+			}
+		})
+	}
+}

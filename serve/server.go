@@ -13,6 +13,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/watch/control"
@@ -61,12 +62,13 @@ type Server struct {
 	cache   *cache.Cache
 	front   *front
 	// unconfirmed is the result of Unconfirmed.
-	unconfirmed atomic.Pointer[string]
+	unconfirmed   atomic.Pointer[string]
+	confirmedLate chan struct{} // buffers one signal
 }
 
 // Listen opens the addresses. Run serves and closes them, and must be called.
 func Listen(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{options: o, cache: cache.New(cache.Options{
+	s := &Server{options: o, confirmedLate: make(chan struct{}, 1), cache: cache.New(cache.Options{
 		Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters,
 		TrimDelay: o.TrimDelay, Log: o.Log,
 	})}
@@ -162,11 +164,28 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 		unconfirmed = fmt.Sprintf("%d of the %s that the snapshot concerns have acknowledged it", answers.Acknowledged, diag.Count(answers.Concerned, "client"))
 	}
 	s.unconfirmed.Store(&unconfirmed)
+	if err == nil && !answers.Confirmed && !answers.Refused {
+		go crash.Guard(func() { s.awaitLate(&unconfirmed) }, s.options.Log.Crashed)()
+	}
 	if err == nil && answers.Refused {
 		err = &clients.RefusedError{Findings: answers.Findings, TakenBack: answers.TakenBack}
 	}
 	return err
 }
+
+// awaitLate clears the result of Unconfirmed when the quorum has acknowledged the Snapshot after the Timeout.
+func (s *Server) awaitLate(unconfirmed *string) {
+	if s.cache.AwaitLate() && s.unconfirmed.CompareAndSwap(unconfirmed, new(string)) {
+		select {
+		case s.confirmedLate <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// ConfirmedLate receives a value when the quorum has acknowledged the published Snapshot after the Timeout of
+// Options.Confirm.
+func (s *Server) ConfirmedLate() <-chan struct{} { return s.confirmedLate }
 
 // Confirms reports whether the Server has Options.Confirm.
 func (s *Server) Confirms() bool { return s.options.Confirm != nil }

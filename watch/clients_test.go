@@ -57,6 +57,8 @@ func (s *critic) Confirms() bool { return false }
 
 func (s *critic) Unconfirmed() string { return "" }
 
+func (s *critic) ConfirmedLate() <-chan struct{} { return nil }
+
 func (s *critic) Tell(control.Watch) {}
 
 func (s *critic) Trim(context.Context, time.Time) (int, time.Time, error) {

@@ -112,8 +112,7 @@ func (w *watching) confirmed(o Outcome) {
 	}
 }
 
-// showEnvoys shows the states of the Envoys. If each Envoy that answers runs the published files, they have
-// acknowledged the snapshot.
+// showEnvoys shows the states of the Envoys. Their state may acknowledge the snapshot.
 func (w *watching) showEnvoys() {
 	var states []control.EnvoyState
 	if fleet := w.options.Envoys; fleet != nil {
@@ -123,15 +122,32 @@ func (w *watching) showEnvoys() {
 		return
 	}
 	w.shown.EnvoyStates = states
+	w.acknowledgedLate()
+	w.show()
+}
+
+// acknowledgedLate shows that the Envoys and the clients have acknowledged the snapshot after its publish, if each
+// Envoy that answers runs the published files, and if no quorum is missing.
+func (w *watching) acknowledgedLate() {
 	is := make(map[control.RunState]int)
-	for _, s := range states {
+	for _, s := range w.shown.EnvoyStates {
 		is[s.State]++
 	}
-	if is[control.InSync] > 0 && is[control.InSync]+is[control.Unreachable] == len(states) && w.shown.Running == nil {
-		w.shown.Acknowledged, w.shown.Unconfirmed = true, ""
-		w.recordAcknowledged()
+	run := w.options.Envoys == nil || is[control.InSync] > 0 && is[control.InSync]+is[control.Unreachable] == len(w.shown.EnvoyStates)
+	if !run || w.shown.Running != nil || w.asksClients() && w.options.Server.Unconfirmed() != "" {
+		return
 	}
-	w.show()
+	w.shown.Acknowledged, w.shown.Unconfirmed = true, ""
+	w.recordAcknowledged()
+}
+
+// confirmedLate returns the channel that receives a value when a quorum of clients has acknowledged the snapshot late;
+// nil if no quorum is asked.
+func (w *watching) confirmedLate() <-chan struct{} {
+	if !w.asksClients() {
+		return nil
+	}
+	return w.options.Server.ConfirmedLate()
 }
 
 // publishing shows the snapshot that the running reconcile is about to publish.

@@ -111,6 +111,8 @@ type Server interface {
 	// Unconfirmed returns why the quorum of clients has not acknowledged the last published snapshot; empty if
 	// the quorum has acknowledged it, or if the Server asks no client.
 	Unconfirmed() string
+	// ConfirmedLate receives a value when the quorum has acknowledged the published snapshot after Publish returned.
+	ConfirmedLate() <-chan struct{}
 	// Clients returns the clients of the Server.
 	Clients() []clients.Client
 	// Tell sets the state of the watch that the Server shows. The caller must not change w afterwards.

@@ -291,6 +291,9 @@ func (w *watching) next(ctx context.Context) {
 		w.pauseMayEnd(ctx)
 	case <-frozen:
 		w.freezeMayChange(ctx)
+	case <-w.confirmedLate():
+		w.acknowledgedLate()
+		w.show()
 	}
 }
 

@@ -70,6 +70,8 @@ type Cache struct {
 	changes atomic.Uint64
 	// rest holds the views of REST clients, by their parameters.
 	rest atomic.Pointer[restViews]
+	// late waits for the clients that have not answered within the Timeout of Confirm; nil for no such wait.
+	late *lateWait
 }
 
 // New returns a Cache. Clients get no answers before the first Publish.
@@ -104,6 +106,7 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 			return before, nil
 		}
 	}
+	c.endLate()
 	same := c.tellsAs(tree)
 	c.changes.Add(1)
 	c.all.Store(tree.All()) // before the states, so that a client with a gap keeps its resources

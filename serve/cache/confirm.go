@@ -56,7 +56,12 @@ func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (A
 	if err != nil {
 		return Answers{}, err
 	}
-	defer w.end()
+	late := false
+	defer func() {
+		if !late {
+			w.end()
+		}
+	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errTimeout)
 	defer cancel()
 	answers := w.await(ctx, o.Quorum)
@@ -68,7 +73,53 @@ func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (A
 		answers.TakenBack = err == nil
 	}
 	c.logAnswers(answers, w.silent())
+	if late = !answers.Confirmed && !answers.Refused; late {
+		c.keep(w, o.Quorum)
+	}
 	return answers, err
+}
+
+// lateWait is a wait whose Timeout is over.
+type lateWait struct {
+	*wait
+	quorum quorum.Quorum
+	ctx    context.Context // ends with the next Publish
+	cancel context.CancelFunc
+}
+
+// keep lets clients answer to a wait until the next Publish.
+func (c *Cache) keep(w *wait, q quorum.Quorum) {
+	late := &lateWait{wait: w, quorum: q}
+	late.ctx, late.cancel = context.WithCancel(context.Background())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endLate()
+	c.late = late
+}
+
+// endLate ends the late wait. The caller holds the lock.
+func (c *Cache) endLate() {
+	if c.late != nil {
+		c.late.cancel()
+		c.late.end()
+		c.late = nil
+	}
+}
+
+// AwaitLate waits for the quorum that the last Confirm missed, and reports whether the clients have acknowledged the
+// Snapshot. AwaitLate returns false at once without such a Confirm, and when the next Publish begins.
+func (c *Cache) AwaitLate() bool {
+	c.mu.Lock()
+	late := c.late
+	c.mu.Unlock()
+	if late == nil {
+		return false
+	}
+	answers := late.await(late.ctx, late.quorum)
+	if answers.Confirmed {
+		c.logAnswers(answers, nil)
+	}
+	return answers.Confirmed
 }
 
 // takeBack serves the Snapshot before again. takeBack first retires the resources of the rejected Snapshot,
@@ -147,6 +198,9 @@ func newWait(ps *polls, within time.Duration) *wait {
 		refusals: make(map[string]*blame), keys: make(map[xds.Key]bool),
 	}
 }
+
+// late reports whether the Timeout of Confirm is over.
+func (w *wait) late() bool { return time.Now().After(w.until) }
 
 // expect adds one expected answer of a client. s is the client's stream, nil for REST.
 func (w *wait) expect(c *clients.Client, s *Stream) {

@@ -18,7 +18,7 @@ func (s *Stream) scheduleFetchRetry(sub *subscription, r *response) time.Duratio
 		return 0
 	}
 	within := defaultTimeout
-	if s.wait != nil {
+	if s.wait != nil && !s.wait.late() {
 		within = time.Until(s.wait.until)
 	}
 	pause := sub.nack.offers.Pause(within)
