@@ -115,7 +115,8 @@ func Served() []Row {
 func Status() []Row {
 	return slices.Concat(Source(), AskedServe(), Store(), rows(
 		target(),
-		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required without --serve and --store)"},
+		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve, or the directory of --state of " +
+			"serve (required without --serve and --store)"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
 		envoyAdmin(),
 		printFormat("print the status as `text|json`"),
@@ -172,8 +173,8 @@ func without(all []Row, names ...string) []Row {
 
 // outOfDecision returns the row of --out of a command by which an operator decides.
 func outOfDecision() Row {
-	return &setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve (required); with " +
-		"targets, that of one target"},
+	return &setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve, with targets that of " +
+		"one target; or the directory of --state of serve (required)"},
 		kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }}
 }
 
@@ -306,13 +307,18 @@ func Graph() []Row {
 func Diff() []Row {
 	return slices.Concat(Source(), rows(
 		clientTarget(),
-		&setting[string]{about: about{name: "out", group: GroupSource, usage: "compare with what is published in the output `DIR`", noVariable: true},
+		&setting[string]{about: about{name: "out", group: GroupSource, usage: "compare with what is published in the output `DIR`; with --from or --at, " +
+			"with an entry of its history", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},
-		&setting[string]{about: about{name: "from", group: GroupSource, usage: "compare with SRC at the git revision `REV`, such as origin/main", noVariable: true},
+		&setting[string]{about: about{name: "from", group: GroupSource, usage: "compare with SRC at the git revision `REV`, such as origin/main; with --out, " +
+			"with the entry whose ID begins with REV", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.FromRevision }},
 		&setting[string]{about: about{name: "to", group: GroupSource, usage: "compare --from with SRC at the git revision `REV`, in place of the " +
-			"files of SRC", noVariable: true},
+			"files of SRC; with --out, --from or --at with the entry whose ID begins with REV", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.ToRevision }},
+		&setting[string]{about: about{name: "at", group: GroupSource, usage: "with --out, compare with the entry that was published at `TIME`, such as 2h (ago), " +
+			"14:00, yesterday 14:00 or 2026-03-04T14:00:00Z", noVariable: true},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.At }},
 		&setting[string]{about: about{name: "envoy-admin", group: GroupSource, usage: "compare with what a running Envoy has: its admin `URL`, " +
 			"http://HOST:PORT or unix:PATH", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.RunningEnvoy }},

@@ -25,6 +25,9 @@ func diffCommand() *cli.Command {
 git revision; with --envoy-admin, with what a running Envoy has. --envoy-admin and --out together, without
 SRC, compare the Envoy with the published files.
 
+With --out, --from names an entry of xdspub history, or --at a time at which the entry was published. The
+other side is then SRC, the entry of --to, or what is published.
+
 diff says which listeners and filter chains drain, which clusters lose their connection pools, which requests
 go elsewhere, which endpoints come and go, and which secrets rotate. A secret is shown by a fingerprint.
 
@@ -33,6 +36,8 @@ Examples:
   xdspub diff --from origin/main config/
   xdspub diff --from v1 --to v2 --format markdown config/
   xdspub diff old/ new/
+  xdspub diff --out /var/lib/xds --at "yesterday 14:00"
+  xdspub diff --out /var/lib/xds --from 3fa94c1b --to 9be1c5a0
   xdspub diff --envoy-admin http://127.0.0.1:9901 config/
 
 Exit status: 0 no difference, 1 a difference, 2 wrong usage, 3 could not run, or SRC has errors.`,
@@ -137,11 +142,18 @@ func (d difference) write(c *call) error {
 // bothSides reads both sides that the arguments and options of a call name, and compares them.
 func bothSides(ctx context.Context, c *call) (difference, error) {
 	out, admin, from, to := c.Out.Value != "", c.RunningEnvoy.Value != "", c.FromRevision.Value != "", c.ToRevision.Value != ""
+	at := c.At.Given()
 	switch {
 	case c.FromRevision.Given() && !from || c.ToRevision.Given() && !to: // as --from "$UNSET" in a shell
-		return difference{}, usagef("--from or --to is empty: name a git revision")
-	case to && !from:
+		return difference{}, usagef("--from or --to is empty: name a git revision, or with --out an entry of the history")
+	case to && !from && !at:
 		return difference{}, usagef("--to needs --from REV")
+	case at && !out:
+		return difference{}, usagef("--at needs --out DIR: the history is in the output directory")
+	case at && from:
+		return difference{}, usagef("--at and --from exclude each other: leave out one of them")
+	case out && (from || at) && !admin && (c.NArg() == 0 || c.NArg() == 1 && !to):
+		return entries(ctx, c)
 	}
 	sides := c.NArg()
 	for _, is := range []bool{out, admin, from} {
@@ -150,7 +162,7 @@ func bothSides(ctx context.Context, c *call) (difference, error) {
 		}
 	}
 	if sides != 2 || admin && from || out && from {
-		return difference{}, usagef("diff compares two sides: OLD and SRC, or SRC and one of --out, --from and --envoy-admin: see %s", helpFor("diff"))
+		return difference{}, usagef("diff compares two sides: OLD and SRC, or SRC and one of --out, --from and --envoy-admin, or two entries of the history of --out: see %s", helpFor("diff"))
 	}
 	switch {
 	case admin && out:

@@ -44,10 +44,7 @@ func historyAction(c *call) error {
 	if c.Out.Value == "" {
 		return usagef("--out is required: see %s", helpFor(c.Command.Name))
 	}
-	if _, err := os.Stat(filepath.Join(c.Out.Value, ".xdspub")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("nothing was published into %s: name the output directory of render, watch or serve, and with targets that of one target", c.Out.Value)
-	}
-	h, err := history.Read(c.Out.Value)
+	h, err := openHistory(c.Out.Value)
 	if err != nil {
 		return err
 	}
@@ -63,6 +60,14 @@ func historyAction(c *call) error {
 		return exportEntry(c, h, args[1], args[2])
 	}
 	return usagef("write history, history show ID, or history export ID DIR: see %s", helpFor(c.Command.Name))
+}
+
+// openHistory reads the history of a directory into which something was published.
+func openHistory(out string) (*history.History, error) {
+	if _, err := os.Stat(filepath.Join(out, ".xdspub")); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("nothing was published into %s: name the output directory of render, watch or serve, and with targets that of one target", out)
+	}
+	return history.Read(out)
 }
 
 // listHistory prints the entries of --since, or the entry of --at.

@@ -34,7 +34,11 @@ func (e *AmbiguousError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is the beginning of %d entries: write more digits", e.What, len(e.Items))
 	for _, i := range e.Items[:min(len(e.Items), candidates)] {
-		fmt.Fprintf(&b, "\n    %s %s %s %s", i.ID, i.Time.Format(time.RFC3339), i.Snapshot, i.Revision)
+		if i.Time.IsZero() {
+			fmt.Fprintf(&b, "\n    %s damaged", i.ID)
+			continue
+		}
+		fmt.Fprintf(&b, "\n    %s", strings.TrimSpace(strings.Join([]string{i.ID, i.Time.Format(time.RFC3339), i.Snapshot, i.Revision}, " ")))
 	}
 	if more := len(e.Items) - candidates; more > 0 {
 		fmt.Fprintf(&b, "\n    and %d more", more)

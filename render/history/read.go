@@ -131,6 +131,16 @@ func (h *History) At(t time.Time) (Item, error) {
 	return Item{}, before
 }
 
+// Latest returns the latest whole entry that went out; false for none.
+func (h *History) Latest() (Item, bool) {
+	for _, i := range h.Items() {
+		if i.Fault == nil && i.Outcome().WentOut() {
+			return i, true
+		}
+	}
+	return Item{}, false
+}
+
 // Revision returns the latest entry of a git commit, by a prefix of at least MinPrefix digits. The error is an
 // *UnknownError, an *AmbiguousError if commits share the prefix, or a *DirtyError if the history has the commit only
 // with other changes.

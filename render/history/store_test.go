@@ -437,6 +437,36 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestAmbiguous records entries until two of their ids have the same beginning.
+func TestAmbiguous(t *testing.T) {
+	out := memdir.New(t)
+	p := opened(t, out, history.Options{Keep: 5_000})
+	by := make(map[string]history.Item)
+	var one, other history.Item
+	for n := 0; other.ID == ""; n++ {
+		i := p.record(history.Entry{Time: noon.Add(time.Duration(n) * time.Second), Snapshot: fmt.Sprint("v", n)}, clusters(t, "web=1"))
+		prefix := i.ID[:history.MinPrefix]
+		if was, ok := by[prefix]; ok {
+			one, other = was, i
+		}
+		by[prefix] = i
+	}
+	h := readHistory(t, out)
+	_, err := h.Find(one.ID[:history.MinPrefix])
+	ambiguous, ok := errors.AsType[*history.AmbiguousError](err)
+	if !ok || len(ambiguous.Items) != 2 || ambiguous.Items[0].ID != other.ID || ambiguous.Items[1].ID != one.ID {
+		t.Fatalf("Find: %v, want an AmbiguousError with %s and %s", err, other.ID, one.ID)
+	}
+	for _, i := range []history.Item{one, other} {
+		if line := fmt.Sprintf("\n    %s %s %s", i.ID, i.Time.Format(time.RFC3339), i.Snapshot); !strings.Contains(err.Error(), line) {
+			t.Errorf("%v, want the line %q", err, line)
+		}
+		if got, err := h.Find(i.ID); err != nil || got.ID != i.ID {
+			t.Errorf("Find %s: %s, %v", i.ID, got.ID, err)
+		}
+	}
+}
+
 // BenchmarkRecord records edits of one of 10,000 clusters.
 func BenchmarkRecord(b *testing.B) {
 	out := memdir.New(b)
