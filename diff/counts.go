@@ -19,11 +19,11 @@ func (d *Diff) Counts() Counts {
 	return c
 }
 
-// CountEffects returns the numbers of the effects of a change from one Snapshot to another, without the fields that
+// CompareEffects returns the effects of a change from one Snapshot to another, without the resources and fields that
 // Compare finds.
-func CountEffects(was, is *xds.Snapshot) Counts {
+func CompareEffects(was, is *xds.Snapshot) *Diff {
 	s := newSides(was, is)
-	return (&Diff{Effects: effects(s, s.edits())}).Counts()
+	return &Diff{Resources: []Resource{}, Effects: effects(s, s.edits())}
 }
 
 // nouns has the words for the kinds that disturb, for one and for several.

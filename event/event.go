@@ -25,7 +25,7 @@ import (
 
 // Event is an event of this package. Its exported fields are the keys of the line, in their order:
 // ExpectedVersion becomes expected_version. If a field with the tag `event:"optional"` is zero, the line has no
-// such key. A field with the tag `event:"-"` is not a key.
+// such key. A field with the tag `event:"-"` is not a key. The fields of an embedded struct are keys, too.
 type Event interface{ kind() Kind }
 
 // Kind is the name, the level and the message of an event. The Name is the same for all events of a type. The
@@ -129,10 +129,10 @@ func (r Record) line() slog.Record {
 		line.AddAttrs(slog.String("target", r.Target))
 	}
 	v := reflect.ValueOf(r.Event)
-	for i, f := range reflect.VisibleFields(v.Type()) {
+	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, optional, ok := KeyOf(f)
-		if ok && !(optional && v.Field(i).IsZero()) {
-			line.AddAttrs(slog.Any(name, plain(reflect.Indirect(v.Field(i)).Interface())))
+		if value := v.FieldByIndex(f.Index); ok && !f.Anonymous && !(optional && value.IsZero()) {
+			line.AddAttrs(slog.Any(name, plain(reflect.Indirect(value).Interface())))
 		}
 	}
 	return line
@@ -233,7 +233,7 @@ var all = []Event{
 	ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{}, Resumed{}, RetiredClusterDamaged{}, RetiredFileMissing{},
 	RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{}, RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{},
 	Serving{}, ServingPublished{}, SettingIgnored{}, SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{},
-	SnapshotUnconfirmed{}, SnapshotWaits{}, SocketLost{}, SocketMadeAgain{}, SourceInvalid{}, SourceValid{}, Status{},
+	SnapshotUnconfirmed{}, SnapshotWaits{}, SocketLost{}, SocketMadeAgain{}, SourceInvalid{}, SourceValid{}, StateReplaced{}, Status{},
 	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, StoreFailed{}, StoreHasWriter{},
 	StorePublished{}, StoreTerm{}, SystemdReachable{},
 	SystemdUnreachable{}, TargetRemoved{},

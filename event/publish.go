@@ -28,6 +28,28 @@ func (DriftMended) kind() Kind {
 	return Kind{"drift-mended", slog.LevelWarn, "published files were changed by hand; the watch restored them from the source tree"}
 }
 
+// OnEnvoy has the effects of a change on a running Envoy, as xdspub diff finds them. OnEnvoy is empty if the previous
+// snapshot is unknown.
+type OnEnvoy struct {
+	ListenersDrained    int      `event:"optional"` // listeners that the change removes or replaces
+	FilterChainsDrained int      `event:"optional"` // filter chains that the change removes or replaces in listeners that stay
+	ClustersReplaced    int      `event:"optional"` // clusters that lose their connection pools
+	ClustersRemoved     int      `event:"optional"` // clusters that go when no listener that drains can use them
+	RoutesMoved         int      `event:"optional"` // example requests that go elsewhere
+	EndpointsAdded      int      `event:"optional"` // endpoints that come
+	EndpointsRemoved    int      `event:"optional"` // endpoints that go
+	EndpointsWeighted   int      `event:"optional"` // endpoints that get another share of the weight
+	SecretsRotated      int      `event:"optional"` // secrets that new connections use
+	RuntimeChanged      int      `event:"optional"` // runtime keys with another value
+	Effects             []string `event:"optional"` // the first of these effects in words, secrets as fingerprints
+}
+
+// Count returns the number of effects.
+func (o OnEnvoy) Count() int {
+	return o.ListenersDrained + o.FilterChainsDrained + o.ClustersReplaced + o.ClustersRemoved + o.RoutesMoved +
+		o.EndpointsAdded + o.EndpointsRemoved + o.EndpointsWeighted + o.SecretsRotated + o.RuntimeChanged
+}
+
 // Published means that a snapshot is published: all its files are in the output directory. The event comes
 // after the last step of a change, and once after the start of a watch.
 type Published struct {
@@ -45,15 +67,7 @@ type Published struct {
 	NamesChanged     []string `event:"optional"` // the first of resources_changed
 	NamesRemoved     []string `event:"optional"` // the first of resources_removed
 
-	// Effects on a running Envoy, as xdspub diff counts them.
-	ListenersDrained    int `event:"optional"` // listeners that the change removes or replaces
-	FilterChainsDrained int `event:"optional"` // filter chains that the change removes or replaces in listeners that stay
-	ClustersReplaced    int `event:"optional"` // clusters that lose their connection pools
-	ClustersRemoved     int `event:"optional"` // clusters that go when no listener that drains can use them
-	RoutesMoved         int `event:"optional"` // example requests that go elsewhere
-	EndpointsAdded      int `event:"optional"` // endpoints that come
-	EndpointsRemoved    int `event:"optional"` // endpoints that go
-	SecretsRotated      int `event:"optional"` // secrets that new connections use
+	OnEnvoy
 
 	ReadSeconds    float64 `event:"optional"` // the time to read and check the source tree
 	PlanSeconds    float64 `event:"optional"` // the time to plan the files
@@ -75,8 +89,9 @@ type PartPublished struct {
 	ResourcesChanged *int      `event:"optional"` // resources that differ from the previous snapshot; absent if the watch did not publish it
 	NamesChanged     []string  `event:"optional"` // the first of resources_changed, such as EDS/web
 	Reason           string    // of the reconcile: start, change, rescan, SIGHUP or retry-held
-	PublishSeconds   float64   `event:"optional"` // the time to move the files, with the wait for Envoys
-	ServeSeconds     float64   `event:"optional"` // the time to pass the part to clients, with the wait for them
+	OnEnvoy
+	PublishSeconds float64 `event:"optional"` // the time to move the files, with the wait for Envoys
+	ServeSeconds   float64 `event:"optional"` // the time to pass the part to clients, with the wait for them
 }
 
 func (PartPublished) kind() Kind {

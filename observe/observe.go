@@ -93,7 +93,18 @@ type target struct {
 	// before live. Each is nil if absent.
 	read, live, before *xds.Snapshot
 	published          *event.Published // the last event; nil before
+	change             *change          // nil before the first change of a published snapshot
 }
+
+// change is the last change of the published snapshot.
+type change struct {
+	Time time.Time
+	Part bool // of a refused source tree
+	event.OnEnvoy
+}
+
+// More returns the number of effects beyond Effects.
+func (c *change) More() int { return max(0, c.Count()-len(c.Effects)) }
 
 // New returns an Observer.
 func New(o Options) *Observer {
@@ -109,11 +120,21 @@ func New(o Options) *Observer {
 func (o *Observer) Event(r event.Record) {
 	o.metrics.events.WithLabelValues(event.KindOf(r.Event).Name).Inc()
 	o.events.Add(r)
-	if e, ok := r.Event.(event.Published); ok {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if t := o.targets[r.Target]; t != nil {
-			t.published = &e
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.targets[r.Target]
+	if t == nil {
+		return
+	}
+	switch e := r.Event.(type) {
+	case event.Published:
+		t.published = &e
+		if e.ResourcesChanged != nil { // otherwise, the snapshot before is unknown
+			t.change = &change{r.Time, false, e.OnEnvoy}
+		}
+	case event.PartPublished:
+		if e.ResourcesChanged != nil {
+			t.change = &change{r.Time, true, e.OnEnvoy}
 		}
 	}
 }

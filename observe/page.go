@@ -73,6 +73,7 @@ type pageTarget struct {
 	Faults           []string
 	Watch            control.Watch
 	Published        *event.Published
+	Change           *change
 	Resources        []string
 	Envoys           []control.EnvoyState
 	MoreEnvoys       int
@@ -170,7 +171,10 @@ func inWords(faults []string) string {
 // page returns a target for the page.
 func (v *view) page(now time.Time) pageTarget {
 	w := &v.watch
-	t := pageTarget{Name: v.name, Word: "published", Mood: fine, Faults: w.Faults(now), Watch: *w, Published: v.published, Text: w.Checked.Text}
+	t := pageTarget{
+		Name: v.name, Word: "published", Mood: fine, Faults: w.Faults(now), Watch: *w,
+		Published: v.published, Change: v.change, Text: w.Checked.Text,
+	}
 	switch {
 	case w.Snapshot == "":
 		t.Word, t.Mood = "nothing published", poor

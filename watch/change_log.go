@@ -94,7 +94,7 @@ func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
 			if d := s.Diff(l.snapshot); !d.Empty() || l.served == o.Served { // else only other variants changed
 				e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
 				e.NamesAdded, e.NamesChanged, e.NamesRemoved = names(d.Added), names(d.Changed), names(d.Removed)
-				l.countEffects(&e, p)
+				e.OnEnvoy = l.effects(s, p.bound)
 			}
 		}
 		if l.about != nil && o.Revision != "" {
@@ -112,17 +112,26 @@ func (l *changeLog) publishedNow(ctx context.Context, o Outcome, p *pass) {
 	l.published, l.served, l.refused, l.waits, l.snapshot, l.bound = o.Snapshot, o.Served, "", "", s, p.bound
 }
 
-// countEffects adds the effects of a change on a running Envoy to an event. With an output directory, countEffects
-// compares the published files, and otherwise the resources for clients.
-func (l *changeLog) countEffects(e *event.Published, p *pass) {
-	was, is := l.snapshot, p.publishes.Snapshot
-	if l.bound != nil && p.bound != nil {
-		was, is = l.bound, p.bound
+// effects returns the effects on a running Envoy of a change to a Snapshot. is is the Snapshot as Envoy gets it from
+// files; nil without files. effects compares the published files, if the files before are known, and otherwise the
+// resources for clients.
+func (l *changeLog) effects(snapshot, is *xds.Snapshot) (e event.OnEnvoy) {
+	was := l.bound
+	if was == nil || is == nil {
+		was, is = l.snapshot, snapshot
 	}
-	n := diff.CountEffects(was, is)
+	d := diff.CompareEffects(was, is)
+	n := d.Counts()
 	e.ListenersDrained, e.FilterChainsDrained = n[diff.ListenerDrains], n[diff.FilterChainDrains]
 	e.ClustersReplaced, e.ClustersRemoved, e.RoutesMoved = n[diff.ClusterReplaced], n[diff.ClusterRemoved], n[diff.RouteMoves]
-	e.EndpointsAdded, e.EndpointsRemoved, e.SecretsRotated = n[diff.EndpointAdded], n[diff.EndpointRemoved], n[diff.SecretRotates]
+	e.EndpointsAdded, e.EndpointsRemoved, e.EndpointsWeighted = n[diff.EndpointAdded], n[diff.EndpointRemoved], n[diff.EndpointWeight]
+	e.SecretsRotated, e.RuntimeChanged = n[diff.SecretRotates], n[diff.RuntimeChanges]
+	for _, effect := range d.Effects {
+		if effect.Kind.Disturbs() && len(e.Effects) < mostNames {
+			e.Effects = append(e.Effects, effect.Text)
+		}
+	}
+	return e
 }
 
 // part logs that a part of a refused source tree is published, or why it waits.
@@ -148,12 +157,13 @@ func (l *changeLog) part(p *control.Part, done Part, since time.Time, reason str
 	if l.snapshot != nil {
 		changed := done.Snapshot.Diff(l.snapshot).Changed
 		e.ResourcesChanged, e.NamesChanged = new(len(changed)), names(changed)
+		e.OnEnvoy = l.effects(done.Snapshot, done.Bound)
 	}
 	l.log.Write(e)
-	l.published, l.served, l.snapshot = o.Snapshot, o.Served, done.Snapshot
+	l.published, l.served, l.snapshot, l.bound = o.Snapshot, o.Served, done.Snapshot, done.Bound
 }
 
-// mostNames is the number of resources that an event names.
+// mostNames is the number of resources, and of effects, that an event names.
 const mostNames = 20
 
 // names returns the first resources as texts such as CDS/web.

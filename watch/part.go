@@ -68,6 +68,8 @@ type Part struct {
 	// published before.
 	Outcome  Outcome
 	Snapshot *xds.Snapshot
+	// Bound is the published snapshot as Envoy gets it; nil without files.
+	Bound *xds.Snapshot
 }
 
 // mostRounds is how often PublishPart leaves out more resources because of errors of the part.
@@ -177,7 +179,7 @@ func (c *Controller) publishPart(ctx context.Context, mixed *check.Result, plan 
 	done := Part{Outcome: o}
 	switch o.Verdict {
 	case Published:
-		done.Snapshot = c.accepted
+		done.Snapshot, done.Bound = c.accepted, plan.Bound
 	case Held, RefusedByEnvoy:
 		done.Waits = o.Message()
 	}

@@ -63,7 +63,8 @@ type watch struct {
 
 const cluster = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: %q\n%s\n"
 
-func start(t *testing.T) *watch {
+// start starts a watch with more options.
+func start(t *testing.T, options ...string) *watch {
 	t.Helper()
 	dir := t.TempDir()
 	w := &watch{src: filepath.Join(dir, "src")}
@@ -78,8 +79,8 @@ func start(t *testing.T) *watch {
 		t.Fatal(err)
 	}
 	w.write(t, "web.yaml", fmt.Sprintf(cluster, "web", ""))
-	cmd := exec.Command(program(t), "watch", "--http", address, "--out", filepath.Join(dir, "out"), "--envoy-admin", "http://127.0.0.1:1",
-		"--ack-timeout", "1s", w.src)
+	args := append([]string{"watch", "--http", address, "--out", filepath.Join(dir, "out")}, options...)
+	cmd := exec.Command(program(t), append(args, w.src)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
@@ -188,10 +189,9 @@ func picture(t *testing.T, b *browser, name string) {
 	}
 }
 
-// TestPage: the page follows what the watch does, by keyboard and screen reader, light and dark, on a phone and on a
-// desk; a name with markup is text; nothing breaks the policy for content.
-func TestPage(t *testing.T) {
-	w, b := start(t), open(t)
+// visit opens the page of a watch.
+func (b *browser) visit(t *testing.T, w *watch) {
+	t.Helper()
 	// The first look may come before the address is open.
 	for ends := time.Now().Add(patience); time.Now().Before(ends); time.Sleep(50 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", strings.Trim(w.url, "htp:/")); err == nil {
@@ -205,6 +205,13 @@ func TestPage(t *testing.T) {
 	}))
 	run(t, b, chromedp.Navigate(w.url))
 	b.shows(t, "#link", "Live")
+}
+
+// TestPage: the page follows what the watch does, by keyboard and screen reader, light and dark, on a phone and on a
+// desk; a name with markup is text; nothing breaks the policy for content.
+func TestPage(t *testing.T) {
+	w, b := start(t, "--envoy-admin", "http://127.0.0.1:1", "--ack-timeout", "1s"), open(t)
+	b.visit(t, w)
 	b.shows(t, "#state", "live since")
 	b.shows(t, "#events", "published")
 	b.shows(t, "#state", "unreachable")

@@ -61,6 +61,7 @@ type described struct {
 type key struct {
 	name, means string
 	optional    bool
+	embeds      string // the type of an embedded struct, which stands before, in place of its keys
 }
 
 // generate returns the text of docs/logs.md for the repository at root.
@@ -129,12 +130,18 @@ func eventsOf(path string) ([]described, error) {
 		return nil, err
 	}
 	var list []described
-	at := make(map[string]int)
+	at, embedded := make(map[string]int), make(map[string]bool)
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.GenDecl:
 			if d.Tok == token.TYPE {
 				e := typeOf(d)
+				for i := 0; i < len(e.keys); i++ {
+					if typ := e.keys[i].embeds; typ != "" {
+						embedded[typ] = true
+						e.keys = slices.Replace(e.keys, i, i+1, list[at[typ]].keys...)
+					}
+				}
 				at[e.typ] = len(list)
 				list = append(list, e)
 			}
@@ -146,7 +153,7 @@ func eventsOf(path string) ([]described, error) {
 			}
 		}
 	}
-	return list, nil
+	return slices.DeleteFunc(list, func(e described) bool { return embedded[e.typ] }), nil
 }
 
 func receiver(d *ast.FuncDecl) string { return d.Recv.List[0].Type.(*ast.Ident).Name }
@@ -163,9 +170,12 @@ func typeOf(d *ast.GenDecl) described {
 		if f.Tag != nil {
 			tag, _ = strconv.Unquote(f.Tag.Value)
 		}
+		if typ, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 {
+			e.keys = append(e.keys, key{embeds: typ.Name})
+		}
 		for _, n := range f.Names {
 			if name, optional, ok := event.KeyOf(reflect.StructField{Name: n.Name, Tag: reflect.StructTag(tag)}); ok {
-				e.keys = append(e.keys, key{name, strings.TrimSpace(strings.ReplaceAll(f.Comment.Text(), "\n", " ")), optional})
+				e.keys = append(e.keys, key{name: name, means: strings.TrimSpace(strings.ReplaceAll(f.Comment.Text(), "\n", " ")), optional: optional})
 			}
 		}
 	}
