@@ -77,14 +77,14 @@ type Serving struct {
 
 func (Serving) kind() Kind { return Kind{"serving", slog.LevelInfo, "serving clients"} }
 
-// ServingPublished means that the source tree can't be published at the start. Clients get the snapshot in the
-// output directory.
+// ServingPublished means that the source tree can't be published at the start. Clients get the snapshot
+// that was published last.
 type ServingPublished struct {
 	Published string // the id of the published snapshot
 }
 
 func (ServingPublished) kind() Kind {
-	return Kind{"serving-published", slog.LevelInfo, "serving the snapshot in the output directory, until the source tree can be published"}
+	return Kind{"serving-published", slog.LevelInfo, "serving the snapshot that was published last, until the source tree can be published"}
 }
 
 // PublishedLeftOut means that a server has started and does not serve a part of the output directory, because

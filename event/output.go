@@ -14,6 +14,19 @@ func (OutputReplaced) kind() Kind {
 	return Kind{"output-replaced", slog.LevelWarn, "the output directory was removed or replaced; publishing all files again"}
 }
 
+// StateReplaced means that somebody removed or replaced the directory of serve --state. Clients keep their resources,
+// and the decisions of operators stay in force. The history is lost.
+//
+// Do: find out who has removed the directory. To have the history again, stop the server, and copy the directory from a
+// backup.
+type StateReplaced struct {
+	State string // the directory
+}
+
+func (StateReplaced) kind() Kind {
+	return Kind{"state-replaced", slog.LevelWarn, "the directory of --state was removed or replaced; its history is lost"}
+}
+
 // PublishedFileUnreadable means that somebody has damaged a published file. The next publish replaces the file.
 // A damage that stays, such as a folder in the place of the file, is logged once.
 type PublishedFileUnreadable struct {

@@ -82,7 +82,7 @@ func everything() control.Watch {
 		Stages: []control.Stage{{Name: "read", Seconds: 0.5}, {Name: "publish", Seconds: 1}},
 	}
 	return control.Watch{
-		PID: 1, Source: "/src", Revision: "abc", Out: "/out", Envoys: []string{"http://127.0.0.1:1"}, Since: now, Serves: true,
+		PID: 1, Source: "/src", Revision: "abc", Out: "/out", State: "/state", Envoys: []string{"http://127.0.0.1:1"}, Since: now, Serves: true,
 		Snapshot: "v1", SnapshotSince: now, Acknowledged: true, Unconfirmed: "1 of 2",
 		Refused: &control.Refusal{Since: now, Snapshot: "v2", Message: "held", Errors: 1, Warnings: 2, Findings: findings,
 			Part: &control.Part{WhileRefused: []string{"secrets"}, Time: now, Waits: "an error"}},

@@ -24,14 +24,24 @@ import (
 func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
 	w.shown = control.Watch{
-		PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(),
+		PID: os.Getpid(), Source: source, Envoys: w.envoys(), Since: now(),
 		Snapshot: w.publishedID(), Serves: w.options.Server != nil, Acknowledged: w.options.Envoys == nil && !w.asksClients(),
 	}
+	w.showPlace()
 	if w.shown.Serves {
 		w.control.TellClients(w.options.Server.Clients)
 	}
 	w.show()
 	return err
+}
+
+// showPlace shows the directory of the watch.
+func (w *watching) showPlace() {
+	if w.writes() {
+		w.shown.Out = w.options.Out
+	} else {
+		w.shown.State = w.place()
+	}
 }
 
 // asksClients reports whether a quorum of clients must acknowledge a snapshot.
@@ -192,13 +202,14 @@ func (w *watching) envoys() []string {
 	return list
 }
 
-// listen opens the control socket in the output directory. If that fails, the watch runs without a control
+// listen opens the control socket in the open directory. If that fails, the watch runs without a control
 // socket.
 func (w *watching) listen() {
-	if !w.writes() {
+	dir := w.kept()
+	if dir == nil {
 		return
 	}
-	err, problem := w.control.Bind(w.options.Out), ""
+	err, problem := w.control.Bind(dir.Path()), ""
 	switch {
 	case err != nil:
 		if problem = err.Error(); problem != w.unheard {
@@ -277,14 +288,13 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		}
 	case control.Waiting:
 		w.shown.Refused = nil
+		w.acknowledgedBefore()
 	case control.Refused:
 		w.shown.Refused = &control.Refusal{
 			Since: w.refusedSince(result.Snapshot, done.Began), Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings,
 			Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning), Part: result.Part,
 		}
-		if w.asksClients() && w.options.Envoys == nil && w.publishedID() != "" {
-			w.shown.Acknowledged = true // clients have, or get, the snapshot that an earlier quorum acknowledged
-		}
+		w.acknowledgedBefore()
 	}
 	if done.Reason != trimming {
 		last := done // clients may read Running
@@ -301,4 +311,12 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 	}
 	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.publishedID(), w.changeLog.failed, w.nextTrim
 	w.showDecisions()
+}
+
+// acknowledgedBefore notes, if nothing new is published, that clients have, or get, the snapshot that an earlier quorum
+// has acknowledged.
+func (w *watching) acknowledgedBefore() {
+	if w.asksClients() && w.options.Envoys == nil && w.publishedID() != "" {
+		w.shown.Acknowledged = true
+	}
 }

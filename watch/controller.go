@@ -17,6 +17,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -61,9 +62,9 @@ type Options struct {
 	// WhileRefused are the names (part.Names) of the types whose changes are published while the source tree is
 	// refused. It must be empty if AllOrNothing is set.
 	WhileRefused []string
-	// History limits the history of published snapshots; without History.Keep nothing is recorded. The history is in
-	// the output directory. State is the directory of the history of a Server without an output directory; empty for
-	// none.
+	// History limits the history of published snapshots; without History.Keep nothing is recorded. The history and the
+	// decisions of operators are in the output directory. A Server without an output directory has both in the
+	// directory State; if State is empty, the Server has neither.
 	History history.Options
 	State   string
 	// Freeze are the times in which a change is not published.
@@ -133,7 +134,10 @@ type Controller struct {
 	given string
 	dir   *publish.Dir // nil while closed
 	state *publish.Dir // of Options.State; nil while closed
-	retry bool         // the next Prepare releases held snapshots
+	// current is the id of the published snapshot of a Server without an output directory, possibly of an earlier
+	// process; empty if nothing is published, or if the history does not know.
+	current string
+	retry   bool // the next Prepare releases held snapshots
 	// accepted is the last published snapshot, possibly of an earlier process. served is the last snapshot that
 	// the Server got. Each is nil if absent.
 	accepted, served *xds.Snapshot
@@ -286,9 +290,7 @@ func (c *Controller) Open() error {
 		if c.options.State == "" || c.state != nil {
 			return nil
 		}
-		var err error
-		c.state, err = c.openDir(c.options.State)
-		return err
+		return c.openState()
 	}
 	dir, err := c.openDir(c.given)
 	if err != nil {
@@ -312,14 +314,31 @@ func (c *Controller) openDir(dir string) (*publish.Dir, error) {
 // writes reports whether the Controller has an output directory.
 func (c *Controller) writes() bool { return c.given != "" }
 
-// IsOpen reports whether the output directory is open. A lost directory is open until Close. Without an output
-// directory, IsOpen returns true.
-func (c *Controller) IsOpen() bool { return c.dir != nil || !c.writes() }
+// kept returns the directory with the history and the decisions of operators: the output directory, or Options.State.
+// kept returns nil if the directory is closed, or if the Controller has neither.
+func (c *Controller) kept() *publish.Dir {
+	if c.dir != nil {
+		return c.dir
+	}
+	return c.state
+}
 
-// Lost reports whether the open output directory was removed or replaced.
-func (c *Controller) Lost() bool { return c.dir != nil && c.dir.Lost() }
+// place returns the path of the output directory, or of Options.State without an output directory; empty for neither.
+func (c *Controller) place() string {
+	if d := c.kept(); d != nil {
+		return d.Path()
+	}
+	return cmp.Or(c.options.Out, c.options.State)
+}
 
-// Close unlocks the output directory, if it is open.
+// IsOpen reports whether the output directory is open; without an output directory, whether Options.State is open or
+// empty. A lost directory is open until Close.
+func (c *Controller) IsOpen() bool { return c.kept() != nil || c.place() == "" }
+
+// Lost reports whether the open directory was removed or replaced.
+func (c *Controller) Lost() bool { return c.kept() != nil && c.kept().Lost() }
+
+// Close unlocks the open directories.
 func (c *Controller) Close() {
 	for _, d := range []**publish.Dir{&c.dir, &c.state} {
 		if *d != nil {
@@ -333,17 +352,18 @@ func (c *Controller) Close() {
 // RetryHeld makes the next Prepare release the held snapshots.
 func (c *Controller) RetryHeld() { c.retry = true }
 
-// Prepare makes the open output directory ready for Plan. Prepare reads the decisions of the operators, and whether a
-// freeze is in force. Prepare completes the
-// rollback that a killed process began, and shifts the recorded times if the clock was set forward. After RetryHeld,
-// Prepare also releases the held snapshots, and makes the Server send again what clients rejected, unless nothing may
-// change.
+// Prepare makes the open directory ready for Plan. Prepare reads the decisions of the operators, and whether a freeze
+// is in force. Prepare completes the rollback that a killed process began, and shifts the recorded times if the clock
+// was set forward. After RetryHeld, Prepare also releases the held snapshots, and makes the Server send again what
+// clients rejected, unless nothing may change.
 func (c *Controller) Prepare(ctx context.Context) error {
 	c.takeFreeze()
-	if c.writes() {
+	if c.kept() != nil {
 		if err := c.takeDecisions(); err != nil {
 			return err
 		}
+	}
+	if c.writes() {
 		if err := c.pipeline.Recover(ctx, c.dir); err != nil {
 			return err
 		}
@@ -409,12 +429,13 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	if err != nil {
 		return Outcome{}, err
 	}
+	c.current = plan.ID
 	c.accepted, c.live.snapshot, c.live.part = checked.Snapshot, c.toPublish(checked), plan.Change.Manifest.Part
 	if !plan.Part {
 		c.refused, c.live.of, c.live.tree, c.live.held = nil, checked, nil, held{}
 	}
 	o := outcomeOf(Published, checked, plan, result)
-	o.Served, o.Began = c.servedID(checked), began
+	o.Served, o.Began, o.WithoutFiles = c.servedID(checked), began, !c.writes()
 	if o.FilesTook = wrote.Sub(began); c.options.Server != nil {
 		o.ClientsTook = time.Since(wrote)
 	}
@@ -428,6 +449,7 @@ func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedErro
 	o.Refusal = &publish.Refusal{Snapshot: o.Snapshot, Time: now(), Step: "clients", Findings: refused.Findings}
 	o.Findings, o.TakenBack, o.Restored = refused.Findings, refused.TakenBack, true
 	if !o.TakenBack {
+		c.current = o.Snapshot
 		return o, nil
 	}
 	refusal := *o.Refusal
@@ -509,9 +531,13 @@ func (c *Controller) moves() int {
 }
 
 // SnapshotID returns the id of the recorded snapshot in the output directory; empty if the directory is not
-// open, or has no record or a damaged one.
+// open, or has no record or a damaged one. Without an output directory, SnapshotID returns the id of the snapshot that
+// was served last.
 func (c *Controller) SnapshotID() string {
-	if c.dir == nil {
+	switch {
+	case !c.writes():
+		return c.current
+	case c.dir == nil:
 		return ""
 	}
 	m, err := c.dir.Reader().Manifest()

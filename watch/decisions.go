@@ -15,6 +15,7 @@ import (
 type decider struct {
 	dir   *publish.Dir
 	out   string // as messages name the directory
+	now   string // the id of the published snapshot; empty for none
 	clock operator.Clock
 	log   *event.Log
 }
@@ -46,14 +47,20 @@ func alone(out string, decide func(decider) (control.Result, error)) (control.Re
 		return control.Result{}, err
 	}
 	defer dir.Close()
-	return decide(decider{dir: dir, out: out, clock: operator.SystemClock()})
+	c := &Controller{given: out, dir: dir}
+	if operator.IsServer(out) {
+		c = &Controller{state: dir}
+		c.current = c.lastServed()
+	}
+	return decide(decider{dir: dir, out: out, now: c.SnapshotID(), clock: operator.SystemClock()})
 }
 
-// isOutput returns an error if nothing was published into the directory out.
+// isOutput returns an error if the directory out is neither an output directory nor the state directory of a server.
 func isOutput(out string) error {
 	m, err := publish.ReadManifest(out)
-	if err == nil && m.Layout == 0 {
-		err = fmt.Errorf("nothing was published into %s: name the output directory of render, watch or serve, and with targets that of one target", out)
+	if err == nil && m.Layout == 0 && !operator.IsServer(out) {
+		err = fmt.Errorf("nothing was published into %s: name the output directory of render, watch or serve, and with targets that of one target; "+
+			"or the directory of serve --state", out)
 	}
 	return err
 }
@@ -87,9 +94,12 @@ func (d decider) pause(asked control.Pause) (operator.Decisions, control.Result,
 	if err != nil {
 		return now, control.Result{}, err
 	}
-	shown, snapshot := p.Shown(d.clock), d.snapshot()
+	shown, snapshot, stays := p.Shown(d.clock), d.now, "nothing is published"
+	if snapshot != "" {
+		stays = fmt.Sprintf("snapshot %s stays published", snapshot)
+	}
 	d.log.Write(event.Paused{By: p.By, Reason: p.Reason, Until: shown.Until, Published: snapshot})
-	message := fmt.Sprintf("publishing into %s is paused, snapshot %s stays published; xdspub resume --out %s ends the pause", d.out, snapshot, d.out)
+	message := fmt.Sprintf("publishing into %s is paused, %s; xdspub resume --out %s ends the pause", d.out, stays, d.out)
 	if !shown.Until.IsZero() {
 		message += ", or its end at " + shown.Until.Format(time.RFC3339)
 	}
@@ -105,7 +115,7 @@ func (d decider) resume(asked control.Resume) (operator.Decisions, control.Resul
 		return now, control.Result{}, err
 	}
 	paused, pinned := now.Resume()
-	result := control.Result{Outcome: control.Unchanged, Snapshot: d.snapshot(), Message: fmt.Sprintf("publishing into %s is neither paused nor pinned", d.out)}
+	result := control.Result{Outcome: control.Unchanged, Snapshot: d.now, Message: fmt.Sprintf("publishing into %s is neither paused nor pinned", d.out)}
 	if paused == nil && pinned == nil && !damaged {
 		return now, result, nil
 	}
@@ -129,24 +139,15 @@ func (d decider) resume(asked control.Resume) (operator.Decisions, control.Resul
 	return now, result, nil
 }
 
-// snapshot returns the id of the published snapshot; empty for none.
-func (d decider) snapshot() string {
-	m, err := d.dir.Reader().Manifest()
-	if err != nil {
-		return "" // the next pass reports the error
-	}
-	return m.Snapshot
-}
-
-// takeDecisions reads the decisions of the operators from the open output directory. A pause whose time is over ends.
+// takeDecisions reads the decisions of the operators from the open directory. A pause whose time is over ends.
 func (c *Controller) takeDecisions() error {
-	d, err := operator.Read(c.dir.Path())
+	d, err := operator.Read(c.kept().Path())
 	if err != nil {
 		return err
 	}
 	ended := d.EndPause(c.clock)
 	if moved := d.Adjust(c.clock); ended != nil || moved {
-		if err := d.Write(c.dir); err != nil {
+		if err := d.Write(c.kept()); err != nil {
 			return err
 		}
 	}
@@ -161,12 +162,12 @@ func (c *Controller) Waits() string {
 	paused, pinned := c.decisions.Shown(c.clock)
 	switch {
 	case paused != nil:
-		return fmt.Sprintf("publishing into %s is paused %s; xdspub resume --out %s ends the pause", c.options.Out, paused, c.options.Out)
+		return fmt.Sprintf("publishing into %s is paused %s; xdspub resume --out %s ends the pause", c.place(), paused, c.place())
 	case pinned != nil:
-		return fmt.Sprintf("publishing into %s is pinned %s; xdspub resume --out %s ends the pin", c.options.Out, pinned, c.options.Out)
+		return fmt.Sprintf("publishing into %s is pinned %s; xdspub resume --out %s ends the pin", c.place(), pinned, c.place())
 	}
 	return ""
 }
 
-// isPaused reports whether no file of the output directory may change.
+// isPaused reports whether no file of the output directory may change, and no client may get anything new.
 func (c *Controller) isPaused() bool { return c.decisions.Mode() == operator.Paused }

@@ -62,10 +62,10 @@ func (c *Controller) frozenText() string {
 	if c.frozen == nil || c.through != nil {
 		return ""
 	}
-	if c.options.Out == "" {
+	if c.place() == "" {
 		return fmt.Sprintf("publishing is frozen %s", c.frozen)
 	}
-	return fmt.Sprintf("publishing into %s is frozen %s; xdspub resume --out %s --reason TEXT publishes nevertheless", c.options.Out, c.frozen, c.options.Out)
+	return fmt.Sprintf("publishing into %s is frozen %s; xdspub resume --out %s --reason TEXT publishes nevertheless", c.place(), c.frozen, c.place())
 }
 
 // publishedAgain returns the published snapshot as the result of a check; nil if the snapshot is unknown.

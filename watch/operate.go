@@ -40,12 +40,12 @@ func (w *watching) sourceWaits(p *pass, plan *planner.Plan) Outcome {
 	return o
 }
 
-// decider returns the decider for the output directory. An error means that the directory can't keep a decision now.
+// decider returns the decider for the open directory. An error means that the directory can't keep a decision now.
 func (w *watching) decider() (decider, error) {
-	if w.dir == nil || w.Lost() {
-		return decider{}, fmt.Errorf("the output directory %s was removed or replaced: ask again after the next pass", w.given)
+	if w.kept() == nil || w.Lost() {
+		return decider{}, fmt.Errorf("the directory %s was removed or replaced: ask again after the next pass", cmp.Or(w.given, w.options.State))
 	}
-	return decider{dir: w.dir, out: w.options.Out, clock: w.clock, log: w.log}, nil
+	return decider{dir: w.kept(), out: w.place(), now: w.SnapshotID(), clock: w.clock, log: w.log}, nil
 }
 
 // pause executes a request to pause.
@@ -124,11 +124,11 @@ func (w *watching) pauseMayEnd(ctx context.Context) {
 	}
 }
 
-// keepDecisions writes the decisions into an output directory that has replaced the directory in which they were
-// taken. So a watch also leaves alone what somebody puts there during a pause.
+// keepDecisions writes the decisions into a directory that has replaced the directory in which they were taken. So a
+// watch also leaves alone what somebody puts there during a pause.
 func (w *watching) keepDecisions() error {
 	if w.decisions.Mode() == operator.Follows {
 		return nil
 	}
-	return w.decisions.Write(w.dir)
+	return w.decisions.Write(w.kept())
 }

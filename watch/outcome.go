@@ -50,8 +50,9 @@ type Outcome struct {
 	Decision string
 	// Refusal is the recorded refusal, for Held and RefusedByEnvoy.
 	Refusal *publish.Refusal
-	// Moved lists the written and removed files.
-	Moved publish.Result
+	// Moved lists the written and removed files. WithoutFiles means that only a Server got the snapshot.
+	Moved        publish.Result
+	WithoutFiles bool
 	// Revision is the git commit of the source tree; empty without git, or if nothing was published.
 	Revision string
 	// Began is the time before the first file moved; zero if nothing was published.
@@ -98,6 +99,9 @@ func Files(r publish.Result) (written, removed int) {
 func (o Outcome) Message() string {
 	switch o.Verdict {
 	case Published:
+		if o.WithoutFiles {
+			return fmt.Sprintf("snapshot %s is served", o.Snapshot)
+		}
 		written, removed := Files(o.Moved)
 		return fmt.Sprintf("snapshot %s: %s written, %d removed%s", o.Snapshot, diag.Count(written, "file"), removed, o.confirmed())
 	case Held:

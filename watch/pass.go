@@ -182,7 +182,7 @@ func (w *watching) rest(ctx context.Context, p *pass) (Outcome, error) {
 		w.source.foundNothing(p.found)
 	}
 	w.giveBack()
-	return Outcome{Verdict: Published, Snapshot: snapshot, Summary: p.checked.Summary, Findings: p.checked.Diagnostics}, nil
+	return Outcome{Verdict: Published, Snapshot: snapshot, Summary: p.checked.Summary, Findings: p.checked.Diagnostics, WithoutFiles: !w.writes()}, nil
 }
 
 // publish executes the plan of a pass, and trims.
@@ -198,7 +198,9 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	}
 	o, err := w.Publish(ctx, p.publishes, plan)
 	if p.publishes != p.checked {
-		o.Pin = w.decisions.Pinned
+		if o.Pin = w.decisions.Pinned; !w.writes() {
+			o.Revision = w.pin.item.Revision
+		}
 	}
 	w.envoyLog.moved(o.Answers, p.idle.moves, w.moves())
 	if errors.Is(err, publish.ErrLost) {

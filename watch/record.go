@@ -50,10 +50,7 @@ func (c *Controller) record(ctx context.Context, of *xds.Snapshot, o Outcome) {
 
 // opensHistory reports whether the Controller has a history, and opens the history.
 func (c *Controller) opensHistory() bool {
-	d := c.dir
-	if d == nil {
-		d = c.state
-	}
+	d := c.kept()
 	if d == nil || c.options.History.Keep == 0 {
 		return false
 	}

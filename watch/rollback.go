@@ -41,7 +41,7 @@ func (c *Controller) pinned(ctx context.Context, source *check.Result) (*check.R
 	if c.pin == nil || c.pin.entry != pin.Entry {
 		p, err := c.loadPinned(pin.Entry)
 		if err != nil {
-			return nil, fmt.Errorf("the snapshot of the pin %s: %w; xdspub resume --out %s ends the pin", pin.Shown(), err, c.options.Out)
+			return nil, fmt.Errorf("the snapshot of the pin %s: %w; xdspub resume --out %s ends the pin", pin.Shown(), err, c.place())
 		}
 		c.pin = p
 	}
@@ -63,7 +63,7 @@ func (c *Controller) registry() *xds.Registry {
 
 // loadPinned reads an entry of the history.
 func (c *Controller) loadPinned(entry string) (*pinned, error) {
-	h, err := history.Read(c.dir.Path())
+	h, err := history.Read(c.kept().Path())
 	if err != nil {
 		return nil, err
 	}
@@ -133,15 +133,18 @@ func (c *Controller) currentSecrets(source *check.Result) (*xds.Snapshot, error)
 		return c.toPublish(source), nil
 	}
 	s, err := c.latest()
-	if s == nil && err == nil {
-		s, err = c.pipeline.Published()
+	switch {
+	case s != nil || err != nil:
+		return s, err
+	case !c.writes(): // unknown
+		return xds.NewSnapshot(nil), nil
 	}
-	return s, err
+	return c.pipeline.Published()
 }
 
 // latest returns the published snapshot from the history; nil if the history does not have it.
 func (c *Controller) latest() (*xds.Snapshot, error) {
-	h, err := history.Read(c.dir.Path())
+	h, err := history.Read(c.kept().Path())
 	if err != nil {
 		return nil, err
 	}
@@ -233,15 +236,18 @@ func before(h *history.History, now standing) (history.Item, error) {
 	return history.Item{}, errors.New("the history has no entry before the published one")
 }
 
-// standing is what an output directory has.
+// standing is what an output directory has, or what a Server without an output directory serves.
 type standing struct {
 	snapshot    string // the id of the published snapshot
 	interrupted string // the id of the snapshot of a change that was interrupted; empty for none
 }
 
-// standing returns what the output directory has.
+// standing returns what is published.
 func (c *Controller) standing() (s standing, err error) {
 	s.snapshot = c.SnapshotID()
+	if c.dir == nil {
+		return s, nil
+	}
 	in, err := publish.ReadIntent(c.dir.Path())
 	if err == nil && in != nil && in.From == s.snapshot && in.To != in.From {
 		s.interrupted = in.To
@@ -256,7 +262,7 @@ func (c *Controller) propose(ctx context.Context, asked control.Rollback, source
 	if err := pin.Check(); err != nil {
 		return pin, r, &control.ConflictError{Reason: err.Error()}
 	}
-	h, err := history.Read(c.dir.Path())
+	h, err := history.Read(c.kept().Path())
 	if err != nil {
 		return pin, r, err
 	}
@@ -310,6 +316,9 @@ func (c *Controller) propose(ctx context.Context, asked control.Rollback, source
 
 // suits returns an error if an entry of the history was published in another form than the output directory has.
 func (c *Controller) suits(item history.Item) error {
+	if c.dir == nil {
+		return nil // clients get any resources
+	}
 	m, err := c.dir.Reader().Manifest()
 	switch {
 	case err != nil:
@@ -348,7 +357,7 @@ func (c *Controller) waitsFor(now standing, source *check.Result) (ids []string,
 func (c *Controller) keepPin(pin operator.Pin) error {
 	d := c.decisions
 	d.Pin(pin)
-	if err := d.Write(c.dir); err != nil {
+	if err := d.Write(c.kept()); err != nil {
 		return err
 	}
 	c.decisions = d
@@ -363,7 +372,7 @@ func (c *Controller) pinTried(o Outcome) error {
 		return c.refusePin()
 	case Published:
 		if d := c.decisions; d.DonePin() {
-			if err := d.Write(c.dir); err != nil {
+			if err := d.Write(c.kept()); err != nil {
 				return err
 			}
 			c.decisions = d
@@ -379,7 +388,7 @@ func (c *Controller) refusePin() error {
 	if pin == nil {
 		return nil
 	}
-	if err := d.Write(c.dir); err != nil {
+	if err := d.Write(c.kept()); err != nil {
 		return err
 	}
 	c.decisions, c.pin = d, nil
@@ -394,7 +403,7 @@ func (c *Controller) endPin() error {
 	if pin == nil {
 		return nil
 	}
-	if err := d.Write(c.dir); err != nil {
+	if err := d.Write(c.kept()); err != nil {
 		return err
 	}
 	c.decisions, c.pin = d, nil
@@ -407,6 +416,10 @@ func (c *Controller) endPin() error {
 func Rollback(ctx context.Context, o Options, asked control.Rollback) (control.Result, error) {
 	if err := isOutput(o.Out); err != nil {
 		return control.Result{}, err
+	}
+	if operator.IsServer(o.Out) {
+		return control.Result{}, fmt.Errorf("%s is the directory of serve --state, and no server runs: start the server, and roll back then; "+
+			"after xdspub pause --out %[1]s, the server starts with the snapshot that it served last", o.Out)
 	}
 	c := New(o)
 	if err := c.Open(); err != nil {
@@ -451,7 +464,7 @@ func (c *Controller) rolledBack(o Outcome, pin operator.Pin) control.Result {
 		shown := pin.Shown()
 		r.Pinned = &shown
 		r.Message = fmt.Sprintf("rolled back to entry %s of %s, %s; the source tree waits until it changes, or until xdspub resume --out %s",
-			pin.Entry, pin.EntryTime.Format(time.RFC3339), r.Message, c.options.Out)
+			pin.Entry, pin.EntryTime.Format(time.RFC3339), r.Message, c.place())
 	}
 	return r
 }
@@ -463,7 +476,7 @@ func (w *watching) rollback(ctx context.Context, asked control.Rollback) (r cont
 	}
 	if w.source.options.Conflict != nil {
 		if reason := w.source.options.Conflict(w.shown.Source, control.RetryHeld{Flags: asked.Flags}); reason != "" {
-			return r, &control.ConflictError{Reason: fmt.Sprintf("the watch of %s rolls back with its own options: %s", w.options.Out, reason)}
+			return r, &control.ConflictError{Reason: fmt.Sprintf("the watch of %s rolls back with its own options: %s", w.place(), reason)}
 		}
 	}
 	if err := w.ready(ctx); err != nil {

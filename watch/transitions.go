@@ -25,7 +25,7 @@ type judged struct {
 func (c *Controller) transitions(s *xds.Snapshot, guard *transition.Guard) (diag.List, error) {
 	rules := c.options.Source.Rules
 	o := transition.Options{
-		Disable: rules.Disable, Guard: guard, Source: c.options.Source.Path, OnlyGuards: !rules.ForEnvoys() || c.SnapshotID() != "",
+		Disable: rules.Disable, Guard: guard, Source: c.options.Source.Path, OnlyGuards: !rules.ForEnvoys() || c.writes() && c.SnapshotID() != "",
 	}
 	if o.OnlyGuards && guard == nil {
 		c.judged = judged{}

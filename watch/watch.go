@@ -198,8 +198,15 @@ func (w *watching) begin(ctx context.Context) error {
 		return opened
 	}
 	w.listen()
+	restored, err := w.serveLast(ctx)
+	if err != nil {
+		w.log.Write(event.Failed{Error: err, Reason: starting})
+	}
 	if _, err := w.turn(ctx, starting); isUsage(err) {
 		return err // the output directory does not allow the options
+	}
+	if restored && w.changeLog.served == "" {
+		w.log.Write(event.ServingPublished{Published: w.publishedID()})
 	}
 	if err := w.serveRecorded(ctx); err != nil {
 		w.log.Write(event.Failed{Error: err, Reason: starting})
@@ -331,20 +338,18 @@ func isUsage(err error) bool {
 	return ok
 }
 
-// ready opens the output directory if necessary, and prepares it for Plan.
+// ready opens the directory if necessary, and prepares it for Plan.
 func (w *watching) ready(ctx context.Context) error {
 	if w.Lost() {
-		w.log.Write(event.OutputReplaced{Out: w.given})
 		w.Close()
-		w.control.Unbind() // no longer the output directory
-		w.changeLog.published, w.changeLog.refused, w.changeLog.waits = "", "", ""
-		w.changeLog.snapshot, w.changeLog.bound = nil, nil
+		w.control.Unbind() // no longer the directory
+		w.replaced()
 	}
 	if !w.IsOpen() {
 		if err := w.open(); err != nil {
 			return err
 		}
-		w.shown.Out = w.options.Out
+		w.showPlace()
 		if err := w.keepDecisions(); err != nil {
 			return err
 		}
@@ -354,6 +359,17 @@ func (w *watching) ready(ctx context.Context) error {
 	err := w.Prepare(ctx)
 	w.sayFreeze(was)
 	return err
+}
+
+// replaced logs that somebody has removed or replaced the directory. Clients keep what a Server serves; files are gone.
+func (w *watching) replaced() {
+	if !w.writes() {
+		w.log.Write(event.StateReplaced{State: w.options.State})
+		return
+	}
+	w.log.Write(event.OutputReplaced{Out: w.given})
+	w.changeLog.published, w.changeLog.refused, w.changeLog.waits = "", "", ""
+	w.changeLog.snapshot, w.changeLog.bound = nil, nil
 }
 
 // trim trims the output directory and the Server, logs what it removed, and sets the time of the next trim.

@@ -69,8 +69,8 @@ func inotifyBudget() Row {
 
 // state returns the row of --state.
 func state() Row {
-	return &setting[string]{about: about{name: "state", group: GroupServe, usage: "keep the history in `DIR`; with --out, it is in the " +
-		"output directory", outside: true},
+	return &setting[string]{about: about{name: "state", group: GroupServe, usage: "keep the history, the decisions of operators and the control " +
+		"socket in `DIR`; with --out, they are in the output directory", outside: true},
 		kind: filePath, into: func(s *Settings) *Value[string] { return &s.State }}
 }
 

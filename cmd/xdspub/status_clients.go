@@ -103,7 +103,11 @@ func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 func (p *statusPrinter) server(s csds.Server) {
 	w := s.Watch
 	word := func(text string) string { return diag.Clip(text, diag.MaxWord) }
-	if w.Snapshot != "" {
+	switch {
+	case w.Snapshot == "":
+	case w.SnapshotSince.IsZero():
+		p.printf("serves: snapshot %s of an earlier process\n", word(w.Snapshot))
+	default:
 		p.printf("serves: snapshot %s since %s\n", word(w.Snapshot), p.at(w.SnapshotSince))
 	}
 	p.printf("source: %s", word(cmp.Or(w.Source, "not read yet")))

@@ -89,7 +89,10 @@ type Watch struct {
 	// Revision is the git commit of the source tree at the last read, with "+dirty" if the tree differed from
 	// the commit; empty without git.
 	Revision string `json:"revision,omitempty"`
-	Out      string `json:"out"` // without symbolic links
+	Out      string `json:"out"` // without symbolic links; empty for a server without an output directory
+	// State is the directory of serve --state, without symbolic links; empty with an output directory, or without
+	// --state.
+	State string `json:"state,omitempty"`
 	// Envoys are the admin addresses that the watch asks, in the syntax of --envoy-admin with absolute socket
 	// paths.
 	Envoys []string  `json:"envoys,omitempty"`

@@ -16,6 +16,8 @@ type Report struct {
 	// paused nor pinned.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
+	// State means that Out is the directory of serve --state, which has no published files.
+	State bool `json:"state"`
 	// Published is the published snapshot; nil before the first complete publish.
 	Published *Publication `json:"published"`
 	// Paused is the pause by an operator; nil without one.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/render"
+	"xdspub/render/history"
 	"xdspub/render/publish"
 	"xdspub/render/published"
 	"xdspub/watch/control"
@@ -91,6 +93,21 @@ type diskState struct {
 	paused   *control.Shown
 	pinned   *control.Shown
 	files    map[string]publish.Info
+	state    bool          // the directory is that of serve --state
+	served   *history.Item // of the last served snapshot; nil for none, or with an output directory
+}
+
+// lastServed returns the entry of the snapshot that was served last; nil for none.
+func lastServed(state string) (*history.Item, error) {
+	h, err := history.Read(state)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	if i, ok := h.Latest(); ok {
+		return &i, nil
+	}
+	return nil, nil
 }
 
 func readDiskState(o Options) (*diskState, error) {
@@ -115,6 +132,10 @@ func readDiskState(o Options) (*diskState, error) {
 	}
 	if m.paused, m.pinned, err = operator.ShownIn(out); err != nil {
 		return nil, err
+	}
+	if m.state = m.manifest.Layout == 0 && operator.IsServer(out); m.state {
+		m.served, err = lastServed(out)
+		return m, err
 	}
 	if m.refused, err = publish.ReadRefused(out); err != nil || m.manifest.Layout == 0 {
 		return m, err
@@ -203,7 +224,7 @@ func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 // records returns a Report with the parts that the records hold.
 func (m *diskState) records(out string) *Report {
 	r := &Report{
-		Out: out, Paused: m.paused, Pinned: m.pinned, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
+		Out: out, State: m.state, Paused: m.paused, Pinned: m.pinned, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
 		Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last),
 	}
 	if m.manifest.Snapshot != "" {
@@ -214,6 +235,9 @@ func (m *diskState) records(out string) *Report {
 		if r.Published.Resources == nil {
 			r.Published.Resources = map[string]int{}
 		}
+	}
+	if i := m.served; i != nil {
+		r.Published = &Publication{Snapshot: i.Snapshot, Time: i.Time, Revision: i.Revision, Resources: maps.Clone(i.Resources)}
 	}
 	if in := m.intent; in != nil {
 		r.Change = &Change{From: in.From, To: in.To, Direction: in.Direction, Started: in.Started, Attempt: in.Attempt, Refusal: withFindings(in.Refusal)}

@@ -17,7 +17,7 @@ func (s *Status) Verdict() string {
 		return "not in sync: " + strings.Join(s.faults(), "; ")
 	}
 	var says []string
-	if len(s.Envoys) == 0 {
+	if len(s.Envoys) == 0 && !s.State {
 		says = append(says, "the files are as published (no Envoy was asked: pass --envoy-admin)")
 	}
 	if s.Clients != nil {
@@ -79,6 +79,7 @@ func (s *Status) faultsOfWatch(all *faults) {
 	all.add(s.Replaced(), "the published files are not those that the watch has published")
 	fault, faulty := watchFaults[s.WatchState]
 	all.add(faulty, "%s", fault)
+	all.add(s.State && s.WatchState == WatchNone, "no server is running")
 }
 
 func (s *Status) faultsOfSource(all *faults) {

@@ -102,12 +102,29 @@ func Ask(ctx context.Context, o Options) (*Status, error) {
 		if report.Report, err = Of(ctx, of); err != nil {
 			return nil, err
 		}
+		report.serves()
 		if !report.Replaced() || report.Watch.Snapshot == asked || asks == maxAsks {
 			report.inSyncButForDates = report.InSync && report.watched()
 			report.judgeDates()
 			return report, nil
 		}
 	}
+}
+
+// serves takes the published snapshot from the running server of a --state, because the history may lack it.
+func (s *Status) serves() {
+	w := s.Watch
+	if !s.State || w == nil || w.Snapshot == "" || s.Published != nil && s.Published.Snapshot == w.Snapshot {
+		return
+	}
+	s.Published = &Publication{Snapshot: w.Snapshot, Time: w.SnapshotSince, Resources: map[string]int{}}
+	if w.Refused == nil && w.Waits == nil && w.Checked.Variants != nil { // the source tree, as read last, is published
+		s.Published.Revision, s.Published.Resources = w.Revision, w.Checked.Variants
+	}
+	if s.Published.Time.IsZero() {
+		s.Published.Time = w.Since
+	}
+	s.setInSync()
 }
 
 // AskedByWatch returns the admin interfaces that the running watch asks.
@@ -128,7 +145,7 @@ func (s *Status) AskedByWatch() (list []*envoy.Admin, err error) {
 // Replaced reports whether the published snapshot differs from the last publish of the running watch.
 func (s *Status) Replaced() bool {
 	w := s.Watch
-	return w != nil && w.Running == nil && s.Published != nil && w.Snapshot != "" && w.Snapshot != s.Published.Snapshot
+	return w != nil && !s.State && w.Running == nil && s.Published != nil && w.Snapshot != "" && w.Snapshot != s.Published.Snapshot
 }
 
 // ask asks the watch of an output directory.
@@ -164,7 +181,7 @@ func (s *Status) ask(ctx context.Context, out string) {
 func (s *Status) watched() bool {
 	w := s.Watch
 	if w == nil {
-		return s.WatchState == WatchNone
+		return s.WatchState == WatchNone && !s.State
 	}
 	return w.Refused == nil && w.Waits == nil && w.Failed == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
 }
@@ -177,6 +194,9 @@ func (s *Status) Compare(ctx context.Context, path string, checked *check.Result
 	}
 	if !checked.Invalid(warningsAsErrors) {
 		s.Source.Snapshot = checked.Snapshot.ID()
+		if all := checked.Variants.ID(); s.State && s.Published != nil && s.Published.Snapshot == all {
+			s.Source.Snapshot = all
+		}
 		s.Source.Published = s.Published != nil && s.Published.Snapshot == s.Source.Snapshot
 	}
 	s.inSyncButForDates = s.inSyncButForDates && s.Source.Published
