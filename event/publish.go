@@ -79,7 +79,7 @@ func (Published) kind() Kind {
 	return Kind{"published", slog.LevelInfo, "published the snapshot"}
 }
 
-// PartPublished means that a part of a refused source tree is published: faultless changes of the types in
+// PartPublished means that a part of a refused or frozen source tree is published: faultless changes of the types in
 // while_refused, on top of the published snapshot.
 type PartPublished struct {
 	Snapshot         string    // the id of the part
@@ -95,20 +95,20 @@ type PartPublished struct {
 }
 
 func (PartPublished) kind() Kind {
-	return Kind{"part-published", slog.LevelInfo, "the source tree is refused; published a part of it"}
+	return Kind{"part-published", slog.LevelInfo, "the source tree waits; published a part of it"}
 }
 
-// PartWaits means that no part of a refused source tree can be published. The published snapshot stays.
+// PartWaits means that no part of a refused or frozen source tree can be published. The published snapshot stays.
 //
 // Do: correct the source tree, or remove the cause.
 type PartWaits struct {
 	WhileRefused []string  // --while-refused
-	RefusedSince time.Time // since when the source tree is refused
+	RefusedSince time.Time // since when the source tree waits
 	Cause        string    // why no part is published
 }
 
 func (PartWaits) kind() Kind {
-	return Kind{"part-waits", slog.LevelWarn, "the source tree is refused, and no part of it can be published"}
+	return Kind{"part-waits", slog.LevelWarn, "the source tree waits, and no part of it can be published"}
 }
 
 // RolledBack means that an Envoy rejected a snapshot; the previous files were restored. The snapshot is held:

@@ -151,6 +151,7 @@ type Controller struct {
 	// during a freeze.
 	frozen  *freeze.State
 	through *control.Decision
+	again   again
 	live    live
 	// apart means that clients of the Server may need other variants than the output directory has: the last
 	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
@@ -170,7 +171,7 @@ func New(o Options) *Controller {
 func (c *Controller) Configure(o Options) {
 	o.State = c.options.State
 	o.Out, o.Server, o.Clock, o.Retried = c.options.Out, c.options.Server, c.options.Clock, c.options.Retried
-	c.options, c.pipeline, c.judged, c.history, c.live.of, c.live.tree = o, pipeline.New(o.Options), judged{}, nil, nil, nil
+	c.options, c.pipeline, c.judged, c.history, c.live.of, c.live.tree, c.again = o, pipeline.New(o.Options), judged{}, nil, nil, nil, again{}
 	if c.dir != nil {
 		c.pipeline.Opened(c.dir)
 	}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,8 +10,10 @@ import (
 	"xdspub/event"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
+	"xdspub/render/published"
 	"xdspub/watch/control"
 	"xdspub/watch/freeze"
+	"xdspub/watch/part"
 	"xdspub/xds"
 	"xdspub/xds/variants"
 )
@@ -19,9 +22,9 @@ import (
 func (c *Controller) takeFreeze() { c.frozen = c.options.Freeze.At(c.clock.Day()) }
 
 // Frozen returns the freeze that keeps the plan for a checked source tree from being published, after Prepare; nil if
-// the plan may be published. A freeze does not hold the first snapshot, without which no Envoy starts, and no snapshot
-// whose publish had begun before.
-func (c *Controller) Frozen(checked *check.Result, plan *planner.Plan) (*freeze.State, error) {
+// the plan may be published. A freeze does not hold the first snapshot, without which no Envoy starts, a snapshot whose
+// publish had begun before, and changes that Options.WhileRefused admits.
+func (c *Controller) Frozen(ctx context.Context, checked *check.Result, plan *planner.Plan) (*freeze.State, error) {
 	if c.frozen == nil || c.through != nil || plan == nil || plan.Held != nil {
 		return nil, nil
 	}
@@ -36,7 +39,28 @@ func (c *Controller) Frozen(checked *check.Result, plan *planner.Plan) (*freeze.
 	if !changes {
 		return nil, nil
 	}
+	goesOn, err := c.goesOnWhole(ctx, checked)
+	if goesOn || err != nil {
+		return nil, err
+	}
 	return c.frozen, nil
+}
+
+// goesOnWhole reports whether the change to a checked source tree has only changes that Options.WhileRefused admits.
+func (c *Controller) goesOnWhole(ctx context.Context, checked *check.Result) (bool, error) {
+	if len(c.options.WhileRefused) == 0 || checked.ClientsUnknown {
+		return false, nil
+	}
+	read, faults := c.toPublish(checked), part.FaultsOf(nil, c.refuses())
+	from, err := c.liveFor(ctx, read, faults)
+	if _, notLive := errors.AsType[*published.NotLiveError](err); notLive || err != nil {
+		if notLive {
+			err = nil
+		}
+		return false, err
+	}
+	change := part.Admit(from, read, part.TypesOf(c.options.WhileRefused), faults)
+	return read.Diff(from.Apply(change)).Empty(), nil
 }
 
 // FrozenIn returns the freeze that would keep a snapshot from being published now into the output directory of o, which
@@ -57,7 +81,7 @@ func (c *Controller) idOf(served *xds.Snapshot) string {
 	return variants.Of(served).ID()
 }
 
-// frozenText returns why nothing may be published during a freeze, with the remedy; empty if anything may be.
+// frozenText returns why a change may not be published during a freeze, with the remedy; empty if it may be.
 func (c *Controller) frozenText() string {
 	if c.frozen == nil || c.through != nil {
 		return ""
@@ -80,7 +104,20 @@ func (c *Controller) publishedAgain(ctx context.Context) (*check.Result, error) 
 			return nil, err
 		}
 	}
-	return c.judgeAgain(ctx, "the published snapshot", s)
+	if c.again.result == nil || c.again.of != s {
+		result, err := c.judgeAgain(ctx, "the published snapshot", s)
+		if err != nil {
+			return nil, err
+		}
+		c.again = again{s, result}
+	}
+	return c.again.result.Copy(), nil
+}
+
+// again is the published snapshot as it was judged again.
+type again struct {
+	of     *xds.Snapshot
+	result *check.Result
 }
 
 // mend publishes the published snapshot again, while the source tree waits: files that somebody has edited are
@@ -110,6 +147,12 @@ func (c *Controller) mend(ctx context.Context) (Outcome, error) {
 // waitFrozen ends a pass whose plan a freeze keeps from being published. What earlier changes have begun goes on.
 func (w *watching) waitFrozen(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
 	o := w.wait(p, plan)
+	if err := w.publishPart(ctx, p, &o); err != nil || ctx.Err() != nil {
+		return o, err
+	}
+	if waits := w.shown.Waits; waits != nil && o.Part != nil {
+		w.shown.Waits = &control.Waits{Since: waits.Since, Snapshot: waits.Snapshot, Part: o.Part} // clients may read the other
+	}
 	if p.whole || w.options.Server != nil && w.served == nil {
 		before := w.moves()
 		mended, err := w.mend(ctx)

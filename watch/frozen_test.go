@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,42 +224,105 @@ func TestFreezeIsOverridden(t *testing.T) {
 	}
 }
 
-// TestFreezeOfServer checks a Server: with and without an output directory, the first snapshot is served, and changes
-// wait. A server with an output directory that begins during a freeze serves what is published.
+// TestFreezeOfServer checks a Server with an output directory, with Options.State, and with neither. The first snapshot
+// is served, and changes wait. A server that begins during a freeze serves what was published, if a directory tells.
 func TestFreezeOfServer(t *testing.T) {
-	for _, writes := range []bool{false, true} {
+	for _, keeps := range []string{"nothing", "state", "out"} {
 		s := newSite(t, web)
-		s.o.Freeze = weekend(t)
+		s.o.Freeze, s.o.History = weekend(t), history.Options{Keep: 50}
 		server := &critic{}
-		if s.o.Server = server; writes {
-			s.o.History = history.Options{Keep: 50}
-		} else {
+		s.o.Server = server
+		if keeps != "out" {
 			s.o.Out = ""
+		}
+		if keeps == "state" {
+			s.o.State = t.TempDir()
 		}
 		w := watchingOf(t, s)
 		w.setClock(saturday)
 		if r := w.turnTo(t, s, web); r.Outcome != control.Published {
-			t.Errorf("the first snapshot: %+v", r)
+			t.Errorf("%s: the first snapshot: %+v", keeps, r)
 		}
 		if r := w.turnTo(t, s, other); r.Outcome != control.Waiting || server.now.Lookup(xds.Cluster, "web") == nil {
-			t.Errorf("a change: %+v", r)
+			t.Errorf("%s: a change: %+v", keeps, r)
 		}
 		w.Close()
 		server = &critic{}
 		s.o.Server = server
 		next := watchingOf(t, s)
 		next.setClock(saturday)
+		if _, err := next.serveLast(t.Context()); err != nil {
+			t.Error(err)
+		}
 		want := control.Waiting
-		if !writes { // nothing tells what was served
+		if keeps == "nothing" {
 			want = control.Published
 		}
-		if r := next.turnTo(t, s, other); r.Outcome != want || server.now == nil || writes != (server.now.Lookup(xds.Cluster, "web") != nil) {
-			t.Errorf("after a restart: %+v, served %v", r, server.served)
+		r := next.turnTo(t, s, other)
+		if r.Outcome != want || server.now == nil || (want == control.Waiting) != (server.now.Lookup(xds.Cluster, "web") != nil) {
+			t.Errorf("%s: after a restart: %+v, served %v", keeps, r, server.served)
 		}
 		next.setClock(monday)
 		next.freezeMayChange(t.Context())
 		if server.now.Lookup(xds.Cluster, "other") == nil {
-			t.Errorf("after the freeze it serves %v", server.served)
+			t.Errorf("%s: after the freeze it serves %v", keeps, server.served)
 		}
+	}
+}
+
+// TestFreezeParts checks that the changes which WhileRefused admits go on during a freeze: beside changes that wait,
+// and alone, in this process and in the next one.
+func TestFreezeParts(t *testing.T) {
+	s := newSite(t, "")
+	s.o.Freeze, s.o.WhileRefused = weekend(t), []string{"endpoints"}
+	tree := func(timeout, port int) string {
+		return "---\n" + unit{kind: "cluster", n: 1, content: timeout}.text() + "---\n" + unit{kind: "endpoints", n: 1, content: port}.text()
+	}
+	isOut := func(timeout, port int) {
+		t.Helper()
+		for file, want := range map[string]string{"cds/cds.json": fmt.Sprintf(`"connect_timeout":"%ds"`, timeout+1), "eds/c1/eds.json": fmt.Sprintf(`"port_value":%d`, port+1)} {
+			data, err := os.ReadFile(filepath.Join(s.o.Out, file))
+			if err != nil || !strings.Contains(strings.ReplaceAll(string(data), " ", ""), want) {
+				t.Errorf("%v, want %s in\n%s", err, want, data)
+			}
+		}
+	}
+	w := watchingOf(t, s)
+	w.setClock(friday)
+	w.turnTo(t, s, tree(1, 1))
+	w.setClock(saturday)
+	if r := w.turnTo(t, s, tree(1, 2)); r.Outcome != control.Published || w.shown.Waits != nil {
+		t.Errorf("only endpoints: %+v", r)
+	}
+	r := w.turnTo(t, s, tree(2, 3))
+	if r.Outcome != control.Waiting || r.Part == nil || r.Part.Waits != "" || !strings.HasSuffix(r.Message, "; faultless changes of endpoints go on") {
+		t.Errorf("endpoints and a cluster: %+v", r)
+	}
+	if faults := w.shown.Faults(saturday); !strings.HasSuffix(strings.Join(faults, "\n"), "waits; faultless changes of endpoints go on") {
+		t.Errorf("it shows %q", faults)
+	}
+	isOut(1, 3)
+	if err := os.Remove(filepath.Join(s.o.Out, "cds", "cds.json")); err != nil {
+		t.Fatal(err)
+	}
+	w.turnTo(t, s, tree(2, 4))
+	isOut(1, 4) // with the mended file
+	w.Close()
+	next := watchingOf(t, s)
+	next.setClock(saturday)
+	if r := next.turnTo(t, s, tree(2, 5)); r.Outcome != control.Waiting {
+		t.Errorf("the next process: %+v", r)
+	}
+	isOut(1, 5)
+	if r := next.turnTo(t, s, tree(2, 6)+"---\nname: x\n"); r.Outcome != control.Refused {
+		t.Errorf("an invalid tree: %+v", r)
+	}
+	next.turnTo(t, s, tree(2, 7))
+	isOut(1, 7)
+	next.setClock(monday)
+	next.freezeMayChange(t.Context())
+	isOut(2, 7)
+	if m, err := publish.ReadManifest(s.o.Out); err != nil || m.Part != nil {
+		t.Errorf("%v, the record has the part %+v", err, m.Part)
 	}
 }

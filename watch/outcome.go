@@ -65,7 +65,7 @@ type Outcome struct {
 	// Restored means, for RefusedByEnvoy, that the rollback is complete or unnecessary: a first snapshot has
 	// no predecessor.
 	Restored bool
-	// Part says what goes on if the source tree is refused; nil if nothing may go on.
+	// Part says what goes on if the source tree is refused, or frozen; nil if nothing may go on.
 	Part *control.Part
 	// TakenBack means that clients of the Server rejected the snapshot, and that the Server serves the
 	// snapshot before again.
@@ -108,7 +108,7 @@ func (o Outcome) Message() string {
 		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more%s",
 			o.Snapshot, o.Refusal.Time.Format(time.RFC3339), o.goesOn())
 	case Waits:
-		return fmt.Sprintf("snapshot %s waits: %s", o.Snapshot, o.Decision)
+		return fmt.Sprintf("snapshot %s waits: %s%s", o.Snapshot, o.Decision, o.goesOn())
 	case RefusedByEnvoy:
 		return fmt.Sprintf("snapshot %s: Envoy rejected it in step %q: %s", o.Snapshot, o.Refusal.Step, o.AfterRefusal())
 	}
@@ -118,7 +118,7 @@ func (o Outcome) Message() string {
 	return o.Summary.String() + ": the source tree was not published" + o.goesOn()
 }
 
-// goesOn returns text about the part of a refused source tree that goes on.
+// goesOn returns text about the part of a source tree that goes on.
 func (o Outcome) goesOn() string {
 	if o.Part == nil {
 		return ""

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +78,7 @@ const mostRounds = 10
 // snapshot, the faultless changes of resources that are live. The part is judged as a source tree is, and published by
 // the same plan. refused is the outcome of Publish for the source tree, since is when the refusal began.
 func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, refused Outcome, since time.Time) (Part, error) {
-	if waits := cmp.Or(c.Waits(), c.frozenText()); waits != "" {
+	if waits := c.Waits(); waits != "" {
 		return Part{Waits: waits}, nil
 	}
 	if checked.ClientsUnknown {

@@ -148,7 +148,7 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 		return w.wait(p, plan), nil
 	}
 	if pinned == nil {
-		frozen, err := w.Frozen(p.checked, plan)
+		frozen, err := w.Frozen(ctx, p.checked, plan)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -236,9 +236,10 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	return o, err
 }
 
-// publishPart publishes a part of a source tree that is refused, and adds what goes on to its outcome o.
+// publishPart publishes a part of a source tree that is refused, or that a freeze holds, and adds what goes on to the
+// outcome o of the source tree.
 func (w *watching) publishPart(ctx context.Context, p *pass, o *Outcome) error {
-	refused := o.Verdict == Invalid || o.Verdict == Held || o.Verdict == RefusedByEnvoy && o.Restored && !o.kept()
+	refused := o.Verdict == Invalid || o.Verdict == Held || o.Verdict == Waits || o.Verdict == RefusedByEnvoy && o.Restored && !o.kept()
 	if len(w.options.WhileRefused) == 0 || !refused {
 		return nil
 	}
@@ -253,6 +254,8 @@ func (w *watching) publishPart(ctx context.Context, p *pass, o *Outcome) error {
 	}
 	o.Part = &control.Part{WhileRefused: w.options.WhileRefused, Waits: part.Waits}
 	if last := w.shown.Refused; last != nil && last.Part != nil {
+		o.Part.Time = last.Part.Time
+	} else if last := w.shown.Waits; last != nil && last.Part != nil {
 		o.Part.Time = last.Part.Time
 	}
 	w.changeLog.part(o.Part, part, since, p.reason)
@@ -276,6 +279,8 @@ func (w *watching) refusedSince(snapshot string, began time.Time) time.Time {
 	switch r := w.shown.Refused; {
 	case r != nil && (r.Snapshot == snapshot || r.Part != nil):
 		return r.Since
+	case w.shown.Waits != nil && w.shown.Waits.Snapshot == snapshot && snapshot != "":
+		return w.shown.Waits.Since
 	case r == nil && w.part() != nil: // published before this process began
 		return w.part().Since
 	}

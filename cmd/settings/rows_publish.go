@@ -96,7 +96,7 @@ func allOrNothing() Row {
 // whileRefused returns the row of --while-refused.
 func whileRefused() Row {
 	return &setting[[]string]{about: about{name: "while-refused", forClients: true, group: GroupPublish, usage: "while the source " +
-		"tree is refused, publish the faultless changes of live `" + strings.Join(part.Names(), "|") + "`; by default, nothing is published"},
+		"tree is refused or frozen, publish the faultless changes of live `" + strings.Join(part.Names(), "|") + "`; by default, nothing is published"},
 		kind: list, law: eachOf(part.Names()...), form: partSchema, into: func(s *Settings) *Value[[]string] { return &s.WhileRefused }}
 }
 

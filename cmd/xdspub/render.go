@@ -202,7 +202,7 @@ func (r *rendering) publish(c *call) error {
 	if err != nil {
 		return err
 	}
-	frozen, err := r.Frozen(r.checked, plan)
+	frozen, err := r.Frozen(ctx, r.checked, plan)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (p *statusPrinter) published(r *status.Status) {
 	}
 	p.printf("published: snapshot %s at %s%s", s.Snapshot, p.at(s.Time), revisionOf(s.Revision))
 	if s.Part != nil {
-		p.printf(", a part of a source tree that is refused since %s", p.at(s.Part.Since))
+		p.printf(", a part of a source tree whose rest waits since %s", p.at(s.Part.Since))
 	}
 	var counts []string
 	for _, api := range slices.Sorted(maps.Keys(s.Resources)) {
@@ -132,7 +132,7 @@ func (p *statusPrinter) watch(r *status.Status) {
 	}
 	p.printf("\n")
 	if w.Waits != nil {
-		p.printf("  snapshot %s of the source tree waits since %s\n", w.Waits.Snapshot, p.at(w.Waits.Since))
+		p.printf("  snapshot %s of the source tree waits since %s%s\n", w.Waits.Snapshot, p.at(w.Waits.Since), w.Waits.GoesOn())
 	}
 	if w.Failed != "" {
 		p.printf("  can't publish: %s\n", w.Failed)

@@ -147,6 +147,8 @@ type Watch struct {
 type Waits struct {
 	Since    time.Time `json:"since"`
 	Snapshot string    `json:"snapshot"`
+	// Part says what goes on during a freeze; nil if nothing may go on.
+	Part *Part `json:"part,omitempty"`
 }
 
 // Inotify counts the inotify instances of an Envoy that reads the output directory.
@@ -260,7 +262,7 @@ type Refusal struct {
 	Part *Part `json:"part,omitempty"`
 }
 
-// Part is the part of a refused source tree that is published.
+// Part is the part of a refused or frozen source tree that is published.
 type Part struct {
 	// WhileRefused is the value of --while-refused, such as endpoints and secrets.
 	WhileRefused []string `json:"while_refused"`
@@ -460,7 +462,7 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 		faults = append(faults, "publishing is frozen "+w.Frozen.String())
 	}
 	if w.Waits != nil {
-		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits", w.Waits.Snapshot))
+		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits%s", w.Waits.Snapshot, w.Waits.GoesOn()))
 	}
 	if w.Failed != "" {
 		faults = append(faults, "the source tree can't be read or published")
@@ -514,6 +516,14 @@ func (r *Refusal) GoesOn() string {
 		return ""
 	}
 	return fmt.Sprintf(" since %s; %s", r.Since.UTC().Format(time.RFC3339), r.Part)
+}
+
+// GoesOn returns what goes on during a freeze, as in "; faultless changes of endpoints go on", or "".
+func (w *Waits) GoesOn() string {
+	if w.Part == nil {
+		return ""
+	}
+	return "; " + w.Part.String()
 }
 
 // Count returns the number of findings as text: "2 errors, 1 warning".

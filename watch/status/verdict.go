@@ -57,8 +57,8 @@ func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Paused != nil, "publishing is paused")
 	all.add(s.Pinned != nil, "publishing is pinned")
 	all.add(s.Frozen != nil && s.Watch != nil && s.Watch.Waits != nil, "publishing is frozen")
-	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil) {
-		all.add(true, "only a part of a source tree is published, which is refused since %s", p.Part.Since.Format(time.RFC3339))
+	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil && s.Watch.Waits == nil) {
+		all.add(true, "only a part of a source tree is published, whose rest waits since %s", p.Part.Since.Format(time.RFC3339))
 	}
 	all.add(s.Change != nil, "a change is under way or was interrupted")
 	all.add(s.Retrying() != "", "Envoy rejects a step for now, retrying")
