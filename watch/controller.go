@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -292,6 +293,9 @@ func (c *Controller) Open() error {
 			return nil
 		}
 		return c.openState()
+	}
+	if operator.IsServer(c.given) {
+		return fmt.Errorf("%s is the directory of serve --state: publish files into another directory", c.given)
 	}
 	dir, err := c.openDir(c.given)
 	if err != nil {

@@ -1,15 +1,21 @@
 package watch
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"xdspub/event"
 	"xdspub/render/history"
+	"xdspub/render/publish"
 	"xdspub/watch/operator"
 )
 
 // openState opens Options.State.
 func (c *Controller) openState() (err error) {
+	if m, err := publish.ReadManifest(c.options.State); err != nil || m.Layout > 0 {
+		return cmp.Or(err, fmt.Errorf("%s is an output directory: name another directory for --state, or publish files by --out", c.options.State))
+	}
 	if c.state, err = c.openDir(c.options.State); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"xdspub/cmd/settings"
 	"xdspub/diff"
 	"xdspub/watch/freeze"
+	"xdspub/watch/operator"
 	"xdspub/xds"
 )
 
@@ -169,6 +170,8 @@ func bothSides(ctx context.Context, c *call) (difference, error) {
 		return envoyAndOutput(ctx, c)
 	case admin:
 		return envoyAndTree(ctx, c)
+	case out && operator.IsServer(c.Out.Value): // without files
+		return entries(ctx, c)
 	case out:
 		return outputAndTree(ctx, c)
 	case from:

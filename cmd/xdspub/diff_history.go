@@ -86,10 +86,13 @@ func entryAndTree(ctx context.Context, c *call, h *history.History, was history.
 	return between(e.name, tree.path, variants.Of(e.snapshot).For(client).Snapshot, tree.checked.Snapshot, nil).to(tree), nil
 }
 
-// firstEntry returns the entry of --from or --at.
+// firstEntry returns the entry of --from or --at, or else the entry of what is published.
 func firstEntry(c *call, h *history.History, now time.Time) (history.Item, error) {
-	if !c.At.Given() {
+	switch {
+	case c.FromRevision.Given():
 		return optionEntry(h, c.FromRevision)
+	case !c.At.Given():
+		return publishedEntry(c.Out.Value, h)
 	}
 	at, err := timeOf(c.At, now)
 	if err != nil {

@@ -160,13 +160,19 @@ func Reader(o Options) (*published.Reader, error) {
 	return m.out, nil
 }
 
-// Snapshot returns the published Snapshot of an output directory, or an empty Snapshot.
+// Snapshot returns the published Snapshot of an output directory, or an empty Snapshot. The directory of serve --state
+// is an error.
 func Snapshot(o Options) (*xds.Snapshot, error) {
-	out, err := Reader(o)
-	if err != nil || out == nil {
-		return xds.NewSnapshot(nil), err
+	m, err := readDiskState(o)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.state:
+		return nil, fmt.Errorf("%s is the directory of serve --state, and has no published files: xdspub history --out %[1]s export ID DIR writes what was served", o.Out)
+	case m.out == nil:
+		return xds.NewSnapshot(nil), nil
 	}
-	return out.Snapshot()
+	return m.out.Snapshot()
 }
 
 // moved returns the files that differ between two states.
