@@ -85,6 +85,7 @@ type difference struct {
 	NotCompared []string `json:"not_compared"`
 	// Frozen is the freeze in the settings of SRC that holds the change now; nil without one.
 	Frozen *freeze.State `json:"frozen"`
+	goesOn string        // during the freeze, as goOn returns it
 	Counts diff.Counts   `json:"counts"`
 	*diff.Diff
 }
@@ -101,6 +102,7 @@ func between(from, to string, was, is *xds.Snapshot, without []*xds.Type) differ
 // to returns d with the freeze in the settings of the new side.
 func (d difference) to(is treeSide) difference {
 	if d.Diff != nil && !d.Empty() {
+		d.goesOn = goOn(is.settings.WhileRefused.Value)
 		d.Frozen = is.settings.Freeze.Value.At(time.Now())
 	}
 	return d
@@ -115,7 +117,7 @@ func (d difference) write(c *call) error {
 	}
 	frozen := ""
 	if d.Frozen != nil {
-		frozen = fmt.Sprintf("a freeze holds this change %s", d.Frozen)
+		frozen = fmt.Sprintf("a freeze holds this change %s%s", d.Frozen, d.goesOn)
 	}
 	o := diff.TextOptions{Was: d.From, Is: d.To, Color: colored(c, w)}
 	if isTerminal(w) && !c.All.Value {

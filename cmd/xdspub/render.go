@@ -163,8 +163,17 @@ func (r *rendering) finish(c *call) error {
 }
 
 // frozenText returns why render publishes nothing during a freeze, with the remedy.
-func frozenText(out string, frozen *freeze.State) string {
-	return fmt.Sprintf("publishing into %s is frozen %s; xdspub render --reason TEXT publishes nevertheless", out, frozen)
+func frozenText(o watch.Options, frozen *freeze.State) string {
+	return fmt.Sprintf("publishing into %s is frozen %s; xdspub render --reason TEXT publishes nevertheless%s", o.Out, frozen, goOn(o.WhileRefused))
+}
+
+// goOn returns text about the types whose changes go on during a freeze; empty without any.
+func goOn(whileRefused []string) string {
+	if len(whileRefused) == 0 {
+		return ""
+	}
+	part := control.Part{WhileRefused: whileRefused}
+	return "; " + part.String()
 }
 
 // printOwn prints the findings of a source tree without targets. renderOnce prints the findings of all targets
@@ -208,7 +217,7 @@ func (r *rendering) publish(c *call) error {
 	}
 	r.printOwn(c, frozen != nil)
 	if frozen != nil {
-		return &exit{exitRefused, errors.New(ofTarget(r.o, frozenText(r.o.Out, frozen)))}
+		return &exit{exitRefused, errors.New(ofTarget(r.o, frozenText(r.o, frozen)))}
 	}
 	outcome, err := r.Publish(ctx, r.checked, plan)
 	r.Record(ctx, r.checked, outcome)
@@ -309,7 +318,7 @@ func writePlan(b *strings.Builder, o watch.Options, plan *planner.Plan) error {
 	if frozen, err := watch.FrozenIn(o, plan.ID); err != nil {
 		return err
 	} else if frozen != nil {
-		fmt.Fprintf(b, "frozen: %s\n", frozenText(o.Out, frozen))
+		fmt.Fprintf(b, "frozen: %s\n", frozenText(o, frozen))
 	}
 	if plan.Held != nil {
 		fmt.Fprintf(b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))
