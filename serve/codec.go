@@ -9,7 +9,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"xdspub/serve/memory"
+	"xdspub/internal/decoded"
 )
 
 // codec encodes messages as the library does, except for a response whose resources the cache has encoded.
@@ -61,7 +61,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return in.decode(buffer.ReadOnlyData())
 	}
 	m := v.(pb.Message)
-	if held := memory.Decoded(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor()); held > largestCall {
+	if held := decoded.Size(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor()); held > largestCall {
 		return status.Errorf(codes.ResourceExhausted, "the request would hold %d bytes of memory after decoding, and %d are allowed: send a smaller request", held, largestCall)
 	}
 	return pb.Unmarshal(buffer.ReadOnlyData(), m)

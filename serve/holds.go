@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"xdspub/internal/decoded"
 	"xdspub/serve/memory"
 	"xdspub/serve/turns"
 	"xdspub/xds/xdstp"
@@ -57,7 +58,7 @@ func (in *incoming) decode(data []byte) error {
 	}
 	defer turn.Give()
 	m := in.message.(proto.Message)
-	held := memory.Decoded(data, m.ProtoReflect().Descriptor())
+	held := decoded.Size(data, m.ProtoReflect().Descriptor())
 	if in.refused = in.account.Take(held); in.refused != nil {
 		return in.refused
 	}

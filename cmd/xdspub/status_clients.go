@@ -12,6 +12,7 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/addr"
 	"xdspub/internal/expiry"
+	"xdspub/internal/grpcdial"
 	"xdspub/serve/csds"
 	"xdspub/watch/control"
 	"xdspub/xds"
@@ -41,7 +42,7 @@ func newClientsReport(address string, a *csds.Answer, now time.Time) clientsRepo
 }
 
 // askedFiles returns the TLS files for asking the server at an address; nil to ask without TLS.
-func askedFiles(c *call, address string) (*csds.Files, error) {
+func askedFiles(c *call, address string) (*grpcdial.Files, error) {
 	name := settings.FirstGiven(c.Settings, settings.AskedServe()[1:])
 	switch {
 	case c.TLSCert.Given() != c.TLSKey.Given():
@@ -51,7 +52,7 @@ func askedFiles(c *call, address string) (*csds.Files, error) {
 	case strings.HasPrefix(address, "unix:"):
 		return nil, usagef("--%s is for HOST:PORT: a Unix socket has no TLS", name)
 	}
-	return &csds.Files{CA: c.TLSCA.Value, Cert: c.TLSCert.Value, Key: c.TLSKey.Value, ServerName: c.TLSServerName.Value}, nil
+	return &grpcdial.Files{CA: c.TLSCA.Value, Cert: c.TLSCert.Value, Key: c.TLSKey.Value, ServerName: c.TLSServerName.Value}, nil
 }
 
 // servePatience is how long status waits for the answer of a server.

@@ -18,7 +18,7 @@ var unguarded = map[string]string{
 	"cmd/xdspub/watch.go: stop":                                          "ends a context, which calls no function of xdspub",
 	"serve/front.go: cancel":                                             "ends a context, which calls no function of xdspub",
 	"serve/front.go: f.grpc.Stop":                                        "a function of the library",
-	"serve/csds/ask.go: func() { plain.Close() }":                        "a method of the library",
+	"internal/grpcdial/grpcdial.go: func() { plain.Close() }":            "a method of the library",
 	"envoy/session.go: func() { _ = conn.SetDeadline(time.Unix(1, 0)) }": "a method of the library",
 	"internal/parallel/group.go: func() { if e := crash.Try(f); e != nil { g.mu.Lock() defer g.mu.Unlock() if g.crashed == nil { g.crashed = e } } }": "keeps the panic for Wait",
 }

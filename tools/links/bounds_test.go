@@ -61,7 +61,7 @@ var bounds = map[string]string{
 	"serve/cache.shortestBeat":       "than each %s",
 	"serve/cache.silentFor":          "not asked for %s counts",
 	"serve/csds.maxAnswer":           "an answer of %s",
-	"serve/csds.maxFile":             "certificates of %s",
+	"internal/grpcdial.maxFile":      "certificates of %s",
 	"serve/csds.mostAnswers":         "CSDS: %s requests",
 	"serve/listen.maxFile":           "file of certificates: %s",
 	"serve/listen.readAgain":         "again once in %s",

@@ -1,4 +1,5 @@
-package memory
+// Package decoded bounds the memory of decoded messages.
+package decoded
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -10,16 +11,16 @@ const (
 	heldByField  = 16
 	heldByString = 48
 	heldBySub    = 256 // for a message
-	// deepest is the depth of nested messages that decoded parses. decoded counts each byte of a deeper
+	// deepest is the depth of nested messages that size parses. size counts each byte of a deeper
 	// message as a message.
 	deepest = 50
 )
 
-// Decoded returns an upper bound in bytes for the memory of a message of a type after decoding, including
+// Size returns an upper bound in bytes for the memory of a message of a type after decoding, including
 // data, its wire format. A message of 4 MB can contain two million messages.
-func Decoded(data []byte, of protoreflect.MessageDescriptor) int { return decoded(data, of, 0) }
+func Size(data []byte, of protoreflect.MessageDescriptor) int { return size(data, of, 0) }
 
-func decoded(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes int) {
+func size(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes int) {
 	bytes = heldBySub + len(data)
 	if depth > deepest {
 		return bytes * heldBySub
@@ -39,7 +40,7 @@ func decoded(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes i
 		case is.Kind() == protoreflect.MessageKind:
 			_, _, tag := protowire.ConsumeTag(field)
 			value, _ := protowire.ConsumeBytes(field[tag:])
-			bytes += decoded(value, is.Message(), depth+1)
+			bytes += size(value, is.Message(), depth+1)
 		case is.Kind() == protoreflect.StringKind || is.Kind() == protoreflect.BytesKind:
 			bytes += heldByString + n
 		default: // packed numbers

@@ -1,4 +1,4 @@
-package csds
+package grpcdial
 
 import (
 	"cmp"
@@ -63,12 +63,12 @@ func (f *Files) config(address string) (*tls.Config, error) {
 }
 
 // explain adds the cause or the remedy to the error of a TLS handshake.
-func (f *Files) explain(err error) error {
+func (f *Files) explain(options string, err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("no CA certificate of %s signs the certificate of the server: %w", cmp.Or(f.CA, "the system"), err)
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Errorf("%w; give the name in the certificate with --tls-server-name", err)
+		return fmt.Errorf("%w; give the name in the certificate with %s-server-name", err, options)
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return fmt.Errorf("the server does not use TLS on this address: %w", err)
@@ -78,7 +78,7 @@ func (f *Files) explain(err error) error {
 	case !ok || remote.Op != "remote error": // an alert of TLS
 		return err
 	case f.Cert == "":
-		return fmt.Errorf("the server needs a client certificate, give --tls-cert and --tls-key: %w", remote.Err)
+		return fmt.Errorf("the server needs a client certificate, give %s-cert and %s-key: %w", options, options, remote.Err)
 	}
 	return fmt.Errorf("the server rejects the certificate %s: %w", f.Cert, remote.Err)
 }
