@@ -116,6 +116,8 @@ type Result struct {
 	// Inlined are the files whose content was put into resources, because the resources name them by relative
 	// paths.
 	Inlined []string
+	// Read is the number of the Contents of Options.Remote; 0 for a source tree.
+	Read uint64
 	// Timings is nil unless Rules.Timings is set.
 	Timings *Timings
 	// Targets has a result for each of Options.Targets. It is empty without Options.Targets. Diagnostics has the

@@ -8,6 +8,7 @@ import (
 	"xdspub/setup/grpcboot"
 	"xdspub/source/decode"
 	"xdspub/source/follow"
+	"xdspub/source/upstream"
 	"xdspub/validate/rules"
 )
 
@@ -15,7 +16,7 @@ import (
 // same fault.
 func Codes() []diag.Code {
 	return slices.Concat(
-		RuleCodes(), reading(slices.Concat(decode.Codes,
+		RuleCodes(), reading(slices.Concat(decode.Codes, upstream.Codes,
 			[]diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, codeOtherTarget, diag.TooMany})),
 		diag.InFamily("publishing", oracle.Codes),
 	)

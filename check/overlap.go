@@ -17,6 +17,14 @@ func (t *Tree) KeepApart(outs ...string) {
 	t.outs = slices.DeleteFunc(slices.Clone(outs), func(out string) bool { return out == "" })
 }
 
+// Overlap is the function Overlap for the source tree; nil for a Remote.
+func (o Options) Overlap(dir string) *Result {
+	if o.Remote != nil {
+		return nil
+	}
+	return Overlap(o.Path, dir)
+}
+
 // Overlap returns a Result with an error if the output directory dir is inside the source tree, or the reverse:
 // published files would then be read as sources. Otherwise Overlap returns nil. Check calls Overlap first, so
 // nobody may write into the output directory before Check.

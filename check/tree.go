@@ -28,6 +28,8 @@ type Options struct {
 	Path string
 	// Input is a document that replaces the source tree; nil for none.
 	Input *load.Input
+	// Remote has the resources in place of a source tree; nil for a source tree. Path is then the name of the Remote.
+	Remote load.Reader
 	// Ignore holds glob patterns of files in the tree that are no resource files.
 	Ignore []string
 	// IgnoredAt holds the place of each pattern of Ignore in a settings file. It is nil for patterns of the command
@@ -59,6 +61,7 @@ type Tree struct {
 	targets  *targetJudges  // nil before targets are judged
 	all      *variants.Tree // the variants of the last Check; nil before the first
 	unread   bool           // the last Check found an overlap, and did not read the source tree
+	read     uint64         // the number of the last Contents of Options.Remote
 }
 
 // New returns a Tree. It reads nothing yet.
@@ -68,7 +71,7 @@ func New(o Options) *Tree {
 		options: o,
 		loader: load.New(load.Options{
 			Envoy: o.Envoy, Ignore: o.Ignore, Beside: o.beside(), Allow: o.Allow, Overlay: o.Overlay,
-			StubSecrets: o.StubSecrets, Streams: !o.Rules.forFiles(),
+			StubSecrets: o.StubSecrets, Streams: o.Streams(),
 		}),
 		judge: validate.NewJudge(rules.All).Run,
 	}
@@ -76,6 +79,9 @@ func New(o Options) *Tree {
 
 // beside returns the descriptor sets that are in the tree, by their paths below the tree.
 func (o Options) beside() (below []string) {
+	if o.Remote != nil {
+		return nil
+	}
 	for _, file := range o.DescriptorSets {
 		if rel, err := filepath.Rel(fspath.Resolve(o.Path), fspath.Resolve(file)); err == nil && filepath.IsLocal(rel) {
 			below = append(below, rel)
@@ -102,7 +108,7 @@ func (t *Tree) Check(ctx context.Context) (*Result, error) { return t.checkLoade
 // the last call must be in changed (load.Loader.Update).
 func (t *Tree) Update(ctx context.Context, changed []string) (*Result, error) {
 	return t.checkLoaded(ctx, func(ctx context.Context) (*load.Result, error) {
-		if t.unread { // changed does not have the changes before the overlap ended
+		if t.unread || t.options.Remote != nil { // changed does not have the changes before the overlap ended
 			return t.load(ctx)
 		}
 		return t.loader.Update(ctx, t.options.Path, changed)
@@ -115,8 +121,16 @@ func (t *Tree) Compress() { t.loader.Compress() }
 func (t *Tree) load(ctx context.Context) (*load.Result, error) {
 	if t.options.Input != nil {
 		in := *t.options.Input
-		in.Envoy, in.Streams = t.options.Envoy, !t.options.Rules.forFiles()
+		in.Envoy, in.Streams = t.options.Envoy, t.options.Streams()
 		return load.Parse(in), nil
+	}
+	if t.options.Remote != nil {
+		c, err := t.options.Remote.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t.read = c.N
+		return t.loader.Take(t.options.Path, c), nil
 	}
 	return t.loader.Load(ctx, t.options.Path)
 }
@@ -135,7 +149,7 @@ func (t *Tree) checkLoaded(ctx context.Context, load func(context.Context) (*loa
 
 func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Result, error)) (*Result, error) {
 	for _, out := range t.outs {
-		if r := Overlap(t.options.Path, out); r != nil {
+		if r := t.options.Overlap(out); r != nil {
 			t.unread = true
 			return r, nil
 		}
@@ -152,7 +166,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	t.unread = false
 	r := &Result{
 		Snapshot: loaded.Snapshot(), ClientsUnknown: loaded.ClientsUnknown, Line: loaded.Line, Inlined: loaded.Inlined,
-		Timings: t.options.timings(start),
+		Timings: t.options.timings(start), Read: t.read,
 	}
 	t.all = t.all.After(r.Snapshot)
 	r.Variants = t.all
@@ -267,6 +281,27 @@ func (t *Tree) served(bootstrap *bootstrapv3.Bootstrap, s *xds.Snapshot) (types 
 	return types
 }
 
+// OfPart returns the findings about Contents that may not be whole.
+func (o Options) OfPart(ctx context.Context, c load.Contents) (diag.List, error) {
+	o.Remote, o.AllowEmpty, o.Oracle = c, true, nil
+	r, err := Once(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return r.Diagnostics, nil
+}
+
+// Streams reports whether clients get the resources by streams alone.
+func (o Options) Streams() bool { return !o.forFiles() }
+
+// Source returns the absolute path of the source tree, or the name of the Remote.
+func (o Options) Source() (string, error) {
+	if o.Remote != nil {
+		return o.Path, nil
+	}
+	return filepath.Abs(o.Path)
+}
+
 // Reasons returns a function that returns the reasons why an Envoy refuses a Snapshot. Reasons returns nil if Rules
 // have no Oracle.
 func (t *Tree) Reasons() func(context.Context, *xds.Snapshot) (diag.List, error) {
@@ -310,7 +345,7 @@ func emptyTree(path string) diag.Diagnostic {
 // files.
 func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 	d := emptyTree(t.options.Path)
-	if loaded.FileCount() == 0 {
+	if loaded.FileCount() == 0 && t.options.Remote == nil {
 		d.Message = "the source tree holds no resource file; published, it would remove everything from Envoy"
 		d.Help = "a resource file ends in " + syntax.Suffixes()
 		var unread []string
@@ -331,7 +366,7 @@ func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 
 // unusedPatterns reports patterns of Options.Ignore that match no file.
 func (t *Tree) unusedPatterns() (list diag.List) {
-	if t.options.Input != nil || slices.Contains(t.options.Disable, codeUnusedIgnore.Name) {
+	if t.options.Input != nil || t.options.Remote != nil || slices.Contains(t.options.Disable, codeUnusedIgnore.Name) {
 		return nil
 	}
 	for _, u := range t.loader.UnusedPatterns() {

@@ -141,7 +141,7 @@ func look(ctx context.Context, o Options) (*examination, error) {
 		return nil, err
 	}
 	e.findRuns()
-	if e.Source == "" && e.status != nil && e.status.Watch != nil {
+	if e.Source == "" && e.status != nil && e.status.Watch != nil && e.status.Watch.Upstream == nil {
 		e.Source = e.status.Watch.Source
 	}
 	return e, ctx.Err()

@@ -382,6 +382,43 @@ func TestADS(t *testing.T) {
 	e.allDone(t)
 }
 
+// TestLastKnownGoodExample: the example in which an Envoy starts without its control plane.
+func TestLastKnownGoodExample(t *testing.T) {
+	envoytest.Binary(t)
+	t.Parallel()
+	e := newExample(t, "last-known-good", 8081, 9901, 10000, 18000)
+	const (
+		serve = "bin/xdspub serve --grpc 127.0.0.1:18000 examples/last-known-good/config"
+		watch = "bin/xdspub watch --out /tmp/last-known-good --node-id edge-1 --node-cluster edge xds://127.0.0.1:18000"
+		envoy = `"$(scripts/envoy)" --config-path /tmp/last-known-good-envoy.yaml`
+		curl  = "curl http://127.0.0.1:10000/"
+	)
+	e.upstreams(t, "python3 examples/upstream.py shop:8081")
+	e.line(t, "go build -o bin/ ./cmd/xdspub")
+	plane := e.start(t, serve)
+	plane.WaitLog(t, "event=published ")
+	machine := e.start(t, watch)
+	machine.WaitLog(t, "event=published ")
+	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/last-known-good --admin 127.0.0.1:9901 --node-id edge-1 --node-cluster edge > /tmp/last-known-good-envoy.yaml")
+	live := e.envoy(t, envoy)
+	e.answers(t, curl, "shop")
+
+	plane.Signal(t, syscall.SIGTERM)
+	plane.Wait(t)
+	machine.WaitLog(t, "event=upstream-lost ")
+	machine.Signal(t, syscall.SIGTERM)
+	machine.Wait(t)
+	live.Stop(t)
+	e.envoy(t, envoy)
+	e.answers(t, curl, "shop")
+	machine = e.start(t, watch)
+	machine.WaitLog(t, "event=failed ")
+	e.start(t, serve)
+	machine.WaitLog(t, "event=recovered ")
+	e.curl(t, curl, "shop")
+	e.allDone(t)
+}
+
 // TestGRPCClientsExample: the example of gRPC clients without a proxy.
 func TestGRPCClientsExample(t *testing.T) {
 	t.Parallel()

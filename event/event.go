@@ -237,6 +237,7 @@ var all = []Event{
 	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, StoreFailed{}, StoreHasWriter{},
 	StorePublished{}, StoreTerm{}, SystemdReachable{},
 	SystemdUnreachable{}, TargetRemoved{},
-	TrimRefused{}, Trimmed{}, Unchanged{}, WatchComplete{}, WatchPartial{}, WatchPolling{}, Watching{},
+	TrimRefused{}, Trimmed{}, Unchanged{}, UpstreamConnected{}, UpstreamIgnored{}, UpstreamLost{}, UpstreamOnDemand{}, UpstreamRefused{},
+	WatchComplete{}, WatchPartial{}, WatchPolling{}, Watching{},
 	WebhookFailed{},
 }

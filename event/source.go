@@ -178,3 +178,63 @@ type WatchComplete struct {
 func (WatchComplete) kind() Kind {
 	return Kind{"watch-complete", slog.LevelInfo, "the watch gets events of all folders again"}
 }
+
+// UpstreamConnected means that a server of the control plane has sent all resources. xdspub follows the server from now
+// on.
+type UpstreamConnected struct {
+	Server string // the address of the server
+}
+
+func (UpstreamConnected) kind() Kind {
+	return Kind{"upstream-connected", slog.LevelInfo, "following the control plane"}
+}
+
+// UpstreamLost means that the stream to the control plane has ended. The last valid snapshot stays published, and
+// xdspub tries all servers again and again.
+//
+// Do: look at the control plane. Without it nothing changes, and nothing expires but TTLs.
+type UpstreamLost struct {
+	Server string // the address of the server
+	Error  error  // why the stream has ended
+}
+
+func (UpstreamLost) kind() Kind {
+	return Kind{"upstream-lost", slog.LevelWarn, "the control plane is gone; the last valid snapshot stays published"}
+}
+
+// UpstreamRefused means that xdspub has refused a response of the control plane by a NACK.
+//
+// Do: correct the resources in the control plane. The log has the findings, too.
+type UpstreamRefused struct {
+	Type  string // the type of the response, such as CDS
+	Error error  // the words of the NACK
+}
+
+func (UpstreamRefused) kind() Kind {
+	return Kind{"upstream-refused", slog.LevelWarn, "the control plane has got a NACK"}
+}
+
+// UpstreamIgnored means that the control plane sends resources that nobody asked for. They are dropped. The event is
+// logged once for each type and stream.
+//
+// Do: correct the control plane, or the resource that should subscribe to the names.
+type UpstreamIgnored struct {
+	Type      string   // the type of the resources, such as EDS
+	Resources int      // how many
+	Names     []string // the first names
+}
+
+func (UpstreamIgnored) kind() Kind {
+	return Kind{"upstream-ignored", slog.LevelWarn, "the control plane sends resources that nobody asked for"}
+}
+
+// UpstreamOnDemand means that Envoy asks the control plane for names on demand, by a config source of a resource.
+// xdspub does not know these names, and does not ask for them.
+type UpstreamOnDemand struct {
+	Resource string // the resource, such as LDS/web
+	Path     string // of the config source
+}
+
+func (UpstreamOnDemand) kind() Kind {
+	return Kind{"upstream-on-demand", slog.LevelInfo, "names that Envoy requests on demand stay with Envoy"}
+}

@@ -93,11 +93,12 @@ func everything() control.Watch {
 			Counts: []control.CodeCount{{Code: "unknown-field", Severity: diag.Error, Count: 1}}, Findings: findings,
 		},
 		CertificateExpires: now.Add(time.Hour), Inotify: &control.Inotify{Used: 7, Budget: 120}, Notices: control.ByEvents,
-		Paused: &control.Shown{Decision: control.Decision{By: "alice@host", Reason: "<script>", Since: now}, Until: now},
-		Pinned: &control.Shown{Decision: control.Decision{By: "bob@host", Reason: "<script>", Since: now}, Entry: "0123456789ab", EntryTime: now},
-		Frozen: &freeze.State{Since: now, Until: now, Zone: "Europe/Berlin", Reason: "<script>"},
-		Waits:  &control.Waits{Since: now, Snapshot: "v3"},
-		Failed: "no space", Last: &pass, Running: &pass, NextTrim: now,
+		Upstream: &control.Upstream{Server: "127.0.0.1:1", Since: now, Error: "<script>", MaxStale: 60},
+		Paused:   &control.Shown{Decision: control.Decision{By: "alice@host", Reason: "<script>", Since: now}, Until: now},
+		Pinned:   &control.Shown{Decision: control.Decision{By: "bob@host", Reason: "<script>", Since: now}, Entry: "0123456789ab", EntryTime: now},
+		Frozen:   &freeze.State{Since: now, Until: now, Zone: "Europe/Berlin", Reason: "<script>"},
+		Waits:    &control.Waits{Since: now, Snapshot: "v3"},
+		Failed:   "no space", Last: &pass, Running: &pass, NextTrim: now,
 	}
 }
 
@@ -112,7 +113,7 @@ func (server) Clients() []clients.Client {
 	for i := range 100 {
 		list = append(list, clients.Client{Node: fmt.Sprint(i), Kind: "ads", UserAgent: fmt.Sprintf("mine%c %d", 'a'+i%26, i)})
 	}
-	return append(list, clients.Client{Node: "evil", Kind: "rest", UserAgent: "x\"} 1\nxdspub_up"})
+	return append(list, clients.Client{Node: "evil", Kind: "rest", UserAgent: "x\"} 1\nxdspub_evil"})
 }
 
 func (server) Ready(time.Time) (bool, []string) {
@@ -203,12 +204,13 @@ func TestMetrics(t *testing.T) {
 		`xdspub_snapshot_certificate_expiry_time_seconds 1`, `xdspub_inotify_instances 7`, `xdspub_paused 1`, `xdspub_pinned 1`, `xdspub_frozen 1`, `xdspub_waits_since_time_seconds 1`, `xdspub_paused{target="edge"} 1`, `xdspub_inotify_budget{target="edge"} 120`,
 		`xdspub_watch_mode{mode="events"} 1`, `xdspub_watch_mode{mode="polling"} 0`, `xdspub_clients{kind="ads",program="other",state="in-sync"} 81`,
 		`xdspub_clients{kind="rest",program="other",state="in-sync"} 1`, `go_goroutines`,
+		`xdspub_upstream_connected 0`, `xdspub_upstream_since_time_seconds 1`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)
 		}
 	}
-	if strings.Contains(body, "evil") || strings.Contains(body, "xdspub_up") {
+	if strings.Contains(body, "evil") || strings.Contains(body, "xdspub_evil") {
 		t.Error("a label holds a text of a client")
 	}
 	if t.Failed() {

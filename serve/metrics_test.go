@@ -97,7 +97,7 @@ func everything(s *running) {
 			Snapshot: "v0123456789abcde", SnapshotSince: now, Unconfirmed: "no",
 			CertificateExpires: now, Inotify: &control.Inotify{Used: 1, Budget: 2}, Notices: control.ByEvents,
 			Last:    &control.Reconcile{Began: now, Ended: now, Outcome: control.Published, Stages: []control.Stage{{Name: "read", Seconds: 1}}},
-			Running: &control.Reconcile{Began: now}, Refused: &control.Refusal{Since: now, Errors: 1, Part: &control.Part{}}, Waits: &control.Waits{Since: now},
+			Running: &control.Reconcile{Began: now}, Refused: &control.Refusal{Since: now, Errors: 1, Part: &control.Part{}}, Waits: &control.Waits{Since: now}, Upstream: &control.Upstream{Since: now},
 			EnvoyStates: []control.EnvoyState{{Address: "a", State: control.InSync}},
 			Checked: control.Checked{
 				Resources: map[string]int{"CDS": 1}, Variants: map[string]int{"CDS": 2},

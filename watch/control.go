@@ -22,7 +22,7 @@ import (
 // announce sets the first state for the control socket. An error means that the absolute path of the source
 // tree is unknown.
 func (w *watching) announce() error {
-	source, err := filepath.Abs(w.options.Source.Path)
+	source, err := w.options.Source.Source()
 	w.shown = control.Watch{
 		PID: os.Getpid(), Source: source, Envoys: w.envoys(), Since: now(),
 		Snapshot: w.publishedID(), Serves: w.options.Server != nil, Acknowledged: w.options.Envoys == nil && !w.asksClients(),
@@ -49,6 +49,7 @@ func (w *watching) asksClients() bool { return w.options.Server != nil && w.opti
 
 // show shows the state on the control socket, and has the Server and the Observer show it.
 func (w *watching) show() {
+	w.shown.Upstream = w.source.upstream()
 	told := w.shown.Shown()
 	w.told.Store(&told)
 	w.control.Tell(told)
@@ -305,7 +306,7 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		w.shown.Last = &last
 	}
 	w.shown.Envoys, w.shown.Revision = w.envoys(), w.source.revision(ctx)
-	w.shown.Notices = control.Notices(w.source.watcher.Mode())
+	w.shown.Notices = w.source.watcher.Notices()
 	if published := w.publishedID(); published != w.shown.Snapshot {
 		w.shown.SnapshotSince = now()
 	}

@@ -308,8 +308,8 @@ func (c *Controller) Open() error {
 
 // openDir opens a directory that must not overlap the source tree. A rollback has no source tree.
 func (c *Controller) openDir(dir string) (*publish.Dir, error) {
-	if source := c.options.Source.Path; source != "" {
-		if checked := check.Overlap(source, dir); checked != nil {
+	if c.options.Source.Path != "" {
+		if checked := c.options.Source.Overlap(dir); checked != nil {
 			return nil, errors.New(checked.Diagnostics[0].Message)
 		}
 	}

@@ -190,7 +190,7 @@ func (h *randomHistory) start() {
 	}}), h.o)
 	var err error
 	// This Watcher does nothing: the history itself reports changes.
-	h.w.source.watcher, err = notify.New(h.t.Context(), h.o.Source.Path, notify.Options{Poll: time.Hour, Skip: load.Hidden})
+	h.w.source.watcher, err = watchTree(h.t.Context(), h.o.Source.Path, notify.Options{Poll: time.Hour, Skip: load.Hidden})
 	h.tree.must(err)
 	h.tree.must(h.w.Open())
 	h.w.retry = h.random.IntN(4) == 0

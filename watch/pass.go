@@ -83,6 +83,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 	o, err = w.pass(ctx, &pass{reason: n.reason, found: found, checked: checked, read: took, whole: found.whole > before})
 	if err == nil {
 		w.seen = found.n
+		w.source.judged(found, o)
 	}
 	return o, err
 }

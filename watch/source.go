@@ -35,7 +35,7 @@ func Watch(ctx context.Context, all []Options, o WatchOptions) error {
 // source is the watched source tree for all targets.
 type source struct {
 	options WatchOptions
-	watcher *notify.Watcher
+	watcher watcher
 	outs    atomic.Pointer[[]string] // absolute output directories, for the watcher
 
 	looking chan struct{} // full while a goroutine looks; protects the fields down to looks
@@ -156,9 +156,7 @@ func (s *source) about(ctx context.Context, commit string) (author, subject stri
 }
 
 func (s *source) run(ctx context.Context) (err error) {
-	at := s.options.Watch
-	at.Ignore, at.Skip, at.Files, at.Log = s.ignored, load.Hidden, s.extraFiles(), s.options.Log
-	s.watcher, err = notify.New(ctx, s.all[0].Source.Path, at)
+	s.watcher, err = s.newWatcher(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -184,6 +182,25 @@ func (s *source) run(ctx context.Context) (err error) {
 		return errors.Join(s.notBegun...)
 	}
 	return nil
+}
+
+// newWatcher returns the watcher of the source tree, or of the Remote.
+func (s *source) newWatcher(ctx context.Context) (watcher, error) {
+	at := s.options.Watch
+	at.Files, at.Log = s.extraFiles(), s.options.Log
+	if s.options.Remote != nil {
+		return newRemoteWatcher(ctx, s.options.Remote, s.options.MaxStale, at)
+	}
+	at.Ignore, at.Skip = s.ignored, load.Hidden
+	return watchTree(ctx, s.all[0].Source.Path, at)
+}
+
+// ask asks git for the commit of the source tree. A Remote has no commit.
+func (s *source) ask(ctx context.Context) func() string {
+	if s.options.Remote != nil {
+		return func() string { return "" }
+	}
+	return revision.Ask(ctx, s.all[0].Source.Path)
 }
 
 // crashed ends the watch after a panic of the Watcher or of a publisher. A watch that goes on would look well, and
@@ -276,7 +293,10 @@ func (s *source) report() {
 }
 
 func (s *source) tell(reason string) {
-	n := news{reason, s.want(reason)}
+	n := news{reason: reason}
+	if reason != connecting {
+		n.wanted = s.want(reason)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.publishers {
@@ -356,7 +376,7 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 			next.whole = next.n
 		}
 		if next.result, next.err = s.check(ctx, next); next.err == nil {
-			next.revision = revision.Ask(ctx, s.all[0].Source.Path)
+			next.revision = s.ask(ctx)
 		}
 	})
 	next.all = s.all

@@ -12,6 +12,7 @@ import (
 	"xdspub/event"
 	"xdspub/internal/crash"
 	"xdspub/render/published"
+	"xdspub/source/load"
 	"xdspub/watch/control"
 	"xdspub/watch/notify"
 	"xdspub/xds"
@@ -20,6 +21,10 @@ import (
 
 // WatchOptions are the options of Watch.
 type WatchOptions struct {
+	// Remote is the source in place of a source tree, with Options.Source.Remote; nil for a source tree. The caller
+	// runs the Remote. MaxStale is how long the Remote may be gone until the watch is no longer ready; 0 for ever.
+	Remote   load.Remote
+	MaxStale time.Duration
 	// Watch configures when Watch reads the source tree. Watch itself sets Ignore, Skip, Files and Log.
 	Watch notify.Options
 	// Log receives the log lines that concern all targets.
@@ -90,8 +95,9 @@ const (
 	resuming    = "resume" // a pause or a pin has ended
 	thawing     = "freeze-ended"
 	rollingBack = "rollback"
-	trimming    = "trim"    // a turn without a reconcile
-	removed     = "removed" // the target is gone
+	trimming    = "trim"       // a turn without a reconcile
+	removed     = "removed"    // the target is gone
+	connecting  = "connection" // the state of the Remote has changed, a turn without a reconcile
 )
 
 func newWatching(s *source, o Options) *watching {
@@ -136,6 +142,8 @@ func (n news) urgency() int {
 		return 2
 	case hangup:
 		return 1
+	case connecting:
+		return -1
 	default:
 		return 0
 	}
@@ -312,6 +320,9 @@ func (w *watching) heed(ctx context.Context, n news) {
 		return
 	case n.reason == removed:
 		w.on(targetRemoved)
+		return
+	case n.reason == connecting:
+		w.show()
 		return
 	case n.reason == string(notify.Change) && last != nil && last.n == w.seen && last.wanted >= n.wanted:
 		return // already published after a look for another target

@@ -69,7 +69,7 @@ func watchingOf(t *testing.T, s *site) *watching {
 	w := newWatching(newSource([]Options{s.o}, WatchOptions{}), s.o)
 	t.Cleanup(w.Close)
 	var err error
-	if w.source.watcher, err = notify.New(t.Context(), s.o.Source.Path, notify.Options{}); err != nil {
+	if w.source.watcher, err = watchTree(t.Context(), s.o.Source.Path, notify.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -45,7 +45,10 @@ func (s *Settings) WithFile(source string) (*Settings, error) {
 	}
 	of := *s
 	of.given = s
-	err := of.read(s.fileOf(source))
+	var err error
+	if s.Config.Value != "" || !IsRemote(source) {
+		err = of.read(s.fileOf(source))
+	}
 	if err == nil {
 		err = of.readTypes()
 	}

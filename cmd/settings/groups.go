@@ -8,6 +8,7 @@ const (
 	GroupProgram   = "The gRPC program"
 	GroupNames     = "Names of listeners"
 	GroupSource    = "Source tree"
+	GroupUpstream  = "Control plane as source"
 	GroupRules     = "Rules"
 	GroupPublish   = "Publishing"
 	GroupServe     = "Serving"
@@ -22,7 +23,7 @@ const (
 // Groups returns the groups in the order in which the help shows them. The first one has no title.
 func Groups() []string {
 	return []string{
-		"", GroupResources, GroupNode, GroupServers, GroupProgram, GroupNames, GroupSource, GroupRules, GroupServe,
+		"", GroupResources, GroupNode, GroupServers, GroupProgram, GroupNames, GroupSource, GroupUpstream, GroupRules, GroupServe,
 		GroupPublish, GroupAcks, GroupWatch, GroupHooks, GroupStore, GroupRun, GroupPrint,
 	}
 }

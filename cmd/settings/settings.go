@@ -93,7 +93,14 @@ type Settings struct {
 	RefreshInterval                Value[time.Duration]
 	Authority, AuthorityServer     Value[[]string]
 	ServerListener, ClientListener Value[string]
-	Resolve                        Value[string]
+
+	// How xdspub connects to a control plane that is the source.
+	NodeFrom                  Value[string]
+	UpstreamCA                Value[string]
+	UpstreamCert, UpstreamKey Value[string]
+	UpstreamServerName        Value[string]
+	MaxStale                  Value[time.Duration]
+	Resolve                   Value[string]
 
 	// What else is in a bootstrap.
 	NodeID, NodeCluster, NodeLocality Value[string]

@@ -10,6 +10,7 @@ import (
 	"xdspub/observe"
 	"xdspub/observe/hook"
 	"xdspub/observe/sdnotify"
+	"xdspub/source/load"
 	"xdspub/store"
 )
 
@@ -25,6 +26,7 @@ type call struct {
 	notifier *sdnotify.Notifier // nil if systemd does not wait for a notification
 	hooks    *hook.Hooks        // nil without --on-event and --webhook
 	writer   *store.Writer      // nil without --store
+	remote   load.Remote        // nil for a source tree
 }
 
 // settingsKey is the key of the settings in App.Metadata, by which readCommandLine passes them to an action.
@@ -53,6 +55,9 @@ func (c *call) with(s *settings.Settings) *call {
 
 // withFile returns a copy of the call with the settings file for a source tree (settings.Settings.WithFile).
 func (c *call) withFile(source string) (*call, error) {
+	if err := checkRemote(c, source); err != nil {
+		return c, err
+	}
 	s, err := c.WithFile(source)
 	return c.with(s), err
 }

@@ -26,7 +26,7 @@ import (
 func sourceOptions(v *call, source string, usual ...string) (check.Options, error) {
 	o := check.Options{
 		Path: source, Ignore: v.Ignore.Value, IgnoredAt: v.Ignore.Places(), Allow: v.AllowPath.Value, AllowEmpty: v.AllowEmpty.Value,
-		Bootstrap: v.Bootstrap.Value, DescriptorSets: v.Types.Files,
+		Bootstrap: v.Bootstrap.Value, Remote: v.remote, DescriptorSets: v.Types.Files,
 		Rules: check.Rules{Disable: v.Disable.Value, Enable: v.Enable.Value, Profiles: v.Profile.Value},
 	}
 	client, err := clientOf(v.Param)
@@ -148,6 +148,9 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 	if v.writer, err = newWriter(v, log); err != nil {
 		return v, o, err
 	}
+	if err := follow(v, source, log); err != nil {
+		return v, o, err
+	}
 	if o, err = options(v, source, log); err == nil {
 		v.hooks.Start(log)
 	}
@@ -158,6 +161,8 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 func publishOptions(v *call, source string, log *event.Log) ([]watch.Options, error) {
 	targets, err := chosenTargets(v)
 	switch {
+	case err == nil && targets != nil && v.remote != nil:
+		return nil, usagef("%s: a control plane answers for one node, and has no targets", v.Targets.Position())
 	case err != nil:
 		return nil, err
 	case v.Out.Value == "":

@@ -67,6 +67,9 @@ func renderOnce(v *call, all []watch.Options) error {
 	if len(list) == 0 {
 		return ended.err(v.App.ErrWriter)
 	}
+	ctx, stop := context.WithCancel(v.Context)
+	defer stop()
+	runRemote(ctx, v, all[0].Log)
 	end := showProgress(v, "checking "+all[0].Source.Path)
 	checked, err := watch.Tree(all).Check(v.Context)
 	end()

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"xdspub/cmd/settings"
-	"xdspub/source/settingsfile"
 	"xdspub/watch"
 	"xdspub/watch/control"
 )
@@ -23,7 +20,7 @@ func handOver(v *call, o watch.Options) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	source, err := filepath.Abs(o.Source.Path)
+	source, err := o.Source.Source()
 	if err != nil {
 		return true, err
 	}
@@ -59,7 +56,7 @@ func shared() []settings.Row {
 // given.
 func withFileName(v *call) *settings.Settings {
 	of := *v.Settings
-	of.Config.Value = cmp.Or(of.Config.Value, settingsfile.PathIn(v.Args().First()))
+	of.Config.Value = settingsFile(v, v.Args().First())
 	return &of
 }
 

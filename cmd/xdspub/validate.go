@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -177,6 +178,12 @@ func (v *validation) scopes() (scopes []scope.Tree, err error) {
 	if v.known, err = readKnown(v.call); err != nil {
 		return nil, err
 	}
+	if i := slices.IndexFunc(v.Args().Slice(), settings.IsRemote); i >= 0 {
+		if v.NArg() > 1 {
+			return nil, usagef("%s is a control plane: check it in a call of its own", v.Args().Get(i))
+		}
+		return []scope.Tree{{Path: v.Args().First()}}, follow(v.call, v.Args().First(), nil)
+	}
 	paths, err := withoutRemoved(v.call)
 	if err != nil {
 		return nil, err
@@ -299,7 +306,10 @@ func (v *validation) checkTree(o check.Options) (*check.Result, error) {
 		o.Overlay = v.fixes.Texts()
 	}
 	defer showProgress(v.call, "checking "+o.Path)()
-	return check.Once(v.Context, o)
+	ctx, stop := context.WithCancel(v.Context)
+	defer stop()
+	runRemote(ctx, v.call, nil)
+	return check.Once(ctx, o)
 }
 
 // checkBootstrap judges a bootstrap and the files that it leads Envoy to. byRoot means that the file counts as

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/check"
 	"xdspub/cmd/settings"
 	"xdspub/event"
 	"xdspub/render/trim"
@@ -108,18 +106,23 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		if o.Out == "" {
 			continue
 		}
-		if checked := check.Overlap(source, o.Out); checked != nil {
+		if checked := o.Source.Overlap(o.Out); checked != nil {
 			return refuse(v, checked)
 		}
 	}
 	log := all[0].Log.For("") // for lines about all targets
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	runRemote(ctx, v, log)
 	live := liveSettings{v: v, out: v.Out, source: source, log: log, options: options}
 	return watch.Watch(ctx, withClocks(all), watch.WatchOptions{
 		Watch: notify.Options{
 			QuietPeriod: v.QuietPeriod.Value, Rescan: v.Rescan.Value, Poll: v.Poll.Value,
 		},
 		Log:         log,
-		Settings:    cmp.Or(v.Config.Value, settingsfile.PathIn(source)),
+		Settings:    settingsFile(v, source),
+		Remote:      v.remote,
+		MaxStale:    v.MaxStale.Value,
 		Reload:      live.reload,
 		Hangup:      reloads(ctx, v, asked.hangup, log),
 		Report:      asked.report,
@@ -130,6 +133,14 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Beat:        beatOf(v),
 		MaxFindings: maxFindings(v, v.App.ErrWriter),
 	})
+}
+
+// settingsFile returns the path of the settings file; empty for a control plane without --config.
+func settingsFile(v *call, source string) string {
+	if v.Config.Value != "" || settings.IsRemote(source) {
+		return v.Config.Value
+	}
+	return settingsfile.PathIn(source)
 }
 
 // withClocks sets Clock in all options, and returns them.

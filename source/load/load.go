@@ -129,6 +129,33 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	return l.known.result, nil
 }
 
+// Take returns Contents as Load returns a source tree. name is the name of the Remote in findings.
+func (l *Loader) Take(name string, c Contents) *Result {
+	before := l.known
+	if before.root != name {
+		before = contents{root: name, whens: settingsfile.NewWhens(name, nil)}
+	}
+	files := make([]*file, len(c.Files))
+	known := before.files
+	for i, f := range c.Files {
+		known = known[skip(known, f.Source.Name):]
+		if len(known) > 0 && known[0].File == f {
+			files[i] = known[0]
+		} else {
+			files[i] = &file{File: f, found: entry{path: f.Source.Name, format: f.Source.Format}}
+		}
+	}
+	l.known = before.with(editsBetween(before.files, files), false, l.findings)
+	r := l.known.result
+	if !c.Partial && len(c.Findings) == 0 {
+		return r
+	}
+	with := *r
+	with.Partial = with.Partial || c.Partial
+	with.Diagnostics = append(with.Diagnostics[:len(with.Diagnostics):len(with.Diagnostics)], c.Findings...).Sort()
+	return &with
+}
+
 // open opens the tree at root, or the folder of the single file at root.
 func (l *Loader) open(root string) (t *tree, single bool, err error) {
 	isDir, err := l.overlay.isDir(root)

@@ -132,7 +132,9 @@ type Watch struct {
 	// Inotify is what the published files cost an Envoy; nil without an output directory, or before the first
 	// publish of this watch.
 	Inotify *Inotify `json:"inotify,omitempty"`
-	// Notices says how the watch learns of changes of the source tree.
+	// Upstream is the connection to a control plane or a store that is the source; nil for a source tree.
+	Upstream *Upstream `json:"upstream,omitempty"`
+	// Notices says how the watch learns of changes of the source tree. It is empty with an Upstream.
 	Notices Notices `json:"notices,omitempty"`
 	// Failed is the error of the last reconcile or trim; empty if it succeeded.
 	Failed string `json:"failed,omitempty"`
@@ -141,6 +143,36 @@ type Watch struct {
 	Running *Reconcile `json:"running,omitempty"`
 	// NextTrim is the time of the next trim; zero if no trim is due.
 	NextTrim time.Time `json:"next_trim,omitzero"`
+}
+
+// Upstream is the connection to a control plane.
+type Upstream struct {
+	Connected bool `json:"connected"`
+	// Server is the address of the connected server; empty if Connected is false.
+	Server string `json:"server,omitempty"`
+	// Since is the time at which Connected changed last.
+	Since time.Time `json:"since"`
+	// Error is why no server is connected; empty if Connected is true, or before the first connection.
+	Error string `json:"error,omitempty"`
+	// MaxStale is how long the control plane may be gone until the watch is no longer ready, in seconds; 0 for ever.
+	MaxStale float64 `json:"max_stale,omitempty"`
+}
+
+// Stale reports whether the control plane is gone for longer than MaxStale. A nil Upstream is never stale.
+func (u *Upstream) Stale(now time.Time) bool {
+	return u != nil && !u.Connected && u.MaxStale > 0 && now.Sub(u.Since).Seconds() >= u.MaxStale
+}
+
+// Fault returns since when the control plane is gone, as text; empty if it is there.
+func (u *Upstream) Fault() string {
+	if u == nil || u.Connected {
+		return ""
+	}
+	text := "the control plane is gone since " + u.Since.UTC().Format(time.RFC3339)
+	if u.Error != "" {
+		text += ": " + u.Error
+	}
+	return text
 }
 
 // Waits is a snapshot that waits, and since when.
@@ -397,6 +429,11 @@ const wedged = time.Minute
 // instead of secrets. Findings hide their secrets themselves.
 func (w Watch) Shown() Watch {
 	w.Failed, w.Unconfirmed = diag.Hide(w.Failed), diag.Hide(w.Unconfirmed)
+	if w.Upstream != nil {
+		upstream := *w.Upstream
+		upstream.Error = diag.Hide(upstream.Error)
+		w.Upstream = &upstream
+	}
 	w.EnvoyStates = slices.Clone(w.EnvoyStates)
 	for i := range w.EnvoyStates {
 		w.EnvoyStates[i].Error = diag.Hide(w.EnvoyStates[i].Error)
@@ -430,8 +467,10 @@ func (w Watch) Shown() Watch {
 }
 
 // Ready reports whether a valid snapshot is out and, if Envoys or a quorum of clients confirm, acknowledged. Readiness,
-// by HTTP and by gRPC, follows Ready.
-func (w *Watch) Ready() bool { return w.Snapshot != "" && w.Acknowledged }
+// by HTTP and by gRPC, follows Ready. A watch whose control plane is gone for too long is not ready.
+func (w *Watch) Ready() bool {
+	return w.Snapshot != "" && w.Acknowledged && !w.Upstream.Stale(time.Now())
+}
 
 // Faults returns the faults of the watch at a time, as text such as "the source tree is invalid (2 errors)".
 // Faults returns nil if the source tree is published, acknowledged and run by all Envoys, its certificates are
@@ -463,6 +502,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	}
 	if w.Waits != nil {
 		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits%s", w.Waits.Snapshot, w.Waits.GoesOn()))
+	}
+	if fault := w.Upstream.Fault(); fault != "" {
+		faults = append(faults, fault)
 	}
 	if w.Failed != "" {
 		faults = append(faults, "the source tree can't be read or published")

@@ -78,7 +78,9 @@ type Pipeline struct {
 
 // New returns a Pipeline.
 func New(o Options) *Pipeline {
-	if o.Revision == nil {
+	if o.Source.Remote != nil {
+		o.Revision = func(context.Context) string { return "" }
+	} else if o.Revision == nil {
 		o.Revision = func(ctx context.Context) string { return revision.Of(ctx, o.Source.Path) }
 	}
 	p := &Pipeline{

@@ -74,6 +74,8 @@ func (s *Status) faultsOfWatch(all *faults) {
 			all.add(refused.Snapshot == "" && !s.SaysInvalid(), "the source tree is invalid (%s)%s", refused.Count(), refused.GoesOn())
 			all.add(refused.Snapshot != "" && len(s.Held) == 0, "Envoy rejected the source tree%s", refused.GoesOn())
 		}
+		fault := w.Upstream.Fault()
+		all.add(fault != "", "%s", fault)
 		all.add(w.Failed != "", "the watch can't publish")
 	}
 	all.add(s.Replaced(), "the published files are not those that the watch has published")

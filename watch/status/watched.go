@@ -183,7 +183,7 @@ func (s *Status) watched() bool {
 	if w == nil {
 		return s.WatchState == WatchNone && !s.State
 	}
-	return w.Refused == nil && w.Waits == nil && w.Failed == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
+	return w.Refused == nil && w.Waits == nil && w.Failed == "" && w.Upstream.Fault() == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
 }
 
 // Compare compares the snapshot of a checked source tree with the published one.

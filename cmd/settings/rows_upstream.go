@@ -1,0 +1,52 @@
+package settings
+
+import (
+	"strings"
+	"time"
+)
+
+// Schemes of a source that is no source tree.
+const (
+	XDS     = "xds://"    // HOST:PORT[,HOST:PORT]
+	XDSUnix = "xds+unix:" // PATH
+)
+
+// IsRemote reports whether a source is a control plane, and not a path.
+func IsRemote(source string) bool {
+	return strings.HasPrefix(source, XDS) || strings.HasPrefix(source, XDSUnix)
+}
+
+// Upstream returns the rows about the connection to a control plane that is the source. They are for one call or one
+// unit: a settings file of a source tree can't have them.
+func Upstream() []Row {
+	return rows(
+		&setting[string]{about: about{name: "node-from", group: GroupUpstream, usage: "identify as the Envoy with the bootstrap `FILE`: its node, and the " +
+			"names of its runtime layers (required without --node-id)"},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.NodeFrom }},
+		&setting[string]{about: about{name: "node-id", group: GroupUpstream, usage: "node `ID` for the control plane"},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeID }},
+		&setting[string]{about: about{name: "node-cluster", group: GroupUpstream, usage: "node cluster `NAME` for the control plane"},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeCluster }},
+		&setting[string]{about: about{name: "node-locality", group: GroupUpstream, usage: "where this machine runs: `REGION[/ZONE[/SUB-ZONE]]`"},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeLocality }},
+		&setting[[]string]{about: about{name: "node-metadata", group: GroupUpstream, usage: "tell the control plane `KEY=VALUE` of this machine, a text"},
+			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
+		&setting[string]{about: about{name: "upstream-ca", group: GroupUpstream, usage: "CA certificates for the certificate of the control plane, a `FILE` in " +
+			"PEM (default: the CA certificates of the system); with one of the --upstream flags, xdspub connects by TLS 1.3"},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.UpstreamCA }},
+		&setting[string]{about: about{name: "upstream-cert", group: GroupUpstream, usage: "certificate chain of xdspub for the control plane, a `FILE` in PEM"},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.UpstreamCert }},
+		&setting[string]{about: about{name: "upstream-key", group: GroupUpstream, usage: "private key of --upstream-cert, a `FILE` in PEM"},
+			kind: filePath, into: func(s *Settings) *Value[string] { return &s.UpstreamKey }},
+		&setting[string]{about: about{name: "upstream-server-name", group: GroupUpstream, usage: "`NAME` in the certificate of the control plane " +
+			"(default: the host of the source)"},
+			kind: text, into: func(s *Settings) *Value[string] { return &s.UpstreamServerName }},
+	)
+}
+
+// MaxStale returns the row of --max-stale.
+func MaxStale() Row {
+	return &setting[time.Duration]{about: about{name: "max-stale", group: GroupUpstream, usage: "no longer be ready (/readyz) once the control plane is gone for " +
+		"`TIME`; nothing else changes, and nothing expires; 0s is always ready"},
+		kind: times, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.MaxStale }}
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/check"
+	"xdspub/cmd/settings"
+	"xdspub/event"
+	"xdspub/internal/addr"
+	"xdspub/internal/crash"
+	"xdspub/internal/grpcdial"
+	"xdspub/source/load"
+	"xdspub/source/upstream"
+)
+
+// onlyTrees are the options that are about the files of a source tree.
+var onlyTrees = []string{
+	"ignore", "allow-path", "target", "only", "changed-since", "root", "stdin-filename", "fix", "fix-unsafe", "diff", "baseline", "write-baseline", "poll",
+}
+
+// checkRemote returns an error if a command, or one of its options, can't have the source.
+func checkRemote(c *call, source string) error {
+	if !settings.IsRemote(source) {
+		of := append(settings.Upstream(), settings.MaxStale())
+		for _, g := range c.Line { // a variable may be for other commands
+			if isRemoteRow := slices.ContainsFunc(of, func(r settings.Row) bool { return r.Name() == g.Row.Name() }); isRemoteRow && isRowOf(c, "node-from") {
+				return usagef("--%s is for a control plane: write xds://HOST:PORT or xds+unix:PATH instead of %s", g.Row.Name(), source)
+			}
+		}
+		return nil
+	}
+	if !isRowOf(c, "node-from") {
+		return usagef("%s reads no control plane: validate, render, watch and serve read %s", c.Command.Name, source)
+	}
+	for _, r := range rowsOf(c.Command) {
+		if slices.Contains(onlyTrees, r.Name()) && r.Origin(c.Settings).Given() {
+			return usagef("--%s is for a source tree, and %s is a control plane", r.Name(), source)
+		}
+	}
+	return nil
+}
+
+// isRowOf reports whether the command has an option.
+func isRowOf(c *call, name string) bool {
+	return slices.ContainsFunc(rowsOf(c.Command), func(r settings.Row) bool { return r.Name() == name })
+}
+
+// follow sets v.remote if the source is a control plane.
+func follow(v *call, source string, log *event.Log) error {
+	if !settings.IsRemote(source) {
+		return nil
+	}
+	if err := v.MaxStale.Check(); err != nil {
+		return err
+	}
+	servers, err := servers(v, source)
+	if err != nil {
+		return err
+	}
+	var usual []string
+	if v.Command.Name == "serve" {
+		usual = []string{check.Streams}
+	}
+	with, err := v.withFile(source)
+	if err != nil {
+		return err
+	}
+	of, err := sourceOptions(with, source, usual...)
+	if err != nil {
+		return err
+	}
+	o := upstream.Options{
+		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(), QuietPeriod: v.QuietPeriod.Value,
+		Judge: of.OfPart, Log: log,
+	}
+	if o.Node, o.Runtime, err = upstreamNode(v, of); err != nil {
+		return err
+	}
+	v.remote = upstream.New(o)
+	return nil
+}
+
+// runRemote runs the remote of v on a goroutine until ctx ends.
+func runRemote(ctx context.Context, v *call, log *event.Log) {
+	if v.remote != nil {
+		go crash.Again(ctx.Done(), func() { v.remote.Run(ctx) }, log.Crashed)()
+	}
+}
+
+// servers returns the servers of a source, with the files for TLS.
+func servers(v *call, source string) (list []upstream.Server, err error) {
+	ofTLS := slices.DeleteFunc(settings.Upstream(), func(r settings.Row) bool { return !strings.HasPrefix(r.Name(), "upstream-") })
+	tls := settings.FirstGiven(v.Settings, ofTLS)
+	if v.UpstreamCert.Given() != v.UpstreamKey.Given() {
+		return nil, usagef("--upstream-cert and --upstream-key belong together: give both")
+	}
+	if path, ok := strings.CutPrefix(source, settings.XDSUnix); ok {
+		if _, err := addr.Parse("unix:" + path); err != nil {
+			return nil, usagef("%q has no path: write xds+unix:PATH", source)
+		}
+		if tls != "" {
+			return nil, usagef("--%s is for xds://HOST:PORT: a Unix socket has no TLS", tls)
+		}
+		return []upstream.Server{{Address: "unix:" + path}}, nil
+	}
+	for address := range strings.SplitSeq(strings.TrimPrefix(source, settings.XDS), ",") {
+		is, err := addr.Parse(address)
+		if err != nil || is.Network != "tcp" || !strings.Contains(address, ":") {
+			return nil, usagef("%q has no address of a server: write xds://HOST:PORT, or xds://HOST:PORT,HOST:PORT for several", source)
+		}
+		s := upstream.Server{Address: is.Name}
+		if tls != "" {
+			s.TLS = &grpcdial.Files{CA: v.UpstreamCA.Value, Cert: v.UpstreamCert.Value, Key: v.UpstreamKey.Value, ServerName: v.UpstreamServerName.Value}
+		}
+		if _, err := grpcdial.New(s.Address, "--upstream", s.TLS); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// upstreamNode returns the node for the control plane, as Envoy would send it, and the names of the runtime layers.
+func upstreamNode(v *call, of check.Options) (node *corev3.Node, runtime []string, err error) {
+	node = &corev3.Node{}
+	for _, path := range []string{v.NodeFrom.Value, v.Bootstrap.Value} {
+		if path == "" {
+			continue
+		}
+		b, list, err := load.Bootstrap(path, of.Envoy)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the bootstrap: %w", err)
+		}
+		if list.HasErrors() {
+			return nil, nil, fmt.Errorf("read the bootstrap: %s", list[0])
+		}
+		if path == v.NodeFrom.Value && b.GetNode() != nil {
+			node = b.GetNode()
+		}
+		runtime = append(runtime, layers(b)...)
+	}
+	if err := overrideNode(v, node); err != nil {
+		return nil, nil, err
+	}
+	if node.GetId() == "" {
+		return nil, nil, usagef("a control plane needs a node: give --node-from FILE, a bootstrap of the Envoy, or --node-id ID")
+	}
+	node.UserAgentName = "envoy"
+	releases := check.EnvoyReleases()
+	release := releases[len(releases)-1]
+	if of.Envoy != nil {
+		release = of.Envoy.Name
+	}
+	if version := semantic(release); version != nil {
+		node.UserAgentVersionType = &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{Version: version}}
+	}
+	slices.Sort(runtime)
+	return node, slices.Compact(runtime), nil
+}
+
+// semantic returns a version such as v1.40.0; nil for another text.
+func semantic(text string) *typev3.SemanticVersion {
+	var v typev3.SemanticVersion
+	if n, _ := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d.%d", &v.MajorNumber, &v.MinorNumber, &v.Patch); n < 2 {
+		return nil
+	}
+	return &v
+}
+
+// layers returns the names of the runtime layers that a bootstrap gets by RTDS.
+func layers(b *bootstrapv3.Bootstrap) (names []string) {
+	for _, layer := range b.GetLayeredRuntime().GetLayers() {
+		if rtds := layer.GetRtdsLayer(); rtds != nil {
+			names = append(names, rtds.GetName())
+		}
+	}
+	return names
+}
+
+// overrideNode sets the fields of a node that options give.
+func overrideNode(v *call, node *corev3.Node) error {
+	if v.NodeID.Given() {
+		node.Id = v.NodeID.Value
+	}
+	if v.NodeCluster.Given() {
+		node.Cluster = v.NodeCluster.Value
+	}
+	if locality := v.NodeLocality.Value; locality != "" {
+		parts, err := localityParts(v, locality)
+		if err != nil {
+			return err
+		}
+		node.Locality = &corev3.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+	}
+	metadata, err := pairs(v.NodeMetadata, "KEY=VALUE")
+	for key, value := range metadata {
+		if node.Metadata == nil {
+			node.Metadata = &structpb.Struct{Fields: make(map[string]*structpb.Value)}
+		}
+		node.Metadata.Fields[key] = structpb.NewStringValue(value)
+	}
+	return err
+}

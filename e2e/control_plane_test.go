@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/grpc"
+
+	"xdspub/source/load"
+	"xdspub/tools/envoytest"
+	"xdspub/tools/unixhttp"
+)
+
+// following returns a fixture whose watch follows a control plane on a socket.
+func following(t *testing.T, socket string, args ...string) *fixture {
+	t.Helper()
+	m := newFixture(t, nil, append(args, "--node-id", "edge", "--quiet-period", "20ms")...)
+	m.src = "xds+unix:" + socket
+	return m
+}
+
+// straight starts an Envoy that asks a control plane itself, and gives up soon.
+func straight(t *testing.T, socket string) *envoytest.Envoy {
+	t.Helper()
+	return envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, `
+node: {id: edge, cluster: test}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+dynamic_resources:
+  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: plane}}]}
+  cds_config: {resource_api_version: V3, ads: {}, initial_fetch_timeout: 1s}
+  lds_config: {resource_api_version: V3, ads: {}, initial_fetch_timeout: 1s}
+static_resources:
+  clusters:
+  - name: plane
+    typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}}}
+    load_assignment: {cluster_name: plane, endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: %q}}}}]}]}
+`, socket)})
+}
+
+// TestLastKnownGood kills a control plane, and restarts the Envoy behind a watch that follows the control plane: the
+// Envoy has the last valid configuration. An Envoy that asks the control plane itself comes up empty. The watch is
+// killed, too, and starts without the control plane. Only requests during Envoy's own restart fail.
+func TestLastKnownGood(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	blue, green, port := envoytest.NewUpstream(t, "blue").Port(), envoytest.NewUpstream(t, "green").Port(), envoytest.FreePort(t)
+	s := serveTree(t, map[string]string{"in.yaml": listener("in", port, rds("main")), "one.yaml": documents(edsCluster("blue"), endpoints("blue", blue), routes("main", "blue"))})
+	s.start(t, "--grpc", "unix:"+s.socket)
+	of := request{port: port}
+	answer := func() string { return ask(t, of).text }
+	live := straight(t, s.socket)
+	becomes(t, "the answer of an Envoy at the control plane", "200 blue", answer)
+	live.Stop(t)
+
+	m := following(t, s.socket, "--max-stale", "100ms")
+	m.http = filepath.Join(filepath.Dir(s.socket), "http")
+	m.startWatch(t)
+	m.startEnvoy(t)
+	becomes(t, "the answer", "200 blue", answer)
+	becomes(t, "the readiness", "200 ok", func() string { return readiness(t, m.http) })
+	out := m.published(t)
+	isBlue := func(answer string) bool { return answer == "200 blue" }
+	stop := send(t, of, isBlue)
+	s.kill(t)
+	m.watch.WaitLog(t, "event=upstream-lost ")
+	becomes(t, "the readiness", "503 not ready", func() string { return readiness(t, m.http) })
+	if text, _, exit := xdspub(t, "status", "--out", m.out); exit != 1 || !strings.HasPrefix(text, "not in sync: the control plane is gone since ") {
+		t.Errorf("status: exit status %d\n%s", exit, text)
+	}
+	stop()
+	m.envoy.Stop(t)
+	m.startEnvoy(t)
+	becomes(t, "the answer after a restart", "200 blue", answer)
+	stop = send(t, of, isBlue)
+	m.watch.Signal(t, syscall.SIGKILL)
+	m.watch.Wait(t)
+	m.beginWatch(t)
+	m.watch.WaitLog(t, "event=failed ")
+	stop()
+	if is := m.published(t); is != out {
+		t.Errorf("the published files have changed:\n%s\n%s", out, is)
+	}
+	m.envoy.Stop(t)
+	empty := straight(t, s.socket)
+	if text := empty.Admin(t, "/listeners"); text != "" {
+		t.Errorf("an Envoy without a control plane has listeners: %s", text)
+	}
+	empty.Stop(t)
+
+	m.startEnvoy(t)
+	becomes(t, "the answer after another restart", "200 blue", answer)
+	stop = send(t, of, func(answer string) bool { return answer == "200 blue" || answer == "200 green" })
+	s.write(t, "one.yaml", documents(edsCluster("green"), endpoints("green", green), routes("main", "green")))
+	s.start(t, "--grpc", "unix:"+s.socket)
+	m.watch.WaitLog(t, "event=upstream-connected ")
+	becomes(t, "the readiness", "200 ok", func() string { return readiness(t, m.http) })
+	becomes(t, "the answer of the next control plane", "200 green", answer)
+	stop()
+	content(t, m.envoy)
+}
+
+// readiness returns the status and the first line of /readyz.
+func readiness(t *testing.T, socket string) string {
+	t.Helper()
+	response, err := unixhttp.Client(socket).Get("http://xdspub/readyz")
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	first, _, _ := strings.Cut(string(text), "\n")
+	return fmt.Sprint(response.StatusCode, " ", first)
+}
+
+// plane is the server of go-control-plane, and what its client has answered.
+type plane struct {
+	cache  cachev3.SnapshotCache
+	socket string
+	n      int
+
+	mu      sync.Mutex
+	answers []string // ACK, or the words of a NACK, after the API of the type
+}
+
+func startPlane(t *testing.T) *plane {
+	t.Helper()
+	p := &plane{cache: cachev3.NewSnapshotCache(true, cachev3.IDHash{}, nil), socket: filepath.Join(t.TempDir(), "s")}
+	server := serverv3.NewServer(t.Context(), p.cache, serverv3.CallbackFuncs{StreamDeltaRequestFunc: func(_ int64, r *discoveryv3.DeltaDiscoveryRequest) error {
+		if r.GetResponseNonce() != "" {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.answers = append(p.answers, strings.TrimPrefix(r.GetTypeUrl(), "type.googleapis.com/envoy.config.")+": "+r.GetErrorDetail().GetMessage())
+		}
+		return nil
+	}})
+	l, err := net.Listen("unix", p.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = g.Serve(l) })
+	t.Cleanup(func() { g.Stop(); serving.Wait() })
+	return p
+}
+
+// set serves the resources of YAML documents, and forgets the answers.
+func (p *plane) set(t *testing.T, text string) {
+	t.Helper()
+	read := load.AsWritten(load.Input{Name: "plane.yaml", Format: "yaml", Data: []byte(text)})
+	all := make(map[string][]types.Resource)
+	for _, r := range read.Resources() {
+		all[r.Type.URL()] = append(all[r.Type.URL()], r.Message())
+	}
+	p.n++
+	snapshot, err := cachev3.NewSnapshot(fmt.Sprint(p.n), all)
+	p.mu.Lock()
+	p.answers = nil
+	p.mu.Unlock()
+	if err == nil {
+		err = p.cache.SetSnapshot(context.Background(), "edge", snapshot)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hears waits for an answer of the client.
+func (p *plane) hears(t *testing.T, parts ...string) {
+	t.Helper()
+	envoytest.Eventually(t, patience, "the control plane hears "+strings.Join(parts, " "), func() (bool, string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, answer := range p.answers {
+			missing := false
+			for _, part := range parts {
+				missing = missing || !strings.Contains(answer, part)
+			}
+			if !missing {
+				return true, ""
+			}
+		}
+		return false, strings.Join(p.answers, "\n")
+	})
+}
+
+// TestControlPlaneHears: a control plane gets an ACK for what is published, and a NACK with the words and the names for
+// what the rules or Envoy refuse. The last valid files stay.
+func TestControlPlaneHears(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	blue, port := envoytest.NewUpstream(t, "blue").Port(), envoytest.FreePort(t)
+	good := documents(listener("in", port, rds("main")), edsCluster("blue"), endpoints("blue", blue), routes("main", "blue"))
+	p := startPlane(t)
+	p.set(t, good)
+	m := following(t, p.socket)
+	m.startWatch(t)
+	p.hears(t, "cluster.v3.Cluster: ")
+	m.startEnvoy(t)
+	becomes(t, "the answer", "200 blue", func() string { return ask(t, request{port: port}).text })
+	m.watch.Signal(t, syscall.SIGTERM)
+	m.watch.Wait(t)
+	m.startWatch(t, "--envoy-admin", "http://"+address(m.admin))
+	out := m.published(t)
+
+	p.set(t, documents(good, edsCluster("wrong", "lb_policy: MAGLEV, maglev_lb_config: {table_size: 4}"), endpoints("wrong", blue)))
+	p.hears(t, "cluster.v3.Cluster: wrong: ", "table_size 4 of maglev is not a prime number")
+	p.hears(t, "ClusterLoadAssignment: nothing of this response is published, because of other resources: wrong: ")
+	if is := m.published(t); is != out {
+		t.Errorf("the published files have changed:\n%s\n%s", out, is)
+	}
+
+	busy, err := net.Listen("tcp", address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	p.set(t, documents(good, listener("busy", busy.Addr().(*net.TCPAddr).Port, rds("main"))))
+	p.hears(t, "listener.v3.Listener: busy: ", "cannot bind")
+	m.watch.WaitLog(t, "event=rolled-back ")
+	becomes(t, "the answer", "200 blue", func() string { return ask(t, request{port: port}).text })
+
+	p.set(t, strings.Replace(good, `"blue", type: EDS`, `"blue", connect_timeout: 3s, type: EDS`, 1))
+	m.watch.WaitLog(t, "event=published ")
+	p.hears(t, "cluster.v3.Cluster: ")
+}

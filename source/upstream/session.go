@@ -1,0 +1,416 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/internal/crash"
+	"xdspub/internal/grpcdial"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// session is a stream to a server.
+type session struct {
+	upstream *Upstream
+	index    int // of the server
+	options  *Options
+	bounds   *bounds
+	world    *world
+	judged   chan load.Judgement
+	end      context.CancelCauseFunc
+	ended    chan struct{}                           // closed after the end
+	whole    chan struct{}                           // closed once the contents are taken over
+	requests chan *discoveryv3.DeltaDiscoveryRequest // to send
+	answered bool                                    // a response has come
+	taken    bool                                    // whole is closed
+
+	pending []pending
+	held    int // bytes of pending
+	offered uint64
+	changed time.Time // the first response that is not judged; zero for none
+	quiet   *time.Timer
+	due     *time.Timer // a name counts as absent, or a TTL ends
+	ignored map[*xds.Type]bool
+	said    map[*xds.Type]string // the last logged NACK
+}
+
+// stream is the part of a stream that a session uses.
+type stream interface {
+	Send(*discoveryv3.DeltaDiscoveryRequest) error
+	Recv() (*discoveryv3.DeltaDiscoveryResponse, error)
+}
+
+// pending is a response without an answer.
+type pending struct {
+	of    *xds.Type
+	nonce string
+	names map[string]bool
+	n     uint64 // the number of the Contents with the response; 0 before
+	size  int
+}
+
+func newSession(u *Upstream, i int) *session {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return &session{
+		upstream: u, index: i, options: &u.options, bounds: &u.bounds,
+		world:    newWorld(&u.options, &u.bounds, u.options.Servers[i].secure(), u.entries),
+		requests: make(chan *discoveryv3.DeltaDiscoveryRequest, 4096), judged: make(chan load.Judgement, 1),
+		ended: make(chan struct{}), whole: make(chan struct{}),
+		ignored: make(map[*xds.Type]bool), said: make(map[*xds.Type]string),
+	}
+}
+
+// start runs the session on a goroutine until ctx ends, or until end is called.
+func (s *session) start(ctx context.Context) {
+	of, end := context.WithCancelCause(ctx)
+	s.end = end
+	go crash.Guard(func() {
+		defer close(s.ended)
+		err := func() (err error) {
+			defer crash.Catch(&err)
+			return s.run(of)
+		}()
+		if e, ok := errors.AsType[*crash.Error](err); ok {
+			s.upstream.options.Log.Crashed(e)
+		}
+		end(err)
+		s.upstream.lost(ctx, s, err)
+	}, s.upstream.options.Log.Crashed)()
+}
+
+// endLate ends the session after bounds.answerWithin, unless the timer is stopped.
+func (s *session) endLate(why error) *time.Timer {
+	return time.AfterFunc(s.bounds.answerWithin, crash.Guard(func() { s.end(why) }, s.upstream.options.Log.Crashed))
+}
+
+// run connects, and follows the server until the stream ends.
+func (s *session) run(ctx context.Context) error {
+	server := s.options.Servers[s.index]
+	dialer, err := grpcdial.New(server.Address, "--upstream", server.TLS)
+	if err != nil {
+		return err
+	}
+	connected, disconnect := context.WithCancel(ctx)
+	conn, err := dialer.Connect(connected, s.bounds.response)
+	if err != nil {
+		disconnect()
+		return err
+	}
+	defer conn.Close()
+	defer disconnect()
+	late := s.endLate(fmt.Errorf("the server has not answered within %s", s.bounds.answerWithin))
+	defer late.Stop()
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+	if err == nil {
+		err = s.follow(ctx, stream, late)
+	}
+	switch of, ok := status.FromError(err); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !s.answered && dialer.Reason() != nil:
+		return dialer.Reason()
+	case errors.Is(err, io.EOF):
+		return errors.New("the server has ended the stream")
+	case ok:
+		return fmt.Errorf("%s: %s", of.Code(), diag.Clip(of.Message(), diag.MaxText))
+	}
+	return err
+}
+
+// follow subscribes, and handles responses until the stream ends. late ends the session without a response.
+func (s *session) follow(ctx context.Context, stream stream, late *time.Timer) error {
+	received, failed := make(chan *discoveryv3.DeltaDiscoveryResponse), make(chan error, 2)
+	go crash.Guard(func() { receive(ctx, stream, received, failed) }, func(e *crash.Error) { failed <- e })()
+	go crash.Guard(func() { s.transmit(ctx, stream) }, func(e *crash.Error) { failed <- e })()
+	s.quiet, s.due = time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	defer s.quiet.Stop()
+	defer s.due.Stop()
+	if err := s.subscribe(ctx, true); err != nil {
+		return err
+	}
+	for {
+		from := received
+		if s.held > s.bounds.pending {
+			from = nil // the server must wait for answers
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err = <-failed:
+		case m := <-from:
+			s.answered = true
+			late.Stop()
+			err = s.handle(ctx, m)
+		case <-s.quiet.C:
+			err = s.settle(ctx)
+		case <-s.due.C:
+			s.settleSoon()
+		case j := <-s.judged:
+			err = s.answer(ctx, j)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receive passes responses on, one at a time, until the stream or ctx ends.
+func receive(ctx context.Context, from stream, to chan<- *discoveryv3.DeltaDiscoveryResponse, failed chan<- error) {
+	for {
+		m, err := from.Recv()
+		if err != nil {
+			failed <- err
+			return
+		}
+		select {
+		case to <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// subscribe sends what has changed in the subscriptions. first means the first request of the stream.
+func (s *session) subscribe(ctx context.Context, first bool) error {
+	for _, c := range s.world.follow(time.Now()) {
+		r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: c.of.URL(), ResourceNamesSubscribe: c.subscribe, ResourceNamesUnsubscribe: c.unsubscribe}
+		if first {
+			r.Node, first = s.options.Node, false
+		}
+		if err := s.send(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send queues a request. The queue is finite, so send may wait for the server to read.
+func (s *session) send(ctx context.Context, r *discoveryv3.DeltaDiscoveryRequest) error {
+	select {
+	case s.requests <- r:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// transmit sends the queued requests until the stream or ctx ends. A server that reads nothing loses its stream.
+func (s *session) transmit(ctx context.Context, to stream) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-s.requests:
+			late := s.endLate(fmt.Errorf("the server has read nothing for %s", s.bounds.answerWithin))
+			err := to.Send(r)
+			late.Stop()
+			if err != nil {
+				return // receive gets the reason
+			}
+		}
+	}
+}
+
+// handle handles a response.
+func (s *session) handle(ctx context.Context, m *discoveryv3.DeltaDiscoveryResponse) error {
+	t := xds.TypeOfURL(m.GetTypeUrl())
+	switch {
+	case t == nil || s.world.types[t] == nil:
+		return fmt.Errorf("the server sends the type %q, which nobody asked for", diag.Clip(m.GetTypeUrl(), diag.MaxWord))
+	case m.GetNonce() == "":
+		return fmt.Errorf("the server sends a %s response without a nonce, which nobody can answer", t.API)
+	}
+	p := pending{of: t, nonce: m.GetNonce(), names: make(map[string]bool), size: len(m.GetNonce()) + 256}
+	for _, r := range m.GetResources() {
+		p.names[nameOf(r)] = true
+		p.size += len(nameOf(r)) + 64
+	}
+	refs, unasked, err := s.world.apply(t, m, time.Now())
+	if err != nil {
+		return err
+	}
+	if len(unasked) > 0 && !s.ignored[t] {
+		s.ignored[t] = true
+		for i, name := range unasked {
+			unasked[i] = diag.Printable(diag.Clip(name, diag.MaxWord))
+		}
+		s.options.Log.Write(event.UpstreamIgnored{Type: t.API, Resources: len(unasked), Names: unasked[:min(len(unasked), 20)]})
+	}
+	if refs {
+		if err := s.subscribe(ctx, false); err != nil {
+			return err
+		}
+	}
+	s.pending = append(s.pending, p)
+	s.held += p.size
+	s.settleSoon()
+	return nil
+}
+
+// settleSoon lets settle run once the server is silent, or after bounds.maxDelay.
+func (s *session) settleSoon() {
+	now := time.Now()
+	if s.changed.IsZero() {
+		s.changed = now
+	}
+	wait := s.options.QuietPeriod
+	if missing, _ := s.world.missing(now); !s.taken && len(missing) == 0 {
+		wait = max(wait, s.bounds.startQuiet)
+	}
+	if s.held > s.bounds.pending {
+		wait = 0
+	}
+	s.quiet.Reset(max(0, min(wait, s.changed.Add(s.bounds.maxDelay).Sub(now))))
+}
+
+// settle offers the resources if they are whole. Otherwise settle answers the responses: a server may wait for the
+// answers before it sends the rest.
+func (s *session) settle(ctx context.Context) error {
+	s.changed = time.Time{}
+	now := time.Now()
+	refs, next := s.world.expire(now)
+	if refs {
+		if err := s.subscribe(ctx, false); err != nil {
+			return err
+		}
+	}
+	missing, absent := s.world.missing(now)
+	if next.IsZero() || !absent.IsZero() && absent.Before(next) {
+		next = absent
+	}
+	if !next.IsZero() {
+		s.due.Reset(max(0, next.Sub(now)))
+	}
+	if len(missing) > 0 {
+		s.upstream.waits(missing)
+		return s.answerPart(ctx)
+	}
+	n := s.upstream.take(s)
+	for i := range s.pending {
+		s.pending[i].n = n
+	}
+	if n > 0 && !s.taken {
+		s.taken, s.world.before = true, nil
+		close(s.whole)
+	}
+	return nil
+}
+
+// answerPart answers the responses of Contents that are not whole.
+func (s *session) answerPart(ctx context.Context) error {
+	if !slices.ContainsFunc(s.pending, func(p pending) bool { return p.n == 0 }) {
+		return nil
+	}
+	findings, err := s.options.Judge(ctx, s.world.contents(true))
+	if err != nil {
+		return err
+	}
+	return s.reply(ctx, func(p pending) (bool, string) {
+		if p.n != 0 {
+			return false, ""
+		}
+		own, _ := s.reasons(p, findings)
+		return true, own
+	})
+}
+
+// answer answers the responses of judged Contents.
+func (s *session) answer(ctx context.Context, j load.Judgement) error {
+	return s.reply(ctx, func(p pending) (bool, string) {
+		if p.n == 0 || p.n > j.N {
+			return false, ""
+		}
+		own, others := s.reasons(p, j.Findings)
+		switch {
+		case j.Accepted, own == "" && slices.Contains(j.GoOn, p.of):
+			return true, ""
+		case own == "":
+			return true, "nothing of this response is published, because of other resources: " + others
+		}
+		return true, own
+	})
+}
+
+// mostReasons is the number of findings in a NACK.
+const mostReasons = 5
+
+// reasons returns the errors about the resources of a response, and those about others, as text.
+func (s *session) reasons(p pending, findings diag.List) (own, others string) {
+	var mine, rest []string
+	for _, d := range findings {
+		if d.Severity != diag.Error {
+			continue
+		}
+		d = d.Shown()
+		of, name := s.about(d)
+		text := fmt.Sprintf("%s [%s]", d.Message, d.Code)
+		if name != "" {
+			text = diag.Clip(name, diag.MaxWord) + ": " + text
+		}
+		if p.of == of && p.names[name] {
+			mine = append(mine, text)
+		} else {
+			rest = append(rest, text)
+		}
+	}
+	join := func(list []string) string {
+		text := strings.Join(list[:min(len(list), mostReasons)], "; ")
+		if n := len(list) - mostReasons; n > 0 {
+			text += fmt.Sprintf("; and %d more", n)
+		}
+		return diag.Clip(text, diag.MaxText)
+	}
+	return join(mine), join(rest)
+}
+
+// about returns the resource that a finding is about; nil for none. A finding about a resource that can't be decoded
+// has only the name of the file.
+func (s *session) about(d diag.Diagnostic) (*xds.Type, string) {
+	if d.Resource.Type != "" {
+		return xds.TypeOfURL(d.Resource.Type), d.Resource.Name
+	}
+	below, _ := strings.CutPrefix(d.File, s.options.Name+"/")
+	api, name, _ := strings.Cut(below, "/")
+	return xds.TypeOfAPI(api), name
+}
+
+// reply sends an ACK or a NACK for each response that judge decides. A reason makes a NACK.
+func (s *session) reply(ctx context.Context, judge func(pending) (decided bool, reason string)) error {
+	var rest []pending
+	for _, p := range s.pending {
+		decided, reason := judge(p)
+		if !decided {
+			rest = append(rest, p)
+			continue
+		}
+		s.held -= p.size
+		r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: p.of.URL(), ResponseNonce: p.nonce}
+		if reason != "" {
+			r.ErrorDetail = &rpcstatus.Status{Code: int32(codes.InvalidArgument), Message: reason}
+		}
+		if reason != "" && reason != s.said[p.of] {
+			s.options.Log.Write(event.UpstreamRefused{Type: p.of.API, Error: errors.New(reason)})
+		}
+		s.said[p.of] = reason
+		if err := s.send(ctx, r); err != nil {
+			return err
+		}
+	}
+	s.pending = rest
+	return nil
+}

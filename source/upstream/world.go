@@ -1,0 +1,429 @@
+package upstream
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/diag"
+	"xdspub/source/decode"
+	"xdspub/source/load"
+	"xdspub/source/syntax"
+	"xdspub/xds"
+)
+
+// maxName is the longest name of a resource in bytes.
+const maxName = 16 << 10
+
+// world has the resources that a server has sent on one stream, and the names that the stream subscribes to.
+type world struct {
+	options *Options
+	bounds  *bounds
+	secure  bool // secrets may come
+	types   map[*xds.Type]*subscription
+	before  map[xds.Key]*entry // of the current Contents, whose files stay the same; nil after the first Contents
+	bytes   int64
+	count   int
+}
+
+// subscription is the subscription to a type, with the resources of the type.
+type subscription struct {
+	wildcard bool
+	answered bool      // a response to the wildcard has come
+	since    time.Time // the time of the subscription to the wildcard
+	names    map[string]time.Time
+	absent   map[string]bool // names that the server has no resource for
+	entries  map[string]*entry
+}
+
+// entry is a resource.
+type entry struct {
+	file    *decode.File
+	data    []byte
+	refs    []xds.Key
+	demand  xds.Path  // of a config source by which Envoy asks for names on demand; empty for none
+	expires time.Time // zero without a TTL
+	secret  bool      // the resource holds a secret
+	unnamed string    // why the name is wrong; empty if it is right
+}
+
+func newWorld(o *Options, b *bounds, secure bool, before map[xds.Key]*entry) *world {
+	return &world{options: o, bounds: b, secure: secure, types: make(map[*xds.Type]*subscription), before: before}
+}
+
+// of returns the subscription to a type.
+func (w *world) of(t *xds.Type) *subscription {
+	s := w.types[t]
+	if s == nil {
+		s = &subscription{names: make(map[string]time.Time), absent: make(map[string]bool), entries: make(map[string]*entry)}
+		w.types[t] = s
+	}
+	return s
+}
+
+// asked reports whether the stream subscribes to a resource.
+func (w *world) asked(t *xds.Type, name string) bool {
+	s := w.types[t]
+	switch {
+	case s == nil:
+		return false
+	case t.Asked == xds.InGroups:
+		_, ok := s.names[t.Group(name)]
+		return ok
+	case s.wildcard:
+		return true
+	}
+	_, ok := s.names[name]
+	return ok
+}
+
+// apply takes a response over. refs means that the references of resources have changed. unasked are the names of
+// resources that nobody has asked for. ended is the error of a response that ends the stream.
+func (w *world) apply(t *xds.Type, m *discoveryv3.DeltaDiscoveryResponse, now time.Time) (refs bool, unasked []string, ended error) {
+	s := w.of(t)
+	s.answered = true
+	for _, r := range m.GetResources() {
+		name := nameOf(r)
+		switch {
+		case len(name) > maxName:
+			return refs, unasked, fmt.Errorf("the server sends a %s whose name has %d bytes, and %d are allowed", t.Noun, len(name), maxName)
+		case !w.asked(t, name):
+			unasked = append(unasked, name)
+		case r.GetResource() == nil && s.entries[name] != nil: // a heartbeat
+			s.entries[name].alive(r, now)
+		case r.GetResource() == nil:
+			s.absent[name] = true
+		default:
+			e := w.entry(t, name, r, now)
+			refs = w.put(t, name, e) || refs
+		}
+		if w.bytes > w.bounds.total {
+			return refs, unasked, fmt.Errorf("the server sends more than %d bytes of resources", w.bounds.total)
+		}
+		if w.count > w.bounds.resources {
+			return refs, unasked, fmt.Errorf("the server sends more than %d resources", w.bounds.resources)
+		}
+	}
+	for _, name := range m.GetRemovedResources() {
+		refs = w.put(t, name, nil) || refs
+		if _, named := s.names[name]; named {
+			s.absent[name] = true
+		}
+	}
+	return refs, unasked, nil
+}
+
+// nameOf returns the name of a resource in a response.
+func nameOf(r *discoveryv3.Resource) string {
+	if name := r.GetResourceName().GetName(); r.GetName() == "" {
+		return name
+	}
+	return r.GetName()
+}
+
+// put replaces a resource; a nil entry removes it. put reports whether references have changed.
+func (w *world) put(t *xds.Type, name string, e *entry) (refs bool) {
+	s := w.of(t)
+	was := s.entries[name]
+	if was != nil {
+		w.bytes -= int64(len(was.data) + len(name))
+		w.count--
+		delete(s.entries, name)
+	}
+	if e != nil {
+		w.bytes += int64(len(e.data) + len(name))
+		w.count++
+		s.entries[name] = e
+		delete(s.absent, name)
+	}
+	return !slices.Equal(was.references(), e.references())
+}
+
+func (e *entry) references() []xds.Key {
+	if e == nil {
+		return nil
+	}
+	return e.refs
+}
+
+// alive prolongs the life of a resource with a TTL.
+func (e *entry) alive(r *discoveryv3.Resource, now time.Time) {
+	if e.expires = (time.Time{}); r.GetTtl() != nil {
+		e.expires = now.Add(r.GetTtl().AsDuration())
+	}
+}
+
+// entry decodes a resource. A resource that has not changed keeps its file.
+func (w *world) entry(t *xds.Type, name string, r *discoveryv3.Resource, now time.Time) *entry {
+	data := document(t, r, w.options.Streams)
+	for _, was := range []*entry{w.of(t).entries[name], w.before[xds.Key{Type: t, Name: name}]} {
+		if was != nil && bytes.Equal(was.data, data) {
+			e := *was
+			e.alive(r, now)
+			return &e
+		}
+	}
+	of := decode.SourceOptions{Envoy: w.options.Envoy, Streams: w.options.Streams}
+	file := decode.NewSource(w.options.Name+"/"+t.API+"/"+name, syntax.Binary, data, of).Decode(nil)
+	e := &entry{file: file, data: data}
+	e.alive(r, now)
+	for _, is := range file.Resources {
+		if is.Type != t || is.Name != name && t.Asked != xds.InGroups {
+			e.unnamed = fmt.Sprintf("the response has %s under the name %s", is.Key, xds.Key{Type: t, Name: name})
+		}
+		e.secret = e.secret || is.HoldsSecret()
+		e.refs = append(e.refs, references(is)...)
+		if e.demand == "" {
+			e.demand = onDemand(is)
+		}
+	}
+	slices.SortFunc(e.refs, compareKeys)
+	e.refs = slices.Compact(e.refs)
+	return e
+}
+
+func compareKeys(a, b xds.Key) int {
+	if a.Type != b.Type {
+		return a.Type.Turn - b.Type.Turn
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// document returns a resource as a binary DiscoveryResponse. Files have no TTL.
+func document(t *xds.Type, r *discoveryv3.Resource, streams bool) []byte {
+	body := r.GetResource()
+	w := &discoveryv3.Resource{Name: r.GetName(), ResourceName: r.GetResourceName(), Aliases: r.GetAliases(), Metadata: r.GetMetadata(), Resource: body}
+	if streams {
+		w.Ttl, w.CacheControl = r.GetTtl(), r.GetCacheControl()
+	}
+	plain := w.Ttl == nil && w.CacheControl == nil && w.ResourceName == nil && len(w.Aliases) == 0 && w.Metadata == nil
+	if !plain || t.Asked == xds.InGroups {
+		value, err := proto.MarshalOptions{Deterministic: true}.Marshal(w)
+		if err == nil {
+			body = &anypb.Any{TypeUrl: xds.URLPrefix + string(w.ProtoReflect().Descriptor().FullName()), Value: value}
+		}
+	}
+	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{body}}) // was decoded before
+	return data
+}
+
+// references returns the resources that a resource subscribes to at the server. A Key without a name is a wildcard.
+func references(r *xds.Resource) (refs []xds.Key) {
+	for _, s := range r.Facts().Subscriptions {
+		ours := xds.FromSnapshot(s.Source) || s.Target == xds.Endpoints && s.Source.GetConfigSourceSpecifier() == nil
+		if ours && (s.Name != "" || s.Target == xds.ScopedRoutes) {
+			refs = append(refs, xds.Key{Type: s.Target, Name: s.Name})
+		}
+	}
+	if r.Type == xds.ScopedRoutes {
+		if name := r.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
+			refs = append(refs, xds.Key{Type: xds.RouteConfiguration, Name: name})
+		}
+	}
+	return refs
+}
+
+// onDemand returns the path of the first config source of a resource by which Envoy asks for names on demand; empty for
+// none.
+func onDemand(r *xds.Resource) xds.Path {
+	f := r.Facts()
+	for _, n := range f.ConfigSources {
+		source := n.Message.(*corev3.ConfigSource)
+		if xds.FromSnapshot(source) && !slices.ContainsFunc(f.Subscriptions, func(s xds.Subscription) bool { return s.Source == source }) {
+			return n.Path()
+		}
+	}
+	return ""
+}
+
+// change is a change of the subscription to a type.
+type change struct {
+	of                     *xds.Type
+	subscribe, unsubscribe []string
+	first                  bool // the first request of the type
+}
+
+// follow subscribes to what the resources refer to, and unsubscribes from other names. It repeats until the
+// references of the remaining resources are all followed.
+func (w *world) follow(now time.Time) (changes []change) {
+	wanted := w.wanted()
+	for _, t := range xds.InTurn {
+		names, isWanted := wanted[t]
+		s := w.types[t]
+		if !isWanted && s == nil {
+			continue
+		}
+		c := change{of: t, first: s == nil}
+		s = w.of(t)
+		if t.Wildcard && c.first {
+			s.wildcard, s.since = true, now
+		}
+		for name := range names {
+			if _, ok := s.names[name]; !ok && name != "" {
+				s.names[name] = now
+				c.subscribe = append(c.subscribe, name)
+			}
+		}
+		for name := range s.names {
+			if !names[name] {
+				delete(s.names, name)
+				delete(s.absent, name)
+				c.unsubscribe = append(c.unsubscribe, name)
+			}
+		}
+		w.drop(t)
+		if t.Wildcard {
+			c.subscribe, c.unsubscribe = nil, nil
+		}
+		if c.first || len(c.subscribe)+len(c.unsubscribe) > 0 {
+			slices.Sort(c.subscribe)
+			slices.Sort(c.unsubscribe)
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+// drop removes the resources of a type that the stream no longer subscribes to.
+func (w *world) drop(t *xds.Type) {
+	for name := range w.types[t].entries {
+		if !w.asked(t, name) {
+			w.put(t, name, nil)
+		}
+	}
+}
+
+// wanted returns the names that the resources refer to, and those of the bootstrap.
+func (w *world) wanted() map[*xds.Type]map[string]bool {
+	all := map[*xds.Type]map[string]bool{xds.Cluster: {}, xds.Listener: {}}
+	want := func(k xds.Key) {
+		if k.Type == xds.Secret && !w.secure {
+			return
+		}
+		if all[k.Type] == nil {
+			all[k.Type] = make(map[string]bool)
+		}
+		all[k.Type][k.Name] = true
+	}
+	for _, name := range w.options.Runtime {
+		want(xds.Key{Type: xds.Runtime, Name: name})
+	}
+	for _, s := range w.types {
+		for _, e := range s.entries {
+			for _, k := range e.refs {
+				want(k)
+			}
+		}
+	}
+	return all
+}
+
+// mostMissing is the number of names that missing returns.
+const mostMissing = 100
+
+// missing returns what the server has not sent yet, such as "LDS" or "EDS web", and when the next name counts as
+// absent; zero if there is none.
+func (w *world) missing(now time.Time) (missing []string, next time.Time) {
+	waits := func(since time.Time) bool {
+		at := since.Add(w.bounds.absentAfter)
+		if !at.After(now) {
+			return false
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+		return true
+	}
+	for _, t := range xds.InTurn {
+		s := w.types[t]
+		if s == nil {
+			continue
+		}
+		required := slices.Contains(xds.Entrypoints, t)
+		if s.wildcard && !s.answered && (waits(s.since) || required) {
+			missing = append(missing, t.API)
+		}
+		if s.wildcard || t.Asked == xds.InGroups {
+			continue
+		}
+		for name, since := range s.names {
+			if s.entries[name] == nil && !s.absent[name] && waits(since) && len(missing) < mostMissing {
+				missing = append(missing, t.API+" "+name)
+			}
+		}
+	}
+	slices.Sort(missing)
+	return missing, next
+}
+
+// expire removes the resources whose TTL has ended. refs means that references have changed. next is when the next TTL
+// ends; zero if there is none.
+func (w *world) expire(now time.Time) (refs bool, next time.Time) {
+	for t, s := range w.types {
+		for name, e := range s.entries {
+			switch {
+			case e.expires.IsZero():
+			case !e.expires.After(now):
+				refs = w.put(t, name, nil) || refs
+			case next.IsZero() || e.expires.Before(next):
+				next = e.expires
+			}
+		}
+	}
+	return refs, next
+}
+
+// entries returns all resources.
+func (w *world) entries() map[xds.Key]*entry {
+	all := make(map[xds.Key]*entry, w.count)
+	for t, s := range w.types {
+		for name, e := range s.entries {
+			all[xds.Key{Type: t, Name: name}] = e
+		}
+	}
+	return all
+}
+
+// contents returns the Contents without a number.
+func (w *world) contents(partial bool) load.Contents {
+	c := load.Contents{Partial: partial, Files: make([]*decode.File, 0, w.count)}
+	all := w.entries()
+	for _, k := range slices.SortedFunc(maps.Keys(all), compareKeys) {
+		e := all[k]
+		c.Files = append(c.Files, e.file)
+		if e.unnamed != "" {
+			c.Findings = append(c.Findings, w.finding(k, e, e.unnamed, "correct the control plane: the name around a resource is the name of the resource"))
+		}
+		if w.secure {
+			continue
+		}
+		if e.secret {
+			c.Findings = append(c.Findings, w.finding(k, e, fmt.Sprintf("%s holds a secret, and the connection to the control plane has no TLS", k), secretHelp))
+		}
+		for _, ref := range e.refs {
+			if ref.Type == xds.Secret {
+				c.Findings = append(c.Findings, w.finding(k, e, fmt.Sprintf("%s subscribes to the %s, and the connection to the control plane has no TLS", k, ref), secretHelp))
+			}
+		}
+	}
+	slices.SortFunc(c.Files, func(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) })
+	return c
+}
+
+const secretHelp = "serve secrets by TLS and give --upstream-ca, or connect by a Unix socket: xds+unix:PATH"
+
+func (w *world) finding(k xds.Key, e *entry, message, help string) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: codeUpstream.Name, Position: diag.Position{File: e.file.Source.Name}, Message: message, Help: help,
+		Resource: diag.Resource{Type: k.Type.URL(), Name: k.Name},
+	}
+}
