@@ -147,8 +147,10 @@ func (c *Controller) mend(ctx context.Context) (Outcome, error) {
 // waitFrozen ends a pass whose plan a freeze keeps from being published. What earlier changes have begun goes on.
 func (w *watching) waitFrozen(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
 	o := w.wait(p, plan)
-	if err := w.publishPart(ctx, p, &o); err != nil || ctx.Err() != nil {
-		return o, err
+	if w.frozenText() != "" {
+		if err := w.publishPart(ctx, p, &o); err != nil || ctx.Err() != nil {
+			return o, err
+		}
 	}
 	if waits := w.shown.Waits; waits != nil && o.Part != nil {
 		w.shown.Waits = &control.Waits{Since: waits.Since, Snapshot: waits.Snapshot, Part: o.Part} // clients may read the other
