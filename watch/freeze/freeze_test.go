@@ -188,7 +188,7 @@ func TestAgainstMinutes(t *testing.T) {
 		}
 		for _, change := range times {
 			look := newLook(change.In(zone))
-			for range 12 {
+			for range 6 {
 				w := nearWindow(random, change.In(zone))
 				if w.Check() != nil {
 					continue
@@ -201,7 +201,8 @@ func TestAgainstMinutes(t *testing.T) {
 			}
 		}
 	}
-	if compared < 500 || frozen == 0 {
+	t.Logf("%d windows, %d frozen minutes", compared, frozen)
+	if compared < 250 || frozen == 0 {
 		t.Errorf("%d windows are compared, %d minutes are frozen", compared, frozen)
 	}
 }
