@@ -126,7 +126,6 @@ var situations = []situation{
 		s.write(t, "bad.yaml", "name: x")
 		s.write(t, "endpoints.yaml", endpoints("blue", 2))
 	}},
-	{prints("examine the machine", 0, "0 errors"), renders},
 	{prints("read a binary file", 0, "version_info", `name: "blue"`), func(t *testing.T, s *fixture) {
 		s.args = append(s.args, "--format", "pb")
 		s.publish(t)
