@@ -110,6 +110,38 @@ func TestLastKnownGood(t *testing.T) {
 	content(t, m.envoy)
 }
 
+// TestRelay: a server follows a control plane, and serves its resources. The control plane is killed, and a new Envoy
+// gets the last valid configuration; also from a new server, which has the resources in its output directory.
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	blue, port := envoytest.NewUpstream(t, "blue").Port(), envoytest.FreePort(t)
+	s := serveTree(t, map[string]string{"all.yaml": documents(listener("in", port, rds("main")), edsCluster("blue"), endpoints("blue", blue), routes("main", "blue"))})
+	s.start(t, "--grpc", "unix:"+s.socket)
+	socket := filepath.Join(filepath.Dir(s.socket), "relay")
+	relay := func(want string) *process {
+		t.Helper()
+		p := start(t, watcher, "serve", "--grpc", "unix:"+socket, "--out", filepath.Join(filepath.Dir(s.socket), "out"), "--node-id", "relay", "xds+unix:"+s.socket)
+		p.WaitLog(t, want)
+		return p
+	}
+	served := func() {
+		t.Helper()
+		envoy := straight(t, socket)
+		becomes(t, "the answer", "200 blue", func() string { return ask(t, request{port: port}).text })
+		envoy.Stop(t)
+	}
+	first := relay("event=published ")
+	served()
+	s.kill(t)
+	first.WaitLog(t, "event=upstream-lost ")
+	served()
+	first.Signal(t, syscall.SIGKILL)
+	first.Wait(t)
+	relay("event=serving-published ")
+	served()
+}
+
 // readiness returns the status and the first line of /readyz.
 func readiness(t *testing.T, socket string) string {
 	t.Helper()

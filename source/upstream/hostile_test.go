@@ -104,6 +104,27 @@ func TestHalf(t *testing.T) {
 	}
 }
 
+// TestHalfFailover follows the second server if the first sends clusters and no listeners.
+func TestHalfFailover(t *testing.T) {
+	first, _ := listen(t, socketOf(t), script{run: func(s *scripted) error {
+		if err := s.send(xds.Cluster, "1"); err != nil {
+			return err
+		}
+		return s.drain()
+	}})
+	second, _ := listen(t, socketOf(t), script{run: func(s *scripted) error {
+		if err := whole(s, "1", wrap("a", &clusterv3.Cluster{Name: "a"})); err != nil {
+			return err
+		}
+		return s.drain()
+	}})
+	f := followed(t, func(u *Upstream) { u.bounds.wholeWithin = time.Second }, first, second)
+	f.wait(true, has("CDS/a"))
+	if s := f.State(); s.Server != second {
+		t.Errorf("%+v", s)
+	}
+}
+
 // whole sends an empty list of listeners, and clusters.
 func whole(s *scripted, nonce string, clusters ...*discoveryv3.Resource) error {
 	if err := s.send(xds.Listener, nonce+"l"); err != nil {

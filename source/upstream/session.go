@@ -142,6 +142,8 @@ func (s *session) follow(ctx context.Context, stream stream, late *time.Timer) e
 	if err := s.subscribe(ctx, true); err != nil {
 		return err
 	}
+	half := time.NewTimer(s.bounds.wholeWithin)
+	defer half.Stop()
 	for {
 		from := received
 		if s.held > s.bounds.pending {
@@ -160,6 +162,10 @@ func (s *session) follow(ctx context.Context, stream stream, late *time.Timer) e
 			err = s.settle(ctx)
 		case <-s.due.C:
 			s.settleSoon()
+		case <-half.C:
+			if missing, _ := s.world.missing(time.Now()); !s.taken && len(s.options.Servers) > 1 {
+				err = fmt.Errorf("the server has not sent %s within %s", diag.Few(missing, 5), s.bounds.wholeWithin)
+			}
 		case j := <-s.judged:
 			err = s.answer(ctx, j)
 		}

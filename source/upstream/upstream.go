@@ -76,6 +76,8 @@ type bounds struct {
 	absentAfter time.Duration
 	// answerWithin is how long a server may take for its first response, and for reading a request.
 	answerWithin time.Duration
+	// wholeWithin is how long a server may take until its resources are whole, if there are other servers.
+	wholeWithin time.Duration
 	// failbackEvery is how often the client asks the servers before the one that it follows.
 	failbackEvery time.Duration
 	// leastPause and longestPause bound the pause after all servers have failed.
@@ -95,7 +97,7 @@ type bounds struct {
 
 // usual are the bounds of each Upstream.
 var usual = bounds{
-	absentAfter: 15 * time.Second, answerWithin: 15 * time.Second, failbackEvery: 10 * time.Second,
+	absentAfter: 15 * time.Second, answerWithin: 15 * time.Second, wholeWithin: 30 * time.Second, failbackEvery: 10 * time.Second,
 	leastPause: 500 * time.Millisecond, longestPause: 30 * time.Second, maxDelay: 2 * time.Second, startQuiet: 500 * time.Millisecond,
 	response: 128 << 20, total: load.MaxTotal, resources: load.MaxResources, pending: 32 << 20,
 }
