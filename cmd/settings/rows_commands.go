@@ -305,7 +305,7 @@ func Graph() []Row {
 
 // Diff returns the rows of diff.
 func Diff() []Row {
-	return slices.Concat(Source(), rows(
+	return slices.Concat(Source(), Upstream(), rows(
 		clientTarget(),
 		&setting[string]{about: about{name: "out", group: GroupSource, usage: "compare with what is published in the output `DIR`; with --from or --at, " +
 			"with an entry of its history", noVariable: true},

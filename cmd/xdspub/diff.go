@@ -24,7 +24,8 @@ func diffCommand() *cli.Command {
 		ArgsUsage: "[OLD] [SRC]",
 		Description: `Compares SRC with OLD, another source tree; with --out, with what is published; with --from, with a
 git revision; with --envoy-admin, with what a running Envoy has. --envoy-admin and --out together, without
-SRC, compare the Envoy with the published files.
+SRC, compare the Envoy with the published files. OLD and SRC may also be xds://HOST:PORT or xds+unix:PATH,
+a control plane, as the node of --node-id or --node-from sees it.
 
 With --out, --from names an entry of xdspub history, or --at a time at which the entry was published. The
 other side is then SRC, the entry of --to, or what is published.
@@ -40,6 +41,7 @@ Examples:
   xdspub diff --out /var/lib/xds --at "yesterday 14:00"
   xdspub diff --out /var/lib/xds --from 3fa94c1b --to 9be1c5a0
   xdspub diff --envoy-admin http://127.0.0.1:9901 config/
+  xdspub diff --node-id edge-1 xds://127.0.0.1:18000 config/
 
 Exit status: 0 no difference, 1 a difference, 2 wrong usage, 3 could not run, or SRC has errors.`,
 		Flags:  options(settings.Diff()),
@@ -61,6 +63,9 @@ func diffAction(c *call) error {
 	if c.SideBySide.Value && c.DiffFormat.Value != "text" {
 		return usagef("--side-by-side is for text, and --format is %s: leave one of them out", c.DiffFormat.Value)
 	}
+	if err := checkSides(c); err != nil {
+		return err
+	}
 	ctx, stop := interruptible(c)
 	defer stop()
 	of, err := bothSides(ctx, c)
@@ -81,18 +86,20 @@ type difference struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Same bool   `json:"same"`
-	// NotCompared lists the types that a running Envoy does not show.
+	// NotCompared lists the types that a running Envoy does not show, or that a control plane sends by name alone.
 	NotCompared []string `json:"not_compared"`
 	// Frozen is the freeze in the settings of SRC that holds the change now; nil without one.
 	Frozen *freeze.State `json:"frozen"`
 	goesOn string        // during the freeze, as goOn returns it
 	Counts diff.Counts   `json:"counts"`
 	*diff.Diff
+
+	hidden string // why the types of NotCompared are not compared
 }
 
 // between returns the difference between two sides.
 func between(from, to string, was, is *xds.Snapshot, without []*xds.Type) difference {
-	d := difference{From: from, To: to, Diff: diff.Compare(was, is), NotCompared: []string{}}
+	d := difference{From: from, To: to, Diff: diff.Compare(was, is), NotCompared: []string{}, hidden: "Envoy does not show"}
 	for _, t := range without {
 		d.NotCompared = append(d.NotCompared, t.API)
 	}
@@ -113,7 +120,7 @@ func (d difference) write(c *call) error {
 	d.Same, d.Counts = d.Empty(), d.Diff.Counts()
 	w := c.App.Writer
 	if len(d.NotCompared) > 0 {
-		fmt.Fprintf(c.App.ErrWriter, "not compared: %s, which Envoy does not show\n", strings.Join(d.NotCompared, ", "))
+		fmt.Fprintf(c.App.ErrWriter, "not compared: %s, which %s\n", strings.Join(d.NotCompared, ", "), d.hidden)
 	}
 	frozen := ""
 	if d.Frozen != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"xdspub/check"
 	"xdspub/cmd/settings"
 	"xdspub/render/history"
 	"xdspub/render/publish"
@@ -83,7 +84,8 @@ func entryAndTree(ctx context.Context, c *call, h *history.History, was history.
 	if err != nil {
 		return difference{}, err
 	}
-	return between(e.name, tree.path, variants.Of(e.snapshot).For(client).Snapshot, tree.checked.Snapshot, nil).to(tree), nil
+	entry := treeSide{checked: &check.Result{Snapshot: variants.Of(e.snapshot).For(client).Snapshot}}
+	return entry.between(e.name, tree.path, tree), nil
 }
 
 // firstEntry returns the entry of --from or --at, or else the entry of what is published.

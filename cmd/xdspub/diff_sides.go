@@ -27,8 +27,11 @@ type treeSide struct {
 	checked  *check.Result
 }
 
-// readTree checks a source tree.
+// readTree checks a source tree, or the resources of a control plane.
 func readTree(ctx context.Context, c *call, path string) (t treeSide, err error) {
+	if settings.IsRemote(path) {
+		return readServer(ctx, c, path)
+	}
 	t.path = path
 	if t.settings, t.options, err = optionsOfClient(c, path); err != nil {
 		return t, err
@@ -57,7 +60,7 @@ func (t treeSide) partly(c *call, name string) {
 	}
 }
 
-// trees compares two source trees.
+// trees compares two source trees, or what a control plane sends with a source tree.
 func trees(ctx context.Context, c *call) (difference, error) {
 	was, err := readTree(ctx, c, c.Args().Get(0))
 	if err != nil {
@@ -71,7 +74,7 @@ func trees(ctx context.Context, c *call) (difference, error) {
 		return difference{}, err
 	}
 	was.partly(c, was.path)
-	return between(was.path, is.path, was.checked.Snapshot, is.checked.Snapshot, nil).to(is), nil
+	return was.between(was.path, is.path, is), nil
 }
 
 // revisions compares a source tree with the tree at a git revision, or the trees at two revisions.
@@ -105,7 +108,7 @@ func revisions(ctx context.Context, c *call) (difference, error) {
 		return difference{}, err
 	}
 	was.partly(c, from)
-	return between(from, to, was.checked.Snapshot, is.checked.Snapshot, nil).to(is), nil
+	return was.between(from, to, is), nil
 }
 
 // outputAndTree compares what is published with what a publish of the source tree would write.

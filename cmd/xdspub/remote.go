@@ -28,6 +28,9 @@ var onlyTrees = []string{
 
 // checkRemote returns an error if a command, or one of its options, can't have the source.
 func checkRemote(c *call, source string) error {
+	if c.Command.Name == "diff" { // see checkSides
+		return nil
+	}
 	if !settings.IsRemote(source) {
 		of := append(settings.Upstream(), settings.MaxStale())
 		for _, g := range c.Line { // a variable may be for other commands
@@ -38,7 +41,7 @@ func checkRemote(c *call, source string) error {
 		return nil
 	}
 	if !isRowOf(c, "node-from") {
-		return usagef("%s reads no control plane: validate, render, watch and serve read %s", c.Command.Name, source)
+		return usagef("%s reads no control plane: validate, render, watch, serve and diff read %s", c.Command.Name, source)
 	}
 	for _, r := range rowsOf(c.Command) {
 		if slices.Contains(onlyTrees, r.Name()) && r.Origin(c.Settings).Given() {
@@ -66,7 +69,7 @@ func follow(v *call, source string, log *event.Log) error {
 		return err
 	}
 	var usual []string
-	if v.Command.Name == "serve" {
+	if v.Command.Name == "serve" || v.Command.Name == "diff" {
 		usual = []string{check.Streams}
 	}
 	with, err := v.withFile(source)
