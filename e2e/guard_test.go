@@ -9,6 +9,7 @@ import (
 
 	"xdspub/tools/envoytest"
 	"xdspub/tools/unixhttp"
+	"xdspub/watch/operator"
 )
 
 // TestGuard: a generator fails and writes a tree without listeners. A watch refuses the tree, each view says so, and
@@ -52,6 +53,30 @@ func TestGuard(t *testing.T) {
 	s.write(t, "edge.yaml", strings.Replace(edge, `name: "edge"`, `name: "other"`, 1))
 	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "a listener of another name takes the address", "200 edge", answers)
+
+	s.write(t, "edge.yaml", staticCluster("shop", 1))
+	envoytest.Eventually(t, patience, "the change waits", func() (bool, string) {
+		stdout, _, _ := xdspub(t, "status", "--out", s.out)
+		return strings.Contains(stdout, `removes all listeners (1): "other"`), stdout
+	})
+	if stdout, exit := s.approve(t); exit != 0 || !strings.Contains(stdout, " is let through: snapshot ") {
+		t.Error(exit, stdout)
+	}
+	envoytest.Eventually(t, patience, "Envoy has no listener", func() (bool, string) {
+		is := s.envoy.Stat(t, "listener_manager.total_listeners_active")
+		return is == 0, fmt.Sprint(is)
+	})
+}
+
+// approve approves the change that waits, and returns the output and the exit status.
+func (s *fixture) approve(t *testing.T) (output string, exit int) {
+	t.Helper()
+	d, err := operator.Read(s.out)
+	if err != nil || d.Guarded == nil {
+		t.Fatalf("no change waits: %+v, %v", d, err)
+	}
+	stdout, stderr, exit := xdspub(t, "approve", "--out", s.out, "--reason", "a test", d.Guarded.Change)
+	return stdout + stderr, exit
 }
 
 // TestServedGuard: an edit of the constraints of a listener leaves the Envoys of one kind without any. A server refuses

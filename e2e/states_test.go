@@ -167,6 +167,22 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.watch.WaitLog(t, "event=published ")
 		s.rollback(t)
 	},
+	"guarded": func(t *testing.T, s *fixture) {
+		s.write(t, "edge.yaml", listener("edge", envoytest.FreePort(t), answering("edge")))
+		s.startWatch(t)
+		s.write(t, "edge.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=guarded")
+	},
+	"approved": func(t *testing.T, s *fixture) {
+		s.write(t, "edge.yaml", listener("edge", envoytest.FreePort(t), answering("edge")))
+		s.startWatch(t)
+		s.write(t, "edge.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=guarded")
+		s.pause(t)
+		if output, exit := s.approve(t); exit != 1 {
+			t.Fatal(exit, output)
+		}
+	},
 	"invalid": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
 		s.write(t, "bad.yaml", "name: x")

@@ -219,12 +219,12 @@ func Names() []string {
 
 // all has an event of each type.
 var all = []Event{
-	CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{}, CertificatesUnreadable{},
+	ApprovalUsed{}, ApprovalVoid{}, Approved{}, CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{}, CertificatesUnreadable{},
 	ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConnectionsFull{},
 	ControlSocketFailed{}, ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
 	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
 	FindingsOmitted{}, ForeignFolderRemoved{}, FreezeEnded{}, FreezeOverridden{}, Frozen{},
-	GitLockStale{}, Held{}, HistoryDamaged{}, HistoryFailed{}, HoldsLost{},
+	GitLockStale{}, Guarded{}, Held{}, HistoryDamaged{}, HistoryFailed{}, HoldsLost{},
 	HookFailed{}, HookRecovered{},
 	InternalError{}, Interrupted{}, LeftoverStays{}, OutputReplaced{}, PartPublished{}, PartWaits{}, PathChanged{}, PauseEnded{}, Paused{}, PinEnded{},
 	PinRefused{}, Pinned{}, Published{},

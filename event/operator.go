@@ -137,3 +137,59 @@ type FreezeOverridden struct {
 func (FreezeOverridden) kind() Kind {
 	return Kind{"freeze-overridden", slog.LevelWarn, "an operator publishes the source tree during a freeze"}
 }
+
+// Guarded means that the guards refuse the change to the source tree, because the change removes too much. The findings
+// before the event have the details.
+//
+// Do: look for an unfinished checkout, a failed generator or a mistyped parameter. If somebody means the change,
+// `xdspub approve CHANGE --out OUT` lets the change through.
+type Guarded struct {
+	Change    string // the id of the change
+	What      string // what the change removes
+	Published string // the id of the published snapshot, which stays
+}
+
+func (Guarded) kind() Kind {
+	return Kind{"guarded", slog.LevelWarn, "the change removes too much, and waits for an approval"}
+}
+
+// Approved means that an operator has approved a change that the guards have refused. The change is published once.
+type Approved struct {
+	By        string // user@host of the operator
+	Reason    string // the reason that the operator gave
+	Change    string // the id of the change
+	What      string // what the change removes
+	Published string // the id of the published snapshot
+}
+
+func (Approved) kind() Kind {
+	return Kind{"approved", slog.LevelWarn, "an operator approves a change that the guards have refused"}
+}
+
+// ApprovalUsed means that an approved change is published. The approval has ended.
+type ApprovalUsed struct {
+	By       string // the operator who approved the change
+	Since    time.Time
+	Reason   string // the reason of the approval
+	Change   string // the id of the change
+	Snapshot string // the id of the published snapshot
+}
+
+func (ApprovalUsed) kind() Kind {
+	return Kind{"approval-used", slog.LevelInfo, "the approved change is published"}
+}
+
+// ApprovalVoid means that an approval has ended without use, because the source tree has changed.
+//
+// Do: if the guards refuse the new change, too, look at what the change removes, and approve it by its own id.
+type ApprovalVoid struct {
+	By     string // the operator who approved the change
+	Since  time.Time
+	Reason string // the reason of the approval
+	Change string // the id of the approved change
+	Cause  string // why the approval is void
+}
+
+func (ApprovalVoid) kind() Kind {
+	return Kind{"approval-void", slog.LevelWarn, "an approval is void: the approved change is not the wanted one any more"}
+}

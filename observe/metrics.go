@@ -122,6 +122,8 @@ func (v *view) sample(write sample) {
 	write("xdspub_paused", "1 while an operator pauses publishing.", truth(w.Paused != nil))
 	write("xdspub_pinned", "1 while a snapshot of the history is pinned, by a rollback.", truth(w.Pinned != nil))
 	write("xdspub_frozen", "1 during a freeze of the settings, in which changes of the source tree wait.", truth(w.Frozen != nil))
+	write("xdspub_guarded", "1 while a change that removes too much waits for an approval.", truth(w.Guarded != nil))
+	write("xdspub_approved", "1 while an approval waits for its change.", truth(w.Approved != nil))
 	if w.Waits != nil {
 		write("xdspub_waits_since_time_seconds", "Since when a valid snapshot of the source tree waits for an operator or the end of a freeze, in seconds since 1970.",
 			seconds(w.Waits.Since))

@@ -262,6 +262,8 @@ func (w *watching) execute(ctx context.Context, asked any) (control.Result, erro
 		return w.resume(ctx, r)
 	case control.Rollback:
 		return w.rollback(ctx, r)
+	case control.Approve:
+		return w.approve(ctx, r)
 	case control.RetryHeld:
 		return w.retryRequested(ctx, r)
 	}

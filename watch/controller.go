@@ -147,6 +147,7 @@ type Controller struct {
 	// decisions are those of the last Prepare, and clock tells when they end.
 	decisions operator.Decisions
 	pin       *pinned // nil before it is read
+	guarding  guarding
 	clock     operator.Clock
 	// frozen is the freeze of the last Prepare; nil without one. through is the decision of an operator who publishes
 	// during a freeze.
@@ -187,12 +188,20 @@ func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 // invalid. If the snapshot is held, Plan.Held is its refusal. A *published.UsageError means that the options
 // don't suit the output directory.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
-	return c.plan(ctx, checked, nil, c.guard(checked))
+	c.guarding = guarding{}
+	return c.plan(ctx, checked, planning{guard: c.guard(checked), heeds: c.place() != ""})
 }
 
-// plan is Plan. of is nil unless the source tree is refused, and checked is a part. guard bounds what the plan may
-// remove; nil allows every removal.
-func (c *Controller) plan(ctx context.Context, checked *check.Result, of *publish.Part, guard *transition.Guard) (*planner.Plan, error) {
+// planning is how a snapshot is planned.
+type planning struct {
+	of    *publish.Part     // nil unless the source tree is refused, and the snapshot is a part
+	guard *transition.Guard // bounds what the plan may remove; nil allows every removal
+	heeds bool              // an approval of an operator lets through what the guard refuses
+}
+
+// plan is Plan for a source tree, a part, or a snapshot of the history.
+func (c *Controller) plan(ctx context.Context, checked *check.Result, how planning) (*planner.Plan, error) {
+	of := how.of
 	c.apart = c.tellsApart(checked)
 	if checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, nil
@@ -203,7 +212,14 @@ func (c *Controller) plan(ctx context.Context, checked *check.Result, of *publis
 	if held := c.heldMeanwhile(checked); of == nil && held != nil {
 		return &planner.Plan{ID: c.planID(checked), Snapshot: checked.Snapshot, Held: held}, nil
 	}
-	plan, findings, err := c.planned(ctx, checked, of, guard)
+	plan, findings, err := c.planned(ctx, checked, of, how.guard)
+	switch {
+	case err != nil || how.guard == nil:
+	case how.heeds:
+		plan, findings, err = c.heedGuard(ctx, checked, how.guard, plan, findings)
+	default:
+		offer(findings, wayOut)
+	}
 	checked.Add(findings)
 	if err != nil || checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, err
@@ -280,7 +296,7 @@ func (c *Controller) guard(checked *check.Result) *transition.Guard {
 	if !c.options.Guards || pinned || checked.Variants.All().Len() == 0 {
 		return nil
 	}
-	return &transition.Guard{MaxRemoval: c.options.MaxRemoval, WayOut: "if you mean it, use --allow-removal"}
+	return &transition.Guard{MaxRemoval: c.options.MaxRemoval}
 }
 
 // Open locks the output directory, and creates it if missing. Without an output directory, Open opens Options.State.
@@ -406,6 +422,10 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		c.hold(plan, checked, plan.Held)
 		return outcomeOf(Held, checked, plan, pipeline.Result{}), nil
 	}
+	approval, err := c.beginUse(checked, plan)
+	if err != nil {
+		return Outcome{}, err
+	}
 	before, began := c.recorded(ctx, checked.Snapshot), time.Now()
 	result, err := c.write(ctx, plan)
 	wrote := time.Now()
@@ -414,7 +434,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	}
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
 		o := outcomeOf(RefusedByEnvoy, checked, plan, result)
-		o.Refusal, o.Findings, o.Began = &refused.Refusal, refused.Findings(), began
+		o.Refusal, o.Findings, o.Began, o.Approval = &refused.Refusal, refused.Findings(), began, approval
 		if o.Restored = error(refused) == err; o.Restored {
 			c.hold(plan, checked, o.Refusal)
 			err = nil
@@ -427,7 +447,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		}
 		if refused, ok := errors.AsType[*clients.RefusedError](err); ok {
 			o := outcomeOf(RefusedByEnvoy, checked, plan, result)
-			o.Began = began
+			o.Began, o.Approval = began, approval
 			return c.takenBack(ctx, refused, c.servedID(checked), o)
 		}
 	}
@@ -440,7 +460,7 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		c.refused, c.live.of, c.live.tree, c.live.held = nil, checked, nil, held{}
 	}
 	o := outcomeOf(Published, checked, plan, result)
-	o.Served, o.Began, o.WithoutFiles = c.servedID(checked), began, !c.writes()
+	o.Served, o.Began, o.Approval, o.WithoutFiles = c.servedID(checked), began, approval, !c.writes()
 	if o.FilesTook = wrote.Sub(began); c.options.Server != nil {
 		o.ClientsTook = time.Since(wrote)
 	}

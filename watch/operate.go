@@ -99,6 +99,7 @@ func (w *watching) showDecisions() {
 	if w.shown.Frozen = w.frozen; w.decisions.Mode() == operator.Follows && w.frozen == nil {
 		w.shown.Waits = nil
 	}
+	w.shown.Guarded, w.shown.Approved = w.decisions.Guarded, w.decisions.ShownApproval()
 	w.show()
 }
 

@@ -46,6 +46,8 @@ type Outcome struct {
 	Findings diag.List
 	// Pin is the pin whose snapshot was published; nil for the source tree.
 	Pin *operator.Pin
+	// Approval is the approval that has let the source tree through; nil without one.
+	Approval *operator.Approval
 	// Decision is the decision of an operator, or the freeze, for Waits, with the way to publish nevertheless.
 	Decision string
 	// Refusal is the recorded refusal, for Held and RefusedByEnvoy.

@@ -105,7 +105,7 @@ func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, ref
 			return Part{}, err
 		}
 		guard := c.guard(mixed)
-		plan, err := c.plan(ctx, mixed, &publish.Part{Since: since}, guard)
+		plan, err := c.plan(ctx, mixed, planning{of: &publish.Part{Since: since}, guard: guard})
 		switch {
 		case err != nil || ctx.Err() != nil:
 			return Part{}, err

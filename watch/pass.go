@@ -220,6 +220,13 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	}
 	whole := o
 	w.unrecorded = append(w.unrecorded, func() { w.Record(ctx, p.publishes, whole) })
+	switch {
+	case p.publishes != p.checked:
+	case whole.Approval != nil: // until the history has it, a kill must not lose it
+		w.unrecorded = append(w.unrecorded, func() { w.settle(whole, p.reason) })
+	default:
+		w.settle(whole, p.reason)
+	}
 	if err == nil && p.publishes == p.checked {
 		err = w.publishPart(ctx, p, &o)
 	}

@@ -70,6 +70,8 @@ func (c *Controller) entry(ctx context.Context, o Outcome) history.Entry {
 	}
 	if pin := o.Pin; pin != nil {
 		e.Command, e.By, e.Reason, e.Of = "rollback", pin.By, pin.Reason, pin.Entry
+	} else if a := o.Approval; a != nil {
+		e.Command, e.By, e.Reason = "approve", a.By, a.Reason
 	} else if t := c.through; t != nil {
 		e.Command, e.By, e.Reason = "resume", t.By, t.Reason
 	}

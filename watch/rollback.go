@@ -300,7 +300,7 @@ func (c *Controller) propose(ctx context.Context, asked control.Rollback, source
 	if asked.AllowRemoval {
 		guard = nil
 	}
-	plan, err := c.plan(ctx, checked, nil, guard)
+	plan, err := c.plan(ctx, checked, planning{guard: guard})
 	switch {
 	case err != nil:
 		return pin, r, err

@@ -9,6 +9,8 @@ import (
 	"xdspub/render/history"
 	"xdspub/render/publish"
 	"xdspub/watch/operator"
+	"xdspub/xds"
+	"xdspub/xds/variants"
 )
 
 // openState opens Options.State.
@@ -39,6 +41,20 @@ func (c *Controller) lastServed() string {
 	defer h.Close()
 	i, _ := h.Latest()
 	return i.Snapshot
+}
+
+// sinceLast returns the change from the snapshot that an earlier process has served last to s, for a Server without an
+// output directory. sinceLast returns nil if the history does not have that snapshot, or if clients get variants:
+// without clients nobody knows which variants they had.
+func (c *Controller) sinceLast(s *xds.Snapshot) ([]variants.Transition, error) {
+	if c.state == nil || c.current == "" || c.options.Server.Served() != nil || s.Restricted() {
+		return nil, nil
+	}
+	last, err := c.latest()
+	if last == nil || err != nil || last.Restricted() {
+		return nil, err
+	}
+	return []variants.Transition{{From: last, To: s}}, nil
 }
 
 // serveLast makes a Server without an output directory serve the snapshot that was published last, from the history.

@@ -38,6 +38,13 @@ func (c *Controller) transitions(s *xds.Snapshot, guard *transition.Guard) (diag
 		return nil, nil
 	}
 	of := c.options.Server.Transitions(s)
+	if of == nil && guard != nil {
+		var err error
+		if of, err = c.sinceLast(s); err != nil {
+			return nil, err
+		}
+		o.OnlyGuards = true
+	}
 	var found diag.Owned
 	for _, t := range of {
 		own := o

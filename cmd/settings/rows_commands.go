@@ -166,6 +166,16 @@ func Rollback() []Row {
 	), without(Source(), "ignore", "allow-path"), without(Publish(), "out", "envoy-path", "format"), Confirm())
 }
 
+// Approve returns the rows of approve.
+func Approve() []Row {
+	return rows(
+		outOfDecision(),
+		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows", noVariable: true},
+			kind: text, byDefault: "approve", into: func(s *Settings) *Value[string] { return &s.Reason }},
+		printFormat("print the result as `text|json`"),
+	)
+}
+
 // without returns rows without the rows of some names.
 func without(all []Row, names ...string) []Row {
 	return slices.DeleteFunc(all, func(r Row) bool { return slices.Contains(names, r.Name()) })

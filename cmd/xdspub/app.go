@@ -179,7 +179,7 @@ xdspub COMMAND --help shows the options of a command.`,
 		},
 		Commands: []*cli.Command{
 			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), historyCommand(),
-			pauseCommand(), resumeCommand(), rollbackCommand(), doctorCommand(), bootstrapCommand(), initCommand(), importCommand(),
+			pauseCommand(), resumeCommand(), rollbackCommand(), approveCommand(), doctorCommand(), bootstrapCommand(), initCommand(), importCommand(),
 			convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(), graphCommand(), diffCommand(),
 			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),
 		},

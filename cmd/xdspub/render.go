@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,6 +147,11 @@ func (r *rendering) finish(c *call) error {
 	case r.plan == nil:
 		r.printOwn(c, true)
 		fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, watch.InvalidMessage(r.checked.Summary)))
+		if !c.DryRun.Value {
+			if err := r.KeepGuarded(); err != nil {
+				return err
+			}
+		}
 		return &exit{status: exitRefused}
 	case c.DryRun.Value:
 		r.printOwn(c, false)
@@ -224,6 +230,7 @@ func (r *rendering) publish(c *call) error {
 	}
 	outcome, err := r.Publish(ctx, r.checked, plan)
 	r.Record(ctx, r.checked, outcome)
+	err = cmp.Or(err, r.Settle(outcome))
 	if outcome.Verdict == watch.Published {
 		return r.trim(ctx, c, outcome)
 	}
@@ -323,6 +330,11 @@ func writePlan(b *strings.Builder, o watch.Options, plan *planner.Plan) error {
 	} else if frozen != nil {
 		fmt.Fprintf(b, "frozen: %s\n", frozenText(o, frozen))
 	}
+	guarded, approved, err := operator.GuardedIn(o.Out)
+	if err != nil {
+		return err
+	}
+	writeApproval(b, o.Out, guarded, approved)
 	if plan.Held != nil {
 		fmt.Fprintf(b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))
 	}

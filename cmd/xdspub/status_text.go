@@ -28,6 +28,7 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	if r.Frozen != nil {
 		p.printf("frozen: changes wait %s\n", r.Frozen)
 	}
+	writeApproval(&p.b, r.Out, r.Guarded, r.Approved)
 	p.watch(r)
 	p.source(r)
 	p.certificates(r.Certificates)

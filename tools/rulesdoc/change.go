@@ -71,7 +71,7 @@ func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 	if err != nil {
 		return err
 	}
-	p.Guard(&transition.Guard{MaxRemoval: 50, WayOut: "if you mean it, use --allow-removal"})
+	p.Guard(&transition.Guard{MaxRemoval: 50})
 	_, list, err := p.Plan(context.Background(), checked.Snapshot, certs.Now)
 	if err != nil {
 		return err

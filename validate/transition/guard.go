@@ -1,9 +1,12 @@
 package transition
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"xdspub/diag"
 	"xdspub/xds"
@@ -15,20 +18,38 @@ import (
 type Guard struct {
 	// MaxRemoval is the largest share of the published resources of a type, in percent, that a change may remove.
 	MaxRemoval int
-	// WayOut says how a user allows the change.
-	WayOut  string
-	refused map[Refused]bool
+	refused    map[Refused]bool
 }
 
-// Refused is a removal that a guard has refused.
+// Refused is a removal, and the guard that has refused the removal.
 type Refused struct {
 	Code string // of the guard
 	xds.Key
-	For string // the constraints of the resource, by which a change for other clients differs
+	For params.Constraints // of the resource: other clients get another change. Published files have none
 }
 
 // Refused returns what the guards have refused.
 func (g *Guard) Refused() []Refused { return slices.Collect(maps.Keys(g.refused)) }
+
+// ID identifies what the guards have refused: each guard with the resources, and nothing else of the change. ID returns
+// "" if the guards have refused nothing.
+func (g *Guard) ID() string {
+	if len(g.refused) == 0 {
+		return ""
+	}
+	var lines []string
+	for r := range g.refused {
+		lines = append(lines, fmt.Sprintf("%q %q %q %q\n", r.Code, r.Type.API, r.Name, r.For))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// IsGuard reports whether a guard has a code.
+func IsGuard(code string) bool {
+	return slices.ContainsFunc(Rules, func(r *Rule) bool { return r.Code == code && r.Guards })
+}
 
 // refuse reports the finding of a guard about removed resources, or about resources that lose their endpoints.
 func (p *Pass) refuse(keys []xds.Key, f Finding) {
@@ -39,13 +60,13 @@ func (p *Pass) refuse(keys []xds.Key, f Finding) {
 	for _, k := range keys {
 		r := Refused{Code: p.rule.Code, Key: k}
 		if is := p.New.Lookup(k.Type, k.Name); is != nil {
-			r.For = is.For.String()
+			r.For = is.For
 		} else if s, ok := p.Old.(Served); ok {
-			r.For = s.Lookup(k.Type, k.Name).For.String()
+			r.For = s.Lookup(k.Type, k.Name).For
 		}
 		g.refused[r] = true
 	}
-	f.Help = "look for an unfinished checkout, a failed generator or a mistyped parameter; " + g.WayOut
+	f.Help = "look for an unfinished checkout, a failed generator or a mistyped parameter"
 	p.Report(f)
 }
 

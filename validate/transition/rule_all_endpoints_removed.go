@@ -16,7 +16,8 @@ var allEndpointsRemoved = &Rule{
 	Doc: `A change removes all endpoints of a cluster.
 
 Envoy accepts the change, and answers each request to the cluster with 503. The rule does not report
-a cluster that the change removes together with its endpoints. If you mean it, use --allow-removal.`,
+a cluster that the change removes together with its endpoints. xdspub approve lets one such change
+through, and --allow-removal all of them.`,
 	Run: func(p *Pass) error {
 		emptied, err := p.emptied()
 		if err != nil || len(emptied) == 0 {

@@ -15,7 +15,8 @@ var allListenersRemoved = &Rule{
 
 Envoy accepts the change, and closes all its ports. A listener counts as removed if no listener has
 its name or one of its addresses. A server judges the change for each kind of connected clients, and
-for each client that asks for listeners by name. If you mean it, use --allow-removal.`,
+for each client that asks for listeners by name. xdspub approve lets one such change
+through, and --allow-removal all of them.`,
 	Run: func(p *Pass) error {
 		published, err := p.Old.Of(xds.Listener)
 		if err != nil || len(published) == 0 {

@@ -13,8 +13,8 @@ var manyRemoved = &Rule{
 	Doc: `A change removes many resources of a type.
 
 Envoy accepts the change, and requests for the removed resources fail. If more than 10 resources of
-a type are published, a change may remove --max-removal percent of them at most, by default 50. If
-you mean it, use --allow-removal, or raise --max-removal.`,
+a type are published, a change may remove --max-removal percent of them at most, by default 50.
+xdspub approve lets one such change through, and --allow-removal all of them.`,
 	Run: func(p *Pass) error {
 		for _, t := range xds.Types {
 			removal, err := p.Old.Removed(t, p.New)

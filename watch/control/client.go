@@ -74,6 +74,12 @@ func AskRollback(ctx context.Context, out string, r Rollback) (Result, error) {
 	return result(ctx, out, rollbackPath, r)
 }
 
+// AskApprove asks the watch to publish a change that the guards have refused, as Retry asks. The error is a
+// *ConflictError if no such change waits.
+func AskApprove(ctx context.Context, out string, a Approve) (Result, error) {
+	return result(ctx, out, approvePath, a)
+}
+
 // result sends a request, and waits for its Result.
 func result(ctx context.Context, out, path string, body any) (Result, error) {
 	var r Result

@@ -8,6 +8,7 @@
 //	POST /v1/pause       publish nothing until a resume: a Result
 //	POST /v1/resume      end the pause and the pin: a Result, after the publish
 //	POST /v1/rollback    publish a snapshot of the history, and pin it: a Result, after the publish
+//	POST /v1/approve     publish a change that the guards have refused: a Result, after the publish
 //
 // The Server only passes requests on. The watch executes them in its own loop, between two reconciles:
 //
@@ -52,6 +53,7 @@ const (
 	resumePath  = "/v1/resume"
 
 	rollbackPath = "/v1/rollback"
+	approvePath  = "/v1/approve"
 )
 
 // Path returns the path of the socket of an output directory.
@@ -111,6 +113,9 @@ type Watch struct {
 	Pinned *Shown `json:"pinned,omitempty"`
 	// Frozen is the freeze in force; nil without one.
 	Frozen *freeze.State `json:"frozen,omitempty"`
+	// Guarded is the change that waits for an approval; nil for none. Approved is the unused approval; nil for none.
+	Guarded  *Guarded `json:"guarded,omitempty"`
+	Approved *Shown   `json:"approved,omitempty"`
 	// Waits is the valid snapshot of the source tree that a decision of an operator, or a freeze, keeps from being
 	// published; nil if none waits.
 	Waits *Waits `json:"waits,omitempty"`
@@ -207,7 +212,7 @@ func AllNotices() []Notices { return []Notices{ByEvents, ByPolling, ByPart} }
 
 // Reconcile is one read of the source tree with the publish that follows.
 type Reconcile struct {
-	// Reason is start, change, rescan, SIGHUP, retry-held, resume or rollback; in Running also trim.
+	// Reason is start, change, rescan, SIGHUP, retry-held, resume, rollback or approve; in Running also trim.
 	Reason string    `json:"reason"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
@@ -357,6 +362,8 @@ const (
 	Paused Outcome = "paused"
 	// Resumed means that a request ended a pause, and that no watch publishes what waits.
 	Resumed Outcome = "resumed"
+	// Approved means that a request approved a change, and that no watch publishes the change.
+	Approved Outcome = "approved"
 	// Unchanged means that a request had nothing to end.
 	Unchanged Outcome = "unchanged"
 )
@@ -373,6 +380,8 @@ type Result struct {
 	Paused *Shown `json:"paused,omitempty"`
 	// Pinned is the pin after the request; nil without one.
 	Pinned *Shown `json:"pinned,omitempty"`
+	// Approved is the approval after the request; nil without one.
+	Approved *Shown `json:"approved,omitempty"`
 	// Part is Refusal.Part.
 	Part *Part `json:"part,omitempty"`
 }
@@ -420,6 +429,14 @@ type Rollback struct {
 	AllowRemoval bool `json:"allow_removal,omitempty"`
 	// Flags are as in RetryHeld.
 	Flags map[string][]string `json:"flags,omitempty"`
+}
+
+// Approve is a request to publish a change that the guards have refused, once.
+type Approve struct {
+	By     string `json:"by"` // user@host
+	Reason string `json:"reason"`
+	// Change is the beginning of the id of the change.
+	Change string `json:"change"`
 }
 
 // wedged is the duration after which a reconcile counts as a hang.
@@ -499,6 +516,12 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	}
 	if w.Frozen != nil && w.Waits != nil { // a freeze that holds nothing is no fault
 		faults = append(faults, "publishing is frozen "+w.Frozen.String())
+	}
+	if w.Guarded != nil {
+		faults = append(faults, w.Guarded.String())
+	}
+	if w.Approved != nil {
+		faults = append(faults, "an approval waits "+w.Approved.String())
 	}
 	if w.Waits != nil {
 		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits%s", w.Waits.Snapshot, w.Waits.GoesOn()))

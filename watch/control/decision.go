@@ -9,8 +9,8 @@ import (
 	"xdspub/diag"
 )
 
-// maxText bounds a text of a Decision, in bytes.
-const maxText = 1000
+// MaxText bounds a text of a Decision, in bytes.
+const MaxText = 1000
 
 // Decision says who has decided, when and why.
 type Decision struct {
@@ -23,7 +23,7 @@ type Decision struct {
 func (d Decision) String() string { return d.text("") }
 
 func (d Decision) text(until string) string {
-	return fmt.Sprintf("by %s since %s%s: %s", diag.ClipLine(d.By, maxText), d.Since.UTC().Format(time.RFC3339), until, diag.ClipLine(d.Reason, maxText))
+	return fmt.Sprintf("by %s since %s%s: %s", diag.ClipLine(d.By, MaxText), d.Since.UTC().Format(time.RFC3339), until, diag.ClipLine(d.Reason, MaxText))
 }
 
 // Check returns an error if a text of the Decision is missing, too long or not text.
@@ -32,8 +32,8 @@ func (d Decision) Check() error {
 		switch {
 		case strings.TrimSpace(of.text) == "":
 			return fmt.Errorf("the %s is empty", of.name)
-		case len(of.text) > maxText:
-			return fmt.Errorf("the %s has %d bytes, and %d are allowed", of.name, len(of.text), maxText)
+		case len(of.text) > MaxText:
+			return fmt.Errorf("the %s has %d bytes, and %d are allowed", of.name, len(of.text), MaxText)
 		case !utf8.ValidString(of.text):
 			return fmt.Errorf("the %s is not UTF-8", of.name)
 		}
@@ -49,15 +49,32 @@ type Shown struct {
 	// Entry is the entry of the history that is pinned, published at EntryTime. Both are zero for a pause.
 	Entry     string    `json:"entry,omitempty"`
 	EntryTime time.Time `json:"entry_time,omitzero"`
+	// Change is the id of the change that is approved; empty for other decisions.
+	Change string `json:"change,omitempty"`
 }
 
 // String returns the decision as text, with its end, or with its entry of the history.
 func (s Shown) String() string {
 	switch {
 	case s.Entry != "":
-		return fmt.Sprintf("to entry %s of %s, %s", diag.ClipLine(s.Entry, maxText), s.EntryTime.UTC().Format(time.RFC3339), s.Decision)
+		return fmt.Sprintf("to entry %s of %s, %s", diag.ClipLine(s.Entry, MaxText), s.EntryTime.UTC().Format(time.RFC3339), s.Decision)
+	case s.Change != "":
+		return fmt.Sprintf("for change %s, %s", diag.ClipLine(s.Change, MaxText), s.Decision)
 	case !s.Until.IsZero():
 		return s.text(" until " + s.Until.UTC().Format(time.RFC3339))
 	}
 	return s.Decision.String()
+}
+
+// Guarded is a change that the guards have refused, and that an operator may approve.
+type Guarded struct {
+	Change string    `json:"change"` // the id
+	Since  time.Time `json:"since"`
+	What   string    `json:"what"` // such as: removes all listeners (2): "admin", "web"; all requests would fail
+}
+
+// String returns the change as text for people.
+func (g Guarded) String() string {
+	change, since := diag.ClipLine(g.Change, MaxText), g.Since.UTC().Format(time.RFC3339)
+	return fmt.Sprintf("change %s waits for an approval since %s: it %s", change, since, diag.ClipLine(g.What, MaxText))
 }

@@ -61,6 +61,7 @@ func New(to *event.Log) *Server {
 	mux.HandleFunc("POST "+pausePath, handle[Pause](s))
 	mux.HandleFunc("POST "+resumePath, handle[Resume](s))
 	mux.HandleFunc("POST "+rollbackPath, handle[Rollback](s))
+	mux.HandleFunc("POST "+approvePath, handle[Approve](s))
 	s.http = http.Server{
 		Handler: guard(mux, to), ReadTimeout: patience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -148,7 +149,7 @@ func (s *Server) Requests() <-chan *Request { return s.requests }
 
 // Request is a request whose client waits for a Result.
 type Request struct {
-	// Asked is what the client asks for: a RetryHeld, a Pause, a Resume or a Rollback.
+	// Asked is what the client asks for: a RetryHeld, a Pause, a Resume, a Rollback or an Approve.
 	Asked any
 
 	ctx    context.Context // of the connection

@@ -91,6 +91,9 @@ type Decisions struct {
 	Layout int    `json:"layout"`
 	Paused *Pause `json:"pause,omitempty"`
 	Pinned *Pin   `json:"pin,omitempty"`
+	// Guarded is the change that waits for an approval; nil for none. Approved is the unused approval; nil for none.
+	Guarded  *control.Guarded `json:"guarded,omitempty"`
+	Approved *Approval        `json:"approved,omitempty"`
 }
 
 // ErrDamaged means that the record of the decisions can't be read. A snapshot must then not be published. Write
@@ -147,6 +150,11 @@ func (d Decisions) check() error {
 	if d.Pinned != nil {
 		if err := d.Pinned.check(); err != nil {
 			return fmt.Errorf("pin: %w", err)
+		}
+	}
+	if d.Approved != nil {
+		if err := d.Approved.check(); err != nil {
+			return fmt.Errorf("approval: %w", err)
 		}
 	}
 	return nil

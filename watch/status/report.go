@@ -12,8 +12,8 @@ import (
 // Report is the status of an output directory. Its JSON has every key, and all times in UTC.
 type Report struct {
 	// InSync means that a snapshot is published and each Envoy runs it. No change is under way or
-	// interrupted, no file is known to be edited or missing, no snapshot is held, and publishing is neither
-	// paused nor pinned.
+	// interrupted, no file is known to be edited or missing, no snapshot is held, publishing is neither
+	// paused nor pinned, and no change waits for an approval.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
 	// State means that Out is the directory of serve --state, which has no published files.
@@ -24,6 +24,10 @@ type Report struct {
 	Paused *control.Shown `json:"paused"`
 	// Pinned is the pin of a snapshot of the history, by a rollback; nil without one.
 	Pinned *control.Shown `json:"pinned"`
+	// Guarded is the change that the guards have refused, and that waits for an approval; nil for none.
+	Guarded *control.Guarded `json:"guarded"`
+	// Approved is the approval that is not used yet; nil for none.
+	Approved *control.Shown `json:"approved"`
 	// Change is the change under way or interrupted; nil without one.
 	Change *Change `json:"change"`
 	// Drifted lists the published files that were edited, replaced or removed by hand; empty during a Change.
@@ -129,7 +133,7 @@ type Row struct {
 
 // setInSync computes InSync of the Report and of each EnvoyReport.
 func (r *Report) setInSync() {
-	r.InSync = r.Published != nil && r.Published.Part == nil && r.Paused == nil && r.Pinned == nil
+	r.InSync = r.Published != nil && r.Published.Part == nil && r.Paused == nil && r.Pinned == nil && r.Guarded == nil && r.Approved == nil
 	r.InSync = r.InSync && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]

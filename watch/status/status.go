@@ -92,6 +92,8 @@ type diskState struct {
 	refused  publish.Refused
 	paused   *control.Shown
 	pinned   *control.Shown
+	guarded  *control.Guarded
+	approved *control.Shown
 	files    map[string]publish.Info
 	state    bool          // the directory is that of serve --state
 	served   *history.Item // of the last served snapshot; nil for none, or with an output directory
@@ -131,6 +133,9 @@ func readDiskState(o Options) (*diskState, error) {
 		return nil, err
 	}
 	if m.paused, m.pinned, err = operator.ShownIn(out); err != nil {
+		return nil, err
+	}
+	if m.guarded, m.approved, err = operator.GuardedIn(out); err != nil {
 		return nil, err
 	}
 	if m.state = m.manifest.Layout == 0 && operator.IsServer(out); m.state {
@@ -230,7 +235,8 @@ func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 // records returns a Report with the parts that the records hold.
 func (m *diskState) records(out string) *Report {
 	r := &Report{
-		Out: out, State: m.state, Paused: m.paused, Pinned: m.pinned, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
+		Out: out, State: m.state, Paused: m.paused, Pinned: m.pinned, Guarded: m.guarded, Approved: m.approved,
+		Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
 		Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last),
 	}
 	if m.manifest.Snapshot != "" {

@@ -57,6 +57,8 @@ func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Paused != nil, "publishing is paused")
 	all.add(s.Pinned != nil, "publishing is pinned")
 	all.add(s.Frozen != nil && s.Watch != nil && s.Watch.Waits != nil, "publishing is frozen")
+	all.add(s.Guarded != nil, "a change waits for an approval")
+	all.add(s.Approved != nil, "an approval waits for its change")
 	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil && s.Watch.Waits == nil) {
 		all.add(true, "only a part of a source tree is published, whose rest waits since %s", p.Part.Since.Format(time.RFC3339))
 	}
@@ -139,12 +141,16 @@ func (s *Status) Unpublished() string {
 		return "publishing is pinned, see above"
 	case s.Frozen != nil:
 		return "publishing is frozen, see above"
+	case s.Guarded != nil:
+		return "a change waits for an approval, see above"
 	case s.Change != nil:
 		return "a change is under way or was interrupted"
 	case faulty:
 		return fault + ", see above"
 	case s.Watch != nil && s.Watch.Failed != "":
 		return "the watch can't publish, see above"
+	case s.Watch != nil && s.Watch.Refused != nil && s.watchesSource():
+		return "the watch refuses it, see above"
 	case s.Watch != nil && !s.watchesSource():
 		return "the watch publishes " + s.Watch.Source
 	case s.Watch != nil:

@@ -1,0 +1,91 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"xdspub/watch/control"
+)
+
+// Approval is the decision to publish a change once, although the guards refuse the change.
+type Approval struct {
+	control.Decision
+	// Change is the id of the change, and What says what the change removes.
+	Change string `json:"change"`
+	What   string `json:"what"`
+	// Publishing is the id of the snapshot with the change, from the first step of the publish on. If the process is
+	// killed, the rest of the change has another id.
+	Publishing string `json:"publishing,omitempty"`
+}
+
+// check returns an error if a text of the approval is missing or too long.
+func (a *Approval) check() error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if a.Change == "" || max(len(a.Change), len(a.Publishing)) > maxID {
+		return errors.New("it has no change")
+	}
+	return nil
+}
+
+// Shown returns the approval as views show it.
+func (a Approval) Shown() control.Shown { return control.Shown{Decision: a.Decision, Change: a.Change} }
+
+// ShownApproval returns the unused approval as views show it; nil for none.
+func (d Decisions) ShownApproval() *control.Shown {
+	if d.Approved == nil {
+		return nil
+	}
+	return new(d.Approved.Shown())
+}
+
+// GuardedIn returns the change that waits for an approval in the directory out, and the unused approval. Both may be
+// nil. The directory need not be locked.
+func GuardedIn(out string) (*control.Guarded, *control.Shown, error) {
+	d, err := Read(out)
+	return d.Guarded, d.ShownApproval(), err
+}
+
+// leastPrefix is the least length of an abbreviated id of a change.
+const leastPrefix = 4
+
+// Approve approves the change that waits, if id is the beginning of its id, and returns the Approval.
+func (d *Decisions) Approve(id string, by control.Decision) (Approval, error) {
+	a := d.Approved
+	switch {
+	case len(id) < leastPrefix:
+		return Approval{}, fmt.Errorf("the id %q is too short: write at least %d characters", id, leastPrefix)
+	case a != nil && strings.HasPrefix(a.Change, id):
+		return Approval{}, fmt.Errorf("change %s is approved already, %s", a.Change, a.Decision)
+	case d.Guarded == nil:
+		return Approval{}, errors.New("the guards have refused nothing that waits for an approval; a dry run is not recorded")
+	case !strings.HasPrefix(d.Guarded.Change, id):
+		return Approval{}, fmt.Errorf("no change %q waits for an approval; the change that waits is %s: %s", id, d.Guarded.Change, d.Guarded.What)
+	}
+	d.Approved = &Approval{Decision: by, Change: d.Guarded.Change, What: d.Guarded.What}
+	d.Guarded = nil
+	return *d.Approved, nil
+}
+
+// Guard notes the change that waits for an approval. nil means that no change waits. Guard returns false if nothing is
+// new.
+func (d *Decisions) Guard(refused *control.Guarded) bool {
+	was := d.Guarded
+	if was == nil && refused == nil || was != nil && refused != nil && was.Change == refused.Change {
+		return false
+	}
+	d.Guarded = refused
+	return true
+}
+
+// Use notes that the snapshot of the approval is being published. Use returns false if that is known.
+func (d *Decisions) Use(snapshot string) bool {
+	if d.Approved == nil || d.Approved.Publishing == snapshot {
+		return false
+	}
+	d.Approved = new(*d.Approved)
+	d.Approved.Publishing = snapshot
+	return true
+}
