@@ -235,7 +235,7 @@ var all = []Event{
 	Serving{}, ServingPublished{}, SettingIgnored{}, SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{},
 	SnapshotUnconfirmed{}, SnapshotWaits{}, SocketLost{}, SocketMadeAgain{}, SourceInvalid{}, SourceValid{}, StateReplaced{}, Status{},
 	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, StoreFailed{}, StoreHasWriter{},
-	StorePublished{}, StoreTerm{}, SystemdReachable{},
+	StorePublished{}, StoreTerm{}, StoreWentBack{}, SystemdReachable{},
 	SystemdUnreachable{}, TargetRemoved{},
 	TrimRefused{}, Trimmed{}, Unchanged{}, UpstreamConnected{}, UpstreamIgnored{}, UpstreamLost{}, UpstreamOnDemand{}, UpstreamRefused{},
 	WatchComplete{}, WatchPartial{}, WatchPolling{}, Watching{},

@@ -35,6 +35,20 @@ func (StorePublished) kind() Kind {
 	return Kind{"store-published", slog.LevelInfo, "the snapshot is in the store"}
 }
 
+// StoreWentBack means that the head in the store is older than the head that this machine has: somebody has restored a
+// backup of the etcd. What is published stays until the writer moves the head.
+//
+// Do: start the writer, `xdspub watch --store`, or see in its log why it does not publish.
+type StoreWentBack struct {
+	Store  string // the address of the store
+	Serial int64  // the serial of the head in the store
+	Has    int64  // the serial of the head that this machine has
+}
+
+func (StoreWentBack) kind() Kind {
+	return Kind{"store-went-back", slog.LevelWarn, "the store has an older head; what is published stays"}
+}
+
 // StoreFailed means that the store can't be read or written. A writer publishes its files, and tries again. A follower
 // keeps what is published, and tries again. The same error is logged once.
 //

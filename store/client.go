@@ -72,7 +72,7 @@ type client struct{ etcd *clientv3.Client }
 func connect(ctx context.Context, o Options) (*client, error) {
 	c := clientv3.Config{
 		Context: ctx, Endpoints: o.Address.Endpoints, Logger: zap.NewNop(), DialTimeout: dialTime,
-		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTime, PermitWithoutStream: true, MaxCallRecvMsgSize: maxAnswer,
+		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTime, MaxCallRecvMsgSize: maxAnswer,
 	}
 	var err error
 	if o.tls() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"xdspub/event"
 	"xdspub/tools/envoytest"
@@ -38,3 +39,8 @@ func (e *events) wait(t testing.TB, is func(event.Event) bool) {
 type discard struct{ slog.Handler }
 
 func (discard) Enabled(context.Context, slog.Level) bool { return false }
+
+func TestMain(m *testing.M) {
+	maxPause, lookAgain = 2*time.Second, 2*time.Second
+	m.Run()
+}

@@ -47,9 +47,9 @@ type Machine struct {
 	Name string `json:"name"`
 	Ack
 	Standing Standing `json:"standing"`
-	// SilentFor is how long ago the machine was heard of, by the clock of the store.
-	SilentFor time.Duration `json:"silent_for"`
-	lease     clientv3.LeaseID
+	// Silent is how many seconds ago the machine was heard of, by the clock of the store.
+	Silent int64 `json:"silent_seconds"`
+	lease  clientv3.LeaseID
 }
 
 const (
@@ -72,24 +72,28 @@ func (e *NoTargetError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("the store has no key %s: no writer has published here: run xdspub watch --store, or correct the address", e.Key)
 	}
-	return fmt.Sprintf("the store has no key %s: it has the targets %s: choose one by --target", e.Key, diag.Few(e.Known, 10))
+	return fmt.Sprintf("the store has no key %s: it has the targets %s: choose one by --store-target", e.Key, diag.Few(e.Known, 10))
 }
 
-// Ask asks a store for targets; for all targets if targets is empty.
-func Ask(ctx context.Context, o Options, targets []string) (Report, error) {
+// Ask asks a store for a target; for all targets if target is empty.
+func Ask(ctx context.Context, o Options, target string) (Report, error) {
 	r := Report{Store: o.Address.String(), InSync: true}
 	c, err := connect(ctx, o)
 	if err != nil {
 		return r, err
 	}
 	defer c.close()
-	if len(targets) == 0 {
+	targets := []string{target}
+	if target == "" {
 		if targets, err = c.targets(ctx, o.Address); err != nil {
 			return r, explained(err, o.Address)
 		}
+		if len(targets) == 0 {
+			return r, &NoTargetError{Key: o.Address.keys("").head()}
+		}
 	}
 	for _, name := range targets {
-		t, err := c.target(ctx, o.Address.keys(name))
+		t, err := c.target(ctx, o.Address, o.Address.keys(name))
 		if err != nil {
 			return r, explained(err, o.Address)
 		}
@@ -103,22 +107,15 @@ func Ask(ctx context.Context, o Options, targets []string) (Report, error) {
 func (c *client) targets(ctx context.Context, a Address) (names []string, err error) {
 	prefix := a.Prefix + "/heads/"
 	err = c.below(ctx, prefix, func(kv *mvccpb.KeyValue) error {
-		name := strings.TrimPrefix(string(kv.Key), prefix)
-		if name == noTarget {
-			name = ""
-		}
-		names = append(names, diag.ClipLine(name, maxWords))
+		names = append(names, diag.ClipLine(strings.TrimPrefix(string(kv.Key), prefix), maxWords))
 		return nil
 	}, clientv3.WithKeysOnly())
-	if err == nil && len(names) == 0 {
-		err = &NoTargetError{Key: a.keys("").head()}
-	}
 	return names, err
 }
 
 // target returns what the store says of a target.
-func (c *client) target(ctx context.Context, k keys) (t Target, err error) {
-	if t.Target = k.target; k.target == noTarget {
+func (c *client) target(ctx context.Context, at Address, k keys) (t Target, err error) {
+	if t.Target, t.Machines = k.target, []Machine{}; k.target == noTarget {
 		t.Target = ""
 	}
 	r := reader{client: c, keys: k}
@@ -127,7 +124,7 @@ func (c *client) target(ctx context.Context, k keys) (t Target, err error) {
 		return t, err
 	}
 	if head == nil {
-		return t, &NoTargetError{Key: k.head()}
+		return t, c.noHead(ctx, at, k)
 	}
 	t.Head = *head
 	writer, _, err := c.get(ctx, k.writer())
@@ -145,6 +142,12 @@ func (c *client) target(ctx context.Context, k keys) (t Target, err error) {
 		return t, err
 	}
 	return t, t.judge(ctx, c)
+}
+
+// noHead returns the error for a target without a head. If the user may list the targets, the error names them.
+func (c *client) noHead(ctx context.Context, a Address, k keys) error {
+	names, _ := c.targets(ctx, a)
+	return &NoTargetError{Key: k.head(), Known: names}
 }
 
 // machineIn returns the machine that a key describes.
@@ -168,7 +171,7 @@ func (t *Target) judge(ctx context.Context, c *client) error {
 		asking.Go(func() {
 			for i := first; i < len(t.Machines); i += askers {
 				m := &t.Machines[i]
-				m.SilentFor, errs[i] = c.silentFor(ctx, m.lease)
+				m.Silent, errs[i] = c.silent(ctx, m.lease)
 				m.Standing = m.standing(t.Head)
 			}
 		})
@@ -177,10 +180,10 @@ func (t *Target) judge(ctx context.Context, c *client) error {
 	return cmp.Or(errs...)
 }
 
-// silentFor returns how long ago the owner of a lease was heard of.
-func (c *client) silentFor(ctx context.Context, lease clientv3.LeaseID) (time.Duration, error) {
+// silent returns how many seconds ago the owner of a lease was heard of.
+func (c *client) silent(ctx context.Context, lease clientv3.LeaseID) (int64, error) {
 	if lease == 0 {
-		return rememberFor, nil // somebody else has written the key
+		return int64(rememberFor / time.Second), nil // somebody else has written the key
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -188,13 +191,13 @@ func (c *client) silentFor(ctx context.Context, lease clientv3.LeaseID) (time.Du
 	if err != nil {
 		return 0, err
 	}
-	return time.Duration(max(0, l.GrantedTTL-max(0, l.TTL))) * time.Second, nil
+	return max(0, l.GrantedTTL-max(0, l.TTL)), nil
 }
 
 // standing says how the machine stands to a head.
 func (m *Machine) standing(h Head) Standing {
 	switch {
-	case m.SilentFor > silentAfter:
+	case m.Silent > int64(silentAfter/time.Second):
 		return Silent
 	case m.State == Published && m.Snapshot == h.Snapshot:
 		return InSync

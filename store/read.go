@@ -70,10 +70,10 @@ func (r reader) advance(ctx context.Context, was at, h Head) (*history.Tree, err
 		tree, err = r.applySince(ctx, was.tree, was.serial+1, h)
 	}
 	if isIncomplete(err) {
-		tree, err = r.applySince(ctx, nil, h.Whole, h)
-	}
-	if err == nil && tree.ID() != h.Tree {
-		err = &DamagedError{r.keys.head(), fmt.Errorf("the steps lead to the resources %.12s, and the head has %.12s", tree.ID(), h.Tree)}
+		whole, e := r.applySince(ctx, nil, h.Whole, h)
+		if e == nil || errors.Is(err, errGap) || !isIncomplete(e) {
+			tree, err = whole, e
+		}
 	}
 	return tree, err
 }
@@ -98,7 +98,11 @@ func (r reader) applySince(ctx context.Context, tree *history.Tree, from int64, 
 	if err != nil {
 		return nil, err
 	}
-	return r.apply(ctx, tree, steps)
+	tree, err = r.apply(ctx, tree, steps)
+	if err == nil && tree.ID() != h.Tree {
+		err = &DamagedError{r.keys.head(), fmt.Errorf("the steps lead to the resources %.12s, and the head has %.12s", tree.ID(), h.Tree)}
+	}
+	return tree, err
 }
 
 // parseStep reads a step.

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"xdspub/event"
+	"xdspub/render/history"
 	"xdspub/tools/envoytest"
 	"xdspub/tools/etcdtest"
 	"xdspub/xds"
@@ -512,7 +513,7 @@ func TestLargeValues(t *testing.T) {
 	}
 	slot, _ := h.slot(many(1))
 	h.publish(h.begin(slot), many(1))
-	r, err := Ask(t.Context(), h.options, nil)
+	r, err := Ask(t.Context(), h.options, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -523,5 +524,41 @@ func TestLargeValues(t *testing.T) {
 	}
 	if len(r.Targets[0].Machines) != 8 || r.InSync {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestKilledWriter: what a writer has written before it was killed is removed by the next term, unless the head needs
+// it. Readers read the head before and after.
+func TestKilledWriter(t *testing.T) {
+	h := start(t)
+	first, _ := h.slot(many(2))
+	w := h.begin(first)
+	h.publish(w, many(2))
+	tree, err := history.NewTree(many(5), w.last.tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := *w.head
+	next.Serial = w.serial()
+	if _, err := w.step(t.Context(), &next, tree); err != nil { // killed before the head moves
+		t.Fatal(err)
+	}
+	if n, _ := h.keys("objects"); n != 2 {
+		t.Errorf("%d objects", n)
+	}
+	if is := h.read(at{}); is.tree.Snapshot().Len() != 2 {
+		t.Errorf("%d resources", is.tree.Snapshot().Len())
+	}
+	if _, err := h.client.etcd.Revoke(t.Context(), h.writerLease()); err != nil {
+		t.Fatal(err)
+	}
+	second, _ := h.slot(many(3))
+	w = h.begin(second)
+	if n, _ := h.keys("objects"); n != 1 {
+		t.Errorf("%d objects at the beginning of the next term", n)
+	}
+	h.publish(w, many(3))
+	if is := h.read(at{}); is.tree.Snapshot().Len() != 3 {
+		t.Errorf("%d resources", is.tree.Snapshot().Len())
 	}
 }

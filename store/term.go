@@ -100,14 +100,11 @@ func (t *term) follow(ctx context.Context) error {
 
 // lease returns a lease that the client keeps alive until ctx ends. alive is closed when the lease is over.
 func (c *client) lease(ctx context.Context, ttl time.Duration) (id clientv3.LeaseID, alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
-	granting, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	l, err := c.etcd.Grant(granting, int64(ttl/time.Second))
-	if err != nil {
-		return 0, nil, fmt.Errorf("ask for a lease: %w", err)
+	if id, err = c.grant(ctx, ttl); err != nil {
+		return 0, nil, err
 	}
-	alive, err = c.etcd.KeepAlive(ctx, l.ID)
-	return l.ID, alive, err
+	alive, err = c.etcd.KeepAlive(ctx, id)
+	return id, alive, err
 }
 
 // revoke ends a lease, which removes its keys.

@@ -59,6 +59,7 @@ func (w *Writer) Published(target string, s *xds.Snapshot) {
 		var ctx context.Context
 		ctx, t.end = context.WithCancel(w.ctx)
 		w.targets[target] = t
+		t.wanted.Store(s)
 		w.running.Go(crash.Again(ctx.Done(), func() { t.run(ctx) }, t.log.Crashed))
 	}
 	t.wanted.Store(s)
@@ -96,10 +97,10 @@ type slot struct {
 	last    at     // what this process knows of the head
 }
 
-const (
-	minPause = time.Second
-	maxPause = 30 * time.Second
-)
+// minPause is the pause after the first error, and maxPause the longest one. Tests shorten maxPause.
+const minPause = time.Second
+
+var maxPause = 30 * time.Second
 
 // run begins a term, and after its end another term, until ctx ends.
 func (s *slot) run(ctx context.Context) {

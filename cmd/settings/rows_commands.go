@@ -10,7 +10,7 @@ func rows(rows ...Row) []Row { return rows }
 
 // Validate returns the rows of validate.
 func Validate() []Row {
-	return slices.Concat(Source(), Upstream(), baseline(), oracle(), fix(), rows(
+	return slices.Concat(Source(), Upstream(), FromStore(), baseline(), oracle(), fix(), rows(
 		target(),
 		&setting[bool]{about: about{name: "variants", group: GroupPrint,
 			usage: "print also which variant of each resource the clients of each target get, or the client of --param; " +
@@ -88,12 +88,12 @@ func Render() []Row {
 
 // published returns the rows that render and watch share.
 func published() []Row {
-	return slices.Concat(Source(), Upstream(), rows(target(), allOrNothing()), Publish(), Confirm())
+	return slices.Concat(Source(), Upstream(), FromStore(), rows(target(), allOrNothing()), Publish(), Confirm())
 }
 
 // Watched returns the rows of watch.
 func Watched() []Row {
-	return slices.Concat(published(), oracle(), Watch(), Hooks(), Store(), Operations(), rows(whileRefused(), MaxStale(),
+	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(whileRefused(), MaxStale(), Store()[0], Machine(),
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
@@ -102,8 +102,8 @@ func Watched() []Row {
 
 // Served returns the rows of serve.
 func Served() []Row {
-	list := slices.Concat(Serve(), Source(), Upstream(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(whileRefused(), MaxStale(),
-		maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
+	list := slices.Concat(Serve(), Source(), Upstream(), FromStore(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(
+		whileRefused(), MaxStale(), Machine(), maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
 	))
 	for i, r := range list {
 		list[i] = r.served()
@@ -114,7 +114,7 @@ func Served() []Row {
 // Status returns the rows of status.
 func Status() []Row {
 	return slices.Concat(Source(), AskedServe(), Store(), rows(
-		target(),
+		target(), storeTarget(),
 		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve, or the directory of --state of " +
 			"serve (required without --serve and --store)"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Out }},

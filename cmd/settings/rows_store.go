@@ -1,11 +1,42 @@
 package settings
 
+import "strings"
+
+// Etcd begins a source that is a store.
+const Etcd = "etcd://" // HOST:PORT[,HOST:PORT]/PREFIX
+
+// IsStore reports whether a source is a store.
+func IsStore(source string) bool { return strings.HasPrefix(source, Etcd) }
+
 // Store returns the rows about the store of a fleet. The first row is the store.
 func Store() []Row {
-	return []Row{
+	return append([]Row{
 		&setting[string]{about: about{name: "store", group: GroupStore, usage: "the store of a fleet, " +
 			"`etcd://HOST:PORT[,…]/PREFIX`: watch publishes there what is in --out, and status shows the fleet", outside: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.Store }},
+	}, storeConnection()...)
+}
+
+// FromStore returns the rows about a store that is the source.
+func FromStore() []Row { return append(storeConnection(), storeTarget()) }
+
+// storeTarget returns the row of --store-target.
+func storeTarget() Row {
+	return &setting[string]{about: about{name: "store-target", group: GroupStore, usage: "the target `NAME` of the store " +
+		"(default: that of a source tree without targets; status: all targets)"},
+		kind: text, into: func(s *Settings) *Value[string] { return &s.StoreTarget }}
+}
+
+// Machine returns the row of --machine.
+func Machine() Row {
+	return &setting[string]{about: about{name: "machine", group: GroupStore, usage: "acknowledge snapshots of the store as the machine " +
+		"`NAME`", defaultText: "the name of the host"},
+		kind: text, into: func(s *Settings) *Value[string] { return &s.Machine }}
+}
+
+// storeConnection returns the rows about the connection to a store.
+func storeConnection() []Row {
+	return []Row{
 		&setting[string]{about: about{name: "store-ca", group: GroupStore, usage: "connect to the store by TLS: CA certificates for " +
 			"the servers, a `FILE` in PEM; without TLS, only servers of this machine are allowed", outside: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.StoreCA }},

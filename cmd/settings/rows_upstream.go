@@ -11,9 +11,9 @@ const (
 	XDSUnix = "xds+unix:" // PATH
 )
 
-// IsRemote reports whether a source is a control plane, and not a path.
+// IsRemote reports whether a source is a control plane or a store, and not a path.
 func IsRemote(source string) bool {
-	return strings.HasPrefix(source, XDS) || strings.HasPrefix(source, XDSUnix)
+	return IsStore(source) || strings.HasPrefix(source, XDS) || strings.HasPrefix(source, XDSUnix)
 }
 
 // Upstream returns the rows about the connection to a control plane that is the source. They are for one call or one

@@ -79,6 +79,7 @@ type Settings struct {
 	// The store of a fleet.
 	Store, StoreCA, StoreCert, StoreKey Value[string]
 	StoreUser, StorePassword            Value[string]
+	StoreTarget, Machine                Value[string]
 
 	// Who gets events.
 	OnEvent, Webhook         Value[[]string]

@@ -28,6 +28,9 @@ var onlyTrees = []string{
 
 // checkRemote returns an error if a command, or one of its options, can't have the source.
 func checkRemote(c *call, source string) error {
+	if settings.IsStore(source) {
+		return checkStore(c, source)
+	}
 	if c.Command.Name == "diff" { // see checkSides
 		return nil
 	}
@@ -38,7 +41,7 @@ func checkRemote(c *call, source string) error {
 				return usagef("--%s is for a control plane: write xds://HOST:PORT or xds+unix:PATH instead of %s", g.Row.Name(), source)
 			}
 		}
-		return nil
+		return noStore(c)
 	}
 	if !isRowOf(c, "node-from") {
 		return usagef("%s reads no control plane: validate, render, watch, serve and diff read %s", c.Command.Name, source)
@@ -56,16 +59,12 @@ func isRowOf(c *call, name string) bool {
 	return slices.ContainsFunc(rowsOf(c.Command), func(r settings.Row) bool { return r.Name() == name })
 }
 
-// follow sets v.remote if the source is a control plane.
+// follow sets v.remote if the source is a control plane or a store.
 func follow(v *call, source string, log *event.Log) error {
 	if !settings.IsRemote(source) {
 		return nil
 	}
 	if err := v.MaxStale.Check(); err != nil {
-		return err
-	}
-	servers, err := servers(v, source)
-	if err != nil {
 		return err
 	}
 	var usual []string
@@ -77,6 +76,13 @@ func follow(v *call, source string, log *event.Log) error {
 		return err
 	}
 	of, err := sourceOptions(with, source, usual...)
+	if err != nil {
+		return err
+	}
+	if settings.IsStore(source) {
+		return followStore(v, source, of, log)
+	}
+	servers, err := servers(v, source)
 	if err != nil {
 		return err
 	}

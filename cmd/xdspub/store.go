@@ -4,19 +4,22 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"slices"
 	"time"
 
+	"xdspub/check"
 	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/store"
 )
 
-// storeOptions returns how to connect to the store of --store.
-func storeOptions(v *call) (o store.Options, err error) {
-	if o.Address, err = store.ParseAddress(v.Store.Value); err != nil {
-		return o, v.Store.Invalid(v.Store.Value, err.Error())
+// storeOptions returns how to connect to the store at an address.
+func storeOptions(v *call, address string) (o store.Options, err error) {
+	if o.Address, err = store.ParseAddress(address); err != nil {
+		return o, usagef("%q: %v", address, err)
 	}
 	o.CA, o.Cert, o.Key = v.StoreCA.Value, v.StoreCert.Value, v.StoreKey.Value
 	o.User, o.Password = v.StoreUser.Value, v.StorePassword.Value
@@ -26,18 +29,70 @@ func storeOptions(v *call) (o store.Options, err error) {
 	return o, nil
 }
 
+// checkStore returns an error if a command, or one of its options, can't have a store as source.
+func checkStore(c *call, source string) error {
+	if !isRowOf(c, "store-target") {
+		return usagef("%s reads no store: validate, render, watch and serve read %s", c.Command.Name, source)
+	}
+	for _, r := range rowsOf(c.Command) {
+		switch given := r.Origin(c.Settings).Given(); {
+		case given && slices.Contains(onlyTrees, r.Name()):
+			return usagef("--%s is for a source tree, and %s is a store", r.Name(), source)
+		case given && slices.ContainsFunc(settings.Upstream(), func(u settings.Row) bool { return u.Name() == r.Name() }):
+			return usagef("--%s is for a control plane, and %s is a store", r.Name(), source)
+		case given && r.Name() == "store":
+			return usagef("--store is for a source tree, and %s is a store: a machine follows a store, or writes one", source)
+		}
+	}
+	return nil
+}
+
+// noStore returns an error if an option is about a store, and the call has none.
+func noStore(c *call) error {
+	rows := append(settings.FromStore(), settings.Machine())
+	if name := settings.FirstGiven(c.Settings, rows[len(rows)-2:]); name != "" {
+		return usagef("--%s is for a store as source: write etcd://HOST:PORT/PREFIX instead of %s", name, c.Args().First())
+	}
+	if name := settings.FirstGiven(c.Settings, rows); name != "" && !c.Store.Given() && !c.Store.InFile() {
+		return usagef("--%s needs a store, such as --store: it says how to connect to the store", name)
+	}
+	return nil
+}
+
+// machineForm matches the name of a machine.
+var machineForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$`)
+
+// followStore sets v.remote for a source that is a store.
+func followStore(v *call, source string, of check.Options, log *event.Log) (err error) {
+	o := store.FollowerOptions{
+		Target: v.StoreTarget.Value, Envoy: of.Envoy, Streams: of.Streams(), Version: buildVersion().program, Log: log,
+	}
+	if o.Options, err = storeOptions(v, source); err != nil {
+		return err
+	}
+	if acknowledges := v.Command.Name == "serve" || v.Command.Name == "watch" && !v.Once.Value; acknowledges {
+		if o.Machine = v.Machine.Value; o.Machine == "" {
+			if o.Machine, err = os.Hostname(); err != nil {
+				return fmt.Errorf("the name of this machine: %w; write --machine NAME", err)
+			}
+		}
+		if !machineForm.MatchString(o.Machine) {
+			return v.Machine.Invalid(o.Machine, "write letters, digits, _, . and -")
+		}
+	}
+	v.remote = store.NewFollower(o)
+	return nil
+}
+
 // newWriter returns the writer of the store of --store; nil for none.
 func newWriter(v *call, log *event.Log) (*store.Writer, error) {
 	if v.Store.Value == "" || v.Command.Name != "watch" {
-		if name := settings.FirstGiven(v.Settings, settings.Store()[1:]); name != "" {
-			return nil, usagef("--%s needs --store: it says how to connect to the store", name)
-		}
 		return nil, nil
 	}
 	if v.Once.Value {
 		return nil, usagef("--store and --once exclude each other: the writer of a store is a running watch")
 	}
-	o, err := storeOptions(v)
+	o, err := storeOptions(v, v.Store.Value)
 	return store.NewWriter(store.WriterOptions{Options: o, By: operatorOf(), Log: log}), err
 }
 
@@ -54,7 +109,7 @@ const storePatience = time.Minute
 
 // storeStatus prints the status of the fleet of --store.
 func storeStatus(c *call) error {
-	o, err := storeOptions(c)
+	o, err := storeOptions(c, c.Store.Value)
 	if err != nil {
 		return err
 	}
@@ -62,7 +117,7 @@ func storeStatus(c *call) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
-	report, err := store.Ask(ctx, o, c.Target.Value)
+	report, err := store.Ask(ctx, o, c.StoreTarget.Value)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", o.Address, err)
 	}
@@ -123,7 +178,7 @@ func writeTarget(p *statusPrinter, t store.Target) {
 		p.printf("  %s: %s", m.Name, m.Standing)
 		switch {
 		case m.Standing == store.Silent:
-			p.printf(" for %s, with snapshot %s", m.SilentFor, m.Snapshot)
+			p.printf(" for %s, with snapshot %s", time.Duration(m.Silent)*time.Second, m.Snapshot)
 		case m.Message != "":
 			p.printf(": %s", m.Message)
 		case m.Snapshot != "":

@@ -123,3 +123,17 @@ func elementIn(object []byte) (*anypb.Any, error) {
 	element := &anypb.Any{}
 	return element, proto.Unmarshal(object[1:], element)
 }
+
+// Document returns resources as a DiscoveryResponse in binary form, such as load.Parse reads. The resources have their
+// wrappers, with TTLs and constraints of clients.
+func Document(resources []*xds.Resource) ([]byte, error) {
+	d := &discoveryv3.DiscoveryResponse{}
+	for _, r := range resources {
+		element, err := elementOf(r)
+		if err != nil {
+			return nil, err
+		}
+		d.Resources = append(d.Resources, element)
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(d)
+}

@@ -50,49 +50,74 @@ func Binary(t testing.TB) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// Server is an etcd of one node.
+// Server is a node of an etcd.
 type Server struct {
 	// Endpoint is the address for clients, as HOST:PORT.
 	Endpoint string
 	// Dir has the data.
 	Dir string
 
-	program, peer string
-	options       []string
-	scheme        string
-	cmd           *exec.Cmd
-	ended         chan struct{}
+	program, name, peer, cluster string
+	options                      []string
+	scheme                       string
+	cmd                          *exec.Cmd
+	ended                        chan struct{}
 }
 
-// Start starts etcd with options, such as --quota-backend-bytes=1048576, and waits until etcd answers. With the option
-// --cert-file, clients connect by TLS, and Start waits only for the port. Etcd ends with the test.
+// Start starts an etcd of one node with options, such as --quota-backend-bytes=1048576, and waits until etcd answers.
+// With the option --cert-file, clients connect by TLS, and Start waits only for the port. Etcd ends with the test.
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
-	s := &Server{
-		Endpoint: fmt.Sprint("127.0.0.1:", envoytest.FreePort(t)), Dir: filepath.Join(t.TempDir(), "data"),
-		program: Binary(t), peer: fmt.Sprint("http://127.0.0.1:", envoytest.FreePort(t)), options: options, scheme: "http://",
-	}
-	if strings.Contains(strings.Join(options, " "), "--cert-file") {
-		s.scheme = "https://"
-	}
-	s.Run(t)
-	t.Cleanup(func() { s.End(t) })
-	return s
+	return StartCluster(t, 1, options...)[0]
 }
 
-// Run starts an etcd that has ended, with its data and further options.
-func (s *Server) Run(t testing.TB, options ...string) {
+// StartCluster is Start for an etcd of several nodes.
+func StartCluster(t testing.TB, nodes int, options ...string) (all []*Server) {
+	t.Helper()
+	program, dir, scheme := Binary(t), t.TempDir(), "http://"
+	if strings.Contains(strings.Join(options, " "), "--cert-file") {
+		scheme = "https://"
+	}
+	var cluster []string
+	for i := range nodes {
+		name := fmt.Sprint("node", i)
+		s := &Server{
+			Endpoint: fmt.Sprint("127.0.0.1:", envoytest.FreePort(t)), Dir: filepath.Join(dir, name), program: program, name: name,
+			peer: fmt.Sprint("http://127.0.0.1:", envoytest.FreePort(t)), options: options, scheme: scheme,
+		}
+		all, cluster = append(all, s), append(cluster, name+"="+s.peer)
+	}
+	for _, s := range all {
+		s.cluster = strings.Join(cluster, ",")
+		s.start(t)
+		t.Cleanup(func() { s.End(t) })
+	}
+	for _, s := range all {
+		s.wait(t)
+	}
+	return all
+}
+
+// Run starts a node that has ended, with its data, and waits until it answers.
+func (s *Server) Run(t testing.TB) {
+	t.Helper()
+	s.start(t)
+	s.wait(t)
+}
+
+// start starts the process.
+func (s *Server) start(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(s.Dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = exec.Command(s.program, append(append([]string{
-		"--name=one", "--data-dir=" + s.Dir, "--listen-client-urls=" + s.scheme + s.Endpoint, "--advertise-client-urls=" + s.scheme + s.Endpoint,
-		"--listen-peer-urls=" + s.peer, "--initial-advertise-peer-urls=" + s.peer, "--initial-cluster=one=" + s.peer,
+	s.cmd = exec.Command(s.program, append([]string{
+		"--name=" + s.name, "--data-dir=" + s.Dir, "--listen-client-urls=" + s.scheme + s.Endpoint, "--advertise-client-urls=" + s.scheme + s.Endpoint,
+		"--listen-peer-urls=" + s.peer, "--initial-advertise-peer-urls=" + s.peer, "--initial-cluster=" + s.cluster,
 		"--unsafe-no-fsync", "--log-level=warn", "--heartbeat-interval=20", "--election-timeout=200",
-	}, s.options...), options...)...)
+	}, s.options...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -103,7 +128,6 @@ func (s *Server) Run(t testing.TB, options ...string) {
 		_ = cmd.Wait() // how it ended is in cmd.ProcessState
 		close(ended)
 	}()
-	s.wait(t)
 }
 
 // wait waits until etcd answers.

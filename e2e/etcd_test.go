@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"xdspub/tools/envoytest"
+	"xdspub/tools/etcdtest"
+	"xdspub/xds"
+)
+
+// etcdFleet is a store, its writer, and the source tree of the writer.
+type etcdFleet struct {
+	fixture
+	etcd  *etcdtest.Server
+	store string // the address
+}
+
+// startEtcdFleet starts an etcd and a writer.
+func startEtcdFleet(t *testing.T, source map[string]string) *etcdFleet {
+	t.Helper()
+	f := &etcdFleet{etcd: etcdtest.Start(t)}
+	f.store = "etcd://" + f.etcd.Endpoint + "/fleet"
+	f.fixture = *newFixture(t, source, "--store", f.store, "--quiet-period", "20ms")
+	f.startWatch(t)
+	f.watch.WaitLog(t, "event=store-published ")
+	return f
+}
+
+// machine is a fixture that follows the store. args are flags of watch.
+func (f *etcdFleet) machine(t *testing.T, name string) *fixture {
+	t.Helper()
+	m := newFixture(t, nil, "--machine", name)
+	m.src = f.store
+	return m
+}
+
+// status returns what xdspub status says of the fleet.
+func (f *etcdFleet) status(t *testing.T) string {
+	t.Helper()
+	out, stderr, _ := xdspub(t, "status", "--store", f.store)
+	return out + stderr
+}
+
+func cluster(name, timeout string) string {
+	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %s, connect_timeout: %s}`, name, timeout)
+}
+
+// answeringText returns a listener that answers with a text.
+func answeringText(port int, text string) string {
+	return fmt.Sprintf(`"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: web
+address: {socket_address: {address: 127.0.0.1, port_value: %d}}
+filter_chains:
+- filters:
+  - name: http
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: web
+      http_filters: [{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]
+      %s
+`, port, answering(text))
+}
+
+// TestFleetOnEtcd: a machine has the files of the writer. Without etcd, and after a kill -9 of its watch, its Envoy
+// starts with the last valid snapshot. When etcd is back, the machine has the next change.
+func TestFleetOnEtcd(t *testing.T) {
+	envoytest.Binary(t)
+	t.Parallel()
+	port := envoytest.FreePort(t)
+	f := startEtcdFleet(t, map[string]string{"web.yaml": answeringText(port, "one"), "a.yaml": cluster("a", "1s")})
+	m := f.machine(t, "m1")
+	m.startWatch(t)
+	m.startEnvoy(t)
+	answers := func(text string) {
+		t.Helper()
+		envoytest.Eventually(t, patience, "the answer "+text, func() (bool, string) {
+			status, body, err := envoytest.Get(t, fmt.Sprintf("http://%s/", address(port)))
+			return err == nil && body == text, fmt.Sprint(status, body, err)
+		})
+	}
+	answers("one")
+	for _, name := range []string{"cds/cds.json", "lds/lds.json"} {
+		writers, machines := &fixture{src: f.out}, &fixture{src: m.out}
+		if diff := cmp.Diff(writers.read(t, name), machines.read(t, name)); diff != "" {
+			t.Errorf("the machine has another %s than the writer:\n%s", name, diff)
+		}
+	}
+	envoytest.Eventually(t, patience, "the machine is in sync", func() (bool, string) {
+		is := f.status(t)
+		return strings.HasPrefix(is, "in sync: 1 machine\n"), is
+	})
+
+	f.etcd.End(t)
+	m.watch.Signal(t, syscall.SIGKILL)
+	m.watch.Wait(t)
+	m.envoy.Stop(t)
+	m.startEnvoy(t)
+	answers("one")
+	m.beginWatch(t)
+	m.watch.WaitLog(t, "event=watching ")
+	f.write(t, "web.yaml", answeringText(port, "two")) // the writer publishes its own files
+	f.watch.WaitLog(t, "event=published ")
+	answers("one")
+	f.etcd.Run(t)
+	answers("two")
+	f.watch.WaitLog(t, "event=store-published ")
+	f.write(t, "broken.yaml", "name: [")
+	f.watch.WaitLog(t, "event=source-invalid ")
+	if status := f.status(t); !strings.Contains(status, "2 resources") {
+		t.Errorf("an invalid source tree has moved the head:\n%s", status)
+	}
+}
+
+// TestReplicasOnEtcd: a client that goes from one serve to another gets nothing that it has, and then the changes only.
+func TestReplicasOnEtcd(t *testing.T) {
+	t.Parallel()
+	f := startEtcdFleet(t, map[string]string{"a.yaml": cluster("a", "1s"), "b.yaml": cluster("b", "1s")})
+	dir, err := os.MkdirTemp("", "xds-") // the path of a socket has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	versions := make(map[string]string)
+	for _, name := range []string{"one", "two"} {
+		socket := filepath.Join(dir, name)
+		s := start(t, watcher, "serve", "--grpc", "unix:"+socket, "--machine", name, f.store)
+		s.WaitLog(t, "event=published ")
+		c := connectDelta(t, socket, versions)
+		if name == "two" {
+			f.write(t, "a.yaml", cluster("a", "2s"))
+		}
+		for got := 0; got == 0; { // an answer without resources says that the client has all
+			r, err := c.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, is := range r.Resources {
+				got++
+				if versions[is.Name] == is.Version || name == "two" && is.Name != "a" {
+					t.Errorf("%s sends %s, which the client has", name, is.Name)
+				}
+				versions[is.Name] = is.Version
+			}
+		}
+	}
+	if len(versions) != 2 {
+		t.Errorf("%v", versions)
+	}
+}
+
+// connectDelta returns a stream that has asked for all clusters, and that has versions of clusters already.
+func connectDelta(t *testing.T, socket string, versions map[string]string) grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse] {
+	t.Helper()
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
+	if err == nil {
+		err = s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "n"}, TypeUrl: xds.Cluster.URL(), InitialResourceVersions: versions})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSuspendedWriter: a writer that was suspended until its lease was over does not move the head when it goes on.
+func TestSuspendedWriter(t *testing.T) {
+	t.Parallel()
+	f := startEtcdFleet(t, map[string]string{"a.yaml": cluster("a", "1s")})
+	f.watch.Signal(t, syscall.SIGSTOP)
+	f.write(t, "b.yaml", cluster("b", "1s")) // to be published once the writer goes on
+	c := f.etcd.Client(t)
+	r, err := c.Get(t.Context(), "/fleet/writers/-")
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatal(r, err)
+	}
+	if _, err := c.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil { // as the end of its time does
+		t.Fatal(err)
+	}
+	other := newFixture(t, map[string]string{"c.yaml": cluster("c", "1s"), "d.yaml": cluster("d", "1s"), "e.yaml": cluster("e", "1s")}, "--store", f.store)
+	other.startWatch(t)
+	other.watch.WaitLog(t, "event=store-published ")
+	f.watch.Signal(t, syscall.SIGCONT)
+	f.watch.WaitLog(t, "event=published ")
+	f.watch.WaitLog(t, "event=store-has-writer ")
+	if status := f.status(t); !strings.Contains(status, "3 resources") {
+		t.Errorf("the suspended writer has moved the head:\n%s", status)
+	}
+	other.watch.Signal(t, syscall.SIGKILL)
+	other.watch.Wait(t)
+	if r, err = c.Get(context.Background(), "/fleet/writers/-"); err != nil || len(r.Kvs) != 1 {
+		t.Fatal(r, err)
+	}
+	if _, err := c.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
+	}
+	f.watch.WaitLog(t, "event=store-published ")
+	if status := f.status(t); !strings.Contains(status, "2 resources") {
+		t.Errorf("the writer that waited has not moved the head:\n%s", status)
+	}
+}

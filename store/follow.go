@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"xdspub/event"
+)
+
+// lookAgain is how often a follower reads the head even if etcd tells no change. After the restore of a backup, etcd
+// tells no change before it reaches the old revision. Tests shorten lookAgain.
+var lookAgain = time.Minute
+
+// errWatch means that the watch of the head has ended, so that the head is read anew.
+var errWatch = errors.New("the watch of the head has ended")
+
+// follow follows the head until ctx ends.
+func (f *Follower) follow(ctx context.Context) {
+	pause := minPause
+	for ctx.Err() == nil {
+		connected, err := f.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if connected {
+			pause = minPause
+		}
+		if !errors.Is(err, errWatch) {
+			f.fail(err, connected)
+		}
+		select {
+		case <-time.After(jittered(pause)):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// session follows the head by one connection. connected means that the store has answered.
+func (f *Follower) session(ctx context.Context) (connected bool, err error) {
+	c, err := connect(ctx, f.options.Options)
+	if err != nil {
+		return false, err
+	}
+	defer c.close()
+	for {
+		revision, err := f.look(ctx, c)
+		if err != nil && !isFault(err) {
+			return connected, err
+		}
+		if connected = true; err != nil {
+			f.fail(err, true)
+		}
+		if err := f.watch(ctx, c, revision); err != nil {
+			return connected, err
+		}
+	}
+}
+
+// isFault reports whether an error is a fault of what the store has, which stays until the writer moves the head.
+func isFault(err error) bool {
+	_, none := errors.AsType[*NoTargetError](err)
+	return none || isIncomplete(err)
+}
+
+// look reads the head, and the changes that lead there. It returns the revision of the store.
+func (f *Follower) look(ctx context.Context, c *client) (revision int64, err error) {
+	r := reader{client: c, keys: f.keys, registry: f.registry}
+	for range readTries {
+		var head *Head
+		var moved int64
+		if head, moved, revision, err = r.head(ctx); err != nil {
+			return revision, err
+		}
+		err = f.reach(ctx, r, head, moved)
+		if _, gone := errors.AsType[*GoneError](err); !gone {
+			break // otherwise, the writer may have removed a step meanwhile
+		}
+	}
+	if err != nil {
+		return revision, err
+	}
+	f.works()
+	return revision, nil
+}
+
+// readTries bounds the attempts to read a head whose steps the writer removes.
+const readTries = 3
+
+// reach takes the resources of a head over, unless the head is older than the last one.
+func (f *Follower) reach(ctx context.Context, r reader, head *Head, moved int64) error {
+	switch {
+	case head == nil:
+		return r.client.noHead(ctx, f.options.Address, f.keys)
+	case head.Serial < f.at.serial:
+		if moved != f.moved {
+			f.moved = moved
+			f.options.Log.Write(event.StoreWentBack{Store: f.options.Address.String(), Serial: head.Serial, Has: f.at.serial})
+		}
+		return nil
+	case head.Serial == f.at.serial:
+		return nil
+	}
+	tree, err := r.advance(ctx, f.at, *head)
+	if err != nil {
+		return err
+	}
+	if err := f.take(*head, tree); err != nil {
+		return err
+	}
+	f.at, f.moved = at{head.Serial, tree}, moved
+	return nil
+}
+
+// watch reads each head after a revision. It returns nil for the head to be read again.
+func (f *Follower) watch(ctx context.Context, c *client, revision int64) error {
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), jittered(lookAgain))
+	defer cancel()
+	r := reader{client: c, keys: f.keys, registry: f.registry}
+	for w := range c.etcd.Watch(ctx, f.keys.head(), clientv3.WithRev(revision+1)) {
+		if err := w.Err(); err != nil { // such as a revision that was compacted
+			return fmt.Errorf("%w: %w", errWatch, err)
+		}
+		if len(w.Events) == 0 {
+			continue
+		}
+		last := w.Events[len(w.Events)-1]
+		var head *Head
+		var err error
+		if last.Type == mvccpb.Event_PUT {
+			var h Head
+			h, err = parseHead(f.keys.head(), last.Kv.Value)
+			head = &h
+		}
+		if err == nil {
+			err = f.reach(ctx, r, head, last.Kv.ModRevision)
+		}
+		_, gone := errors.AsType[*GoneError](err)
+		switch {
+		case gone:
+			return nil // the writer may have removed a step meanwhile
+		case err == nil:
+			f.works()
+		case isFault(err):
+			f.fail(err, true)
+		default:
+			return err
+		}
+	}
+	return nil
+}
