@@ -40,7 +40,7 @@ type session struct {
 	pending []pending
 	held    int // bytes of pending
 	offered uint64
-	changed time.Time // the first response that is not judged; zero for none
+	changed time.Time // the time of the first response without a verdict; zero for none
 	quiet   *time.Timer
 	due     *time.Timer // a name counts as absent, or a TTL ends
 	ignored map[*xds.Type]bool

@@ -76,7 +76,7 @@ type bounds struct {
 	absentAfter time.Duration
 	// answerWithin is how long a server may take for its first response, and for reading a request.
 	answerWithin time.Duration
-	// wholeWithin is how long a server may take until its resources are whole, if there are other servers.
+	// wholeWithin is the longest time that a server may take for all resources, if the list has other servers.
 	wholeWithin time.Duration
 	// failbackEvery is how often the client asks the servers before the one that it follows.
 	failbackEvery time.Duration
@@ -107,7 +107,7 @@ type Upstream struct {
 	options Options
 	bounds  bounds
 	changed chan struct{}
-	first   chan struct{} // closed when contents are there or all servers have failed
+	first   chan struct{} // closed after the first contents, or after all servers have failed
 
 	mu       sync.Mutex
 	contents *load.Contents // nil before the first
@@ -259,7 +259,7 @@ func (u *Upstream) Judged(j load.Judgement) {
 	}
 }
 
-// signal tells the reader that something has changed.
+// signal wakes the reader after a change.
 func (u *Upstream) signal() {
 	select {
 	case u.changed <- struct{}{}:

@@ -53,7 +53,7 @@ type entry struct {
 	demand  xds.Path  // of a config source by which Envoy asks for names on demand; empty for none
 	expires time.Time // zero without a TTL
 	secret  bool      // the resource holds a secret
-	unnamed string    // why the name is wrong; empty if it is right
+	unnamed string    // the fault of the name; empty for a valid name
 }
 
 func newWorld(o *Options, b *bounds, secure bool, before map[xds.Key]*entry) *world {
@@ -162,7 +162,7 @@ func (e *entry) alive(r *discoveryv3.Resource, now time.Time) {
 	}
 }
 
-// entry decodes a resource. A resource that has not changed keeps its file.
+// entry decodes a resource. An unchanged resource keeps its file.
 func (w *world) entry(t *xds.Type, name string, r *discoveryv3.Resource, now time.Time) *entry {
 	data := document(t, r, w.options.Streams)
 	for _, was := range []*entry{w.of(t).entries[name], w.before[xds.Key{Type: t, Name: name}]} {
@@ -365,8 +365,8 @@ func (w *world) missing(now time.Time) (missing []string, next time.Time) {
 	return missing, next
 }
 
-// expire removes the resources whose TTL has ended. refs means that references have changed. next is when the next TTL
-// ends; zero if there is none.
+// expire removes the resources whose TTL has ended. refs reports changed references. next is the time of
+// the next TTL's end; zero without a TTL.
 func (w *world) expire(now time.Time) (refs bool, next time.Time) {
 	for t, s := range w.types {
 		for name, e := range s.entries {
