@@ -118,6 +118,8 @@ type Result struct {
 	Inlined []string
 	// Read is the number of the Contents of Options.Remote; 0 for a source tree.
 	Read uint64
+	// Owners are the patterns of the folders that own resources (Options.Owners); nil if the owners are unknown.
+	Owners []string
 	// Timings is nil unless Rules.Timings is set.
 	Timings *Timings
 	// Targets has a result for each of Options.Targets. It is empty without Options.Targets. Diagnostics has the

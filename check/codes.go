@@ -26,7 +26,7 @@ func Codes() []diag.Code {
 // a bootstrap names, of findings about bootstraps of gRPC, and of findings about ignored files and findings.
 func RuleCodes() []diag.Code {
 	codes := slices.Concat(diag.InFamily("following", follow.Codes), diag.InFamily("grpc", grpcboot.Codes),
-		reading([]diag.Code{codeUnusedIgnore, codeIgnoreComment}))
+		reading([]diag.Code{codeUnusedIgnore, codeIgnoreComment, codeUnusedOwners}))
 	for _, r := range rules.All {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Checks: r.Checks, Family: r.Family})
 	}
@@ -35,6 +35,9 @@ func RuleCodes() []diag.Code {
 
 // reading returns codes with the family "reading".
 func reading(codes []diag.Code) []diag.Code { return diag.InFamily("reading", codes) }
+
+// ruleOfOwners is the code of the rule about references that cross owners. Options.Owners turn the rule on.
+const ruleOfOwners = "crossed-owners"
 
 // ruleOfVersions is the code of the rule about fields and values that an older Envoy lacks.
 const ruleOfVersions = "newer-than-envoy"
@@ -118,4 +121,10 @@ its own line, the line below, or a resource that begins there. Comments are judg
 files can be read. The finding is information, and never refuses a tree, even with
 --warnings-as-errors: settings of several trees have patterns for each of them, and a pattern may
 stand for files that come and go. A watch judges patterns at each look at the whole tree.`}
+
+	codeUnusedOwners = diag.Code{Name: "unused-owners", Severity: diag.Warning, Doc: `A pattern of the setting owners matches no folder.
+
+The folders that the pattern should name are shared then: an error in one of them keeps the whole
+source tree from being published. Correct the pattern. If the folders come later, add the pattern
+with them.`}
 )

@@ -14,6 +14,7 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/source/load"
+	"xdspub/source/owners"
 	"xdspub/source/syntax"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -39,6 +40,10 @@ type Options struct {
 	Allow []string
 	// Overlay maps files of the tree to texts that are read instead (load.Options).
 	Overlay map[string][]byte
+	// Owners are patterns of folders that own the resources in them (package owners). OwnersAt holds the place of each
+	// pattern in a settings file.
+	Owners   []string
+	OwnersAt []diag.Position
 	// DescriptorSets are files with the user's own types. Rules.Envoy already has the types. Descriptor sets in the
 	// tree are not read as resource files.
 	DescriptorSets []string
@@ -71,7 +76,7 @@ func New(o Options) *Tree {
 		options: o,
 		loader: load.New(load.Options{
 			Envoy: o.Envoy, Ignore: o.Ignore, Beside: o.beside(), Allow: o.Allow, Overlay: o.Overlay,
-			StubSecrets: o.StubSecrets, Streams: o.Streams(),
+			StubSecrets: o.StubSecrets, Streams: o.Streams(), Owners: o.Owners,
 		}),
 		judge: validate.NewJudge(rules.All).Run,
 	}
@@ -166,7 +171,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	t.unread = false
 	r := &Result{
 		Snapshot: loaded.Snapshot(), ClientsUnknown: loaded.ClientsUnknown, Line: loaded.Line, Inlined: loaded.Inlined,
-		Timings: t.options.timings(start), Read: t.read,
+		Timings: t.options.timings(start), Read: t.read, Owners: t.options.Owners,
 	}
 	t.all = t.all.After(r.Snapshot)
 	r.Variants = t.all
@@ -176,6 +181,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	r.addRead(loaded.Diagnostics, loaded.IgnoreComments())
 	r.Add(t.linksToOut(loaded.Linked()))
 	r.Add(t.unusedPatterns())
+	r.Add(t.unusedOwners())
 	if r.Snapshot.Len() == 0 && r.Accepted() && !t.options.AllowEmpty {
 		r.Add(t.emptyTree(loaded))
 		return r, nil
@@ -204,6 +210,9 @@ func (t *Tree) judgeRead(ctx context.Context, r *Result, loaded *load.Result, bo
 func (t *Tree) rulesFor(r *Result, bootstrap *bootstrapv3.Bootstrap) validate.Options {
 	o := t.options.rules(r)
 	o.Now = time.Now()
+	if len(t.options.Owners) > 0 {
+		o.Enable = append(slices.Clone(o.Enable), ruleOfOwners)
+	}
 	if bootstrap != nil {
 		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
 		o.Incomplete = t.served(bootstrap, r.Snapshot)
@@ -384,6 +393,25 @@ func (t *Tree) unusedPatterns() (list diag.List) {
 		list = append(list, diag.Diagnostic{
 			Code: codeUnusedIgnore.Name, Severity: codeUnusedIgnore.Severity, Position: at,
 			Message: fmt.Sprintf("the ignore pattern %q matches no file and no folder of the source tree", u.Pattern), Help: help,
+		})
+	}
+	return list
+}
+
+// unusedOwners reports patterns of Options.Owners that match no folder.
+func (t *Tree) unusedOwners() (list diag.List) {
+	if t.options.Input != nil || slices.Contains(t.options.Disable, codeUnusedOwners.Name) {
+		return nil
+	}
+	for _, pattern := range owners.New(t.options.Path, t.options.Owners).Unmatched() {
+		at := diag.Position{File: t.options.Path}
+		if i := slices.Index(t.options.Owners, pattern); i < len(t.options.OwnersAt) {
+			at = t.options.OwnersAt[i]
+		}
+		list = append(list, diag.Diagnostic{
+			Code: codeUnusedOwners.Name, Severity: codeUnusedOwners.Severity, Position: at,
+			Message: fmt.Sprintf("the pattern %q of owners matches no folder of the source tree: an error in the folder that it means holds all others", pattern),
+			Help:    "write paths below the source tree, such as teams/*",
 		})
 	}
 	return list

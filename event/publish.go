@@ -79,16 +79,25 @@ func (Published) kind() Kind {
 	return Kind{"published", slog.LevelInfo, "published the snapshot"}
 }
 
-// PartPublished means that a part of a refused or frozen source tree is published: faultless changes of the types in
-// while_refused, on top of the published snapshot.
+// PartPublished means that a part of a refused or frozen source tree is published. With the setting owners, the folders
+// in held keep their last valid resources, and all other folders go on. With --while-refused, faultless changes of live
+// endpoints and secrets go on.
 type PartPublished struct {
 	Snapshot         string    // the id of the part
-	WhileRefused     []string  // --while-refused
+	WhileRefused     []string  `event:"optional"` // --while-refused
+	Held             []string  `event:"optional"` // the first folders with errors, such as teams/a
+	HeldSince        time.Time `event:"optional"` // since when the first of them waits
 	RefusedSince     time.Time // since when the rest of the source tree waits
 	Written, Removed int       // how many files
-	ResourcesChanged *int      `event:"optional"` // resources that differ from the previous snapshot; absent if the watch did not publish it
-	NamesChanged     []string  `event:"optional"` // the first of resources_changed, such as EDS/web
-	Reason           string    // of the reconcile: start, change, rescan, SIGHUP or retry-held
+
+	ResourcesAdded   *int     `event:"optional"` // resources that the previous snapshot lacks; absent if the watch did not publish it
+	ResourcesChanged *int     `event:"optional"` // resources that differ from the previous snapshot
+	ResourcesRemoved *int     `event:"optional"` // resources that only the previous snapshot has
+	NamesAdded       []string `event:"optional"` // the first of resources_added, such as CDS/web
+	NamesChanged     []string `event:"optional"` // the first of resources_changed
+	NamesRemoved     []string `event:"optional"` // the first of resources_removed
+
+	Reason string // of the reconcile: start, change, rescan, SIGHUP or retry-held
 	OnEnvoy
 	PublishSeconds float64 `event:"optional"` // the time to move the files, with the wait for Envoys
 	ServeSeconds   float64 `event:"optional"` // the time to pass the part to clients, with the wait for them
@@ -102,7 +111,7 @@ func (PartPublished) kind() Kind {
 //
 // Do: correct the source tree, or remove the cause.
 type PartWaits struct {
-	WhileRefused []string  // --while-refused
+	WhileRefused []string  `event:"optional"` // --while-refused
 	RefusedSince time.Time // since when the source tree waits
 	Cause        string    // why no part is published
 }

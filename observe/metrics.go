@@ -10,14 +10,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	dto "github.com/prometheus/client_model/go"
 
+	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/internal/crash"
 	"xdspub/watch/control"
 	"xdspub/xds/clients"
 )
 
+// mostOwners is the number of held owners that have a metric.
+const mostOwners = 100
+
 // metrics counts events and passes. The other metrics follow from the state at each scrape. No label holds the name
-// of a resource or of a client, so that neither can multiply the series.
+// of a resource or of a client, so that neither can multiply the series. The owner of a folder is a label while the
+// folder has errors.
 type metrics struct {
 	events *prometheus.CounterVec   // by event
 	passes *prometheus.CounterVec   // by target and result
@@ -140,6 +145,11 @@ func (v *view) sample(write sample) {
 		if p := w.Refused.Part; p != nil {
 			write("xdspub_refused_part", "1 if faultless changes of a refused source tree are published (--while-refused), 0 if they wait, too.",
 				truth(p.Waits == ""))
+			write("xdspub_held_owners", "Owners whose folders are published as they were last valid (the setting owners).", float64(len(p.Held)))
+			for _, h := range p.Held[:min(len(p.Held), mostOwners)] {
+				write("xdspub_owner_held_since_time_seconds", "Since when the folder of an owner is published as it was last valid, in seconds since 1970.",
+					seconds(h.Since), "owner", diag.Printable(h.Owner))
+			}
 		}
 	}
 	write("xdspub_source_errors", "Errors that prevent publishing the source tree.", float64(errors))

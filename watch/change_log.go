@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -51,7 +52,9 @@ func (l *changeLog) checked(c *check.Result, invalid bool) {
 	l.say(c.Own())
 	switch {
 	case invalid:
-		l.log.Write(event.SourceInvalid{Errors: c.Summary.Errors, Warnings: c.Summary.Warnings, Published: l.published, WhileRefused: l.whileRefused})
+		e := event.SourceInvalid{Errors: c.Summary.Errors, Warnings: c.Summary.Warnings, Published: l.published}
+		e.WhileRefused = append(e.WhileRefused, l.whileRefused...) // nil if there are none
+		l.log.Write(e)
 	case had:
 		l.log.Write(event.SourceValid{})
 	}
@@ -136,27 +139,39 @@ func (l *changeLog) effects(snapshot, is *xds.Snapshot) (e event.OnEnvoy) {
 
 // part logs that a part of a refused source tree is published, or why it waits.
 func (l *changeLog) part(p *control.Part, done Part, since time.Time, reason string) {
-	if p.Waits != "" {
-		if p.Waits != l.waits || asked(reason) {
-			l.log.Write(event.PartWaits{WhileRefused: p.WhileRefused, RefusedSince: since, Cause: p.Waits})
-			l.say(done.Outcome.Findings)
-		}
-		l.waits = p.Waits
-		return
+	waits := cmp.Or(p.Waits, p.OwnersWait)
+	if waits != "" && (waits != l.waits || asked(reason)) {
+		l.log.Write(event.PartWaits{WhileRefused: append([]string(nil), p.WhileRefused...), RefusedSince: since, Cause: waits})
+		l.say(done.Outcome.Findings)
 	}
-	l.waits = ""
+	l.waits = waits
+	if done.Outcome.Verdict == Published {
+		l.partPublished(p, done, since, reason)
+	}
+}
+
+// partPublished logs a published part.
+func (l *changeLog) partPublished(p *control.Part, done Part, since time.Time, reason string) {
 	o := done.Outcome
-	if o.Verdict != Published {
-		return
-	}
-	written, removed := Files(o.Moved)
 	e := event.PartPublished{
-		Snapshot: o.Snapshot, WhileRefused: p.WhileRefused, RefusedSince: since, Written: written, Removed: removed, Reason: reason,
+		Snapshot: o.Snapshot, RefusedSince: since, Reason: reason,
 		PublishSeconds: seconds(o.FilesTook), ServeSeconds: seconds(o.ClientsTook),
 	}
+	e.Written, e.Removed = Files(o.Moved)
+	e.WhileRefused = append(e.WhileRefused, p.WhileRefused...) // nil if there are none
+	for _, h := range p.Held[:min(len(p.Held), mostNames)] {
+		e.Held = append(e.Held, diag.Printable(h.Owner))
+		if e.HeldSince.IsZero() || h.Since.Before(e.HeldSince) {
+			e.HeldSince = h.Since
+		}
+	}
 	if l.snapshot != nil {
-		changed := done.Snapshot.Diff(l.snapshot).Changed
-		e.ResourcesChanged, e.NamesChanged = new(len(changed)), names(changed)
+		d := done.Snapshot.Diff(l.snapshot)
+		e.ResourcesChanged, e.NamesChanged = new(len(d.Changed)), names(d.Changed)
+		if p.Held != nil { // otherwise, no names come and go
+			e.ResourcesAdded, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Removed))
+			e.NamesAdded, e.NamesRemoved = names(d.Added), names(d.Removed)
+		}
 		e.OnEnvoy = l.effects(done.Snapshot, done.Bound)
 	}
 	l.log.Write(e)

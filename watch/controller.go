@@ -155,6 +155,7 @@ type Controller struct {
 	through *control.Decision
 	again   again
 	live    live
+	owners  ownersOf // of the last plan
 	// apart means that clients of the Server may need other variants than the output directory has: the last
 	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
 	apart  bool
@@ -173,7 +174,8 @@ func New(o Options) *Controller {
 func (c *Controller) Configure(o Options) {
 	o.State = c.options.State
 	o.Out, o.Server, o.Clock, o.Retried = c.options.Out, c.options.Server, c.options.Clock, c.options.Retried
-	c.options, c.pipeline, c.judged, c.history, c.live.of, c.live.tree, c.again = o, pipeline.New(o.Options), judged{}, nil, nil, nil, again{}
+	c.options, c.pipeline, c.judged, c.history = o, pipeline.New(o.Options), judged{}, nil
+	c.live.of, c.live.tree, c.again, c.owners = nil, nil, again{}, ownersOf{}
 	if c.dir != nil {
 		c.pipeline.Opened(c.dir)
 	}
@@ -270,23 +272,31 @@ func (c *Controller) planned(
 	}
 	s := checked.Snapshot
 	if !c.writes() {
-		return &planner.Plan{ID: c.planID(checked), Snapshot: s, Part: of != nil}, findings, nil
+		change := publish.Plan{Manifest: publish.Manifest{Part: of}}
+		return &planner.Plan{ID: c.planID(checked), Snapshot: s, Part: of != nil, Change: change}, findings, nil
 	}
-	plan, more, err := c.planFiles(ctx, s, of, guard)
+	plan, more, err := c.planFiles(ctx, s, of, checked.Owners, guard)
 	more = slices.DeleteFunc(more, func(d diag.Diagnostic) bool {
 		return slices.ContainsFunc(findings, func(f diag.Diagnostic) bool { return f.Code == d.Code && f.Message == d.Message })
 	})
 	return plan, append(findings, more...), err
 }
 
-// planFiles plans the files of a Snapshot. of is nil if the Snapshot is a whole source tree, and guard bounds what the
-// plan may remove.
-func (c *Controller) planFiles(ctx context.Context, s *xds.Snapshot, of *publish.Part, guard *transition.Guard) (*planner.Plan, diag.List, error) {
+// planFiles plans the files of a Snapshot. of is nil if the Snapshot is a whole source tree. owners are the patterns of
+// the folders that own the resources, and guard bounds what the plan may remove.
+func (c *Controller) planFiles(
+	ctx context.Context, s *xds.Snapshot, of *publish.Part, owners []string, guard *transition.Guard,
+) (plan *planner.Plan, list diag.List, err error) {
 	c.pipeline.Guard(guard)
 	if of != nil {
-		return c.pipeline.PlanPart(ctx, s, *of, time.Now())
+		plan, list, err = c.pipeline.PlanPart(ctx, s, *of, time.Now())
+	} else {
+		plan, list, err = c.pipeline.Plan(ctx, s, time.Now())
 	}
-	return c.pipeline.Plan(ctx, s, time.Now())
+	if plan != nil && len(owners) > 0 {
+		plan.Change.Manifest.Owners = c.owners.recordOf(s, owners)
+	}
+	return plan, list, err
 }
 
 // guard returns the Guard of the change to a checked source tree; nil allows every removal. The guards have judged the
@@ -405,7 +415,7 @@ func (c *Controller) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	c.retry, c.refused, c.live.held = false, nil, held{}
+	c.retry, c.refused, c.live.held, c.live.rejected = false, nil, held{}, nil
 	return nil
 }
 
@@ -448,16 +458,21 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		if refused, ok := errors.AsType[*clients.RefusedError](err); ok {
 			o := outcomeOf(RefusedByEnvoy, checked, plan, result)
 			o.Began, o.Approval = began, approval
-			return c.takenBack(ctx, refused, c.servedID(checked), o)
+			if o, err = c.takenBack(ctx, refused, c.servedID(checked), o); o.TakenBack && o.Restored {
+				c.hold(plan, checked, o.Refusal)
+			}
+			return o, err
 		}
 	}
 	if err != nil {
 		return Outcome{}, err
 	}
 	c.current = plan.ID
-	c.accepted, c.live.snapshot, c.live.part = checked.Snapshot, c.toPublish(checked), plan.Change.Manifest.Part
+	c.accepted = checked.Snapshot
+	c.live.published(c.toPublish(checked), checked.Owners, plan.Change.Manifest.Part)
 	if !plan.Part {
-		c.refused, c.live.of, c.live.tree, c.live.held = nil, checked, nil, held{}
+		c.refused = nil
+		c.live.publishedWhole(checked)
 	}
 	o := outcomeOf(Published, checked, plan, result)
 	o.Served, o.Began, o.Approval, o.WithoutFiles = c.servedID(checked), began, approval, !c.writes()
@@ -483,7 +498,7 @@ func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedErro
 	if !c.writes() || c.accepted == nil {
 		return o, nil
 	}
-	plan, _, err := c.planFiles(ctx, c.accepted, c.live.part, nil) // clients have what is accepted
+	plan, _, err := c.planFiles(ctx, c.accepted, c.live.part, c.live.owners, nil) // clients have what is accepted
 	if err == nil && plan != nil {
 		_, err = c.write(ctx, plan)
 	}
@@ -496,9 +511,16 @@ func (c *Controller) write(ctx context.Context, plan *planner.Plan) (pipeline.Re
 	if !c.writes() {
 		return pipeline.Result{}, nil
 	}
+	wrote, err := c.keepOwners(plan)
+	if err != nil {
+		return pipeline.Result{}, err
+	}
 	result, err := c.pipeline.Publish(ctx, c.dir, plan)
 	if err == nil && c.dir.Lost() {
 		err = publish.ErrLost // Envoy's path no longer leads to the files
+	}
+	if err == nil && wrote {
+		err = c.forgetOwners(plan.Change.Manifest.Owners)
 	}
 	return result, err
 }

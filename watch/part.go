@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/render/published"
+	"xdspub/source/owners"
 	"xdspub/watch/part"
 	"xdspub/xds"
 	"xdspub/xds/bind"
@@ -22,9 +24,32 @@ type live struct {
 	// snapshot is what this process has published last, in the form of toPublish; nil before the first publish.
 	snapshot *xds.Snapshot
 	part     *publish.Part // nil if the snapshot is a whole source tree
-	of       *check.Result // the last whole source tree that this process has published; nil for none
+	of       *check.Result // the last source tree that this process has published; nil for none
 	tree     *check.Tree   // judges parts; nil before the first part since the last whole source tree
 	held     held
+	// owners are the patterns by which the resources of snapshot have their Owner; nil if the owners are unknown.
+	owners []string
+	// unknown is why the owner of a resource is unknown; empty if all owners are known.
+	unknown string
+	// was has the source trees in which the folders of held owners were last valid.
+	was map[string]*check.Result
+	// holds are the owners that the last part has held; nil before the first part.
+	holds []owners.Held
+	// rejected are the source trees in which Envoys or clients rejected the folder of an owner.
+	rejected map[string]*xds.Snapshot
+	// interrupted is the part that a killed process has published in part; nil for none. The snapshot has resources of
+	// two source trees then, except for the folders of interrupted.Held.
+	interrupted *publish.Part
+}
+
+// published records that a snapshot is published. p is nil for a whole source tree.
+func (l *live) published(s *xds.Snapshot, owners []string, p *publish.Part) {
+	l.snapshot, l.owners, l.part, l.interrupted = s, owners, p, nil
+}
+
+// publishedWhole records that a whole source tree is published.
+func (l *live) publishedWhole(of *check.Result) {
+	l.of, l.tree, l.held, l.was, l.holds, l.rejected = of, nil, held{}, nil, nil, nil
 }
 
 // held is the last held source tree, which Envoys or clients rejected.
@@ -41,17 +66,26 @@ func (c *Controller) hold(plan *planner.Plan, checked *check.Result, r *publish.
 }
 
 // heldMeanwhile returns the refusal of the last held source tree if checked differs from that source tree only by
-// changes that Options.WhileRefused admits, and that the refusal is not about. Otherwise Envoys would reject each of
-// these changes before a part has the change.
+// changes that a part may have, and that the refusal is not about. Otherwise Envoys would reject each of these changes
+// before a part has the change.
 func (c *Controller) heldMeanwhile(checked *check.Result) *publish.Refusal {
 	was, types := c.live.held, part.TypesOf(c.options.WhileRefused)
-	if was.snapshot == nil || len(types) == 0 || len(was.refusal.Findings) == 0 {
+	if was.snapshot == nil || !c.publishesParts() || len(was.refusal.Findings) == 0 {
 		return nil
+	}
+	guilty := make(map[string]bool)
+	for _, f := range was.refusal.Findings {
+		for _, owner := range c.treeOf(was.snapshot, was.snapshot).Involved(f) {
+			guilty[owner] = true
+		}
+	}
+	goesOn := func(r *xds.Resource) bool {
+		return slices.Contains(types, r.Type) || len(guilty) > 0 && r.Owner != "" && !guilty[r.Owner]
 	}
 	read := c.toPublish(checked)
 	d := read.Diff(was.snapshot)
 	changed := slices.Concat(d.Added, d.Changed, d.Removed)
-	if slices.ContainsFunc(changed, func(r *xds.Resource) bool { return !slices.Contains(types, r.Type) }) ||
+	if slices.ContainsFunc(changed, func(r *xds.Resource) bool { return !goesOn(r) }) ||
 		slices.ContainsFunc(was.refusal.Findings, func(f diag.Diagnostic) bool { return f.Resource.Type == "" }) ||
 		part.FaultsOf(nil, diag.Error).Blame(was.refusal.Findings, diag.Error, read, xds.Change{Added: changed}) {
 		return nil
@@ -63,20 +97,35 @@ func (c *Controller) heldMeanwhile(checked *check.Result) *publish.Refusal {
 type Part struct {
 	// Waits is why no part was published; empty if all changes that may go on are published.
 	Waits string
-	// Outcome is the outcome of the publish, and Snapshot the published snapshot. Outcome is zero if what may go on was
-	// published before.
-	Outcome  Outcome
-	Snapshot *xds.Snapshot
-	// Bound is the published snapshot as Envoy gets it; nil without files.
-	Bound *xds.Snapshot
+	// Held are the owners whose folders keep their last valid resources.
+	Held []owners.Held
+	// OwnersWait is why the folders of all owners wait; empty without owners.
+	OwnersWait string
+	// TypesWait means that changes of Options.WhileRefused wait, because they have errors together with Held.
+	TypesWait bool
+	// Outcome is the outcome of the publish. Outcome is zero if what may go on was published before.
+	Outcome Outcome
+	// Snapshot is the published snapshot, and Bound the same as Envoy gets it; nil without files.
+	Snapshot, Bound *xds.Snapshot
+}
+
+// publishesParts reports whether a part of a refused source tree may be published.
+func (c *Controller) publishesParts() bool {
+	return len(c.options.WhileRefused)+len(c.options.Source.Owners) > 0 && !c.options.AllOrNothing
+}
+
+// treeOf returns two snapshots with the folders of owners.
+func (c *Controller) treeOf(live, read *xds.Snapshot) *part.Tree {
+	return &part.Tree{Live: live, Read: read, Folders: owners.New(c.options.Source.Path, c.options.Source.Owners)}
 }
 
 // mostRounds is how often PublishPart leaves out more resources because of errors of the part.
 const mostRounds = 10
 
-// PublishPart publishes the changes of a refused source tree that Options.WhileRefused admits: on top of the published
-// snapshot, the faultless changes of resources that are live. The part is judged as a source tree is, and published by
-// the same plan. refused is the outcome of Publish for the source tree, since is when the refusal began.
+// PublishPart publishes a part of a refused source tree. With owners, folders with errors keep their last valid
+// resources, and all other folders go on. Then Options.WhileRefused admits faultless changes of live resources. The
+// part is judged as a source tree is, and published by the same plan. refused is the outcome of Publish for the source
+// tree, since is when the refusal began.
 func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, refused Outcome, since time.Time) (Part, error) {
 	if waits := c.Waits(); waits != "" {
 		return Part{Waits: waits}, nil
@@ -95,27 +144,96 @@ func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, ref
 	if err != nil {
 		return Part{}, err
 	}
+	t := c.treeOf(from, read)
+	t.Faults = atLeast(refused.Findings, c.refuses())
+	s, err := c.settle(ctx, t, checked, since)
+	if err != nil || ctx.Err() != nil {
+		return Part{}, err
+	}
+	if s.Snapshot == nil && c.live.interrupted != nil {
+		return Part{Waits: cmp.Or(s.Waits, interrupted)}, nil
+	}
+	if refused.Verdict == Waits {
+		s.Waits = "" // the outcome says why the source tree waits
+	}
+	p := &partly{Controller: c, tree: t, checked: checked, faults: faults, settled: s, of: c.live.partOf(s.Held, since), done: Part{OwnersWait: s.Waits}}
+	if s.Snapshot != nil {
+		t.Live, c.live.holds, p.done.Held = s.Snapshot, p.of.Held, p.of.Held
+	} else if c.live.part != nil {
+		p.of.Held = c.live.part.Held // as it is published
+	}
+	return p.publish(ctx)
+}
+
+// interrupted is why nothing can be published after the change of a part was interrupted.
+const interrupted = "a change was interrupted, so that the published files are those of two source trees"
+
+// partly is a PublishPart of a settled source tree.
+type partly struct {
+	*Controller
+	tree    *part.Tree // Live has the settled Snapshot
+	checked *check.Result
+	faults  *part.Faults
+	settled settledTree
+	of      *publish.Part
+	done    Part
+}
+
+// publish publishes the settled Snapshot with the changes that Options.WhileRefused admits.
+func (p *partly) publish(ctx context.Context) (Part, error) {
 	for range mostRounds {
-		change := part.Admit(from, read, part.TypesOf(c.options.WhileRefused), faults)
+		change := part.Admit(p.tree.Live, p.tree.Read, part.TypesOf(p.options.WhileRefused), p.faults)
 		if change.Empty() {
-			return Part{}, nil
+			return p.execute(ctx, p.settled.mixed, p.settled.plan)
 		}
-		mixed, err := c.judgePart(ctx, from.Apply(change), checked)
+		mixed, err := p.judgePart(ctx, p.tree.Live.Apply(change), p.checked)
 		if err != nil {
 			return Part{}, err
 		}
-		guard := c.guard(mixed)
-		plan, err := c.plan(ctx, mixed, planning{of: &publish.Part{Since: since}, guard: guard})
+		if p.settled.plan != nil {
+			p.Trust(false) // that plan was not published
+		}
+		guard := p.guard(mixed)
+		plan, err := p.plan(ctx, mixed, planning{of: p.of, guard: guard})
 		switch {
 		case err != nil || ctx.Err() != nil:
 			return Part{}, err
-		case plan != nil:
-			return c.publishPart(ctx, mixed, plan)
-		case !faults.BlameRemovals(guard, change) && !faults.Blame(mixed.Diagnostics, c.refuses(), c.toPublish(mixed), change):
-			return Part{Waits: "together with what is published, it has errors: " + firstError(mixed.Diagnostics, c.refuses())}, nil
+		case plan != nil && (plan.Held == nil || p.settled.Snapshot == nil):
+			return p.execute(ctx, mixed, plan)
+		case plan != nil || !p.faults.BlameRemovals(guard, change) && !p.faults.Blame(mixed.Diagnostics, p.refuses(), p.toPublish(mixed), change):
+			return p.without(ctx, "together with what is published, it has errors: "+firstError(mixed.Diagnostics, p.refuses()))
 		}
 	}
-	return Part{Waits: fmt.Sprintf("after %d attempts, the part still had errors", mostRounds)}, nil
+	return p.without(ctx, fmt.Sprintf("after %d attempts, the part still had errors", mostRounds))
+}
+
+// without publishes the settled Snapshot alone.
+func (p *partly) without(ctx context.Context, waits string) (Part, error) {
+	if p.settled.Snapshot == nil {
+		return Part{Waits: waits, OwnersWait: p.done.OwnersWait}, nil
+	}
+	p.done.TypesWait = true
+	return p.execute(ctx, p.settled.mixed, p.settled.plan)
+}
+
+// execute publishes a judged part; nil if the part is published already.
+func (p *partly) execute(ctx context.Context, mixed *check.Result, plan *planner.Plan) (Part, error) {
+	if mixed == nil {
+		return p.done, nil
+	}
+	o, err := p.Publish(ctx, mixed, plan)
+	p.done.Outcome = o
+	switch o.Verdict {
+	case Published:
+		p.done.Bound = plan.Bound
+		if p.done.Snapshot = p.accepted; p.settled.Snapshot != nil {
+			p.live.publishedPart(p.checked, p.of.Held)
+		}
+	case Held, RefusedByEnvoy:
+		p.done.Waits = o.Message()
+		p.live.reject(p.tree, o.Findings)
+	}
+	return p.done, err
 }
 
 // refuses returns the least severity that makes a source tree invalid.
@@ -126,9 +244,19 @@ func (c *Controller) refuses() diag.Severity {
 	return diag.Error
 }
 
-// liveFor returns the published snapshot in the form of toPublish: that of this process, or else that of the output
-// directory. A faultless resource of read takes the place of an equal published resource.
+// liveFor returns the published snapshot with the owners of its resources. If an owner is unknown, liveFor sets
+// live.unknown.
 func (c *Controller) liveFor(ctx context.Context, read *xds.Snapshot, faults *part.Faults) (*xds.Snapshot, error) {
+	s, err := c.publishedFor(ctx, read, faults)
+	if err == nil && len(c.options.Source.Owners) > 0 {
+		s, c.live.unknown = c.adopt(s, read)
+	}
+	return s, err
+}
+
+// publishedFor returns the published snapshot in the form of toPublish: that of this process, or else that of the
+// output directory. A faultless resource of read takes the place of an equal published resource.
+func (c *Controller) publishedFor(ctx context.Context, read *xds.Snapshot, faults *part.Faults) (*xds.Snapshot, error) {
 	switch {
 	case c.live.snapshot != nil:
 		return c.live.snapshot, nil
@@ -155,8 +283,16 @@ func (c *Controller) liveFor(ctx context.Context, read *xds.Snapshot, faults *pa
 	if s = bind.Restore(ctx, s, xds.NewSnapshot(faultless)); s == nil {
 		return nil, ctx.Err()
 	}
-	c.live.snapshot, c.live.part = s, m.Part
-	return s, nil
+	intent, err := publish.ReadIntent(c.dir.Path())
+	if err != nil {
+		return nil, err
+	}
+	if intent != nil && len(m.Part.Held) > 0 {
+		c.live.interrupted = m.Part
+	}
+	c.live.snapshot, c.live.owners = c.owned(s, m)
+	c.live.part = m.Part
+	return c.live.snapshot, nil
 }
 
 // judgePart judges a part of a source tree.
@@ -165,24 +301,11 @@ func (c *Controller) judgePart(ctx context.Context, s *xds.Snapshot, of *check.R
 		c.live.tree = check.New(c.options.Source)
 		c.live.tree.KeepApart(c.options.Out)
 	}
-	all := []*check.Result{of}
-	if c.live.of != nil {
-		all = append(all, c.live.of)
+	mixed, err := c.live.tree.Judge(ctx, s, append([]*check.Result{of}, c.live.trees()...)...)
+	if err == nil && slices.Equal(c.live.owners, c.options.Source.Owners) {
+		mixed.Owners = c.live.owners
 	}
-	return c.live.tree.Judge(ctx, s, all...)
-}
-
-// publishPart publishes a judged part.
-func (c *Controller) publishPart(ctx context.Context, mixed *check.Result, plan *planner.Plan) (Part, error) {
-	o, err := c.Publish(ctx, mixed, plan)
-	done := Part{Outcome: o}
-	switch o.Verdict {
-	case Published:
-		done.Snapshot, done.Bound = c.accepted, plan.Bound
-	case Held, RefusedByEnvoy:
-		done.Waits = o.Message()
-	}
-	return done, err
+	return mixed, err
 }
 
 // part returns the record of the published part; nil if a whole source tree, or nothing, is published.

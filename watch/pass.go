@@ -247,8 +247,9 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 // publishPart publishes a part of a source tree that is refused, or that a freeze holds, and adds what goes on to the
 // outcome o of the source tree.
 func (w *watching) publishPart(ctx context.Context, p *pass, o *Outcome) error {
-	refused := o.Verdict == Invalid || o.Verdict == Held || o.Verdict == Waits || o.Verdict == RefusedByEnvoy && o.Restored && !o.kept()
-	if len(w.options.WhileRefused) == 0 || !refused {
+	refused := o.Verdict == Invalid || o.Verdict == Held || o.Verdict == RefusedByEnvoy && o.Restored && !o.kept()
+	waits := o.Verdict == Waits && len(w.options.WhileRefused) > 0
+	if !w.publishesParts() || !refused && !waits {
 		return nil
 	}
 	if o.Verdict != Invalid { // the last plan was not published
@@ -260,7 +261,10 @@ func (w *watching) publishPart(ctx context.Context, p *pass, o *Outcome) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	o.Part = &control.Part{WhileRefused: w.options.WhileRefused, Waits: part.Waits}
+	o.Part = &control.Part{WhileRefused: []string{}, Held: part.Held, OwnersWait: part.OwnersWait, Waits: part.Waits}
+	if !part.TypesWait {
+		o.Part.WhileRefused = append(o.Part.WhileRefused, w.options.WhileRefused...)
+	}
 	if last := w.shown.Refused; last != nil && last.Part != nil {
 		o.Part.Time = last.Part.Time
 	} else if last := w.shown.Waits; last != nil && last.Part != nil {

@@ -68,6 +68,9 @@ func (c *Controller) entry(ctx context.Context, o Outcome) history.Entry {
 		Time: o.Began, Snapshot: o.Snapshot, Revision: o.Revision,
 		Command: c.options.Command, By: c.options.By, Reason: c.options.Reason, Outcome: c.historyOutcome(o),
 	}
+	if o.Verdict == Published {
+		e.Part = c.part()
+	}
 	if pin := o.Pin; pin != nil {
 		e.Command, e.By, e.Reason, e.Of = "rollback", pin.By, pin.Reason, pin.Entry
 	} else if a := o.Approval; a != nil {

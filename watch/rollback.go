@@ -115,7 +115,7 @@ func (p *pinned) judged(ctx context.Context, c *Controller, pin *operator.Pin, s
 // in findings. The errors that a published resource may have (Lenient) are no findings.
 func (c *Controller) judgeAgain(ctx context.Context, name string, s *xds.Snapshot) (*check.Result, error) {
 	o := c.options.Source
-	o.Path, o.Disable, o.Targets = name, o.Lenient(), nil
+	o.Path, o.Disable, o.Targets, o.Owners = name, o.Lenient(), nil, nil // nobody knows the owners of that time
 	result, err := check.New(o).Judge(ctx, s, &check.Result{Line: func(diag.Position) (string, bool) { return "", false }})
 	if err != nil || o.Bootstrap == "" {
 		return result, err

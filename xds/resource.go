@@ -66,6 +66,8 @@ type Resource struct {
 	// For selects the clients of the resource, if it is one of several variants of its Key. Most resources are
 	// for all clients. Compose joins the constraints of the parts by And.
 	For params.Constraints
+	// Owner is the folder that owns the resource, as a path below the source tree; empty if the resource is shared.
+	Owner string
 	// Packed means that all payloads in the message are in the form of Marshal, as protojson
 	// packs them.
 	Packed bool
@@ -154,7 +156,7 @@ func ResourceOf(k Key, m proto.Message) *Resource {
 func (r *Resource) With(m proto.Message) *Resource {
 	with := ResourceOf(r.Key, m)
 	with.Origin, with.Meta, with.Lost, with.Unset = r.Origin, r.Meta, r.Lost, r.Unset
-	with.DeliveredBy, with.Registry, with.For, with.secrets = r.DeliveredBy, r.Registry, r.For, r.secrets
+	with.DeliveredBy, with.Registry, with.For, with.Owner, with.secrets = r.DeliveredBy, r.Registry, r.For, r.Owner, r.secrets
 	return with
 }
 
@@ -162,7 +164,7 @@ func (r *Resource) With(m proto.Message) *Resource {
 func (r *Resource) Renamed(name string) *Resource {
 	is := &Resource{
 		Key: Key{r.Type, name}, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, Unset: r.Unset,
-		DeliveredBy: r.DeliveredBy, Registry: r.Registry, For: r.For, secrets: r.secrets, Packed: r.Packed,
+		DeliveredBy: r.DeliveredBy, Registry: r.Registry, For: r.For, Owner: r.Owner, secrets: r.secrets, Packed: r.Packed,
 	}
 	is.brief.Store(r.brief.Load())
 	is.canonical.Store(r.canonical.Load())
@@ -171,6 +173,16 @@ func (r *Resource) Renamed(name string) *Resource {
 	} else {
 		is.holder.lend(r.content())
 	}
+	return is
+}
+
+// OwnedBy returns a copy of the resource with another Owner, or the resource itself if it has the Owner.
+func (r *Resource) OwnedBy(owner string) *Resource {
+	if r.Owner == owner {
+		return r
+	}
+	is := r.Renamed(r.Name)
+	is.Owner = owner
 	return is
 }
 

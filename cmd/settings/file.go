@@ -151,6 +151,10 @@ func sections() []section {
 			freezeSection, (*fileReader).readFreeze,
 			func(a, b *Settings) bool { return a.Freeze.Value.Equal(b.Freeze.Value) }, freezeSchema,
 		},
+		{
+			ownersSection, (*fileReader).readOwners,
+			func(a, b *Settings) bool { return slices.Equal(a.Owners.Value, b.Owners.Value) }, ownersSchema,
+		},
 		{settingsfile.When, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // package load reads it
 	}
 }

@@ -72,6 +72,13 @@ func filesSchema() Schema {
 	}, 1, "glob patterns of files, by name or, with a /, by path in the tree")
 }
 
+// ownersSchema returns the schema of the folders that own their resources.
+func ownersSchema() Schema {
+	return textOrList(Schema{
+		"type": "string", "minLength": 1, "not": Schema{"pattern": `^/|/$|//|(^|/)\.\.?(/|$)|\*\*`},
+	}, 1, "glob patterns of folders that stand for themselves, such as the folders of teams: an error in one of them does not hold the others")
+}
+
 // whenSchema returns the schema of the constraints that select the clients of files.
 func whenSchema() Schema {
 	text := Schema{"type": "string", "maxLength": 1024}

@@ -36,6 +36,7 @@ type Settings struct {
 	Overrides                    Value[policy.Overrides]
 	Targets                      Value[[]Target]
 	Freeze                       Value[freeze.Windows]
+	Owners                       Value[[]string] // patterns of folders that own their resources
 
 	// Publishing a Snapshot, and the Envoys that confirm the publish.
 	Out, EnvoyPath, Format, EDS, Group Value[string]

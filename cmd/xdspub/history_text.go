@@ -10,6 +10,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/render/history"
+	"xdspub/render/publish"
 	"xdspub/xds"
 )
 
@@ -29,6 +30,7 @@ type entryJSON struct {
 	By        string           `json:"by"`
 	Reason    string           `json:"reason,omitempty"`
 	Of        string           `json:"of,omitempty"`
+	Part      *publish.Part    `json:"part,omitempty"`
 	Resources map[string]int   `json:"resources"`
 	Changes   *history.Changes `json:"changes"` // null for the first entry
 	Format    string           `json:"format,omitempty"`
@@ -48,7 +50,7 @@ func entriesOf(items []history.Item) []entryJSON {
 func entryOf(i history.Item) entryJSON {
 	e := entryJSON{
 		ID: i.ID, Snapshot: i.Snapshot, Revision: i.Revision, Revisions: i.Notes.Revisions, Dirty: i.Dirty(), Author: i.Author, Subject: i.Subject,
-		Outcome: i.Outcome(), Command: i.Command, By: i.By, Reason: i.Reason, Of: i.Of, Resources: i.Resources, Changes: i.Changes,
+		Outcome: i.Outcome(), Command: i.Command, By: i.By, Reason: i.Reason, Of: i.Of, Part: i.Part, Resources: i.Resources, Changes: i.Changes,
 		Format: i.Format, EnvoyPath: i.EnvoyPath,
 	}
 	if !i.Time.IsZero() {
@@ -80,6 +82,9 @@ func writeEntries(w io.Writer, items []history.Item) error {
 			continue
 		}
 		outcome := string(i.Outcome())
+		if i.Part != nil {
+			outcome += ", in part"
+		}
 		if i.Fault != nil {
 			outcome += ", damaged"
 		}
@@ -142,6 +147,9 @@ func writeEntry(w io.Writer, i history.Item) error {
 	line("by", i.By)
 	line("reason", i.Reason)
 	line("of", i.Of)
+	if i.Part != nil {
+		line("part", i.Part.String())
+	}
 	line("revision", i.Revision)
 	line("later revisions", strings.Join(i.Notes.Revisions, ", "))
 	line("author", i.Author)

@@ -27,6 +27,7 @@ func sourceOptions(v *call, source string, usual ...string) (check.Options, erro
 	o := check.Options{
 		Path: source, Ignore: v.Ignore.Value, IgnoredAt: v.Ignore.Places(), Allow: v.AllowPath.Value, AllowEmpty: v.AllowEmpty.Value,
 		Bootstrap: v.Bootstrap.Value, Remote: v.remote, DescriptorSets: v.Types.Files,
+		Owners: v.Owners.Value, OwnersAt: v.Owners.Places(),
 		Rules: check.Rules{Disable: v.Disable.Value, Enable: v.Enable.Value, Profiles: v.Profile.Value},
 	}
 	client, err := clientOf(v.Param)
@@ -228,6 +229,9 @@ func goesOn(v *call) ([]string, error) {
 	}
 	if len(given.Value) > 0 && v.AllOrNothing.Value {
 		return nil, usagef("while-refused and all-or-nothing exclude each other: all-or-nothing publishes all targets, or nothing")
+	}
+	if len(v.Owners.Value) > 0 && v.AllOrNothing.Value && v.Command.Name != "render" { // render publishes no part
+		return nil, usagef("%s: owners and all-or-nothing exclude each other: all-or-nothing publishes all targets, or nothing", v.Owners.Position())
 	}
 	return slices.DeleteFunc(part.Names(), func(name string) bool { return !slices.Contains(given.Value, name) }), nil
 }

@@ -126,9 +126,10 @@ that wins over the settings file.
 - **Settings file**: ` + "`xdspub.yaml`" + ` at the root of the source tree, or the file that
   ` + "`--config`" + ` names. Its keys are the options without their dashes. A list is a list of YAML.
   Paths of files and folders begin at the folder of the file. A key that is no setting
-  is an error. ` + "`rules`, `overrides`, `targets`, `freeze` and `when`" + ` have no
-  option: [severities of rules](../validation.md#severities), [targets](../dynamic-parameters.md#targets),
-  [freeze](../operations.md#freeze), [clients of a folder](../dynamic-parameters.md#variants-by-folder).
+  is an error. ` + "`rules`, `overrides`, `targets`, `owners`, `freeze` and `when`" + `
+  have no option: [severities of rules](../validation.md#severities), [targets](../dynamic-parameters.md#targets),
+  [owners](../while-refused.md#owners), [freeze](../operations.md#freeze),
+  [clients of a folder](../dynamic-parameters.md#variants-by-folder).
 - **Environment**: an empty variable counts as one that is not set. A list is separated by commas.
 
 A time is a number with a unit: ` + "`500ms`, `90s`, `10m`, `1h`" + `.

@@ -192,7 +192,7 @@ func TestSchemaOfFiles(t *testing.T) {
 // TestSchemaRefuses checks with random values that the schema rejects what the reader rejects.
 func TestSchemaRefuses(t *testing.T) {
 	s := compiled(t)
-	values := []string{`""`, "x", "0", "1", "-1", "2.5", "true", "off", "[]", "[x]", "[x, 1]", "[[x]]", "{}", "{a: b}", "null", "[null]", "0s", "5s", "-5s", "1m30s", "5", `"5"`, "5 s", "1d", "../x",
+	values := []string{`""`, "x", "0", "1", "-1", "2.5", "true", "off", "[]", "[x]", "[x, 1]", "[[x]]", "{}", "{a: b}", "null", "[null]", "0s", "5s", "-5s", "1m30s", "5", `"5"`, "5 s", "1d", "../x", "teams/*", "[teams/*, a/b]", "teams/", "a/../b", "**", "[a//b]",
 		"/x", "json", "[json]", "JSON", "all", "none", "any", "3", "inline", "1.40", "1.4", `"1.40"`, "[1.36, 1.38.2]", "1.20", "grpc", "[grpc, envoy-ads]", "weight-sum", "[weight-sum, filter-conflict/lua-two-scripts]",
 		"empty-file", "weight_sum", "socket-kept", "error", "{weight-sum: off}", "{weight-sum: warn}", "{filter-conflict/lua-two-scripts: info}", "{socket-kept: off}", "{socket-kept: info}", "{empty-file: off}", "{weight-sum: [off]}", "{weight-sum: {a: b}}", "{weight-sum: 1}",
 		"[{files: a, rules: {weight-sum: off}}]", "[{files: [a, b/*], rules: {weight-sum: error}}]", "[{files: ../a, rules: {weight-sum: off}}]", "[{files: [], rules: {weight-sum: off}}]", "[{files: a}]", "[{rules: {weight-sum: off}}]", "[{files: a/./b, rules: {weight-sum: off}}]",
@@ -219,7 +219,7 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 	for _, value := range values { // all values of a setting with many
-		for _, name := range []string{"rules", "overrides", "freeze", settingsfile.When, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
+		for _, name := range []string{"rules", "overrides", "freeze", "owners", settingsfile.When, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
 			try(name + ": " + value)
 		}
 	}
@@ -235,7 +235,7 @@ func TestSchemaRefuses(t *testing.T) {
 		t.Errorf("%d were refused, and %d taken", refused, taken)
 	}
 	// A schema can't find these faults.
-	for _, text := range []string{`ignore: "["`, "poll-interval: 1ns", "eds: file\neds: file"} {
+	for _, text := range []string{`ignore: "["`, `owners: "["`, "poll-interval: 1ns", "eds: file\neds: file"} {
 		if byReader(t, text) == "" {
 			t.Errorf("the reader takes %q", text)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/render/publish"
+	"xdspub/source/owners"
 	"xdspub/watch/control"
 	"xdspub/watch/status"
 )
@@ -99,6 +100,9 @@ func (p *statusPrinter) published(r *status.Status) {
 	p.printf("published: snapshot %s at %s%s", s.Snapshot, p.at(s.Time), revisionOf(s.Revision))
 	if s.Part != nil {
 		p.printf(", a part of a source tree whose rest waits since %s", p.at(s.Part.Since))
+		if len(s.Part.Held) > 0 {
+			p.printf("; %s", owners.Text(s.Part.Held))
+		}
 	}
 	var counts []string
 	for _, api := range slices.Sorted(maps.Keys(s.Resources)) {

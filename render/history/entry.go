@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"xdspub/render/publish"
 	"xdspub/xds"
 )
 
@@ -37,6 +38,9 @@ type Entry struct {
 	Reason string `json:"reason,omitempty"`
 	// Of is the id of the Entry whose resources a rollback has published; empty for a publish of a source tree.
 	Of string `json:"of,omitempty"`
+
+	// Part means that the resources are a part of a refused source tree; nil for a whole source tree.
+	Part *publish.Part `json:"part,omitempty"`
 
 	// Layout is the layout of the output directory, Format the format of the files, and EnvoyPath the path of the
 	// directory for Envoy. Without an output directory, all three are zero.

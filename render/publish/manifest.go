@@ -6,7 +6,10 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
+
+	"xdspub/source/owners"
 )
 
 const (
@@ -45,9 +48,11 @@ type Manifest struct {
 	Resources map[string]int `json:"resources,omitempty"`
 	// RestrictedSecrets means that the files may have a secret that only some clients of a server may be sent.
 	// The files do not say which clients.
-	RestrictedSecrets bool            `json:"restricted_secrets,omitempty"`
-	Retired           []Retired       `json:"going"`
-	DrainingWatches   []DrainingWatch `json:"draining,omitempty"`
+	RestrictedSecrets bool `json:"restricted_secrets,omitempty"`
+	// Owners is the name of the record of the resources' owners (package watch); empty if they are unknown.
+	Owners          string          `json:"owners,omitempty"`
+	Retired         []Retired       `json:"going"`
+	DrainingWatches []DrainingWatch `json:"draining,omitempty"`
 	// Files are the published files. Publish sets it.
 	Files PublishedFiles `json:"files,omitzero"`
 }
@@ -56,6 +61,23 @@ type Manifest struct {
 type Part struct {
 	// Since is since when the source tree is refused.
 	Since time.Time `json:"since"`
+	// Held are owners whose folders keep their last valid resources. All other resources are those of the source tree.
+	// Without Held, the part has only changes of resources that were published before.
+	Held []owners.Held `json:"held,omitempty"`
+}
+
+// Holds reports whether an owner is in Held.
+func (p *Part) Holds(owner string) bool {
+	return slices.ContainsFunc(p.Held, func(h owners.Held) bool { return h.Owner == owner })
+}
+
+// String returns since when the source tree is refused, and the held owners.
+func (p *Part) String() string {
+	text := "a part of a source tree whose rest waits since " + p.Since.UTC().Format(time.RFC3339)
+	if len(p.Held) > 0 {
+		text += "; " + owners.Text(p.Held)
+	}
+	return text
 }
 
 // DrainingWatch is a path subscription that only draining listeners or filter chains have:
@@ -131,6 +153,9 @@ func (m Manifest) check() error {
 			}
 		}
 	}
+	if strings.Trim(m.Owners, "0123456789abcdef") != "" {
+		return fmt.Errorf("manifest: invalid name %q of a record of owners", m.Owners)
+	}
 	if err := m.Files.check(); err != nil {
 		return fmt.Errorf("manifest: %w", err)
 	}
@@ -144,6 +169,7 @@ func (m Manifest) check() error {
 // again.
 func (m Manifest) during(prev Manifest) Manifest {
 	m.Snapshot, m.Published, m.Revision, m.Resources, m.Files = prev.Snapshot, prev.Published, prev.Revision, prev.Resources, prev.Files
+	m.Owners = prev.Owners
 	m.RestrictedSecrets = m.RestrictedSecrets || prev.RestrictedSecrets
 	before := slices.Clone(prev.Retired)
 	for i := range before {
@@ -204,7 +230,10 @@ func (m Manifest) normal() Manifest {
 	m.DrainingWatches = draining
 	if m.Part != nil {
 		part := *m.Part
-		part.Since = part.Since.UTC().Round(0)
+		part.Since, part.Held = part.Since.UTC().Round(0), slices.Clone(part.Held)
+		for i := range part.Held {
+			part.Held[i].Since = part.Held[i].Since.UTC().Round(0)
+		}
 		m.Part = &part
 	}
 	if len(m.Resources) == 0 {

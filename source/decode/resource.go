@@ -306,6 +306,7 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 		r.For, _ = params.Parse(w.GetResourceName().GetDynamicParameterConstraints()) // checkWrapper has
 	}
 	d.setClients(r)
+	r.Owner = v.doc.source.owner
 	r.Lost, r.Unset = lost, unset(v, m.ProtoReflect().Descriptor())
 	r.Registry = v.doc.source.envoy.Registry()
 	d.file.Partial = d.file.Partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))

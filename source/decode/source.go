@@ -35,6 +35,8 @@ type SourceOptions struct {
 	Settings bool
 	// Clients are the clients of the file, by the settings files around it; nil for any client.
 	Clients *settingsfile.Clients
+	// Owner is the folder that owns the file (xds.Resource.Owner).
+	Owner string
 }
 
 // Source is the text of a file, with the receiver of its resources.
@@ -52,6 +54,7 @@ type Source struct {
 	onlyJSON   bool
 	isSettings bool
 	clients    *settingsfile.Clients
+	owner      string
 	urlNames   atomic.Pointer[bool]
 }
 
@@ -59,7 +62,7 @@ type Source struct {
 func NewSource(name string, f syntax.Format, data []byte, o SourceOptions) *Source {
 	s := &Source{
 		envoy: cmp.Or(o.Envoy, envoyapi.Latest), byEnvoy: o.Subscription != nil || o.Bootstrap, streams: o.Streams,
-		of: o.Subscription, isBootstrap: o.Bootstrap, isSettings: o.Settings, clients: o.Clients,
+		of: o.Subscription, isBootstrap: o.Bootstrap, isSettings: o.Settings, clients: o.Clients, owner: o.Owner,
 	}
 	s.Init(name, f, data, s)
 	return s

@@ -25,6 +25,7 @@ import (
 	"xdspub/internal/parallel"
 	"xdspub/internal/safefile"
 	"xdspub/source/decode"
+	"xdspub/source/owners"
 	"xdspub/source/settingsfile"
 	"xdspub/source/syntax"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
@@ -49,6 +50,8 @@ type Options struct {
 	// StubSecrets permits missing files of certificates, keys and other secrets on this machine: the resource
 	// keeps the name of a missing file.
 	StubSecrets bool
+	// Owners are patterns of folders below the root that own the resources in them (package owners).
+	Owners []string
 	// Streams means that clients get the resources by streams alone. A TTL has an effect on streams; in files,
 	// Envoy ignores a TTL.
 	Streams bool
@@ -326,7 +329,10 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		return unread(e, err)
 	}
 	s := decode.NewSource(e.path, e.format, read.data,
-		decode.SourceOptions{Envoy: l.options.Envoy, Streams: l.options.Streams, Settings: e.isSettings, Clients: e.clients})
+		decode.SourceOptions{
+			Envoy: l.options.Envoy, Streams: l.options.Streams, Settings: e.isSettings, Clients: e.clients,
+			Owner: owners.New(t.root, l.options.Owners).Of(e.path),
+		})
 	f := known
 	if f != nil && !f.unread && f.Source.Holds(s.Data()) && f.upToDate(t) {
 		t.takeFile(f)

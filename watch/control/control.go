@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/source/owners"
 	"xdspub/watch/freeze"
 )
 
@@ -301,8 +302,13 @@ type Refusal struct {
 
 // Part is the part of a refused or frozen source tree that is published.
 type Part struct {
-	// WhileRefused is the value of --while-refused, such as endpoints and secrets.
+	// WhileRefused is the value of --while-refused, such as endpoints and secrets. It is empty if these changes wait,
+	// because they have errors together with the rest of the part.
 	WhileRefused []string `json:"while_refused"`
+	// Held are the owners whose folders keep their last valid resources. All other folders go on.
+	Held []owners.Held `json:"held,omitempty"`
+	// OwnersWait is why the folders of all owners wait; empty without owners.
+	OwnersWait string `json:"owners_wait,omitempty"`
 	// Time is when a part was published last; zero if the watch has published none.
 	Time time.Time `json:"time,omitzero"`
 	// Waits is why nothing of the source tree, as read last, was published; empty if all that may go on is published.
@@ -311,11 +317,23 @@ type Part struct {
 
 // String returns what goes on, such as "faultless changes of endpoints and secrets go on".
 func (p *Part) String() string {
-	names := strings.Join(p.WhileRefused, " and ")
-	if p.Waits != "" {
-		return fmt.Sprintf("%s wait, too: %s", names, p.Waits)
+	var says []string
+	if len(p.Held) > 0 {
+		says = append(says, owners.Text(p.Held)+"; all other folders go on")
 	}
-	return "faultless changes of " + names + " go on"
+	if p.OwnersWait != "" {
+		says = append(says, "all folders wait: "+p.OwnersWait)
+	}
+	names := strings.Join(p.WhileRefused, " and ")
+	switch {
+	case p.Waits != "" && names == "":
+		return "nothing goes on: " + p.Waits
+	case p.Waits != "":
+		return fmt.Sprintf("%s wait, too: %s", names, p.Waits)
+	case names != "":
+		says = append(says, "faultless changes of "+names+" go on")
+	}
+	return strings.Join(says, "; ")
 }
 
 // Certificates are findings about the dates of certificates.
@@ -470,7 +488,7 @@ func (w Watch) Shown() Watch {
 		refused.Message = diag.Hide(refused.Message)
 		if refused.Part != nil {
 			part := *refused.Part
-			part.Waits = diag.Hide(part.Waits)
+			part.Waits, part.OwnersWait = diag.Hide(part.Waits), diag.Hide(part.OwnersWait)
 			refused.Part = &part
 		}
 		w.Refused = &refused

@@ -4,6 +4,8 @@
 //	faults := part.FaultsOf(findings, diag.Error)
 //	change := part.Admit(live, read, part.TypesOf([]string{"endpoints", "secrets"}), faults)
 //	next := live.Apply(change)
+//
+// Settle publishes more if the folders of the source tree have owners.
 package part
 
 import (
@@ -117,9 +119,8 @@ func (f *Faults) blame(admitted xds.Change, added *bool) func(xds.Key) {
 }
 
 // Admit returns the Change of live by the resources of some types in read: the changes of resources that live has, and
-// that have no fault. Admit removes no name and adds none.
+// that have no fault. Admit removes no name and adds none, and a name that has moved to another owner waits.
 func Admit(live, read *xds.Snapshot, types []*xds.Type, f *Faults) (c xds.Change) {
-	same := func(a, b *xds.Resource) bool { return a.Same(b) && a.ForSame(b) }
 	for _, t := range types {
 		var last string
 		for i, r := range live.Of(t) {
@@ -128,7 +129,8 @@ func Admit(live, read *xds.Snapshot, types []*xds.Type, f *Faults) (c xds.Change
 			}
 			last = r.Name
 			was, is := live.Named(r.Key), read.Named(r.Key)
-			if len(is) > 0 && !slices.EqualFunc(was, is, same) && !slices.ContainsFunc(is, f.Has) {
+			moved := slices.ContainsFunc(is, func(r *xds.Resource) bool { return !owns(was, r.Owner) })
+			if len(is) > 0 && !moved && !slices.EqualFunc(was, is, same) && !slices.ContainsFunc(is, f.Has) {
 				c.Removed, c.Added = append(c.Removed, was...), append(c.Added, is...)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/render/publish"
+	"xdspub/source/owners"
 	"xdspub/xds/clients"
 )
 
@@ -60,7 +61,11 @@ func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Guarded != nil, "a change waits for an approval")
 	all.add(s.Approved != nil, "an approval waits for its change")
 	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil && s.Watch.Waits == nil) {
-		all.add(true, "only a part of a source tree is published, whose rest waits since %s", p.Part.Since.Format(time.RFC3339))
+		held := ""
+		if len(p.Part.Held) > 0 {
+			held = "; " + owners.Text(p.Part.Held)
+		}
+		all.add(true, "only a part of a source tree is published, whose rest waits since %s%s", p.Part.Since.Format(time.RFC3339), held)
 	}
 	all.add(s.Change != nil, "a change is under way or was interrupted")
 	all.add(s.Retrying() != "", "Envoy rejects a step for now, retrying")

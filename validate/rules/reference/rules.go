@@ -6,6 +6,7 @@ import "xdspub/validate/facts"
 // Rules are the rules of the family, sorted by code.
 var Rules = facts.Family("reference", nil,
 	configSource,
+	crossedOwners,
 	duplicateResource,
 	lostOnDemandClusters,
 	nameMissing,
