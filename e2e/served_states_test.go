@@ -282,7 +282,7 @@ var makeServed = map[string]func(s *served){
 	"client without a variant": func(s *served) {
 		s.write(s.t, "prod/xdspub.yaml", "when: {env: prod}\n")
 		s.write(s.t, "prod/listener.yaml", listener("edge", 1, "route_config: {"+hosts("web")+"}"))
-		s.run("--node-param", "env=metadata.env")
+		s.run("--node-param", "env=metadata.env", "--allow-removal")
 		s.connect(xds.Listener, acks)
 		s.write(s.t, "prod/xdspub.yaml", "when: {env: production}\n")
 		s.server.WaitLog(s.t, "event=client-without-variant ")
