@@ -109,13 +109,7 @@ func TestRollbackRefused(t *testing.T) {
 	becomes(t, "the page", "200 upstream", func() string { return ask(t, request{port: port}).text })
 	s.edit(t, "edge.yaml", func(string) string { return source(later) })
 	becomes(t, "the page", "200 upstream", func() string { return ask(t, request{port: later}).text })
-	envoytest.Eventually(t, patience, "the port is free", func() (bool, string) {
-		l, err := net.Listen("tcp", address(port))
-		if err == nil {
-			t.Cleanup(func() { l.Close() })
-		}
-		return err == nil, fmt.Sprint(err)
-	})
+	occupy(t, port)
 	stdout, stderr, exit := xdspub(t, "rollback", "--out", s.out, "--reason", "a test")
 	if exit != 1 || !strings.Contains(stderr, "Envoy rejected it in step") {
 		t.Fatalf("rollback: exit status %d\n%s%s", exit, stdout, stderr)
@@ -125,4 +119,16 @@ func TestRollbackRefused(t *testing.T) {
 	if got := ask(t, request{port: later}).text; got != "200 upstream" {
 		t.Errorf("after the refused rollback: %s", got)
 	}
+}
+
+// occupy takes a port that a listener of Envoy has left, once the listener has drained.
+func occupy(t *testing.T, port int) {
+	t.Helper()
+	envoytest.Eventually(t, patience, "the port is free", func() (bool, string) {
+		l, err := net.Listen("tcp", address(port))
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return err == nil, fmt.Sprint(err)
+	})
 }

@@ -183,6 +183,23 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 			t.Fatal(exit, output)
 		}
 	},
+	"on trial": func(t *testing.T, s *fixture) {
+		s.args = append(s.args, "--confirm-within", "1h")
+		s.startWatch(t)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=awaits-confirmation")
+		s.write(t, "blue.yaml", aCluster("red"))
+		s.watch.WaitLog(t, "event=snapshot-waits")
+	},
+	"overdue": func(t *testing.T, s *fixture) {
+		s.publish(t)
+		s.write(t, "blue.yaml", aCluster("green"))
+		render := start(t, binary, slices.Concat([]string{"render", "--confirm-within", "1h"}, s.args, []string{s.src})...)
+		render.WaitLog(t, "event=awaits-confirmation")
+		render.Signal(t, syscall.SIGKILL)
+		render.Wait(t)
+		s.lapse(t)
+	},
 	"invalid": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
 		s.write(t, "bad.yaml", "name: x")

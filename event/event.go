@@ -219,14 +219,16 @@ func Names() []string {
 
 // all has an event of each type.
 var all = []Event{
-	ApprovalUsed{}, ApprovalVoid{}, Approved{}, CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{}, CertificatesUnreadable{},
-	ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConnectionsFull{},
+	ApprovalUsed{}, ApprovalVoid{}, Approved{}, AwaitsConfirmation{}, CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{},
+	CertificatesUnreadable{}, ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConfirmationExtended{}, Confirmed{},
+	ConnectionsFull{},
 	ControlSocketFailed{}, ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
 	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
 	FindingsOmitted{}, ForeignFolderRemoved{}, FreezeEnded{}, FreezeOverridden{}, Frozen{},
 	GitLockStale{}, Guarded{}, Held{}, HistoryDamaged{}, HistoryFailed{}, HoldsLost{},
 	HookFailed{}, HookRecovered{},
-	InternalError{}, Interrupted{}, LeftoverStays{}, OutputReplaced{}, PartPublished{}, PartWaits{}, PathChanged{}, PauseEnded{}, Paused{}, PinEnded{},
+	InternalError{}, Interrupted{}, LeftoverStays{},
+	NothingToUndo{}, OutputReplaced{}, PartPublished{}, PartWaits{}, PathChanged{}, PauseEnded{}, Paused{}, PinEnded{},
 	PinRefused{}, Pinned{}, Published{},
 	PublishedFileUnreadable{},
 	PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{}, Recovered{}, RefusalEnded{}, RefusedKept{},
@@ -237,7 +239,8 @@ var all = []Event{
 	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, StoreFailed{}, StoreHasWriter{},
 	StorePublished{}, StoreTerm{}, StoreWentBack{}, SystemdReachable{},
 	SystemdUnreachable{}, TargetRemoved{},
-	TrimRefused{}, Trimmed{}, Unchanged{}, UpstreamConnected{}, UpstreamIgnored{}, UpstreamLost{}, UpstreamOnDemand{}, UpstreamRefused{},
+	TrimRefused{}, Trimmed{}, Unchanged{}, UndoFailed{}, Undoing{}, UpstreamConnected{}, UpstreamIgnored{}, UpstreamLost{}, UpstreamOnDemand{},
+	UpstreamRefused{},
 	WatchComplete{}, WatchPartial{}, WatchPolling{}, Watching{},
 	WebhookFailed{},
 }

@@ -193,3 +193,83 @@ type ApprovalVoid struct {
 func (ApprovalVoid) kind() Kind {
 	return Kind{"approval-void", slog.LevelWarn, "an approval is void: the approved change is not the wanted one any more"}
 }
+
+// AwaitsConfirmation means that a snapshot is published, and undone again unless an operator confirms it in time
+// (--confirm-within).
+//
+// Do: try whether all works. `xdspub confirm --out OUT SNAPSHOT` keeps the snapshot, `xdspub cancel --out OUT` undoes
+// the snapshot at once, and `xdspub extend --out OUT TIME` gives you more time.
+type AwaitsConfirmation struct {
+	Snapshot string    // the id of the published snapshot
+	Until    time.Time // when the snapshot is undone
+	Entry    string    // the entry of the history that is published again then
+}
+
+func (AwaitsConfirmation) kind() Kind {
+	return Kind{"awaits-confirmation", slog.LevelWarn, "the snapshot is undone unless an operator confirms it in time"}
+}
+
+// Confirmed means that an operator has confirmed a snapshot. The snapshot stays.
+type Confirmed struct {
+	By, Reason string
+	Snapshot   string // the id of the published snapshot
+}
+
+func (Confirmed) kind() Kind {
+	return Kind{"confirmed", slog.LevelInfo, "an operator has confirmed the snapshot, which stays"}
+}
+
+// ConfirmationExtended means that an operator has set the time at which a snapshot is undone.
+type ConfirmationExtended struct {
+	By, Reason string
+	Snapshot   string    // the id of the published snapshot
+	Until      time.Time // when the snapshot is undone
+}
+
+func (ConfirmationExtended) kind() Kind {
+	return Kind{"confirmation-extended", slog.LevelInfo, "an operator has set when the snapshot is undone"}
+}
+
+// Undoing means that a snapshot is undone, because nobody has confirmed it in time, or because an operator has
+// cancelled it. The watch publishes the snapshot before, and pins that. The source tree waits until the tree changes,
+// or until somebody resumes.
+//
+// Do: correct the source tree. `xdspub resume --out OUT` publishes the source tree as it is, for another trial.
+type Undoing struct {
+	By, Reason string // who has published, or who has cancelled
+	Snapshot   string // the id of the snapshot that was not confirmed
+	Entry      string // the entry of the history that is published again
+	EntryTime  time.Time
+}
+
+func (Undoing) kind() Kind {
+	return Kind{"undoing", slog.LevelWarn, "the snapshot is not confirmed; publishing the snapshot before"}
+}
+
+// UndoFailed means that a snapshot that nobody has confirmed stays published, because the snapshot before can't be
+// published: the rules of today find errors, Envoy rejects the snapshot, or its entry of the history is damaged.
+//
+// Do: `xdspub rollback --out OUT ID` publishes another entry, `xdspub confirm` keeps what is published, and
+// `xdspub cancel` tries again.
+type UndoFailed struct {
+	Snapshot string // the id of the published snapshot
+	Entry    string // the entry of the history
+	Cause    string // why the entry can't be published
+}
+
+func (UndoFailed) kind() Kind {
+	return Kind{"undo-failed", slog.LevelError, "the snapshot that nobody has confirmed can't be undone, and stays published"}
+}
+
+// NothingToUndo means that a snapshot needs no confirmation in spite of --confirm-within, because nothing was published
+// before to which an undo could go back. The snapshot stays.
+//
+// Do: nothing. The next change awaits a confirmation.
+type NothingToUndo struct {
+	Snapshot string // the id of the published snapshot
+	Cause    string // why there is nothing to go back to
+}
+
+func (NothingToUndo) kind() Kind {
+	return Kind{"nothing-to-undo", slog.LevelWarn, "the snapshot stays without a confirmation, because there is nothing to go back to"}
+}

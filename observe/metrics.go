@@ -129,6 +129,10 @@ func (v *view) sample(write sample) {
 	write("xdspub_frozen", "1 during a freeze of the settings, in which changes of the source tree wait.", truth(w.Frozen != nil))
 	write("xdspub_guarded", "1 while a change that removes too much waits for an approval.", truth(w.Guarded != nil))
 	write("xdspub_approved", "1 while an approval waits for its change.", truth(w.Approved != nil))
+	if w.Trial != nil {
+		write("xdspub_confirm_until_time_seconds", "When the published snapshot is undone unless an operator confirms it, in seconds since 1970.",
+			seconds(w.Trial.Until))
+	}
 	if w.Waits != nil {
 		write("xdspub_waits_since_time_seconds", "Since when a valid snapshot of the source tree waits for an operator or the end of a freeze, in seconds since 1970.",
 			seconds(w.Waits.Since))

@@ -188,6 +188,8 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Word, t.Mood = "failed", poor
 	case w.Paused != nil:
 		t.Word, t.Mood = "paused", soso
+	case w.Trial != nil:
+		t.Word, t.Mood = "awaits confirmation", soso
 	case w.Pinned != nil:
 		t.Word, t.Mood = "pinned", soso
 	case w.Frozen != nil && w.Waits != nil:

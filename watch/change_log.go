@@ -82,7 +82,8 @@ func (l *changeLog) outcome(ctx context.Context, o Outcome, p *pass) {
 
 // asked reports whether somebody waits for the outcome of a reconcile: after SIGHUP, or a request of an operator.
 func asked(reason string) bool {
-	return reason == hangup || reason == retrying || reason == resuming || reason == rollingBack || reason == approving
+	return reason == hangup || reason == retrying || reason == resuming || reason == rollingBack || reason == approving ||
+		reason == confirming
 }
 
 // publishedNow logs that a snapshot is published. If the snapshot was published before and no file has moved,

@@ -234,7 +234,16 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 			panic(e)
 		}
 	}()
-	result, err := w.execute(ctx, r.Asked)
+	asked := r.Asked
+	switch a := asked.(type) {
+	case control.Confirm:
+		a.Waited = r.Waited()
+		asked = a
+	case control.Extend:
+		a.Waited = r.Waited()
+		asked = a
+	}
+	result, err := w.execute(ctx, asked)
 	conflict, refuses := errors.AsType[*control.ConflictError](err)
 	switch {
 	case refuses:
@@ -264,6 +273,12 @@ func (w *watching) execute(ctx context.Context, asked any) (control.Result, erro
 		return w.rollback(ctx, r)
 	case control.Approve:
 		return w.approve(ctx, r)
+	case control.Confirm:
+		return w.confirm(ctx, r)
+	case control.Cancel:
+		return w.cancel(ctx, r)
+	case control.Extend:
+		return w.extend(r)
 	case control.RetryHeld:
 		return w.retryRequested(ctx, r)
 	}

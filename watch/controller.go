@@ -70,6 +70,9 @@ type Options struct {
 	State   string
 	// Freeze are the times in which a change is not published.
 	Freeze freeze.Windows
+	// ConfirmWithin is how long a snapshot stays published without the confirmation of an operator; 0 without limit. It
+	// needs Out or State, a History of two entries, and neither AllOrNothing nor WhileRefused.
+	ConfirmWithin time.Duration
 	// ClientsConfirm means that the Server waits for acknowledgements of clients.
 	ClientsConfirm bool
 	// Command, By and Reason are those of the entries of the history.

@@ -103,7 +103,11 @@ func (d decider) pause(asked control.Pause) (operator.Decisions, control.Result,
 	if !shown.Until.IsZero() {
 		message += ", or its end at " + shown.Until.Format(time.RFC3339)
 	}
-	return now, control.Result{Outcome: control.Paused, Snapshot: snapshot, Message: message, Paused: &shown}, nil
+	trial := now.Trial.Shown(d.clock)
+	if trial != nil {
+		message += fmt.Sprintf("; %s; the pause does not stop the undo", trial)
+	}
+	return now, control.Result{Outcome: control.Paused, Snapshot: snapshot, Message: message, Paused: &shown, Trial: trial}, nil
 }
 
 // resume ends the pause and the pin, and returns the decisions without them. The Result says Resumed or Unchanged.
@@ -117,6 +121,9 @@ func (d decider) resume(asked control.Resume) (operator.Decisions, control.Resul
 	paused, pinned := now.Resume()
 	result := control.Result{Outcome: control.Unchanged, Snapshot: d.now, Message: fmt.Sprintf("publishing into %s is neither paused nor pinned", d.out)}
 	if paused == nil && pinned == nil && !damaged {
+		if result.Trial = now.Trial.Shown(d.clock); result.Trial != nil {
+			result.Message += fmt.Sprintf("; %s: %s", result.Trial, result.Trial.WaysOut(d.out))
+		}
 		return now, result, nil
 	}
 	if err := now.Write(d.dir); err != nil {
@@ -154,17 +161,18 @@ func (c *Controller) takeDecisions() error {
 	if c.decisions = d; ended != nil {
 		c.log.Write(event.PauseEnded{By: ended.By, Reason: ended.Reason, Since: ended.Since})
 	}
-	return nil
+	return c.completeTrial()
 }
 
 // Waits returns why the source tree must not be published, with the remedy, after Prepare; empty if it may be.
 func (c *Controller) Waits() string {
-	paused, pinned := c.decisions.Shown(c.clock)
-	switch {
-	case paused != nil:
-		return fmt.Sprintf("publishing into %s is paused %s; xdspub resume --out %s ends the pause", c.place(), paused, c.place())
-	case pinned != nil:
-		return fmt.Sprintf("publishing into %s is pinned %s; xdspub resume --out %s ends the pin", c.place(), pinned, c.place())
+	switch is := c.decisions.Shown(c.clock); {
+	case is.Paused != nil:
+		return fmt.Sprintf("publishing into %s is paused %s; xdspub resume --out %s ends the pause", c.place(), is.Paused, c.place())
+	case is.Trial != nil:
+		return fmt.Sprintf("%s; %s", is.Trial, is.Trial.WaysOut(c.place()))
+	case is.Pinned != nil:
+		return fmt.Sprintf("publishing into %s is pinned %s; xdspub resume --out %s ends the pin", c.place(), is.Pinned, c.place())
 	}
 	return ""
 }

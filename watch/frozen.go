@@ -144,7 +144,8 @@ func (c *Controller) mend(ctx context.Context) (Outcome, error) {
 	return c.Publish(ctx, checked, plan)
 }
 
-// waitFrozen ends a pass whose plan a freeze keeps from being published. What earlier changes have begun goes on.
+// waitFrozen ends a pass whose plan a freeze, or another snapshot on trial, keeps from being published. What earlier
+// changes have begun goes on.
 func (w *watching) waitFrozen(ctx context.Context, p *pass, plan *planner.Plan) (Outcome, error) {
 	o := w.wait(p, plan)
 	if w.frozenText() != "" {

@@ -95,7 +95,8 @@ func (w *watching) resume(ctx context.Context, asked control.Resume) (result con
 
 // showDecisions shows the decisions of the operators.
 func (w *watching) showDecisions() {
-	w.shown.Paused, w.shown.Pinned = w.decisions.Shown(w.clock)
+	is := w.decisions.Shown(w.clock)
+	w.shown.Paused, w.shown.Pinned, w.shown.Trial = is.Paused, is.Pinned, is.Trial
 	if w.shown.Frozen = w.frozen; w.decisions.Mode() == operator.Follows && w.frozen == nil {
 		w.shown.Waits = nil
 	}
@@ -128,6 +129,7 @@ func (w *watching) pauseMayEnd(ctx context.Context) {
 // keepDecisions writes the decisions into a directory that has replaced the directory in which they were taken. So a
 // watch also leaves alone what somebody puts there during a pause.
 func (w *watching) keepDecisions() error {
+	w.decisions.Trial = nil // the directory does not have its snapshot
 	if w.decisions.Mode() == operator.Follows {
 		return nil
 	}

@@ -131,8 +131,8 @@ func TestPauseOutlives(t *testing.T) {
 	if r := next.turnTo(t, s, other); r.Outcome != control.Waiting {
 		t.Errorf("after the directory was replaced: %+v", r)
 	}
-	if paused, _, err := operator.ShownIn(s.o.Out); err != nil || paused == nil {
-		t.Errorf("the new directory: %v, %v", paused, err)
+	if is, err := operator.ShownIn(s.o.Out); err != nil || is.Paused == nil {
+		t.Errorf("the new directory: %v, %v", is, err)
 	}
 }
 

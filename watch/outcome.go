@@ -48,6 +48,10 @@ type Outcome struct {
 	Pin *operator.Pin
 	// Approval is the approval that has let the source tree through; nil without one.
 	Approval *operator.Approval
+	// Trial is the trial of the published snapshot; nil without one. Untried is why the snapshot needs no confirmation
+	// in spite of Options.ConfirmWithin; empty without that option, or if no file has moved.
+	Trial   *control.Trial
+	Untried string
 	// Decision is the decision of an operator, or the freeze, for Waits, with the way to publish nevertheless.
 	Decision string
 	// Refusal is the recorded refusal, for Held and RefusedByEnvoy.
@@ -102,10 +106,10 @@ func (o Outcome) Message() string {
 	switch o.Verdict {
 	case Published:
 		if o.WithoutFiles {
-			return fmt.Sprintf("snapshot %s is served", o.Snapshot)
+			return fmt.Sprintf("snapshot %s is served%s", o.Snapshot, o.tried())
 		}
 		written, removed := Files(o.Moved)
-		return fmt.Sprintf("snapshot %s: %s written, %d removed%s", o.Snapshot, diag.Count(written, "file"), removed, o.confirmed())
+		return fmt.Sprintf("snapshot %s: %s written, %d removed%s%s", o.Snapshot, diag.Count(written, "file"), removed, o.confirmed(), o.tried())
 	case Held:
 		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more%s",
 			o.Snapshot, o.Refusal.Time.Format(time.RFC3339), o.goesOn())
@@ -140,6 +144,17 @@ func (o Outcome) AfterRefusal() string {
 		return "it stays published, since nothing was published before it"
 	}
 	return "the snapshot before is published again"
+}
+
+// tried returns text about the trial.
+func (o Outcome) tried() string {
+	switch {
+	case o.Trial != nil:
+		return "; it awaits confirmation until " + o.Trial.Until.Format(time.RFC3339)
+	case o.Untried != "":
+		return "; it needs no confirmation: " + o.Untried
+	}
+	return ""
 }
 
 // confirmed returns text about the worst answer of the Envoys.

@@ -65,13 +65,18 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 	before := w.seen
 	w.seen = 0
 	read := w.stage("read")
-	found, err := w.source.look(ctx, w, n.wanted)
+	lookCtx, stop := w.untilTrialEnds(ctx)
+	defer stop()
+	found, err := w.source.look(lookCtx, w, n.wanted)
 	took := read()
 	if ctx.Err() != nil {
 		return o, nil
 	}
 	if err != nil {
-		return o, err
+		if lookCtx.Err() != nil {
+			err = fmt.Errorf("the source tree was not read until a snapshot that nobody has confirmed had to be undone: %w", err)
+		}
+		return o, errors.Join(err, w.undoUnread(ctx, n.reason))
 	}
 	checked := w.take(found)
 	if checked == nil {
@@ -148,6 +153,9 @@ func (w *watching) pass(ctx context.Context, p *pass) (Outcome, error) {
 	if plan != nil && plan.Held == nil && w.isPaused() {
 		return w.wait(p, plan), nil
 	}
+	if plan != nil && plan.Held == nil && w.awaits(p.checked) {
+		return w.waitFrozen(ctx, p, plan)
+	}
 	if pinned == nil {
 		frozen, err := w.Frozen(ctx, p.checked, plan)
 		if err != nil {
@@ -197,7 +205,11 @@ func (w *watching) publish(ctx context.Context, p *pass, plan *planner.Plan) (Ou
 	if p.publishes != p.checked && plan != nil {
 		plan.Revision = &w.pin.item.Revision
 	}
-	o, err := w.Publish(ctx, p.publishes, plan)
+	publishing := w.PublishTree
+	if p.publishes != p.checked {
+		publishing = w.Publish
+	}
+	o, err := publishing(ctx, p.publishes, plan)
 	if p.publishes != p.checked {
 		if o.Pin = w.decisions.Pinned; !w.writes() {
 			o.Revision = w.pin.item.Revision

@@ -33,12 +33,21 @@ func (c *Controller) record(ctx context.Context, of *xds.Snapshot, o Outcome) {
 	if !c.opensHistory() {
 		return
 	}
+	if t := c.decisions.Trial; t != nil {
+		c.history.Protect(t.Entry)
+	} else {
+		c.history.Protect("")
+	}
 	item, err := c.history.Record(c.entry(ctx, o), of)
 	if err != nil {
 		c.log.Write(event.HistoryFailed{Snapshot: o.Snapshot, Error: err})
 	}
 	if o.Pin != nil && o.Verdict == Published && !o.Pin.Done && err == nil && o.Pin.From != "" {
-		err = c.history.Note(o.Pin.From, history.RolledBack)
+		became := history.RolledBack
+		if o.Pin.Undoes {
+			became = history.Undone
+		}
+		err = c.history.Note(o.Pin.From, became, o.Pin.By)
 		if _, pruned := errors.AsType[*history.UnknownError](err); err != nil && !pruned {
 			c.log.Write(event.HistoryFailed{Snapshot: o.Snapshot, Error: err})
 		}
@@ -73,6 +82,9 @@ func (c *Controller) entry(ctx context.Context, o Outcome) history.Entry {
 	}
 	if pin := o.Pin; pin != nil {
 		e.Command, e.By, e.Reason, e.Of = "rollback", pin.By, pin.Reason, pin.Entry
+		if pin.Undoes {
+			e.Command = "undo"
+		}
 	} else if a := o.Approval; a != nil {
 		e.Command, e.By, e.Reason = "approve", a.By, a.Reason
 	} else if t := c.through; t != nil {
@@ -128,7 +140,7 @@ func (c *Controller) recordAcknowledged() {
 	if c.entered.id == "" || c.entered.outcome != history.Unconfirmed || !c.opensHistory() {
 		return
 	}
-	if err := c.history.Note(c.entered.id, history.Acknowledged); err != nil {
+	if err := c.history.Note(c.entered.id, history.Acknowledged, ""); err != nil {
 		c.log.Write(event.HistoryFailed{Error: err})
 		return
 	}

@@ -50,7 +50,8 @@ func (c *Controller) pinned(ctx context.Context, source *check.Result) (*check.R
 
 // followsNow reports whether the source tree has changed so that it is published in place of the pin.
 func (c *Controller) followsNow(source *check.Result) bool {
-	return source != nil && !source.Invalid(c.options.WarningsAsErrors) && c.decisions.Follows(withoutSecrets(c.toPublish(source)), c.planID(source))
+	return source != nil && !source.Invalid(c.options.WarningsAsErrors) &&
+		c.decisions.Follows(withoutSecrets(c.toPublish(source)), c.planID(source), c.servedID(source))
 }
 
 // registry returns the types of the user; nil for none.
@@ -229,7 +230,7 @@ func before(h *history.History, now standing) (history.Item, error) {
 		switch {
 		case i.ID == is.ID:
 			found = true
-		case found && i.Of == "" && i.Outcome().WentOut() && i.Outcome() != history.RolledBack && i.Tree != is.Tree:
+		case found && i.Of == "" && i.Outcome().WentOut() && i.Outcome() != history.RolledBack && i.Outcome() != history.Undone && i.Tree != is.Tree:
 			return i, nil
 		}
 	}
@@ -369,7 +370,7 @@ func (c *Controller) keepPin(pin operator.Pin) error {
 func (c *Controller) pinTried(o Outcome) error {
 	switch o.Verdict {
 	case RefusedByEnvoy, Held:
-		return c.refusePin()
+		return c.refusePin(o)
 	case Published:
 		if d := c.decisions; d.DonePin() {
 			if err := d.Write(c.kept()); err != nil {
@@ -381,17 +382,24 @@ func (c *Controller) pinTried(o Outcome) error {
 	return nil
 }
 
-// refusePin removes a pin whose snapshot was refused.
-func (c *Controller) refusePin() error {
+// refusePin removes a pin whose snapshot was refused. A trial that the pin would have undone stays, and is stuck.
+func (c *Controller) refusePin(o Outcome) error {
 	d := c.decisions
 	pin := d.RefusePin()
 	if pin == nil {
 		return nil
 	}
+	undoes := pin.Undoes && d.Trial != nil
+	if undoes {
+		d.Stick(o.Message())
+	}
 	if err := d.Write(c.kept()); err != nil {
 		return err
 	}
-	c.decisions, c.pin = d, nil
+	if c.decisions, c.pin = d, nil; undoes {
+		c.log.Write(event.UndoFailed{Snapshot: d.Trial.Snapshot, Entry: pin.Entry, Cause: o.Message()})
+		return nil
+	}
 	c.log.Write(event.PinRefused{By: pin.By, Reason: pin.Reason, Entry: pin.Entry, Snapshot: pin.Snapshot})
 	return nil
 }
@@ -436,21 +444,7 @@ func Rollback(ctx context.Context, o Options, asked control.Rollback) (control.R
 	if err := c.keepPin(pin); err != nil {
 		return control.Result{}, err
 	}
-	checked, err := c.pinned(ctx, nil)
-	if err != nil {
-		return control.Result{}, err
-	}
-	plan, err := c.Plan(ctx, checked)
-	if err != nil {
-		return control.Result{}, err
-	}
-	if plan != nil {
-		plan.Revision = &c.pin.item.Revision
-	}
-	outcome, err := c.Publish(ctx, checked, plan)
-	outcome.Pin = c.decisions.Pinned
-	c.Record(ctx, checked, outcome)
-	err = errors.Join(err, c.pinTried(outcome))
+	_, outcome, err := c.publishPin(ctx)
 	if err != nil {
 		return resultOf(outcome), fmt.Errorf("%w; the next pass of a watch, or xdspub rollback, continues", err)
 	}
@@ -519,7 +513,7 @@ func (w *watching) conclude(p *pass, o Outcome) (Outcome, error) {
 	if !p.checked.Invalid(w.options.WarningsAsErrors) {
 		source = w.sourceWaits(p, &planner.Plan{ID: w.planID(p.checked)})
 	}
-	if p.reason == rollingBack {
+	if p.reason == rollingBack || p.reason == undoing {
 		return o, nil
 	}
 	return source, nil

@@ -342,6 +342,7 @@ func (s *source) look(ctx context.Context, w *watching, wanted uint64) (*look, e
 	}
 	next, again := s.lookAgain(ctx, last)
 	if ctx.Err() != nil { // while waiting for git, or reading
+		s.tree, s.unread = Tree(s.all), notify.Changes{All: true} // the reader may still use the old tree
 		return nil, ctx.Err()
 	}
 	if next.err == nil {

@@ -84,7 +84,9 @@ type watching struct {
 	clients func() []clients.Client       // of the Server; nil without a Server
 	stages  []control.Stage               // of the running reconcile
 	rolled  *Outcome                      // of the last publish of a pin; nil before
-	unheard string                        // the last logged error of the control socket
+	// undoTried is when the last undo of a trial failed; zero if none has.
+	undoTried time.Time
+	unheard   string // the last logged error of the control socket
 }
 
 // The reasons in news, besides the reasons of the Watcher.
@@ -95,6 +97,8 @@ const (
 	resuming    = "resume" // a pause or a pin has ended
 	thawing     = "freeze-ended"
 	rollingBack = "rollback"
+	undoing     = "undo"       // nobody has confirmed a snapshot
+	confirming  = "confirm"    // somebody has
 	trimming    = "trim"       // a turn without a reconcile
 	removed     = "removed"    // the target is gone
 	connecting  = "connection" // the state of the Remote has changed, a turn without a reconcile
@@ -274,6 +278,11 @@ func (w *watching) next(ctx context.Context) {
 	defer stopPause()
 	frozen, stopFreeze := w.freezeTimer()
 	defer stopFreeze()
+	trial, stopTrial := w.trialTimer()
+	defer stopTrial()
+	if w.answerFirst(ctx) {
+		return
+	}
 	var beat <-chan time.Time
 	if tell := w.source.options.Beat; tell != nil {
 		tell(w.target)
@@ -309,6 +318,8 @@ func (w *watching) next(ctx context.Context) {
 	case <-w.confirmedLate():
 		w.acknowledgedLate()
 		w.show()
+	case <-trial:
+		w.trialMayEnd(ctx)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/render"
+	"xdspub/watch/operator"
 	"xdspub/xds/quorum"
 )
 
@@ -66,6 +67,14 @@ func notNegative(d time.Duration) string {
 func percent(n int) string {
 	if n < 0 || n > 100 {
 		return "write a percentage, 0 to 100"
+	}
+	return ""
+}
+
+// upToTrial is the law of --confirm-within.
+func upToTrial(d time.Duration) string {
+	if d < 0 || d > operator.MaxTrial {
+		return fmt.Sprintf("write a time up to %s, or 0s for no limit", operator.MaxTrial)
 	}
 	return ""
 }

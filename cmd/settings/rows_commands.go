@@ -80,7 +80,7 @@ func baseline() []Row { // without variables: a file is for one call
 func Render() []Row {
 	return slices.Concat(published(), oracle(), rows(
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
-		reason(),
+		reason(), confirmWithin(),
 		&setting[bool]{about: about{name: "dry-run", group: GroupRun, usage: "show what would be published, step by step, and write nothing"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.DryRun }},
 	))
@@ -93,7 +93,7 @@ func published() []Row {
 
 // Watched returns the rows of watch.
 func Watched() []Row {
-	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(whileRefused(), MaxStale(), Store()[0], Machine(),
+	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(whileRefused(), MaxStale(), Store()[0], Machine(), confirmWithin(),
 		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
@@ -103,7 +103,7 @@ func Watched() []Row {
 // Served returns the rows of serve.
 func Served() []Row {
 	list := slices.Concat(Serve(), Source(), Upstream(), FromStore(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(
-		whileRefused(), MaxStale(), Machine(), maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
+		whileRefused(), MaxStale(), Machine(), confirmWithin(), maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
 	))
 	for i, r := range list {
 		list[i] = r.served()
@@ -157,8 +157,7 @@ func Rollback() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.At }},
 		&setting[string]{about: about{name: "to-revision", group: GroupRun, usage: "roll back to the git commit `REV`", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.ToRevision }},
-		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows (default: rollback)", noVariable: true},
-			kind: text, byDefault: "rollback", into: func(s *Settings) *Value[string] { return &s.Reason }},
+		reasonOf("rollback"),
 		&setting[bool]{about: about{name: "with-secrets", group: GroupRun, usage: "roll back SDS secrets, too; by default, they stay as they are", noVariable: true},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.WithSecrets }},
 		maxFindings(), color(), quiet(), logFormat(), logLevel(),
@@ -174,6 +173,28 @@ func Approve() []Row {
 			kind: text, byDefault: "approve", into: func(s *Settings) *Value[string] { return &s.Reason }},
 		printFormat("print the result as `text|json`"),
 	)
+}
+
+// ConfirmTrial returns the rows of confirm.
+func ConfirmTrial() []Row {
+	return rows(outOfDecision(), reasonOf("confirmed"), printFormat("print the result as `text|json`"))
+}
+
+// ExtendTrial returns the rows of extend.
+func ExtendTrial() []Row {
+	return rows(outOfDecision(), reasonOf("extended"), printFormat("print the result as `text|json`"))
+}
+
+// CancelTrial returns the rows of cancel, which publishes as rollback does, without guards.
+func CancelTrial() []Row {
+	return slices.Concat(rows(outOfDecision(), reasonOf("cancelled")), without(Rollback(),
+		"out", "at", "to-revision", "reason", "with-secrets", "max-removal", "allow-removal"))
+}
+
+// reasonOf returns the row of --reason of a command with a usual reason.
+func reasonOf(usual string) Row {
+	return &setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows (default: " + usual + ")", noVariable: true},
+		kind: text, byDefault: usual, into: func(s *Settings) *Value[string] { return &s.Reason }}
 }
 
 // without returns rows without the rows of some names.

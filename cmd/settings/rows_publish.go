@@ -100,6 +100,13 @@ func whileRefused() Row {
 		kind: list, law: eachOf(part.Names()...), form: partSchema, into: func(s *Settings) *Value[[]string] { return &s.WhileRefused }}
 }
 
+// confirmWithin returns the row of --confirm-within.
+func confirmWithin() Row {
+	return &setting[time.Duration]{about: about{name: "confirm-within", forClients: true, group: GroupPublish, usage: "undo a change `TIME` after " +
+		"its publish, unless an operator confirms it by xdspub confirm; render waits for that", defaultText: "a change stays"},
+		kind: times, law: upToTrial, into: func(s *Settings) *Value[time.Duration] { return &s.ConfirmWithin }}
+}
+
 // Confirm returns the rows about Envoys that acknowledge a change.
 func Confirm() []Row {
 	return []Row{

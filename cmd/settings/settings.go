@@ -46,6 +46,7 @@ type Settings struct {
 	WhileRefused                       Value[[]string]
 	MaxRemoval                         Value[int]
 	AllowRemoval                       Value[bool]
+	ConfirmWithin                      Value[time.Duration]
 	EnvoyAdmin, EnvoyLog               Value[[]string]
 	History                            Value[int]
 	HistorySize, State                 Value[string]

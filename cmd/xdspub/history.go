@@ -14,6 +14,8 @@ import (
 	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/render/history"
+	"xdspub/watch/control"
+	"xdspub/watch/operator"
 )
 
 func historyCommand() *cli.Command {
@@ -49,13 +51,17 @@ func historyAction(c *call) error {
 		return err
 	}
 	defer h.Close()
+	tried, err := trialIn(c.Out.Value, h)
+	if err != nil {
+		return err
+	}
 	switch args := c.Args().Slice(); {
 	case len(args) == 0:
-		return listHistory(c, h, time.Now())
+		return listHistory(c, h, tried, time.Now())
 	case c.Since.Given() || c.At.Given():
 		return usagef("--since and --at are for the list: leave out %q, or the option", args[0])
 	case args[0] == "show" && len(args) == 2:
-		return showEntry(c, h, args[1])
+		return showEntry(c, h, tried, args[1])
 	case args[0] == "export" && len(args) == 3:
 		return exportEntry(c, h, args[1], args[2])
 	}
@@ -70,8 +76,39 @@ func openHistory(out string) (*history.History, error) {
 	return history.Read(out)
 }
 
+// tried is the entry of the snapshot that awaits confirmation; the zero value for none.
+type tried struct {
+	id    string
+	trial *control.Trial
+}
+
+// trialIn returns the entry of the snapshot that awaits confirmation in the directory out.
+func trialIn(out string, h *history.History) (tried, error) {
+	is, err := operator.ShownIn(out)
+	if err != nil || is.Trial == nil {
+		return tried{}, err
+	}
+	for _, i := range h.Items() {
+		if i.Snapshot == is.Trial.Snapshot && i.Outcome().WentOut() {
+			return tried{i.ID, is.Trial}, nil
+		}
+	}
+	return tried{}, nil
+}
+
+// until returns text about the wait for a confirmation; empty if the entry does not await any.
+func (t tried) until(id string) string {
+	switch {
+	case t.trial == nil || t.id != id:
+		return ""
+	case t.trial.IsFault():
+		return ", not confirmed until " + t.trial.Until.Local().Format(timeFormat)
+	}
+	return ", awaits confirmation until " + t.trial.Until.Local().Format(timeFormat)
+}
+
 // listHistory prints the entries of --since, or the entry of --at.
-func listHistory(c *call, h *history.History, now time.Time) error {
+func listHistory(c *call, h *history.History, tried tried, now time.Time) error {
 	items := h.Items()
 	switch {
 	case c.Since.Given() && c.At.Given():
@@ -98,9 +135,9 @@ func listHistory(c *call, h *history.History, now time.Time) error {
 	}
 	var err error
 	if c.PrintFormat.Value == "json" {
-		err = writeJSON(c.App.Writer, entriesOf(items))
+		err = writeJSON(c.App.Writer, entriesOf(items, tried))
 	} else {
-		err = writeEntries(c.App.Writer, items)
+		err = writeEntries(c.App.Writer, items, tried)
 	}
 	if err != nil {
 		return err
@@ -130,15 +167,15 @@ func entryNamed(h *history.History, id string) (history.Item, error) {
 }
 
 // showEntry prints all about an entry.
-func showEntry(c *call, h *history.History, id string) error {
+func showEntry(c *call, h *history.History, tried tried, id string) error {
 	item, err := entryNamed(h, id)
 	if err != nil {
 		return err
 	}
 	if c.PrintFormat.Value == "json" {
-		err = writeJSON(c.App.Writer, entryOf(item))
+		err = writeJSON(c.App.Writer, entryOf(item, tried))
 	} else {
-		err = writeEntry(c.App.Writer, item)
+		err = writeEntry(c.App.Writer, item, tried)
 	}
 	if err == nil && item.Fault != nil {
 		fmt.Fprintf(c.App.ErrWriter, "xdspub: warning: %s\n", printable(item.Fault))

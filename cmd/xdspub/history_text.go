@@ -26,6 +26,8 @@ type entryJSON struct {
 	Subject   string           `json:"subject"`
 	Outcome   history.Outcome  `json:"outcome"`
 	Since     *time.Time       `json:"outcome_since,omitempty"`
+	DecidedBy string           `json:"outcome_by,omitempty"`
+	Until     *time.Time       `json:"confirm_until,omitempty"` // of the snapshot that awaits confirmation
 	Command   string           `json:"command"`
 	By        string           `json:"by"`
 	Reason    string           `json:"reason,omitempty"`
@@ -39,19 +41,22 @@ type entryJSON struct {
 }
 
 // entriesOf returns entries as JSON.
-func entriesOf(items []history.Item) []entryJSON {
+func entriesOf(items []history.Item, tried tried) []entryJSON {
 	list := make([]entryJSON, len(items)) // never null
 	for n, i := range items {
-		list[n] = entryOf(i)
+		list[n] = entryOf(i, tried)
 	}
 	return list
 }
 
-func entryOf(i history.Item) entryJSON {
+func entryOf(i history.Item, tried tried) entryJSON {
 	e := entryJSON{
 		ID: i.ID, Snapshot: i.Snapshot, Revision: i.Revision, Revisions: i.Notes.Revisions, Dirty: i.Dirty(), Author: i.Author, Subject: i.Subject,
 		Outcome: i.Outcome(), Command: i.Command, By: i.By, Reason: i.Reason, Of: i.Of, Part: i.Part, Resources: i.Resources, Changes: i.Changes,
-		Format: i.Format, EnvoyPath: i.EnvoyPath,
+		Format: i.Format, EnvoyPath: i.EnvoyPath, DecidedBy: i.Notes.By,
+	}
+	if tried.id == i.ID && tried.trial != nil {
+		e.Until = &tried.trial.Until
 	}
 	if !i.Time.IsZero() {
 		e.Time = &i.Time
@@ -69,7 +74,7 @@ func entryOf(i history.Item) entryJSON {
 }
 
 // writeEntries prints entries as a table.
-func writeEntries(w io.Writer, items []history.Item) error {
+func writeEntries(w io.Writer, items []history.Item, tried tried) error {
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(w, "the history has no entry")
 		return err
@@ -81,7 +86,7 @@ func writeEntries(w io.Writer, items []history.Item) error {
 			fmt.Fprintf(t, "%s\tdamaged\n", i.ID)
 			continue
 		}
-		outcome := string(i.Outcome())
+		outcome := string(i.Outcome()) + tried.until(i.ID)
 		if i.Part != nil {
 			outcome += ", in part"
 		}
@@ -126,7 +131,7 @@ func commitText(i history.Item, most int) string {
 }
 
 // writeEntry prints all about an entry.
-func writeEntry(w io.Writer, i history.Item) error {
+func writeEntry(w io.Writer, i history.Item, tried tried) error {
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	line := func(name, text string) {
 		if text != "" {
@@ -142,6 +147,10 @@ func writeEntry(w io.Writer, i history.Item) error {
 	if !i.Notes.Since.IsZero() {
 		outcome += " since " + i.Notes.Since.Local().Format(timeFormat)
 	}
+	if i.Notes.By != "" {
+		outcome += ", by " + i.Notes.By
+	}
+	outcome += tried.until(i.ID)
 	line("outcome", outcome)
 	line("command", i.Command)
 	line("by", i.By)

@@ -141,13 +141,16 @@ func decideAlone(out string, d decision, unasked error) (control.Result, error) 
 	return result, err
 }
 
-// writeDecisions writes a line for the pause and a line for the pin of an output directory, if there are any.
-func writeDecisions(w io.Writer, out string, paused, pinned *control.Shown) {
-	if paused != nil {
-		fmt.Fprintf(w, "paused: %s; xdspub resume --out %s ends the pause\n", paused, out)
+// writeDecisions writes a line for each decision about an output directory.
+func writeDecisions(w io.Writer, out string, is control.Decisions) {
+	if is.Paused != nil {
+		fmt.Fprintf(w, "paused: %s; xdspub resume --out %s ends the pause\n", is.Paused, out)
 	}
-	if pinned != nil {
-		fmt.Fprintf(w, "pinned: %s; xdspub resume --out %s ends the pin\n", pinned, out)
+	if is.Trial != nil {
+		fmt.Fprintf(w, "on trial: %s, published %s; %s\n", is.Trial, is.Trial.Decision, is.Trial.WaysOut(out))
+	}
+	if is.Pinned != nil {
+		fmt.Fprintf(w, "pinned: %s; xdspub resume --out %s ends the pin\n", is.Pinned, out)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"xdspub/check"
 	"xdspub/cmd/settings"
@@ -209,6 +210,9 @@ func controllerOptions(v *call, source string, log *event.Log, usual ...string) 
 		return o, err
 	}
 	o.Guards, o.MaxRemoval = !v.AllowRemoval.Value, v.MaxRemoval.Value
+	if o.ConfirmWithin, err = confirmWithin(v); err != nil {
+		return o, err
+	}
 	o.StepGap = v.StepGap.Value + o.PollInterval // an Envoy that polls reads the files of a step this late
 	if o.History.Size, err = historySize(v); err != nil {
 		return o, err
@@ -234,6 +238,23 @@ func goesOn(v *call) ([]string, error) {
 		return nil, usagef("%s: owners and all-or-nothing exclude each other: all-or-nothing publishes all targets, or nothing", v.Owners.Position())
 	}
 	return slices.DeleteFunc(part.Names(), func(name string) bool { return !slices.Contains(given.Value, name) }), nil
+}
+
+// confirmWithin returns --confirm-within. A part of a tree, or one of several targets, can't go back by itself.
+func confirmWithin(v *call) (time.Duration, error) {
+	d := v.ConfirmWithin
+	if err := d.Check(); err != nil || d.Value == 0 {
+		return 0, err
+	}
+	switch {
+	case v.AllOrNothing.Value:
+		return 0, usagef("confirm-within and all-or-nothing exclude each other: each target is confirmed, or undone, by itself")
+	case len(v.WhileRefused.Value) > 0:
+		return 0, usagef("confirm-within and while-refused exclude each other: while-refused publishes parts of a tree, which nobody confirms")
+	case v.History.Value < 2:
+		return 0, usagef("confirm-within needs --history 2 or more: an undo publishes the snapshot before, which the history has")
+	}
+	return d.Value, nil
 }
 
 // fleet returns the Envoys of --envoy-admin; nil for none.

@@ -58,6 +58,8 @@ freeze holds it; 2 wrong usage; 3 could not run.`,
 
 // renderOnce runs one reconcile for each target. A target with a fault keeps its output directory unchanged.
 func renderOnce(v *call, all []watch.Options) error {
+	gone, stop := untilGone(v, all)
+	defer stop()
 	var ended targetsEnded
 	var list []*rendering
 	for _, o := range all {
@@ -93,6 +95,7 @@ func renderOnce(v *call, all []watch.Options) error {
 	for _, r := range list {
 		ended.add(r.o, r.finish(v))
 	}
+	awaitTrials(gone, v, list, &ended)
 	return ended.err(v.App.ErrWriter)
 }
 
@@ -103,6 +106,7 @@ type rendering struct {
 	unasked error // why no running watch has taken --retry-held
 	checked *check.Result
 	plan    *planner.Plan
+	trial   *control.Trial // nil if nothing awaits confirmation
 }
 
 // newRendering returns the rendering of a target; nil if a running watch has done the work, and ended has its
@@ -212,7 +216,10 @@ func (r *rendering) publish(c *call) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
-	if waits := r.Waits(); waits != "" {
+	if err := r.undoOverdue(ctx, c); err != nil {
+		return err
+	}
+	if waits := r.Waits(); waits != "" && !r.Continues(r.checked) {
 		r.printOwn(c, true)
 		return &exit{exitRefused, errors.New(ofTarget(r.o, waits))}
 	}
@@ -228,7 +235,8 @@ func (r *rendering) publish(c *call) error {
 	if frozen != nil {
 		return &exit{exitRefused, errors.New(ofTarget(r.o, frozenText(r.o, frozen)))}
 	}
-	outcome, err := r.Publish(ctx, r.checked, plan)
+	outcome, err := r.PublishTree(ctx, r.checked, plan)
+	r.trial = outcome.Trial
 	r.Record(ctx, r.checked, outcome)
 	err = cmp.Or(err, r.Settle(outcome))
 	if outcome.Verdict == watch.Published {
@@ -262,6 +270,7 @@ func (r *rendering) trim(ctx context.Context, c *call, outcome watch.Outcome) er
 		fmt.Fprintln(c.App.Writer, ofTarget(r.o, fmt.Sprintf("removed clusters stay published while connections drain: run render "+
 			"again after %s to remove them", next.Format(time.RFC3339))))
 	}
+	r.sayTrial(c)
 	return nil
 }
 
@@ -320,11 +329,11 @@ func writePlan(b *strings.Builder, o watch.Options, plan *planner.Plan) error {
 	if len(pending.Steps) == 0 {
 		b.WriteString("nothing to do\n")
 	}
-	paused, pinned, err := operator.ShownIn(o.Out)
+	decisions, err := operator.ShownIn(o.Out)
 	if err != nil {
 		return err
 	}
-	writeDecisions(b, o.Out, paused, pinned)
+	writeDecisions(b, o.Out, decisions)
 	if frozen, err := watch.FrozenIn(o, plan.ID); err != nil {
 		return err
 	} else if frozen != nil {

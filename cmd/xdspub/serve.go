@@ -100,6 +100,9 @@ func servedOptions(v *call, source string, log *event.Log) ([]watch.Options, err
 	case v.Out.Value == "" && v.State.Value == "" && (v.History.Given() || v.HistorySize.Given()):
 		return nil, usagef("--history and --history-size need --out or --state: no directory is given for the history")
 	}
+	if v.Out.Value == "" && v.State.Value == "" && v.ConfirmWithin.Value > 0 {
+		return nil, usagef("confirm-within needs --out or --state: no directory is given for the history")
+	}
 	if v.Out.Value == "" {
 		if name := settings.FirstGiven(v.Settings, settings.ForFiles()); name != "" {
 			return nil, usagef("--%s needs --out: it says how files are published", name)

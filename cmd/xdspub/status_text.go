@@ -25,7 +25,7 @@ func writeStatus(w io.Writer, r *status.Status, now time.Time) error {
 	p := &statusPrinter{now: now}
 	p.printf("%s\n", r.Verdict())
 	p.published(r)
-	writeDecisions(&p.b, r.Out, r.Paused, r.Pinned)
+	writeDecisions(&p.b, r.Out, control.Decisions{Paused: r.Paused, Pinned: r.Pinned, Trial: r.Trial})
 	if r.Frozen != nil {
 		p.printf("frozen: changes wait %s\n", r.Frozen)
 	}

@@ -87,10 +87,10 @@ func interruptible(c *call) (ctx context.Context, stop func()) {
 	return signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 }
 
-// untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends the process at once.
-// untilSignal also ignores SIGPIPE.
-func untilSignal(c *call) (ctx context.Context, stop func()) {
-	ctx, stop = interruptible(c)
+// untilSignal returns a context that ends with SIGINT, SIGTERM or one of others. A second signal ends the process at
+// once. untilSignal also ignores SIGPIPE.
+func untilSignal(c *call, others ...os.Signal) (ctx context.Context, stop func()) {
+	ctx, stop = signal.NotifyContext(c.Context, append(others, os.Interrupt, syscall.SIGTERM)...)
 	context.AfterFunc(ctx, stop)
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
 	return ctx, stop

@@ -121,7 +121,7 @@ func TestNotesAreDamaged(t *testing.T) {
 		out := memdir.New(t)
 		p := opened(t, out, history.Options{})
 		i := p.record(history.Entry{Time: noon, Outcome: history.Unconfirmed}, clusters(t, "a"))
-		if err := p.Note(i.ID, history.RolledBack); err != nil {
+		if err := p.Note(i.ID, history.RolledBack, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := readHistory(t, out).Items()[0].Outcome(); got != history.RolledBack {
@@ -290,7 +290,7 @@ func TestNobodyElseReads(t *testing.T) {
 	out := memdir.New(t)
 	p := opened(t, out, history.Options{})
 	i := p.record(history.Entry{Time: noon}, clusters(t, "a"))
-	if err := p.Note(i.ID, history.RolledBack); err != nil {
+	if err := p.Note(i.ID, history.RolledBack, ""); err != nil {
 		t.Fatal(err)
 	}
 	files(t, out)
@@ -298,7 +298,7 @@ func TestNobodyElseReads(t *testing.T) {
 	if err != nil || info.Mode() != os.ModeDir|0o700 {
 		t.Error(info.Mode(), err)
 	}
-	if err := p.Note("000000000000", history.RolledBack); err == nil {
+	if err := p.Note("000000000000", history.RolledBack, ""); err == nil {
 		t.Error("an unknown entry gets a note")
 	}
 }

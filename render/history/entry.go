@@ -30,13 +30,14 @@ type Entry struct {
 	Author  string `json:"author,omitempty"`
 	Subject string `json:"subject,omitempty"`
 
-	// Command is the command that published: render, watch, serve, or rollback.
+	// Command is the command that published: render, watch, serve, rollback, or undo at the end of --confirm-within.
 	Command string `json:"command"`
 	// By is the user who called the command, as user@host.
 	By string `json:"by,omitempty"`
 	// Reason is the text of --reason.
 	Reason string `json:"reason,omitempty"`
-	// Of is the id of the Entry whose resources a rollback has published; empty for a publish of a source tree.
+	// Of is the id of the Entry whose resources a rollback or an undo has published; empty for a publish of a source
+	// tree.
 	Of string `json:"of,omitempty"`
 
 	// Part means that the resources are a part of a refused source tree; nil for a whole source tree.
@@ -85,8 +86,13 @@ const (
 	Rejected Outcome = "rejected"
 	// RejectedKept: an Envoy or clients rejected the first snapshot, which stays published.
 	RejectedKept Outcome = "rejected, kept"
-	// RolledBack: somebody, or the end of --confirm-within, has replaced the snapshot by an earlier one.
+	// RolledBack: somebody has replaced the snapshot by an earlier one.
 	RolledBack Outcome = "rolled back"
+	// Confirmed: an operator has confirmed the snapshot (--confirm-within).
+	Confirmed Outcome = "confirmed"
+	// Undone: nobody has confirmed the snapshot in time, or an operator has cancelled it; the snapshot before was
+	// restored.
+	Undone Outcome = "undone"
 )
 
 // WentOut reports whether a snapshot with the outcome stayed published after its change.
@@ -96,8 +102,9 @@ func (o Outcome) WentOut() bool { return o != Rejected }
 type Notes struct {
 	// Outcome replaces Entry.Outcome, unless it is empty.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Since is when the Outcome was noted.
+	// Since is when the Outcome was noted. By is the operator who has decided so; empty if nobody has.
 	Since time.Time `json:"since,omitzero"`
+	By    string    `json:"by,omitempty"`
 	// Revisions are further commits with the same resources, the latest last.
 	Revisions []string `json:"revisions,omitempty"`
 }

@@ -13,13 +13,19 @@ const sweepAfter = 32
 // smallFile is the size of a file that each sweep joins with others.
 const smallFile = 64 << 10
 
-// prune retires entries beyond the limits, and sweeps if many files or too many bytes are there.
+// prune retires entries beyond the limits, except the protected one. If many files or too many bytes are there, prune
+// sweeps.
 func (s *Store) prune() error {
 	live := s.live()
-	for ; len(live) > s.options.Keep; live = live[1:] {
-		if err := s.shelf.retire(live[0]); err != nil {
+	for n := 0; len(live) > s.options.Keep && n < len(live); {
+		if live[n].ID == s.protected {
+			n++
+			continue
+		}
+		if err := s.shelf.retire(live[n]); err != nil {
 			return err
 		}
+		live = slices.Delete(live, n, n+1)
 	}
 	objects, total := 0, int64(0)
 	for _, p := range s.shelf.packs {
@@ -65,16 +71,17 @@ func (s *Store) sweep(live []*stored, full bool) error {
 	return s.join(files, needed)
 }
 
-// needed returns the objects of the live entries. If full, it retires the oldest entries.
+// needed returns the objects of the live entries. If full, needed retires the oldest entries, except the protected one.
 func (s *Store) needed(live []*stored, full bool) (map[hash]bool, error) {
 	needed, size := make(map[hash]bool), int64(0)
+	for _, i := range live {
+		if i.ID == s.protected {
+			size = s.sizeOf(s.mark(i, needed))
+		}
+	}
 	for n, i := range slices.Backward(live) {
 		own := s.mark(i, needed)
-		for _, h := range own {
-			p, at := s.shelf.locate(h)
-			size += p.sizeIn(at)
-		}
-		size += int64(len(i.pack.entry))
+		size += s.sizeOf(own) + int64(len(i.pack.entry))
 		newest := n == len(live)-1
 		if !full || size <= s.options.Size/4*3 || newest && size <= s.options.Size {
 			continue
@@ -83,6 +90,9 @@ func (s *Store) needed(live []*stored, full bool) (map[hash]bool, error) {
 			delete(needed, h)
 		}
 		for _, old := range live[:n+1] {
+			if old.ID == s.protected {
+				continue
+			}
 			if err := s.shelf.retire(old); err != nil {
 				return nil, err
 			}
@@ -90,6 +100,15 @@ func (s *Store) needed(live []*stored, full bool) (map[hash]bool, error) {
 		break
 	}
 	return needed, nil
+}
+
+// sizeOf returns the bytes of objects.
+func (s *Store) sizeOf(objects []hash) (size int64) {
+	for _, h := range objects {
+		p, at := s.shelf.locate(h)
+		size += p.sizeIn(at)
+	}
+	return size
 }
 
 // mark adds the objects of an entry to needed, and returns the added ones. If objects are missing, mark adds those

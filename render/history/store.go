@@ -49,6 +49,8 @@ type Store struct {
 		root     *node
 	}
 	said map[string]bool // the damaged files that the log has
+	// protected is the id of the entry that is not pruned; empty for none.
+	protected string
 }
 
 // Open returns the Store of an output directory that is open for writing. Open reads nothing yet.
@@ -56,6 +58,9 @@ func Open(d *publish.Dir, o Options) *Store {
 	o.Keep, o.Size = cmp.Or(o.Keep, DefaultKeep), cmp.Or(o.Size, DefaultSize)
 	return &Store{records: d.Records(folder), options: o, said: make(map[string]bool)}
 }
+
+// Protect keeps an entry from being pruned, in place of the entry of the last Protect; empty protects none.
+func (s *Store) Protect(id string) { s.protected = id }
 
 // Record adds an entry with the resources of a Snapshot, and prunes old entries. If the latest entry that went out has
 // these resources and the same Entry.Snapshot, Record returns that entry, and notes a new commit or the
@@ -241,8 +246,8 @@ func (s *Store) changes(before *stored, root *node) *Changes {
 // noteAgain notes what is new when the resources of an entry are published again.
 func (s *Store) noteAgain(i *stored, e Entry) error {
 	n := i.Notes
-	if e.Outcome != i.Outcome() && e.Outcome != Unconfirmed { // a publish that moves no file asks nobody
-		n.Outcome, n.Since = e.Outcome, e.Time
+	if e.Outcome != i.Outcome() && e.Outcome != Unconfirmed && i.Outcome() != Confirmed { // a publish that moves no file asks nobody
+		n.Outcome, n.Since, n.By = e.Outcome, e.Time, ""
 	}
 	latest := i.Revision
 	if len(n.Revisions) > 0 {
@@ -287,9 +292,10 @@ func (s *Store) add(e Entry, w *packWriter) (*stored, error) {
 	return item, nil
 }
 
-// Note records what became of an entry. The error is an *UnknownError if the history has no such entry.
-func (s *Store) Note(id string, o Outcome) error {
-	err := s.noteOutcome(id, o)
+// Note records what became of an entry. by is the operator who has decided so; empty for nobody. The error is an
+// *UnknownError if the history has no such entry.
+func (s *Store) Note(id string, o Outcome, by string) error {
+	err := s.noteOutcome(id, o, by)
 	if _, unknown := errors.AsType[*UnknownError](err); err != nil && !unknown {
 		s.shelf = nil
 		err = fmt.Errorf("history: %w", err)
@@ -297,14 +303,14 @@ func (s *Store) Note(id string, o Outcome) error {
 	return err
 }
 
-func (s *Store) noteOutcome(id string, o Outcome) error {
+func (s *Store) noteOutcome(id string, o Outcome, by string) error {
 	if err := s.open(); err != nil {
 		return err
 	}
 	for _, i := range s.shelf.items {
 		if i.ID == id && i.Fault == nil {
 			n := i.Notes
-			n.Outcome, n.Since = o, time.Now().UTC().Round(0)
+			n.Outcome, n.Since, n.By = o, time.Now().UTC().Round(0), diag.Cut(by, maxText)
 			return s.shelf.writeNotes(i, n)
 		}
 	}

@@ -78,7 +78,7 @@ func (r recording) found(t *testing.T) (out string) {
 		}
 	}
 	if r.name == "second note" {
-		if err := s.Note(entries(t, out)[0].ID, snapshots.Acknowledged); err != nil {
+		if err := s.Note(entries(t, out)[0].ID, snapshots.Acknowledged, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +112,7 @@ func entries(t *testing.T, out string) []snapshots.Item {
 func (r recording) do(d *publish.Dir, last string) error {
 	s := snapshots.Open(d, r.options)
 	if r.next == nil {
-		return s.Note(last, snapshots.RolledBack)
+		return s.Note(last, snapshots.RolledBack, "")
 	}
 	_, err := s.Record(entryAt(59, r.next), r.next)
 	return err

@@ -80,6 +80,22 @@ func AskApprove(ctx context.Context, out string, a Approve) (Result, error) {
 	return result(ctx, out, approvePath, a)
 }
 
+// AskConfirm asks the watch to keep the snapshot that awaits confirmation, as Retry asks. The error is a *ConflictError
+// if no such snapshot awaits confirmation.
+func AskConfirm(ctx context.Context, out string, c Confirm) (Result, error) {
+	return result(ctx, out, confirmPath, c)
+}
+
+// AskCancel asks the watch to undo the snapshot that awaits confirmation. The errors are those of AskConfirm.
+func AskCancel(ctx context.Context, out string, c Cancel) (Result, error) {
+	return result(ctx, out, cancelPath, c)
+}
+
+// AskExtend asks the watch to wait longer for a confirmation. The errors are those of AskConfirm.
+func AskExtend(ctx context.Context, out string, e Extend) (Result, error) {
+	return result(ctx, out, extendPath, e)
+}
+
 // result sends a request, and waits for its Result.
 func result(ctx context.Context, out, path string, body any) (Result, error) {
 	var r Result

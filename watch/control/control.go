@@ -9,6 +9,9 @@
 //	POST /v1/resume      end the pause and the pin: a Result, after the publish
 //	POST /v1/rollback    publish a snapshot of the history, and pin it: a Result, after the publish
 //	POST /v1/approve     publish a change that the guards have refused: a Result, after the publish
+//	POST /v1/confirm     keep the snapshot that awaits confirmation: a Result, after the publish of what waits
+//	POST /v1/cancel      undo the snapshot that awaits confirmation: a Result, after the publish
+//	POST /v1/extend      set the end of the wait for a confirmation: a Result
 //
 // The Server only passes requests on. The watch executes them in its own loop, between two reconciles:
 //
@@ -55,6 +58,9 @@ const (
 
 	rollbackPath = "/v1/rollback"
 	approvePath  = "/v1/approve"
+	confirmPath  = "/v1/confirm"
+	cancelPath   = "/v1/cancel"
+	extendPath   = "/v1/extend"
 )
 
 // Path returns the path of the socket of an output directory.
@@ -112,6 +118,8 @@ type Watch struct {
 	Paused *Shown `json:"paused,omitempty"`
 	// Pinned is the pin of a snapshot of the history, by a rollback; nil without one.
 	Pinned *Shown `json:"pinned,omitempty"`
+	// Trial is the published snapshot if it awaits the confirmation of an operator; nil otherwise.
+	Trial *Trial `json:"trial,omitempty"`
 	// Frozen is the freeze in force; nil without one.
 	Frozen *freeze.State `json:"frozen,omitempty"`
 	// Guarded is the change that waits for an approval; nil for none. Approved is the unused approval; nil for none.
@@ -213,7 +221,8 @@ func AllNotices() []Notices { return []Notices{ByEvents, ByPolling, ByPart} }
 
 // Reconcile is one read of the source tree with the publish that follows.
 type Reconcile struct {
-	// Reason is start, change, rescan, SIGHUP, retry-held, resume, rollback or approve; in Running also trim.
+	// Reason is start, change, rescan, SIGHUP, retry-held, resume, rollback, approve, confirm or undo; in Running also
+	// trim.
 	Reason string    `json:"reason"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
@@ -384,6 +393,12 @@ const (
 	Approved Outcome = "approved"
 	// Unchanged means that a request had nothing to end.
 	Unchanged Outcome = "unchanged"
+	// Confirmed means that a request has confirmed a snapshot, which stays published.
+	Confirmed Outcome = "confirmed"
+	// Extended means that a request has set the end of a trial.
+	Extended Outcome = "extended"
+	// Undone means that the snapshot before a trial is published again.
+	Undone Outcome = "undone"
 )
 
 // Result is the answer to a request. The commands print the same object.
@@ -400,6 +415,8 @@ type Result struct {
 	Pinned *Shown `json:"pinned,omitempty"`
 	// Approved is the approval after the request; nil without one.
 	Approved *Shown `json:"approved,omitempty"`
+	// Trial is the trial after the request; nil without one.
+	Trial *Trial `json:"trial,omitempty"`
 	// Part is Refusal.Part.
 	Part *Part `json:"part,omitempty"`
 }
@@ -483,6 +500,11 @@ func (w Watch) Shown() Watch {
 		frozen.Reason = diag.Hide(frozen.Reason)
 		w.Frozen = &frozen
 	}
+	if w.Trial != nil {
+		trial := *w.Trial
+		trial.Reason, trial.Stuck = diag.Hide(trial.Reason), diag.Hide(trial.Stuck)
+		w.Trial = &trial
+	}
 	if w.Refused != nil {
 		refused := *w.Refused
 		refused.Message = diag.Hide(refused.Message)
@@ -508,8 +530,8 @@ func (w *Watch) Ready() bool {
 }
 
 // Faults returns the faults of the watch at a time, as text such as "the source tree is invalid (2 errors)".
-// Faults returns nil if the source tree is published, acknowledged and run by all Envoys, its certificates are
-// valid, and no reconcile publishes or hangs.
+// Faults returns nil if the source tree is published, acknowledged, run by all Envoys and confirmed, its certificates
+// are valid, and no reconcile publishes or hangs.
 func (w *Watch) Faults(now time.Time) (faults []string) {
 	switch {
 	case w.Snapshot == "":
@@ -541,6 +563,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	if w.Approved != nil {
 		faults = append(faults, "an approval waits "+w.Approved.String())
 	}
+	if w.Trial != nil {
+		faults = append(faults, w.trialAt(now).String())
+	}
 	if w.Waits != nil {
 		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits%s", w.Waits.Snapshot, w.Waits.GoesOn()))
 	}
@@ -562,6 +587,13 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 		faults = append(faults, fmt.Sprintf("the watch has been busy since %s (%s)", r.Began.Format(time.RFC3339), r.Reason))
 	}
 	return faults
+}
+
+// trialAt returns the trial at a time.
+func (w *Watch) trialAt(now time.Time) *Trial {
+	t := *w.Trial
+	t.Overdue = t.Overdue || now.After(t.Until)
+	return &t
 }
 
 // envoyFaults returns how many Envoys do not run the published files, as text such as "1 of 2 Envoys is not in

@@ -62,6 +62,9 @@ func New(to *event.Log) *Server {
 	mux.HandleFunc("POST "+resumePath, handle[Resume](s))
 	mux.HandleFunc("POST "+rollbackPath, handle[Rollback](s))
 	mux.HandleFunc("POST "+approvePath, handle[Approve](s))
+	mux.HandleFunc("POST "+confirmPath, handle[Confirm](s))
+	mux.HandleFunc("POST "+cancelPath, handle[Cancel](s))
+	mux.HandleFunc("POST "+extendPath, handle[Extend](s))
 	s.http = http.Server{
 		Handler: guard(mux, to), ReadTimeout: patience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -149,13 +152,18 @@ func (s *Server) Requests() <-chan *Request { return s.requests }
 
 // Request is a request whose client waits for a Result.
 type Request struct {
-	// Asked is what the client asks for: a RetryHeld, a Pause, a Resume, a Rollback or an Approve.
+	// Asked is what the client asks for: a RetryHeld, a Pause, a Resume, a Rollback, an Approve, a Confirm, a Cancel or
+	// an Extend.
 	Asked any
 
+	came   time.Time
 	ctx    context.Context // of the connection
 	result chan Result
 	reason chan string
 }
+
+// Waited returns how long the request has waited.
+func (r *Request) Waited() time.Duration { return time.Since(r.came) }
 
 // Gone reports whether the client has left.
 func (r *Request) Gone() bool { return r.ctx.Err() != nil }
@@ -208,7 +216,7 @@ func handle[T any](s *Server) http.HandlerFunc {
 
 // pass passes a request on to the watch, and waits for the answer.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, asked any) {
-	request := &Request{Asked: asked, ctx: r.Context(), result: make(chan Result, 1), reason: make(chan string, 1)}
+	request := &Request{Asked: asked, came: time.Now(), ctx: r.Context(), result: make(chan Result, 1), reason: make(chan string, 1)}
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
 		if !c.wait(true) {
 			panic(http.ErrAbortHandler) // without an answer the client asks again

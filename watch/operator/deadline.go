@@ -53,3 +53,14 @@ func (d *Deadline) Adjust(c Clock) (moved bool) {
 	}
 	return moved
 }
+
+// Ago returns a Clock that is behind c by d.
+func (c Clock) Ago(d time.Duration) Clock {
+	return Clock{
+		Day: func() time.Time { return c.Day().Add(-d) },
+		Uptime: func() (string, time.Duration) {
+			start, up := c.Uptime()
+			return start, up - d
+		},
+	}
+}

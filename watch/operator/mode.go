@@ -17,6 +17,10 @@ const (
 	Pinned
 	// PausedPinned: the snapshot of the pin.
 	PausedPinned
+	// Tried: the source tree of the trial, and nothing else.
+	Tried
+	// PausedTried: nothing.
+	PausedTried
 	modes
 )
 
@@ -24,42 +28,64 @@ const (
 type input int
 
 const (
-	pauseAsked    input = iota // an operator pauses
-	pauseChanged               // an operator replaces the pause
-	pauseOver                  // the time of the pause is over
-	pinAsked                   // an operator pins
-	pinRefused                 // the snapshot of the pin can't be published
-	sourceChanged              // the source tree has changed, and is published
-	resumeAsked                // an operator resumes
+	pauseAsked     input = iota // an operator pauses
+	pauseChanged                // an operator replaces the pause
+	pauseOver                   // the time of the pause is over
+	pinAsked                    // an operator pins
+	pinRefused                  // the snapshot of the pin can't be published
+	sourceChanged               // the source tree has changed, and is published
+	resumeAsked                 // an operator resumes
+	trialBegun                  // a source tree is about to be published, and needs a confirmation
+	trialRefused                // the snapshot of the trial can't be published
+	trialConfirmed              // an operator confirms the snapshot of the trial
 	inputs
 )
 
 // refused is the place of an input in transitions that changes nothing, because the mode does not allow the input.
 const refused Mode = -1
 
-// transitions maps a mode and an input to the next mode. pinRefused restores Pin.Before, and then keeps the mode.
+// transitions maps a mode and an input to the next mode. pinRefused restores Pin.Before or Pin.Trial, and then leads to
+// the mode of these. trialRefused restores Trial.Pin.
 var transitions = [modes][inputs]Mode{
 	Follows: {
 		pauseAsked: Paused, pauseChanged: Paused, pauseOver: refused,
 		pinAsked: Pinned, pinRefused: refused, sourceChanged: refused, resumeAsked: refused,
+		trialBegun: Tried, trialRefused: refused, trialConfirmed: refused,
 	},
 	Paused: {
 		pauseAsked: refused, pauseChanged: Paused, pauseOver: Follows,
 		pinAsked: PausedPinned, pinRefused: refused, sourceChanged: refused, resumeAsked: Follows,
+		trialBegun: refused, trialRefused: refused, trialConfirmed: refused,
 	},
 	Pinned: {
 		pauseAsked: PausedPinned, pauseChanged: PausedPinned, pauseOver: refused,
 		pinAsked: Pinned, pinRefused: Follows, sourceChanged: Follows, resumeAsked: Follows,
+		trialBegun: Tried, trialRefused: refused, trialConfirmed: refused,
 	},
 	PausedPinned: {
 		pauseAsked: refused, pauseChanged: PausedPinned, pauseOver: Pinned,
 		pinAsked: PausedPinned, pinRefused: Paused, sourceChanged: refused, resumeAsked: Follows,
+		trialBegun: refused, trialRefused: refused, trialConfirmed: refused,
+	},
+	Tried: {
+		pauseAsked: PausedTried, pauseChanged: PausedTried, pauseOver: refused,
+		pinAsked: Pinned, pinRefused: refused, sourceChanged: refused, resumeAsked: refused,
+		trialBegun: refused, trialRefused: Follows, trialConfirmed: Follows,
+	},
+	PausedTried: {
+		pauseAsked: refused, pauseChanged: PausedTried, pauseOver: Tried,
+		pinAsked: PausedPinned, pinRefused: refused, sourceChanged: refused, resumeAsked: Tried,
+		trialBegun: refused, trialRefused: Paused, trialConfirmed: Paused,
 	},
 }
 
 // Mode returns the mode of the decisions.
 func (d Decisions) Mode() Mode {
 	switch {
+	case d.Paused != nil && d.Trial != nil:
+		return PausedTried
+	case d.Trial != nil:
+		return Tried
 	case d.Paused != nil && d.Pinned != nil:
 		return PausedPinned
 	case d.Paused != nil:
@@ -93,18 +119,28 @@ func (d *Decisions) Pause(p Pause, replace bool) error {
 	return nil
 }
 
-// Resume removes the pause and the pin, and returns them. Both may be nil.
+// Resume removes the pause and the pin, and returns them. Both may be nil. A trial goes on, even if the pin is about to
+// undo the trial.
 func (d *Decisions) Resume() (*Pause, *Pin) {
 	pause, pin := d.Paused, d.Pinned
 	if d.allows(resumeAsked) {
 		d.Paused, d.Pinned = nil, nil
+	}
+	if pin != nil && pin.Trial != nil {
+		d.Trial = pin.Trial
 	}
 	return pause, pin
 }
 
 // Adjust adjusts the Deadlines of the decisions, and reports whether a clock has moved.
 func (d *Decisions) Adjust(c Clock) (moved bool) {
-	return d.Paused != nil && d.Paused.Ends != nil && d.Paused.Ends.Adjust(c)
+	if d.Paused != nil && d.Paused.Ends != nil {
+		moved = d.Paused.Ends.Adjust(c)
+	}
+	if d.Trial != nil {
+		moved = d.Trial.Ends.Adjust(c) || moved
+	}
+	return moved
 }
 
 // EndPause removes a pause whose time is over, and returns the removed pause; nil if no time is over.
@@ -117,11 +153,13 @@ func (d *Decisions) EndPause(c Clock) *Pause {
 	return p
 }
 
-// Pin records a pin. Source trees that wait for an earlier pin wait for the new one, too.
+// Pin records a pin, which replaces a trial. Source trees that wait for an earlier pin wait for the new one, too.
 func (d *Decisions) Pin(p Pin) {
+	p.Trial, d.Trial = d.Trial, nil
 	if before := d.Pinned; before != nil {
 		p.Before = new(*before)
 		p.Before.Before = nil
+		p.Trial, p.Before.Trial = before.Trial, nil
 		p.Waits = append(slices.Clone(before.Waits), p.Waits...)
 	}
 	var waits []string
@@ -134,24 +172,35 @@ func (d *Decisions) Pin(p Pin) {
 	d.Pinned = &p
 }
 
-// RefusePin removes a pin whose snapshot was refused, and restores Pin.Before. RefusePin returns the removed pin; nil
-// if the directory is not pinned, or if the pin is Done.
+// RefusePin removes a pin whose snapshot was refused, and restores Pin.Before and Pin.Trial. RefusePin returns the
+// removed pin; nil if the directory is not pinned, or if the pin is Done.
 func (d *Decisions) RefusePin() *Pin {
 	p := d.Pinned
 	if !d.allows(pinRefused) || p.Done {
 		return nil
 	}
-	d.Pinned = p.Before
+	if d.Pinned, d.Trial = p.Before, p.Trial; p.Trial != nil {
+		d.Pinned = nil
+	}
 	return p
 }
 
-// DonePin notes that the snapshot of the pin is published. DonePin returns false if that is known.
+// DonePin notes that the snapshot of the pin is published, which ends Pin.Trial. DonePin returns false if that is
+// known.
 func (d *Decisions) DonePin() bool {
 	if d.Pinned == nil || d.Pinned.Done {
 		return false
 	}
-	d.Pinned = new(*d.Pinned)
-	d.Pinned.Done = true
+	p := *d.Pinned
+	if t := p.Trial; t != nil {
+		how := Replaced
+		if p.Undoes {
+			how = Undone
+		}
+		d.Ended = &Ended{p.Decision, t.Snapshot, how}
+	}
+	p.Done, p.Trial = true, nil
+	d.Pinned = &p
 	return true
 }
 
@@ -166,10 +215,16 @@ func (d *Decisions) EndPin() *Pin {
 	return p
 }
 
-// Follows reports whether a source tree is published: nothing is paused, and no pin keeps the tree. ids are the hash of
-// the tree without its secrets, and the id of its snapshot.
+// Follows reports whether a source tree is published: nothing is paused, and neither a pin nor a trial keeps the tree.
+// ids are the hash of the tree without its secrets, the id of its snapshot, and that of all variants.
 func (d Decisions) Follows(ids ...string) bool {
 	waits := func(id string) bool { return slices.Contains(d.Pinned.Waits, id) }
 	mode := d.Mode()
-	return mode == Follows || mode == Pinned && !slices.ContainsFunc(ids, waits)
+	switch mode {
+	case Tried:
+		return slices.Contains(ids, d.Trial.Source)
+	case Pinned:
+		return !slices.ContainsFunc(ids, waits)
+	}
+	return mode == Follows
 }

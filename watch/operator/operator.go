@@ -45,8 +45,12 @@ type Pin struct {
 	Waits []string `json:"waits"`
 	// Done means that the snapshot was published. Before, a refusal of the snapshot ends the pin.
 	Done bool `json:"done,omitempty"`
+	// Undoes means that the pin undoes a trial.
+	Undoes bool `json:"undoes,omitempty"`
 	// Before is the replaced pin; nil if the directory was not pinned.
 	Before *Pin `json:"before,omitempty"`
+	// Trial is the trial that the pin replaces. A pin that is Done has none.
+	Trial *Trial `json:"trial,omitempty"`
 }
 
 const (
@@ -64,12 +68,18 @@ func (p *Pin) check() error {
 		return errors.New("it has no entry")
 	case len(p.Waits) > maxWaits || slices.ContainsFunc(p.Waits, func(id string) bool { return len(id) > maxID }):
 		return errors.New("its list of source trees is too long")
-	case p.Before == nil:
-		return nil
-	case p.Before.Before != nil:
+	case p.Before != nil && (p.Before.Before != nil || p.Before.Trial != nil), p.Trial != nil && p.Trial.Pin != nil:
 		return errors.New("it has replaced too many pins")
 	}
-	return p.Before.check()
+	if p.Trial != nil {
+		if err := p.Trial.check(); err != nil {
+			return fmt.Errorf("trial: %w", err)
+		}
+	}
+	if p.Before != nil {
+		return p.Before.check()
+	}
+	return nil
 }
 
 // Shown returns the pause as views show it.
@@ -94,6 +104,9 @@ type Decisions struct {
 	// Guarded is the change that waits for an approval; nil for none. Approved is the unused approval; nil for none.
 	Guarded  *control.Guarded `json:"guarded,omitempty"`
 	Approved *Approval        `json:"approved,omitempty"`
+	Trial    *Trial           `json:"trial,omitempty"`
+	// Ended is the end of the last trial; nil before.
+	Ended *Ended `json:"ended_trial,omitempty"`
 }
 
 // ErrDamaged means that the record of the decisions can't be read. A snapshot must then not be published. Write
@@ -105,7 +118,7 @@ var ErrDamaged = errors.New("the decisions of operators are unknown, and nothing
 func Read(out string) (Decisions, error) {
 	var d Decisions
 	there, err := publish.ReadRecord(out, record, &d, func() error { return d.check() },
-		fmt.Sprintf("xdspub resume --out %s replaces the file: a pause and a pin then end", out))
+		fmt.Sprintf("xdspub resume --out %s replaces the file: a pause, a pin and a trial then end", out))
 	if err != nil {
 		return Decisions{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -115,27 +128,27 @@ func Read(out string) (Decisions, error) {
 	return d, nil
 }
 
-// ShownIn returns the pause and the pin of the directory out, which need not be locked. Both may be nil.
-func ShownIn(out string) (paused, pinned *control.Shown, err error) {
+// ShownIn returns the decisions about the directory out, which need not be locked, as views show them.
+func ShownIn(out string) (control.Decisions, error) {
 	d, err := Read(out)
 	if err != nil {
-		return nil, nil, err
+		return control.Decisions{}, err
 	}
 	clock := SystemClock()
 	d.EndPause(clock)
-	paused, pinned = d.Shown(clock)
-	return paused, pinned, nil
+	return d.Shown(clock), nil
 }
 
-// Shown returns the pause and the pin as views show them. Both may be nil.
-func (d Decisions) Shown(c Clock) (paused, pinned *control.Shown) {
+// Shown returns the decisions as views show them.
+func (d Decisions) Shown(c Clock) (shown control.Decisions) {
 	if d.Paused != nil {
-		paused = new(d.Paused.Shown(c))
+		shown.Paused = new(d.Paused.Shown(c))
 	}
 	if d.Pinned != nil {
-		pinned = new(d.Pinned.Shown())
+		shown.Pinned = new(d.Pinned.Shown())
 	}
-	return paused, pinned
+	shown.Trial = d.Trial.Shown(c)
+	return shown
 }
 
 func (d Decisions) check() error {
@@ -155,6 +168,19 @@ func (d Decisions) check() error {
 	if d.Approved != nil {
 		if err := d.Approved.check(); err != nil {
 			return fmt.Errorf("approval: %w", err)
+		}
+	}
+	if d.Trial != nil {
+		if err := d.Trial.check(); err != nil {
+			return fmt.Errorf("trial: %w", err)
+		}
+		if d.Pinned != nil {
+			return errors.New("trial: there is a pin, too")
+		}
+	}
+	if d.Ended != nil {
+		if err := d.Ended.check(); err != nil {
+			return fmt.Errorf("the last trial: %w", err)
 		}
 	}
 	return nil

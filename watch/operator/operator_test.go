@@ -105,8 +105,10 @@ func TestModes(t *testing.T) {
 	m.runs(2 * time.Hour)
 	who := control.Decision{By: "alice@host", Reason: "x"}
 	pause, pin := Pause{Decision: who, Ends: &ends}, Pin{Decision: who, Entry: "1", Waits: []string{"a"}}
+	trial := Trial{Decision: who, Snapshot: "v1", Source: "a", Entry: "1", Ends: ends}
 	has := map[Mode]Decisions{
 		Follows: {}, Paused: {Paused: &pause}, Pinned: {Pinned: &pin}, PausedPinned: {Paused: &pause, Pinned: &pin},
+		Tried: {Trial: &trial}, PausedTried: {Paused: &pause, Trial: &trial},
 	}
 	does := map[input]func(*Decisions) bool{
 		pauseAsked:    func(d *Decisions) bool { return d.Pause(pause, false) == nil },
@@ -119,6 +121,9 @@ func TestModes(t *testing.T) {
 			pause, pin := d.Resume()
 			return pause != nil || pin != nil
 		},
+		trialBegun:     func(d *Decisions) bool { return d.Begin(trial) },
+		trialRefused:   func(d *Decisions) bool { return d.RefuseTrial() },
+		trialConfirmed: func(d *Decisions) bool { return d.Confirm(who) != nil },
 	}
 	for mode := range modes {
 		for i := range inputs {
@@ -126,7 +131,7 @@ func TestModes(t *testing.T) {
 			if d.Mode() != mode {
 				t.Fatalf("mode %d: the decisions have mode %d", mode, d.Mode())
 			}
-			paused, pinned, allowed := d.Paused != nil, d.Pinned != nil, true
+			paused, pinned, tried, allowed := d.Paused != nil, d.Pinned != nil, d.Trial != nil, true
 			switch i {
 			case pauseAsked:
 				allowed, paused = !paused, true
@@ -135,7 +140,13 @@ func TestModes(t *testing.T) {
 			case pauseOver:
 				allowed, paused = paused, false
 			case pinAsked:
-				pinned = true
+				pinned, tried = true, false
+			case trialBegun:
+				if allowed = !paused && !tried; allowed {
+					tried, pinned = true, false
+				}
+			case trialRefused, trialConfirmed:
+				allowed, tried = tried, false
 			case pinRefused:
 				allowed, pinned = pinned, false
 			case sourceChanged:
@@ -145,7 +156,7 @@ func TestModes(t *testing.T) {
 			case resumeAsked:
 				allowed, paused, pinned = paused || pinned, false, false
 			}
-			was := d.Pinned != nil
+			was, wasTried := d.Pinned != nil, d.Trial != nil
 			if is := does[i](&d); is != allowed {
 				t.Errorf("mode %d, input %d: allowed: %t", mode, i, is)
 			}
@@ -153,6 +164,19 @@ func TestModes(t *testing.T) {
 				if d.Pinned.Before == nil || d.RefusePin() == nil || d.Pinned == nil {
 					t.Errorf("mode %d: a refused pin leaves %+v", mode, d.Pinned)
 				}
+			}
+			if i == pinAsked && wasTried { // so is the trial
+				if again := d; again.RefusePin() == nil || again.Trial == nil || again.Mode() != mode {
+					t.Errorf("mode %d: a refused pin leaves %+v", mode, again)
+				}
+			}
+			if i == trialBegun && was && allowed { // and the pin
+				if again := d; !again.RefuseTrial() || again.Mode() != mode {
+					t.Errorf("mode %d: a refused trial leaves %+v", mode, again)
+				}
+			}
+			if is := (d.Trial != nil); is != tried {
+				t.Errorf("mode %d, input %d: on trial: %t", mode, i, is)
 			}
 			if is := (d.Paused != nil); is != paused {
 				t.Errorf("mode %d, input %d: paused: %t", mode, i, is)
@@ -228,8 +252,8 @@ func TestWrite(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	if shown, pinned, err := ShownIn(dir.Path()); pinned != nil || err != nil || !strings.Contains(shown.String(), "by alice@host since 20") || !strings.Contains(shown.String(), "Z until 20") {
-		t.Errorf("%v %v", shown, err)
+	if is, err := ShownIn(dir.Path()); is.Pinned != nil || is.Trial != nil || err != nil || !strings.Contains(is.Paused.String(), "by alice@host since 20") || !strings.Contains(is.Paused.String(), "Z until 20") {
+		t.Errorf("%v %v", is, err)
 	}
 	var taken *TakenError
 	if err := got.Pause(want, false); !errors.As(err, &taken) || taken.Pause.By != "alice@host" {
@@ -242,11 +266,16 @@ func TestDamaged(t *testing.T) {
 	long := strings.Repeat("x", 1001)
 	for name, text := range map[string]string{
 		"empty": "", "half": `{"layout": 1, "pau`, "no layout": `{}`, "a newer layout": `{"layout": 99}`, "another type": `{"layout": 1, "pause": 7}`,
-		"nobody":      `{"layout": 1, "pause": {"by": "", "reason": "x", "since": "2030-01-02T03:04:05Z"}}`,
-		"no reason":   `{"layout": 1, "pause": {"by": "a@b", "reason": " ", "since": "2030-01-02T03:04:05Z"}}`,
-		"a long text": `{"layout": 1, "pause": {"by": "a@b", "reason": "` + long + `", "since": "2030-01-02T03:04:05Z"}}`,
-		"no length":   `{"layout": 1, "pause": {"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "ends": {"at": "2030-01-02T03:04:05Z"}}}`,
-		"large":       `{"layout": 1, "pause": null, "x": "` + strings.Repeat("x", 1<<20) + `"}`,
+		"nobody":                 `{"layout": 1, "pause": {"by": "", "reason": "x", "since": "2030-01-02T03:04:05Z"}}`,
+		"no reason":              `{"layout": 1, "pause": {"by": "a@b", "reason": " ", "since": "2030-01-02T03:04:05Z"}}`,
+		"a long text":            `{"layout": 1, "pause": {"by": "a@b", "reason": "` + long + `", "since": "2030-01-02T03:04:05Z"}}`,
+		"no length":              `{"layout": 1, "pause": {"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "ends": {"at": "2030-01-02T03:04:05Z"}}}`,
+		"a trial without an end": `{"layout": 1, "trial": {"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "snapshot": "v1", "source": "v1", "entry": "1", "ends": {}}}`,
+		"a trial without entry":  `{"layout": 1, "trial": {"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "snapshot": "v1", "source": "v1", "ends": {"length_ns": 1}}}`,
+		"a pin and a trial": `{"layout": 1, "pin": {"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "entry": "1", "waits": []}, "trial": ` +
+			`{"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "snapshot": "v1", "source": "v1", "entry": "1", "ends": {"length_ns": 1}}}`,
+		"an end without a way": `{"layout": 1, "ended_trial": {"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "snapshot": "v1", "how": "lost"}}`,
+		"large":                `{"layout": 1, "pause": null, "x": "` + strings.Repeat("x", 1<<20) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, file := open(t)

@@ -13,7 +13,7 @@ import (
 type Report struct {
 	// InSync means that a snapshot is published and each Envoy runs it. No change is under way or
 	// interrupted, no file is known to be edited or missing, no snapshot is held, publishing is neither
-	// paused nor pinned, and no change waits for an approval.
+	// paused nor pinned, no change waits for an approval, and no snapshot should have been undone.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
 	// State means that Out is the directory of serve --state, which has no published files.
@@ -28,6 +28,8 @@ type Report struct {
 	Guarded *control.Guarded `json:"guarded"`
 	// Approved is the approval that is not used yet; nil for none.
 	Approved *control.Shown `json:"approved"`
+	// Trial is the published snapshot if it awaits the confirmation of an operator; nil otherwise.
+	Trial *control.Trial `json:"trial"`
 	// Change is the change under way or interrupted; nil without one.
 	Change *Change `json:"change"`
 	// Drifted lists the published files that were edited, replaced or removed by hand; empty during a Change.
@@ -133,7 +135,8 @@ type Row struct {
 
 // setInSync computes InSync of the Report and of each EnvoyReport.
 func (r *Report) setInSync() {
-	r.InSync = r.Published != nil && r.Published.Part == nil && r.Paused == nil && r.Pinned == nil && r.Guarded == nil && r.Approved == nil
+	r.InSync = r.Published != nil && r.Published.Part == nil && r.Paused == nil && r.Pinned == nil && r.Guarded == nil && r.Approved == nil &&
+		!r.Trial.IsFault()
 	r.InSync = r.InSync && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]

@@ -90,8 +90,7 @@ type diskState struct {
 	manifest publish.Manifest
 	intent   *publish.Intent
 	refused  publish.Refused
-	paused   *control.Shown
-	pinned   *control.Shown
+	decided  control.Decisions
 	guarded  *control.Guarded
 	approved *control.Shown
 	files    map[string]publish.Info
@@ -132,7 +131,7 @@ func readDiskState(o Options) (*diskState, error) {
 	if m.intent, err = publish.ReadIntent(out); err != nil {
 		return nil, err
 	}
-	if m.paused, m.pinned, err = operator.ShownIn(out); err != nil {
+	if m.decided, err = operator.ShownIn(out); err != nil {
 		return nil, err
 	}
 	if m.guarded, m.approved, err = operator.GuardedIn(out); err != nil {
@@ -235,7 +234,7 @@ func (m *diskState) report(ctx context.Context, o Options) (*Report, error) {
 // records returns a Report with the parts that the records hold.
 func (m *diskState) records(out string) *Report {
 	r := &Report{
-		Out: out, State: m.state, Paused: m.paused, Pinned: m.pinned, Guarded: m.guarded, Approved: m.approved,
+		Out: out, State: m.state, Paused: m.decided.Paused, Pinned: m.decided.Pinned, Trial: m.decided.Trial, Guarded: m.guarded, Approved: m.approved,
 		Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{},
 		Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last),
 	}

@@ -27,6 +27,9 @@ func (s *Status) Verdict() string {
 	if notice := s.Certificates.Notice(); notice != "" {
 		says = append(says, notice)
 	}
+	if s.Trial != nil {
+		says = append(says, s.Trial.String())
+	}
 	return strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": ")
 }
 
@@ -60,6 +63,9 @@ func (s *Status) faultsOfFiles(all *faults) {
 	all.add(s.Frozen != nil && s.Watch != nil && s.Watch.Waits != nil, "publishing is frozen")
 	all.add(s.Guarded != nil, "a change waits for an approval")
 	all.add(s.Approved != nil, "an approval waits for its change")
+	if s.Trial.IsFault() {
+		all.add(true, "%s", s.Trial)
+	}
 	if p := s.Published; p != nil && p.Part != nil && (s.Watch == nil || s.Watch.Refused == nil && s.Watch.Waits == nil) {
 		held := ""
 		if len(p.Part.Held) > 0 {
@@ -84,6 +90,7 @@ func (s *Status) faultsOfWatch(all *faults) {
 		fault := w.Upstream.Fault()
 		all.add(fault != "", "%s", fault)
 		all.add(w.Failed != "", "the watch can't publish")
+		all.add(s.waitsForTrial(), "a change waits for the confirmation of another one")
 	}
 	all.add(s.Replaced(), "the published files are not those that the watch has published")
 	fault, faulty := watchFaults[s.WatchState]
@@ -148,6 +155,8 @@ func (s *Status) Unpublished() string {
 		return "publishing is frozen, see above"
 	case s.Guarded != nil:
 		return "a change waits for an approval, see above"
+	case s.Trial != nil:
+		return "another snapshot awaits confirmation, see above"
 	case s.Change != nil:
 		return "a change is under way or was interrupted"
 	case faulty:

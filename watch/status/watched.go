@@ -186,6 +186,11 @@ func (s *Status) watched() bool {
 	return w.Refused == nil && w.Waits == nil && w.Failed == "" && w.Upstream.Fault() == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
 }
 
+// waitsForTrial reports whether a change of the source tree waits because another snapshot awaits confirmation.
+func (s *Status) waitsForTrial() bool {
+	return s.Watch != nil && s.Watch.Waits != nil && s.Watch.Trial != nil
+}
+
 // Compare compares the snapshot of a checked source tree with the published one.
 func (s *Status) Compare(ctx context.Context, path string, checked *check.Result, warningsAsErrors bool) {
 	s.Source = &SourceStatus{
