@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"xdspub/tools/envoytest"
+	"xdspub/tools/etcdtest"
 	"xdspub/tools/sh"
 )
 
@@ -111,7 +112,10 @@ type session struct {
 }
 
 // fixed are the ports that the pages and the examples name.
-var fixed = regexp.MustCompile(`\b(?:808[1-5]|8443|990[12]|1000[01]|10080|10443)\b`)
+var fixed = regexp.MustCompile(`\b(?:808[1-5]|8443|990[12]|1000[01]|10080|10443|2379)\b`)
+
+// etcd is the word of the pages for etcd. The scripts of a session have no cache.
+const etcd = `"$(scripts/etcd)"`
 
 func newSession(t *testing.T, hotRestarts bool) *session {
 	t.Helper()
@@ -255,6 +259,8 @@ func (s *session) command(t *testing.T, command, want string) (status int) {
 		command = "make --dry-run " + strings.Join(words[1:], " ") + " >/dev/null"
 	case words[0] == "go" || strings.Contains(command, "go build"): // links for a minute
 		command = fmt.Sprintf("(cd %q && %s)", filepath.Dir(s.link(t, "scripts")), regexp.MustCompile(`go (build|install)`).ReplaceAllString(command, "go $1 -n")) + " >/dev/null 2>&1"
+	case words[0] == etcd:
+		command = strings.Replace(command, etcd, etcdtest.Binary(t), 1)
 	case len(words) > 1 && (words[1] == "watch" || words[1] == "serve") && strings.HasSuffix(words[0], "xdspub"):
 		if s.watch != nil {
 			s.watch.Signal(t, syscall.SIGINT) // one writer at a time
