@@ -209,8 +209,8 @@ func MayReveal(text string) bool {
 
 // Shown returns the finding in the form that leaves the program. Text that looks like a secret is replaced by …,
 // and fixes with a secret are removed. Path loses the keys of maps below a field with the name of a secret, and all
-// keys if the finding is Sensitive, because a key may be a misplaced secret. A finding without an end gets its
-// position as its end.
+// keys if the finding is Sensitive, because a key may be a misplaced secret. Texts are cut to MaxText, because a file
+// may quote megabytes. A finding without an end gets its position as its end.
 func (d Diagnostic) Shown() Diagnostic {
 	if d.EndLine == 0 {
 		d.End = PointAt(d.Position).End
@@ -222,10 +222,10 @@ func (d Diagnostic) Shown() Diagnostic {
 		from := name[1] - 1
 		d.Path = d.Path[:from] + mapKeys.ReplaceAllLiteralString(d.Path[from:], `["…"]`)
 	}
-	d.Path, d.Message, d.Help = Hide(d.Path), Hide(d.Message), Hide(d.Help)
+	d.Path, d.Message, d.Help = Hide(d.Path), Cut(Hide(d.Message), MaxText), Cut(Hide(d.Help), MaxText)
 	d.Related = slices.Clone(d.Related)
 	for i := range d.Related {
-		d.Related[i].Message = Hide(d.Related[i].Message)
+		d.Related[i].Message = Cut(Hide(d.Related[i].Message), MaxText)
 	}
 	return d
 }

@@ -85,6 +85,17 @@ func TestKeysBesideSecrets(t *testing.T) {
 	}
 }
 
+// TestLongTexts: a finding that quotes megabytes is shown cut, and the cut leaves no half of a secret.
+func TestLongTexts(t *testing.T) {
+	long := "type \x1b" + strings.Repeat("x", diag.MaxText-10) + " password=hunter2" + strings.Repeat("y", 1<<20)
+	d := diag.Diagnostic{Code: "x", Position: at("a.pb", 0, 0), Message: long, Help: long, Related: []diag.Related{{Position: at("b", 0, 0), Message: long}}}
+	for form, text := range forms(t, d, "") {
+		if len(text) > 6*diag.MaxText || strings.Contains(text, "hunter") {
+			t.Errorf("as %s: %d bytes, %.100q", form, len(text), text)
+		}
+	}
+}
+
 // TestWords checks what Hide leaves of texts that quote configurations, Envoys and servers: no value behind the name of
 // a secret, and all else.
 func TestWords(t *testing.T) {

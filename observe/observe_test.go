@@ -93,7 +93,7 @@ func everything() control.Watch {
 			Counts: []control.CodeCount{{Code: "unknown-field", Severity: diag.Error, Count: 1}}, Findings: findings,
 		},
 		CertificateExpires: now.Add(time.Hour), Inotify: &control.Inotify{Used: 7, Budget: 120}, Notices: control.ByEvents,
-		Upstream: &control.Upstream{Server: "127.0.0.1:1", Since: now, Error: "<script>", MaxStale: 60},
+		Upstream: &control.Upstream{Kind: "store", Server: "127.0.0.1:1", Since: now, Error: "<script>", MaxStale: 60},
 		Paused:   &control.Shown{Decision: control.Decision{By: "alice@host", Reason: "<script>", Since: now}, Until: now},
 		Guarded:  &control.Guarded{Change: "0123456789abcdef", Since: now, What: "<script>"},
 		Approved: &control.Shown{Decision: control.Decision{By: "bob@host", Reason: "<script>", Since: now}, Change: "0123456789abcdef"},

@@ -94,6 +94,9 @@ func (f *Follower) Run(ctx context.Context) {
 // Changed implements load.Remote.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
+// Kind implements load.Remote.
+func (f *Follower) Kind() string { return "store" }
+
 // State implements load.Remote.
 func (f *Follower) State() load.State {
 	f.mu.Lock()

@@ -298,6 +298,9 @@ func TestDamagedForFollower(t *testing.T) {
 	if c, err := f.Read(t.Context()); err != nil || len(c.Files) != 2 {
 		t.Errorf("%d files, %v", len(c.Files), err)
 	}
+	if is := f.State(); !is.Connected || !strings.Contains(is.Error, "its hash is wrong") {
+		t.Errorf("the state is %+v", is)
+	}
 }
 
 // TestRoles: by TLS and with the password of a user, a follower reads its target and acknowledges. The user reads no

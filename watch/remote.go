@@ -149,7 +149,8 @@ func (s *source) upstream() *control.Upstream {
 	}
 	is := s.options.Remote.State()
 	return &control.Upstream{
-		Connected: is.Connected, Server: is.Server, Since: is.Since.UTC().Round(0), Error: is.Error, MaxStale: s.options.MaxStale.Seconds(),
+		Kind: s.options.Remote.Kind(), Connected: is.Connected, Server: is.Server, Since: is.Since.UTC().Round(0),
+		Error: is.Error, MaxStale: s.options.MaxStale.Seconds(),
 	}
 }
 

@@ -26,6 +26,8 @@ type Remote interface {
 	Judged(Judgement)
 	// State returns the state of the connection.
 	State() State
+	// Kind says in words what the Remote follows, such as "control plane".
+	Kind() string
 }
 
 // Contents are the resources of a Remote at one time.
@@ -63,6 +65,6 @@ type State struct {
 	Server string
 	// Since is the time at which Connected changed last.
 	Since time.Time
-	// Error is why the Remote is not connected.
+	// Error is why the Remote is not connected, or why a connected Remote can't use what the other side has.
 	Error string
 }

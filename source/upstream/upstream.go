@@ -234,6 +234,9 @@ func (u *Upstream) why() string {
 // Changed implements load.Remote.
 func (u *Upstream) Changed() <-chan struct{} { return u.changed }
 
+// Kind implements load.Remote.
+func (u *Upstream) Kind() string { return "control plane" }
+
 // State implements load.Remote.
 func (u *Upstream) State() load.State {
 	u.mu.Lock()

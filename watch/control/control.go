@@ -159,30 +159,37 @@ type Watch struct {
 	NextTrim time.Time `json:"next_trim,omitzero"`
 }
 
-// Upstream is the connection to a control plane.
+// Upstream is the connection to a control plane or a store.
 type Upstream struct {
-	Connected bool `json:"connected"`
+	// Kind says what the source is: "control plane" or "store".
+	Kind      string `json:"kind"`
+	Connected bool   `json:"connected"`
 	// Server is the address of the connected server; empty if Connected is false.
 	Server string `json:"server,omitempty"`
 	// Since is the time at which Connected changed last.
 	Since time.Time `json:"since"`
-	// Error is why no server is connected; empty if Connected is true, or before the first connection.
+	// Error is why no server is connected, or why what a connected server has can't be used. Error is empty if the
+	// watch follows the server, or before the first connection.
 	Error string `json:"error,omitempty"`
-	// MaxStale is how long the control plane may be gone until the watch is no longer ready, in seconds; 0 for ever.
+	// MaxStale is how long no server may be connected until the watch is no longer ready, in seconds; 0 for ever.
 	MaxStale float64 `json:"max_stale,omitempty"`
 }
 
-// Stale reports whether the control plane is gone for longer than MaxStale. A nil Upstream is never stale.
+// Stale reports whether the source is gone for longer than MaxStale. A nil Upstream is never stale.
 func (u *Upstream) Stale(now time.Time) bool {
 	return u != nil && !u.Connected && u.MaxStale > 0 && now.Sub(u.Since).Seconds() >= u.MaxStale
 }
 
-// Fault returns since when the control plane is gone, as text; empty if it is there.
+// Fault returns since when the source is gone, or why what the source has can't be used, as text; empty if the watch
+// follows the source.
 func (u *Upstream) Fault() string {
-	if u == nil || u.Connected {
+	switch {
+	case u == nil, u.Connected && u.Error == "":
 		return ""
+	case u.Connected:
+		return fmt.Sprintf("the %s can't be used: %s", u.Kind, u.Error)
 	}
-	text := "the control plane is gone since " + u.Since.UTC().Format(time.RFC3339)
+	text := fmt.Sprintf("the %s is gone since %s", u.Kind, u.Since.UTC().Format(time.RFC3339))
 	if u.Error != "" {
 		text += ": " + u.Error
 	}
