@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"xdspub/internal/safefile"
@@ -95,6 +96,14 @@ func connect(ctx context.Context, o Options) (*client, error) {
 }
 
 func (c *client) close() { _ = c.etcd.Close() }
+
+// waitLost waits until no server is connected, or ctx ends. The library's watch would try again in silence.
+func (c *client) waitLost(ctx context.Context) {
+	conn := c.etcd.ActiveConnection()
+	for is := conn.GetState(); is == connectivity.Ready && conn.WaitForStateChange(ctx, is); {
+		is = conn.GetState()
+	}
+}
 
 // tlsOf returns the TLS configuration of a client. Each connection reads Cert and Key anew.
 func tlsOf(o Options) (*tls.Config, error) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"xdspub/event"
+	"xdspub/internal/crash"
 )
 
 // lookAgain is how often a follower reads the head even if etcd tells no change. After the restore of a backup, etcd
@@ -121,6 +123,12 @@ func (f *Follower) reach(ctx context.Context, r reader, head *Head, moved int64)
 func (f *Follower) watch(ctx context.Context, c *client, revision int64) error {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), jittered(lookAgain))
 	defer cancel()
+	var lost atomic.Bool
+	go crash.Guard(func() {
+		c.waitLost(ctx)
+		lost.Store(ctx.Err() == nil)
+		cancel()
+	}, f.options.Log.Crashed)()
 	r := reader{client: c, keys: f.keys, registry: f.registry}
 	for w := range c.etcd.Watch(ctx, f.keys.head(), clientv3.WithRev(revision+1)) {
 		if err := w.Err(); err != nil { // such as a revision that was compacted
@@ -151,6 +159,9 @@ func (f *Follower) watch(ctx context.Context, c *client, revision int64) error {
 		default:
 			return err
 		}
+	}
+	if lost.Load() {
+		return errWatch
 	}
 	return nil
 }

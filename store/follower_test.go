@@ -202,6 +202,29 @@ func TestCutOff(t *testing.T) {
 	until(t, f, 6)
 }
 
+// TestWaitLost: a client learns of the loss of its connection at once, and not from its next request.
+func TestWaitLost(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	way := newProxy(t, h.etcd.Endpoint)
+	o := h.options
+	o.Address.Endpoints = []string{way.address}
+	c, err := connect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if _, _, err := c.get(t.Context(), "/a"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	time.AfterFunc(50*time.Millisecond, way.cut)
+	if c.waitLost(ctx); ctx.Err() != nil {
+		t.Error("the client has not learned of the loss")
+	}
+}
+
 // TestCompacted: a watch from a revision that was compacted ends, and the head is read anew.
 func TestCompacted(t *testing.T) {
 	h := start(t)
