@@ -218,7 +218,8 @@ func explained(err error, at Address) error {
 	case is(rpctypes.ErrUserEmpty), is(rpctypes.ErrInvalidAuthToken):
 		why = "the etcd requires a user: set --store-user and --store-password, or --store-cert"
 	case errors.Is(err, context.DeadlineExceeded), status.Code(rootOf(err)) == codes.Unavailable, status.Code(rootOf(err)) == codes.DeadlineExceeded:
-		why = "no server answers: see whether the etcd has a leader, and whether this machine reaches " + strings.Join(at.Endpoints, " or ")
+		why = "no server answers: see whether the etcd has a leader, whether --store-ca fits its certificate, and whether this machine reaches " +
+			strings.Join(at.Endpoints, " or ")
 	default:
 		return err
 	}

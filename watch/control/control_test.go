@@ -667,14 +667,14 @@ func TestClients(t *testing.T) {
 func TestFault(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, c := range []struct {
-		is   *control.Upstream
+		is   *Upstream
 		want string
 	}{
 		{nil, ""},
-		{&control.Upstream{Kind: "store", Connected: true, Since: at}, ""},
-		{&control.Upstream{Kind: "store", Connected: true, Since: at, Error: "its hash is wrong"}, "the store can't be used: its hash is wrong"},
-		{&control.Upstream{Kind: "store", Since: at, Error: "no server answers"}, "the store is gone since 2026-01-02T03:04:05Z: no server answers"},
-		{&control.Upstream{Kind: "control plane", Since: at}, "the control plane is gone since 2026-01-02T03:04:05Z"},
+		{&Upstream{Kind: "store", Connected: true, Since: at}, ""},
+		{&Upstream{Kind: "store", Connected: true, Since: at, Error: "its hash is wrong"}, "the store can't be used: its hash is wrong"},
+		{&Upstream{Kind: "store", Since: at, Error: "no server answers"}, "the store is gone since 2026-01-02T03:04:05Z: no server answers"},
+		{&Upstream{Kind: "control plane", Since: at}, "the control plane is gone since 2026-01-02T03:04:05Z"},
 	} {
 		if got := c.is.Fault(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.is, got, c.want)
