@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"xdspub/diag"
 	"xdspub/watch/control"
 )
 
@@ -24,8 +25,20 @@ func (a *Approval) check() error {
 	if err := a.Check(); err != nil {
 		return err
 	}
-	if a.Change == "" || max(len(a.Change), len(a.Publishing)) > maxID {
+	if len(a.Publishing) > maxID {
+		return errors.New("the id of its snapshot is too long")
+	}
+	return checkChange(a.Change, a.What)
+}
+
+// checkChange returns an error if the id of a change, or the text about the change, is not one that this program
+// writes. Messages and views print both.
+func checkChange(id, what string) error {
+	switch {
+	case id == "" || len(id) > maxID || diag.ClipLine(id, maxID) != id:
 		return errors.New("it has no change")
+	case len(what) > control.MaxText+len("…") || diag.ClipLine(what, len(what)) != what:
+		return errors.New("its text is not a line of a guard")
 	}
 	return nil
 }

@@ -165,6 +165,11 @@ func (d Decisions) check() error {
 			return fmt.Errorf("pin: %w", err)
 		}
 	}
+	if d.Guarded != nil {
+		if err := checkChange(d.Guarded.Change, d.Guarded.What); err != nil {
+			return fmt.Errorf("guarded: %w", err)
+		}
+	}
 	if d.Approved != nil {
 		if err := d.Approved.check(); err != nil {
 			return fmt.Errorf("approval: %w", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"xdspub/diag"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
 )
@@ -261,6 +262,21 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestGuarded checks that Read accepts what a guard records about a change of many resources with strange names.
+func TestGuarded(t *testing.T) {
+	for _, what := range []string{"", strings.Repeat("x", 2*control.MaxText), strings.Repeat("é ", control.MaxText), "a\x1b[2J  b\n\xff"} {
+		dir, _ := open(t)
+		d := Decisions{Guarded: &control.Guarded{Change: "fd2d2834f1158ebc", What: diag.ClipLine(what, control.MaxText)}}
+		if err := d.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(dir.Path())
+		if err != nil || got.Guarded.What != d.Guarded.What {
+			t.Errorf("%.20q: %+v, %v", what, got.Guarded, err)
+		}
+	}
+}
+
 // TestDamaged checks that a record that can't be read counts as a reason not to publish, never as no record.
 func TestDamaged(t *testing.T) {
 	long := strings.Repeat("x", 1001)
@@ -276,6 +292,11 @@ func TestDamaged(t *testing.T) {
 			`{"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "snapshot": "v1", "source": "v1", "entry": "1", "ends": {"length_ns": 1}}}`,
 		"an end without a way": `{"layout": 1, "ended_trial": {"by": "a@b", "reason": "x", "since": "2030-01-02T03:04:05Z", "snapshot": "v1", "how": "lost"}}`,
 		"large":                `{"layout": 1, "pause": null, "x": "` + strings.Repeat("x", 1<<20) + `"}`,
+		"no change":            `{"layout": 1, "guarded": {"since": "2030-01-02T03:04:05Z", "what": "x"}}`,
+		"a long id":            `{"layout": 1, "guarded": {"change": "` + long + `", "what": "x"}}`,
+		"an escape":            `{"layout": 1, "guarded": {"change": "fd2d\u001b[2J", "what": "x"}}`,
+		"two lines":            `{"layout": 1, "guarded": {"change": "fd2d", "what": "x\nin sync"}}`,
+		"approved":             `{"layout": 1, "approved": {"by": "a@b", "reason": "x", "change": "fd2d", "what": "\u001b[2J"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, file := open(t)
