@@ -310,8 +310,30 @@ func TestLateQuorum(t *testing.T) {
 		then   func(t *testing.T, c *cache.Cache, release chan struct{})
 		want   bool
 	}{
-		"an ACK":           {then: func(_ *testing.T, _ *cache.Cache, release chan struct{}) { close(release) }, want: true},
-		"a NACK":           {answer: "no green here", then: func(_ *testing.T, _ *cache.Cache, release chan struct{}) { close(release) }},
+		"an ACK": {then: func(_ *testing.T, _ *cache.Cache, release chan struct{}) { close(release) }, want: true},
+		"a NACK": {answer: "no green here", then: func(_ *testing.T, _ *cache.Cache, release chan struct{}) { close(release) }},
+		"the same Snapshot, a Retry": {answer: silent, then: func(t *testing.T, c *cache.Cache, _ chan struct{}) {
+			if err := c.Retry(t.Context()); err != nil {
+				t.Error(err)
+			}
+			a, err := c.Confirm(t.Context(), snapshot(t, []string{"c/blue", "c/green"}), cache.Confirmation{})
+			if err != nil || a.Confirmed || !a.Unchanged {
+				t.Error(a, err)
+			}
+			publishTo(t, c, "c/blue")
+		}},
+		"a Retry, a NACK": {answer: "no green here", then: func(t *testing.T, c *cache.Cache, release chan struct{}) {
+			if err := c.Retry(t.Context()); err != nil {
+				t.Error(err)
+			}
+			close(release)
+		}},
+		"a Retry, an ACK": {then: func(t *testing.T, c *cache.Cache, release chan struct{}) {
+			if err := c.Retry(t.Context()); err != nil {
+				t.Error(err)
+			}
+			close(release)
+		}, want: true},
 		"the next Publish": {then: func(t *testing.T, c *cache.Cache, _ chan struct{}) { publishTo(t, c, "c/blue", "c/red") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -330,7 +352,7 @@ func TestLateQuorum(t *testing.T) {
 				return ""
 			})
 			quiet(t, c, 1)
-			if c.AwaitLate() {
+			if c.AwaitLate().Confirmed {
 				t.Error("AwaitLate before Confirm returns true")
 			}
 			a, err := c.Confirm(t.Context(), snapshot(t, []string{"c/blue", "c/green"}), cache.Confirmation{Timeout: 50 * time.Millisecond})
@@ -338,7 +360,7 @@ func TestLateQuorum(t *testing.T) {
 				t.Fatal(a, err)
 			}
 			late := make(chan bool)
-			go func() { late <- c.AwaitLate() }()
+			go func() { late <- c.AwaitLate().Confirmed }()
 			test.then(t, c, release)
 			select {
 			case is := <-late:

@@ -58,12 +58,11 @@ type Options struct {
 // before and while Run runs; clients that connect before the first Publish wait for it.
 type Server struct {
 	network
-	options Options
-	cache   *cache.Cache
-	front   *front
-	// unconfirmed is the result of Unconfirmed.
-	unconfirmed   atomic.Pointer[string]
-	confirmedLate chan struct{} // buffers one signal
+	options       Options
+	cache         *cache.Cache
+	front         *front
+	confirmation  atomic.Pointer[confirmation] // of the last published Snapshot; nil before
+	confirmedLate chan struct{}                // buffers one signal
 }
 
 // Listen opens the addresses. Run serves and closes them, and must be called.
@@ -159,14 +158,28 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 		return s.cache.Publish(ctx, snapshot)
 	}
 	answers, err := s.cache.Confirm(ctx, snapshot, *s.options.Confirm)
-	var unconfirmed string
+	if answers.Unchanged || answers.TakenBack {
+		return refusal(answers, err) // what is known about the served Snapshot stays true
+	}
+	is := &confirmation{acknowledged: answers.Confirmed && answers.Acknowledged > 0}
 	if !answers.Confirmed {
-		unconfirmed = fmt.Sprintf("%d of the %s that the snapshot concerns have acknowledged it", answers.Acknowledged, diag.Count(answers.Concerned, "client"))
+		is.unconfirmed = fmt.Sprintf("%d of the %s that the snapshot concerns have acknowledged it", answers.Acknowledged, diag.Count(answers.Concerned, "client"))
 	}
-	s.unconfirmed.Store(&unconfirmed)
+	s.confirmation.Store(is)
 	if err == nil && !answers.Confirmed && !answers.Refused {
-		go crash.Guard(func() { s.awaitLate(&unconfirmed) }, s.options.Log.Crashed)()
+		go crash.Guard(func() { s.awaitLate(is) }, s.options.Log.Crashed)()
 	}
+	return refusal(answers, err)
+}
+
+// confirmation has the results of Unconfirmed and Acknowledged.
+type confirmation struct {
+	unconfirmed  string
+	acknowledged bool
+}
+
+// refusal returns err, or a *clients.RefusedError if the clients have rejected a Snapshot.
+func refusal(answers cache.Answers, err error) error {
 	if err == nil && answers.Refused {
 		err = &clients.RefusedError{Findings: answers.Findings, TakenBack: answers.TakenBack}
 	}
@@ -174,8 +187,9 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 }
 
 // awaitLate clears the result of Unconfirmed when the quorum has acknowledged the Snapshot after the Timeout.
-func (s *Server) awaitLate(unconfirmed *string) {
-	if s.cache.AwaitLate() && s.unconfirmed.CompareAndSwap(unconfirmed, new(string)) {
+func (s *Server) awaitLate(was *confirmation) {
+	answers := s.cache.AwaitLate()
+	if answers.Confirmed && s.confirmation.CompareAndSwap(was, &confirmation{acknowledged: answers.Acknowledged > 0}) {
 		select {
 		case s.confirmedLate <- struct{}{}:
 		default:
@@ -193,10 +207,16 @@ func (s *Server) Confirms() bool { return s.options.Confirm != nil }
 // Unconfirmed returns how many clients have acknowledged the last published Snapshot, as text; "" if the
 // quorum has acknowledged the Snapshot, or without Options.Confirm.
 func (s *Server) Unconfirmed() string {
-	if text := s.unconfirmed.Load(); text != nil {
-		return *text
+	if is := s.confirmation.Load(); is != nil {
+		return is.unconfirmed
 	}
 	return ""
+}
+
+// Acknowledged reports whether the quorum, and at least one client, has acknowledged the last published Snapshot.
+func (s *Server) Acknowledged() bool {
+	is := s.confirmation.Load()
+	return is != nil && is.acknowledged
 }
 
 // Served returns the published Snapshot for a client without a node, with the retired resources that stay

@@ -19,6 +19,7 @@ import (
 // critic is a Server whose clients reject a cluster.
 type critic struct {
 	rejects string // its name
+	asksNo  bool   // no client is connected
 	served  []string
 	now     *xds.Snapshot
 	// restored was served before the first Publish.
@@ -56,6 +57,8 @@ func (s *critic) Clients() []clients.Client { return []clients.Client{{Node: "ed
 func (s *critic) Confirms() bool { return false }
 
 func (s *critic) Unconfirmed() string { return "" }
+
+func (s *critic) Acknowledged() bool { return !s.asksNo }
 
 func (s *critic) ConfirmedLate() <-chan struct{} { return nil }
 
@@ -126,6 +129,29 @@ func TestFirstOfClientsStays(t *testing.T) {
 	for range 2 {
 		if o := s.pass(c); o.Verdict != RefusedByEnvoy || !strings.Contains(o.Message(), "it stays published") {
 			t.Errorf("%s: %s", o.Verdict, o.Message())
+		}
+	}
+}
+
+// asks is a Server with a quorum of clients.
+type asks struct {
+	critic
+	missed string // why the quorum has not acknowledged the published snapshot
+}
+
+func (s *asks) Confirms() bool { return true }
+
+func (s *asks) Unconfirmed() string { return s.missed }
+
+// TestAcknowledgedBefore checks that a snapshot whose quorum was missed does not count as acknowledged because the
+// source tree is refused, or waits.
+func TestAcknowledgedBefore(t *testing.T) {
+	for missed, want := range map[string]bool{"": true, "0 of the 1 client": false} {
+		w := &watching{Controller: &Controller{options: Options{Server: &asks{missed: missed}}}}
+		w.changeLog.published = "v1"
+		w.acknowledgedBefore()
+		if is := w.shown.Acknowledged; is != want {
+			t.Errorf("%q: %v", missed, is)
 		}
 	}
 }

@@ -149,7 +149,9 @@ func (w *watching) acknowledgedLate() {
 		return
 	}
 	w.shown.Acknowledged, w.shown.Unconfirmed = true, ""
-	w.recordAcknowledged()
+	if w.options.Envoys != nil || w.asksClients() && w.options.Server.Acknowledged() {
+		w.recordAcknowledged()
+	}
 }
 
 // confirmedLate returns the channel that receives a value when a quorum of clients has acknowledged the snapshot late;
@@ -334,7 +336,7 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 // acknowledgedBefore notes, if nothing new is published, that clients have, or get, the snapshot that an earlier quorum
 // has acknowledged.
 func (w *watching) acknowledgedBefore() {
-	if w.asksClients() && w.options.Envoys == nil && w.publishedID() != "" {
+	if w.asksClients() && w.options.Envoys == nil && w.publishedID() != "" && w.options.Server.Unconfirmed() == "" {
 		w.shown.Acknowledged = true
 	}
 }

@@ -116,6 +116,8 @@ type Server interface {
 	// Unconfirmed returns why the quorum of clients has not acknowledged the last published snapshot; empty if
 	// the quorum has acknowledged it, or if the Server asks no client.
 	Unconfirmed() string
+	// Acknowledged reports whether the quorum, and at least one client, has acknowledged the last published snapshot.
+	Acknowledged() bool
 	// ConfirmedLate receives a value when the quorum has acknowledged the published snapshot after Publish returned.
 	ConfirmedLate() <-chan struct{}
 	// Clients returns the clients of the Server.

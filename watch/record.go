@@ -122,7 +122,7 @@ func (c *Controller) historyOutcome(o Outcome) history.Outcome {
 		return history.Rejected
 	case o.unconfirmed() != "", c.options.ClientsConfirm && c.options.Server.Unconfirmed() != "":
 		return history.Unconfirmed
-	case len(o.Answers) > 0, c.options.ClientsConfirm:
+	case len(o.Answers) > 0, c.options.ClientsConfirm && c.options.Server.Acknowledged():
 		return history.Acknowledged
 	}
 	return history.Unconfirmed // nobody was asked

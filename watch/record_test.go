@@ -111,13 +111,16 @@ func TestRecordOfServer(t *testing.T) {
 	s.pass(c) // rejected again
 	s.write(strings.ReplaceAll(other, "other", "third"))
 	s.pass(c)
+	server.asksNo = true
+	s.write(strings.ReplaceAll(other, "other", "fourth"))
+	s.pass(c)
 	var got []string
 	for _, i := range entries(t, s.o.State) {
 		if got = append(got, string(i.Outcome())); i.Changes != nil {
 			got = append(got, fmt.Sprintf("%+d%+d", i.Changes.Added, -i.Changes.Removed))
 		}
 	}
-	if want := "[acknowledged +1-1 rejected +1-1 acknowledged]"; fmt.Sprint(got) != want {
+	if want := "[unconfirmed +1-1 acknowledged +1-1 rejected +1-1 acknowledged]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}
 }

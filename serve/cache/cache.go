@@ -90,20 +90,20 @@ func New(o Options) *Cache {
 // response about listeners. If ctx ends before all resources are bound, Publish returns its error and sends
 // nothing. The next request of a client may then get resources of the Snapshot.
 func (c *Cache) Publish(ctx context.Context, s *xds.Snapshot) error {
-	_, err := c.publish(ctx, s, nil)
+	_, _, err := c.publish(ctx, s, nil)
 	return err
 }
 
-// publish does the work of Publish, and returns the Snapshot before; nil for none. If w is not nil, the
-// clients concerned by the change report to w.
-func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *xds.Snapshot, err error) {
+// publish does the work of Publish, and returns the Snapshot before; nil for none. changed is false if the Cache serves
+// s already. If w is not nil, the clients concerned by the change report to w.
+func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *xds.Snapshot, changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := c.tree.After(s)
 	if c.tree != nil {
 		before = c.tree.All()
 		if s == before || tree.ID() == c.tree.ID() {
-			return before, nil
+			return before, false, nil
 		}
 	}
 	c.endLate()
@@ -118,14 +118,14 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 		}
 	}()
 	if err := c.serve(ctx, c.turns(tree, same), w); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	served = true
 	if c.tree = tree; !same {
 		c.wake() // a waiting client may have changed its class
 	}
 	c.registry.places.forget()
-	return before, nil
+	return before, true, nil
 }
 
 // settle makes changes even: all and the states of the views belong together again. settle does nothing if no

@@ -40,6 +40,8 @@ type Answers struct {
 	// Refused means that too many clients have rejected the Snapshot for the quorum. TakenBack means that the
 	// Cache serves the Snapshot before again. The first Snapshot is never taken back.
 	Refused, TakenBack bool
+	// Unchanged means that the Cache served the Snapshot already, so that Confirm has asked no client.
+	Unchanged bool
 	// Findings say which resources clients have rejected and why. Clients with the same reason share a
 	// finding. There are at most 100 findings.
 	Findings diag.List
@@ -48,13 +50,13 @@ type Answers struct {
 // Confirm publishes a Snapshot like Publish, and waits until the quorum of clients has acknowledged the
 // Snapshot, the quorum can no longer be met, or the Timeout is over. If the quorum can't be met, Confirm
 // publishes the Snapshot before again. If ctx ends during the wait, Confirm returns its error, and the Cache
-// keeps serving the Snapshot.
+// keeps serving the Snapshot. Confirm of the served Snapshot asks no client.
 func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (Answers, error) {
 	within := cmp.Or(o.Timeout, defaultTimeout)
 	w := newWait(c.registry.polls, within)
-	before, err := c.publish(ctx, s, w)
-	if err != nil {
-		return Answers{}, err
+	before, changed, err := c.publish(ctx, s, w)
+	if err != nil || !changed {
+		return Answers{Unchanged: err == nil}, err
 	}
 	late := false
 	defer func() {
@@ -106,20 +108,20 @@ func (c *Cache) endLate() {
 	}
 }
 
-// AwaitLate waits for the quorum that the last Confirm missed, and reports whether the clients have acknowledged the
-// Snapshot. AwaitLate returns false at once without such a Confirm, and when the next Publish begins.
-func (c *Cache) AwaitLate() bool {
+// AwaitLate waits for the quorum that the last Confirm missed, and returns the answers. AwaitLate returns at once
+// without such a Confirm, and when the next Publish begins; the Answers are then not Confirmed.
+func (c *Cache) AwaitLate() Answers {
 	c.mu.Lock()
 	late := c.late
 	c.mu.Unlock()
 	if late == nil {
-		return false
+		return Answers{}
 	}
 	answers := late.await(late.ctx, late.quorum)
 	if answers.Confirmed {
 		c.logAnswers(answers, nil)
 	}
-	return answers.Confirmed
+	return answers
 }
 
 // takeBack serves the Snapshot before again. takeBack first retires the resources of the rejected Snapshot,
@@ -129,7 +131,7 @@ func (c *Cache) AwaitLate() bool {
 func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wait) error {
 	back := newWait(refused.polls, 0)
 	defer back.end()
-	if _, err := c.publish(context.WithoutCancel(ctx), before, back); err != nil {
+	if _, _, err := c.publish(context.WithoutCancel(ctx), before, back); err != nil {
 		return err
 	}
 	back.await(ctx, quorum.Quorum{})
@@ -363,7 +365,7 @@ func (s *Stream) confirm(w *wait) {
 		return
 	}
 	w.expect(&s.client.Client, s)
-	s.wait = w
+	s.wait, s.waitFrom = w, now.number
 	for _, sub := range s.subscriptions {
 		s.reportRejection(sub)
 	}
@@ -381,39 +383,45 @@ func (s *Stream) concerned(now *state) bool {
 }
 
 // changed returns the names of the resources of a type that a state has changed.
-func (s *state) changed(t *xds.Type) []string {
-	if len(s.changes) > 0 {
-		return s.changes[len(s.changes)-1][t]
+func (s *state) changed(t *xds.Type) []string { return s.changedFrom(s.number, t) }
+
+// changedFrom returns the names of the resources of a type that the states from a number up to s have changed; all
+// names if the changes are unknown.
+func (s *state) changedFrom(number int, t *xds.Type) (names []string) {
+	if n := s.number - number + 1; n > 0 && n <= len(s.changes) {
+		for _, c := range s.changes[len(s.changes)-n:] {
+			names = append(names, c[t]...)
+		}
+		return names
 	}
-	var names []string
 	for _, r := range s.Of(t) {
 		names = append(names, r.Name)
 	}
 	return names
 }
 
-// reportRejection reports a rejection to the wait if the client rejected a resource that the current state has
-// changed. A client may also repeat an older rejection, which is not an answer to this state.
+// reportRejection reports a rejection to the wait if the client rejected a resource that the state of the wait, or a
+// later state, has changed. A client may also repeat an older rejection, which is not an answer to these states.
 func (s *Stream) reportRejection(sub *subscription) {
 	r, now := sub.last.nack, s.view.current.Load()
-	if s.wait == nil || r == nil || r.state != now.number {
+	if s.wait == nil || r == nil || r.state < s.waitFrom {
 		return
 	}
-	changed := setOf(now.changed(sub.of))
+	changed := setOf(now.changedFrom(s.waitFrom, sub.of))
 	if slices.ContainsFunc(r.meant(), func(name string) bool { return changed[name] }) {
 		s.wait.answer(&s.client.Client, s, r, s.findings(r))
 		s.wait = nil
 	}
 }
 
-// reportAck reports an acknowledgement to the wait if the client has acknowledged all changes of the current
-// state.
+// reportAck reports an acknowledgement to the wait if the client has acknowledged all changes of the state of the wait,
+// and of later states, which a Retry or a Trim makes.
 func (s *Stream) reportAck(now *state) {
 	if s.wait == nil {
 		return
 	}
 	for t, sub := range s.subscriptions {
-		if len(now.changed(t)) > 0 && (sub.waits() || s.response(sub, now) != nil) {
+		if len(now.changedFrom(s.waitFrom, t)) > 0 && (sub.waits() || s.response(sub, now) != nil) {
 			return
 		}
 	}

@@ -58,6 +58,7 @@ type Stream struct {
 	alarm         alarm
 	gone          bool
 	wait          *wait // expects an answer of the client; nil if none does
+	waitFrom      int   // the number of the state to which wait expects an answer
 	// authorize reports whether the client with these parameter sets may get a resource with a secret, and
 	// otherwise ends the stream. A nil authorize permits all secrets.
 	authorize func(*xds.Resource, []params.Parameters) bool
