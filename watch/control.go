@@ -314,6 +314,7 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 			Since: w.refusedSince(result.Snapshot, done.Began), Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings,
 			Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning), Part: result.Part,
 		}
+		w.shown.Waits = nil // of an earlier source tree
 		w.acknowledgedBefore()
 	}
 	if done.Reason != trimming {
