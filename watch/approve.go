@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"xdspub/check"
@@ -62,7 +63,11 @@ func (c *Controller) approved() (*operator.Approval, error) {
 	if c.kept() != nil {
 		return c.decisions.Approved, nil
 	}
-	d, err := operator.Read(c.place())
+	out, err := filepath.Abs(c.place())
+	if err != nil {
+		return nil, err
+	}
+	d, err := operator.Read(out)
 	return d.Approved, err
 }
 
