@@ -41,6 +41,9 @@ func checkRemote(c *call, source string) error {
 				return usagef("--%s is for a control plane: write xds://HOST:PORT or xds+unix:PATH instead of %s", g.Row.Name(), source)
 			}
 		}
+		if strings.Contains(source, "://") && isRowOf(c, "node-from") {
+			return usagef("%q is no source: write a path, xds://HOST:PORT, xds+unix:PATH or etcd://HOST:PORT/PREFIX", source)
+		}
 		return noStore(c)
 	}
 	if !isRowOf(c, "node-from") {
