@@ -38,8 +38,7 @@ type session struct {
 	taken    bool                                    // whole is closed
 
 	pending []pending
-	held    int // bytes of pending
-	offered uint64
+	held    int       // bytes of pending
 	changed time.Time // the time of the first response without a verdict; zero for none
 	quiet   *time.Timer
 	due     *time.Timer // a name counts as absent, or a TTL ends
@@ -131,7 +130,7 @@ func (s *session) run(ctx context.Context) error {
 	return err
 }
 
-// follow subscribes, and handles responses until the stream ends. late ends the session without a response.
+// follow subscribes, and handles responses until the stream ends. The first response stops the timer late.
 func (s *session) follow(ctx context.Context, stream stream, late *time.Timer) error {
 	received, failed := make(chan *discoveryv3.DeltaDiscoveryResponse), make(chan error, 2)
 	go crash.Guard(func() { receive(ctx, stream, received, failed) }, func(e *crash.Error) { failed <- e })()
@@ -215,7 +214,8 @@ func (s *session) send(ctx context.Context, r *discoveryv3.DeltaDiscoveryRequest
 	}
 }
 
-// transmit sends the queued requests until the stream or ctx ends. A server that reads nothing loses its stream.
+// transmit sends the queued requests until the stream or ctx ends. transmit ends the session if the server stops
+// reading.
 func (s *session) transmit(ctx context.Context, to stream) {
 	for {
 		select {
@@ -284,8 +284,8 @@ func (s *session) settleSoon() {
 	s.quiet.Reset(max(0, min(wait, s.changed.Add(s.bounds.maxDelay).Sub(now))))
 }
 
-// settle offers the resources if they are whole. Otherwise settle answers the responses: a server may wait for the
-// answers before it sends the rest.
+// settle passes the resources on to the Upstream if they are whole. Otherwise settle answers the responses: a server
+// may wait for the answers before it sends the rest.
 func (s *session) settle(ctx context.Context) error {
 	s.changed = time.Time{}
 	now := time.Now()
@@ -355,7 +355,7 @@ func (s *session) answer(ctx context.Context, j load.Judgement) error {
 // mostReasons is the number of findings in a NACK.
 const mostReasons = 5
 
-// reasons returns the errors about the resources of a response, and those about others, as text.
+// reasons returns the errors about the resources of a response, and all other errors, as text.
 func (s *session) reasons(p pending, findings diag.List) (own, others string) {
 	var mine, rest []string
 	for _, d := range findings {

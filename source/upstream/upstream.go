@@ -31,10 +31,10 @@ import (
 // Codes are the codes of the findings of this package.
 var Codes = []diag.Code{codeUpstream}
 
-var codeUpstream = diag.Code{Name: "control-plane", Doc: `A control plane sends what xdspub does not take over.
+var codeUpstream = diag.Code{Name: "control-plane", Doc: `A control plane sends a resource that xdspub refuses.
 
-The name around a resource must be the name of the resource. Secrets, and subscriptions to them, come only
-by TLS or through a Unix socket.`}
+The name around a resource must be the name of the resource. Secrets, and resources that subscribe to
+secrets, must come by TLS or through a Unix socket.`}
 
 // Options configure an Upstream.
 type Options struct {
@@ -91,7 +91,7 @@ type bounds struct {
 	response  int
 	total     int64
 	resources int
-	// pending is the size in bytes of the responses without an answer at which the client stops to read.
+	// pending is the size in bytes of the responses without an answer at which the client stops reading.
 	pending int
 }
 
@@ -148,8 +148,8 @@ func (u *Upstream) Run(ctx context.Context) {
 	}
 }
 
-// follow follows a server until its stream ends, and earlier servers once they answer. followed means that the contents
-// of a server were taken over.
+// follow follows a server until its stream ends. Meanwhile follow asks the earlier servers, and changes to the first
+// one that has sent all resources. followed means that the contents of a server were taken over.
 func (u *Upstream) follow(ctx context.Context, i int) (followed bool) {
 	s := newSession(u, i)
 	s.start(ctx)
@@ -181,7 +181,7 @@ func (u *Upstream) follow(ctx context.Context, i int) (followed bool) {
 	}
 }
 
-// errReplaced means that an earlier server replaces the server of a session.
+// errReplaced ends the session of a server that an earlier server replaces.
 var errReplaced = errors.New("an earlier server answers")
 
 // tried records that all servers have failed.
@@ -270,8 +270,8 @@ func (u *Upstream) signal() {
 	}
 }
 
-// take takes the contents of a session over, and returns their number. If an earlier server has replaced the server of
-// the session, take returns 0.
+// take replaces the contents by those of a session, and returns their number. If an earlier server has replaced the
+// server of the session, take returns 0.
 func (u *Upstream) take(s *session) uint64 {
 	c := s.world.contents(false)
 	u.mu.Lock()

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
@@ -269,5 +271,44 @@ func TestSecretsNeedTLS(t *testing.T) {
 		if r.GetTypeUrl() == xds.Secret.URL() {
 			t.Error("the client asks for secrets")
 		}
+	}
+}
+
+// TestDropped: a listener goes, with the filter that only the listener uses, and the routes that only the filter uses.
+func TestDropped(t *testing.T) {
+	ads := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3}
+	routed := pack(&hcmv3.HttpConnectionManager{StatPrefix: "h", RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{
+		Rds: &hcmv3.Rds{ConfigSource: ads, RouteConfigName: "r"},
+	}})
+	discovered := &listenerv3.Filter{Name: "f", ConfigType: &listenerv3.Filter_ConfigDiscovery{
+		ConfigDiscovery: &corev3.ExtensionConfigSource{ConfigSource: ads, TypeUrls: []string{routed.GetTypeUrl()}},
+	}}
+	w, now := newWorld(&Options{Name: "xds://test"}, &usual, true, nil), time.Now()
+	w.follow(now)
+	for _, r := range []struct {
+		of *xds.Type
+		is *discoveryv3.Resource
+	}{
+		{xds.Listener, wrap("l", &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{discovered}}}})},
+		{xds.ExtensionConfig, wrap("f", &corev3.TypedExtensionConfig{Name: "f", TypedConfig: routed})},
+		{xds.RouteConfiguration, wrap("r", routes("r"))},
+	} {
+		if _, unasked, err := w.apply(r.of, &discoveryv3.DeltaDiscoveryResponse{Resources: []*discoveryv3.Resource{r.is}}, now); err != nil || unasked != nil {
+			t.Fatal(unasked, err)
+		}
+		w.follow(now)
+	}
+	if w.count != 3 {
+		t.Fatalf("%d resources", w.count)
+	}
+	if _, _, err := w.apply(xds.Listener, &discoveryv3.DeltaDiscoveryResponse{RemovedResources: []string{"l"}}, now); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(map[string][]string)
+	for _, c := range w.follow(now) {
+		gone[c.of.API] = append(gone[c.of.API], c.unsubscribe...)
+	}
+	if w.count != 0 || !slices.Equal(gone["ECDS"], []string{"f"}) || !slices.Equal(gone["RDS"], []string{"r"}) {
+		t.Errorf("%d resources, unsubscribed from %q", w.count, gone)
 	}
 }

@@ -30,7 +30,7 @@ type world struct {
 	bounds  *bounds
 	secure  bool // secrets may come
 	types   map[*xds.Type]*subscription
-	before  map[xds.Key]*entry // of the current Contents, whose files stay the same; nil after the first Contents
+	before  map[xds.Key]*entry // of earlier Contents, for files that stay the same; nil after the first Contents
 	bytes   int64
 	count   int
 }
@@ -86,7 +86,7 @@ func (w *world) asked(t *xds.Type, name string) bool {
 	return ok
 }
 
-// apply takes a response over. refs means that the references of resources have changed. unasked are the names of
+// apply applies a response. refs means that the references of resources have changed. unasked are the names of
 // resources that nobody has asked for. ended is the error of a response that ends the stream.
 func (w *world) apply(t *xds.Type, m *discoveryv3.DeltaDiscoveryResponse, now time.Time) (refs bool, unasked []string, ended error) {
 	s := w.of(t)
@@ -252,9 +252,19 @@ type change struct {
 	first                  bool // the first request of the type
 }
 
-// follow subscribes to what the resources refer to, and unsubscribes from other names. It repeats until the
-// references of the remaining resources are all followed.
+// follow subscribes to what the resources refer to, and unsubscribes from other names. follow repeats while it drops
+// resources with references: nothing else may refer to the same names.
 func (w *world) follow(now time.Time) (changes []change) {
+	for again := true; again; {
+		var more []change
+		more, again = w.followOnce(now)
+		changes = append(changes, more...)
+	}
+	return changes
+}
+
+// followOnce is follow without repetition. dropped means that dropped resources had references.
+func (w *world) followOnce(now time.Time) (changes []change, dropped bool) {
 	wanted := w.wanted()
 	for _, t := range xds.InTurn {
 		names, isWanted := wanted[t]
@@ -280,7 +290,7 @@ func (w *world) follow(now time.Time) (changes []change) {
 				c.unsubscribe = append(c.unsubscribe, name)
 			}
 		}
-		w.drop(t)
+		dropped = w.drop(t) || dropped
 		if t.Wildcard {
 			c.subscribe, c.unsubscribe = nil, nil
 		}
@@ -290,16 +300,17 @@ func (w *world) follow(now time.Time) (changes []change) {
 			changes = append(changes, c)
 		}
 	}
-	return changes
+	return changes, dropped
 }
 
-// drop removes the resources of a type that the stream no longer subscribes to.
-func (w *world) drop(t *xds.Type) {
+// drop removes the resources of a type that the stream no longer subscribes to. refs means that they had references.
+func (w *world) drop(t *xds.Type) (refs bool) {
 	for name := range w.types[t].entries {
 		if !w.asked(t, name) {
-			w.put(t, name, nil)
+			refs = w.put(t, name, nil) || refs
 		}
 	}
+	return refs
 }
 
 // wanted returns the names that the resources refer to, and those of the bootstrap.
@@ -365,8 +376,8 @@ func (w *world) missing(now time.Time) (missing []string, next time.Time) {
 	return missing, next
 }
 
-// expire removes the resources whose TTL has ended. refs reports changed references. next is the time of
-// the next TTL's end; zero without a TTL.
+// expire removes the resources whose TTL has ended. refs means that the references of resources have changed. next is
+// the time at which the next TTL ends; zero for none.
 func (w *world) expire(now time.Time) (refs bool, next time.Time) {
 	for t, s := range w.types {
 		for name, e := range s.entries {
