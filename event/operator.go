@@ -138,7 +138,7 @@ func (FreezeOverridden) kind() Kind {
 	return Kind{"freeze-overridden", slog.LevelWarn, "an operator publishes the source tree during a freeze"}
 }
 
-// Guarded means that the guards refuse the change to the source tree, because the change removes too much. The findings
+// Guarded means that the guards refuse to publish the source tree, because the change removes too much. The findings
 // before the event have the details.
 //
 // Do: look for an unfinished checkout, a failed generator or a mistyped parameter. If somebody means the change,
@@ -181,7 +181,8 @@ func (ApprovalUsed) kind() Kind {
 
 // ApprovalVoid means that an approval has ended without use, because the source tree has changed.
 //
-// Do: if the guards refuse the new change, too, look at what the change removes, and approve it by its own id.
+// Do: if the guards also refuse the new change, look at what it removes. If you mean it, approve the id of the new
+// change.
 type ApprovalVoid struct {
 	By     string // the operator who approved the change
 	Since  time.Time
@@ -191,7 +192,7 @@ type ApprovalVoid struct {
 }
 
 func (ApprovalVoid) kind() Kind {
-	return Kind{"approval-void", slog.LevelWarn, "an approval is void: the approved change is not the wanted one any more"}
+	return Kind{"approval-void", slog.LevelWarn, "an approval is void, because the source tree has changed"}
 }
 
 // AwaitsConfirmation means that a snapshot is published, and undone again unless an operator confirms it in time

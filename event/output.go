@@ -14,8 +14,8 @@ func (OutputReplaced) kind() Kind {
 	return Kind{"output-replaced", slog.LevelWarn, "the output directory was removed or replaced; publishing all files again"}
 }
 
-// StateReplaced means that somebody removed or replaced the directory of serve --state. Clients keep their resources,
-// and the decisions of operators stay in force. The history is lost.
+// StateReplaced means that somebody has removed or replaced the directory of serve --state. The history is lost.
+// Clients keep their resources, and the decisions of operators stay in force.
 //
 // Do: find out who has removed the directory. To have the history again, stop the server, and copy the directory from a
 // backup.

@@ -192,7 +192,7 @@ func (UpstreamConnected) kind() Kind {
 // UpstreamLost means that the stream to the control plane has ended. The last valid snapshot stays published, and
 // xdspub tries all servers again and again.
 //
-// Do: look at the control plane. Without it nothing changes, and nothing expires but TTLs.
+// Do: look at the control plane. Until a server answers, no resource changes or expires.
 type UpstreamLost struct {
 	Server string // the address of the server
 	Error  error  // why the stream has ended
@@ -202,20 +202,20 @@ func (UpstreamLost) kind() Kind {
 	return Kind{"upstream-lost", slog.LevelWarn, "the control plane is gone; the last valid snapshot stays published"}
 }
 
-// UpstreamRefused means that xdspub has refused a response of the control plane by a NACK.
+// UpstreamRefused means that xdspub has sent the control plane a NACK of a response.
 //
 // Do: correct the resources in the control plane. The log has the findings, too.
 type UpstreamRefused struct {
 	Type  string // the type of the response, such as CDS
-	Error error  // the words of the NACK
+	Error error  // the message of the NACK
 }
 
 func (UpstreamRefused) kind() Kind {
 	return Kind{"upstream-refused", slog.LevelWarn, "the control plane has got a NACK"}
 }
 
-// UpstreamIgnored means that the control plane sends resources that nobody asked for. They are dropped. The event is
-// logged once for each type and stream.
+// UpstreamIgnored means that the control plane sends resources that nobody asked for. xdspub drops these
+// resources, and logs the event once for each type and stream.
 //
 // Do: correct the control plane, or the resource that should subscribe to the names.
 type UpstreamIgnored struct {
@@ -236,5 +236,5 @@ type UpstreamOnDemand struct {
 }
 
 func (UpstreamOnDemand) kind() Kind {
-	return Kind{"upstream-on-demand", slog.LevelInfo, "names that Envoy requests on demand stay with Envoy"}
+	return Kind{"upstream-on-demand", slog.LevelInfo, "Envoy requests names on demand; xdspub does not ask for these names"}
 }

@@ -2,17 +2,17 @@ package event
 
 import "log/slog"
 
-// StoreTerm means that this process is now the only writer of the store.
+// StoreTerm means that this process is now the only writer of a target in the store.
 type StoreTerm struct {
 	Store string // the address of --store
 }
 
 func (StoreTerm) kind() Kind {
-	return Kind{"store-term", slog.LevelInfo, "this process is now the writer of the store"}
+	return Kind{"store-term", slog.LevelInfo, "this process is now the writer of the target in the store"}
 }
 
-// StoreHasWriter means that another process is the writer of the store. This process publishes its files, and waits
-// until the other writer has ended.
+// StoreHasWriter means that another process is the writer of the target in the store. This process publishes its
+// files, but not in the store, until the other writer has ended.
 //
 // Do: if two watches publish for the same target of the store by mistake, stop one of them.
 type StoreHasWriter struct {
@@ -21,7 +21,7 @@ type StoreHasWriter struct {
 }
 
 func (StoreHasWriter) kind() Kind {
-	return Kind{"store-has-writer", slog.LevelWarn, "the store has another writer; this one waits"}
+	return Kind{"store-has-writer", slog.LevelWarn, "another process is the writer of the target in the store; this process waits"}
 }
 
 // StorePublished means that the published snapshot is in the store. The machines of the fleet get the snapshot.
@@ -42,7 +42,7 @@ func (StorePublished) kind() Kind {
 type StoreWentBack struct {
 	Store  string // the address of the store
 	Serial int64  // the serial of the head in the store
-	Has    int64  // the serial of the head that this machine has
+	Has    int64  // the serial of the head on this machine
 }
 
 func (StoreWentBack) kind() Kind {
@@ -52,7 +52,7 @@ func (StoreWentBack) kind() Kind {
 // StoreFailed means that the store can't be read or written. A writer publishes its files, and tries again. A follower
 // keeps what is published, and tries again. The same error is logged once.
 //
-// Do: the key error names the remedy. `etcdctl endpoint status --cluster` and `etcdctl alarm list` show what the etcd
+// Do: `error` names the remedy. `etcdctl endpoint status --cluster` and `etcdctl alarm list` show what the etcd
 // lacks.
 type StoreFailed struct {
 	Store string // the address of the store

@@ -33,7 +33,7 @@ func newAcknowledger(f *Follower) *acknowledger {
 	return &acknowledger{follower: f, news: make(chan struct{}, 1)}
 }
 
-// judged acknowledges a head.
+// judged sets the wanted acknowledgement after the verdict on a head.
 func (a *acknowledger) judged(h Head, j load.Judgement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

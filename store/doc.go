@@ -11,19 +11,19 @@
 //
 // # One writer
 //
-// The key of the writer has a lease. Each transaction of the writer requires that the writer has made the key, and that
-// no other process has moved the head. So a suspended writer can't move the head once its lease is over. A second
-// writer waits until the key is gone.
+// The key of the writer has a lease. Each transaction of a writer requires that the key is still the key of this
+// writer. A transaction that moves the head also requires that no other process has moved the head. So a suspended
+// writer changes nothing after its lease. A second writer waits until the key is gone.
 //
 // # Order
 //
 // Serials grow with each head: the serial is the time in milliseconds, or one more than the last serial if that is
-// larger. So clocks may differ. If a backup of the store is restored, the head has a smaller serial than a follower
-// has seen, and the follower keeps what it has until a writer publishes again. Each term of a writer begins with a new
-// serial.
+// larger. So clocks may differ. If a backup of the store is restored, the head has a smaller serial than a follower has
+// seen, and the follower keeps its resources until a writer publishes again. A writer gives the head a new serial if
+// the head is not the last head of this writer: after the start of the writer, and after the restore.
 //
 // # Trust
 //
-// Followers trust no byte of the store. Each read is bounded, the bytes of a change have the hash that names them, and
-// the resources after a change have the hash in the head.
+// Followers trust no byte of the store. Each read is bounded. A follower refuses the bytes of a change that do not have
+// the hash in their key, and the resources that do not have the hash in the head.
 package store

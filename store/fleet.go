@@ -19,7 +19,7 @@ import (
 type Report struct {
 	Store   string   `json:"store"`
 	Targets []Target `json:"targets"`
-	// InSync means that no target lacks a writer, and that all machines have the standing InSync.
+	// InSync means that each target has a writer, and that all machines are in sync.
 	InSync bool `json:"in_sync"`
 }
 
@@ -39,7 +39,7 @@ const (
 	InSync Standing = "in sync" // the machine has published the head
 	Behind Standing = "behind"  // the machine has not published the head yet
 	Silent Standing = "silent"  // the machine has not been heard of for a while
-	Broken Standing = "broken"  // the machine refuses the head, or can't publish it
+	Broken Standing = "broken"  // the machine refuses the head, or its key is invalid
 )
 
 // Machine is a machine that follows a target.
@@ -58,7 +58,7 @@ const (
 	silentAfter = 3 * beatEvery
 	// rememberFor is how long the store knows a silent machine.
 	rememberFor = 24 * time.Hour
-	// askers is the number of requests at a time.
+	// askers is the number of concurrent requests.
 	askers = 16
 )
 
@@ -207,7 +207,7 @@ func (m *Machine) standing(h Head) Standing {
 	return Broken
 }
 
-// inSync reports whether the target has a writer, and whether all machines have the standing InSync.
+// inSync reports whether the target has a writer, and all its machines are in sync.
 func (t *Target) inSync() bool {
 	return t.Writer != "" && !slices.ContainsFunc(t.Machines, func(m Machine) bool { return m.Standing != InSync })
 }

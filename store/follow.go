@@ -18,7 +18,7 @@ import (
 // tells no change before it reaches the old revision. Tests shorten lookAgain.
 var lookAgain = time.Minute
 
-// errWatch means that the watch of the head has ended, so that the head is read anew.
+// errWatch means that the watch of the head has ended. The follower then reads the head again.
 var errWatch = errors.New("the watch of the head has ended")
 
 // follow follows the head until ctx ends.
@@ -64,13 +64,13 @@ func (f *Follower) session(ctx context.Context) (connected bool, err error) {
 	}
 }
 
-// isFault reports whether an error is a fault of what the store has, which stays until the writer moves the head.
+// isFault reports whether an error is a fault of the stored keys. Such a fault lasts until the writer moves the head.
 func isFault(err error) bool {
 	_, none := errors.AsType[*NoTargetError](err)
 	return none || isIncomplete(err)
 }
 
-// look reads the head, and the changes that lead there. It returns the revision of the store.
+// look reads the head and the changes that lead to it, and returns the revision of the store.
 func (f *Follower) look(ctx context.Context, c *client) (revision int64, err error) {
 	r := reader{client: c, keys: f.keys, registry: f.registry}
 	for range readTries {
@@ -81,7 +81,7 @@ func (f *Follower) look(ctx context.Context, c *client) (revision int64, err err
 		}
 		err = f.reach(ctx, r, head, moved)
 		if _, gone := errors.AsType[*GoneError](err); !gone {
-			break // otherwise, the writer may have removed a step meanwhile
+			break // a GoneError: the writer may have removed a step meanwhile
 		}
 	}
 	if err != nil {
@@ -94,7 +94,8 @@ func (f *Follower) look(ctx context.Context, c *client) (revision int64, err err
 // readTries bounds the attempts to read a head whose steps the writer removes.
 const readTries = 3
 
-// reach takes the resources of a head over, unless the head is older than the last one.
+// reach reads the resources of a head, and hands them to take. reach ignores a head that is not newer than the last
+// one.
 func (f *Follower) reach(ctx context.Context, r reader, head *Head, moved int64) error {
 	switch {
 	case head == nil:
@@ -119,7 +120,7 @@ func (f *Follower) reach(ctx context.Context, r reader, head *Head, moved int64)
 	return nil
 }
 
-// watch reads each head after a revision. It returns nil for the head to be read again.
+// watch follows the heads after a revision. If watch returns nil, the caller reads the head again.
 func (f *Follower) watch(ctx context.Context, c *client, revision int64) error {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), jittered(lookAgain))
 	defer cancel()

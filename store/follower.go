@@ -44,7 +44,7 @@ type Follower struct {
 	keys     keys
 	registry *xds.Registry // the types in the resources; nil for those of the API
 	changed  chan struct{}
-	first    chan struct{} // closed when contents are there, or the store has failed
+	first    chan struct{} // closed after the first contents, or the first error
 	acks     *acknowledger
 
 	mu       sync.Mutex
@@ -52,8 +52,8 @@ type Follower struct {
 	contents *load.Contents // nil before the first
 	files    map[xds.Key]*held
 	state    load.State
-	heads    map[uint64]Head // of the contents that nobody has judged, by number
-	wrong    error           // why there are no contents, or no later ones
+	heads    map[uint64]Head // by the number of the contents, until the contents are judged
+	wrong    error           // why the contents are missing or old; nil for neither
 	said     string          // the last logged error
 
 	// Only follow uses these fields.
@@ -61,7 +61,7 @@ type Follower struct {
 	moved int64 // the revision that has moved the head
 }
 
-// held is the file of a key, and the resources that it has.
+// held is the file that holds the resources of a key.
 type held struct {
 	resources []*xds.Resource
 	hash      [sha256.Size]byte
@@ -104,7 +104,7 @@ func (f *Follower) State() load.State {
 	return f.state
 }
 
-// maxUnjudged is the number of contents without a judgement whose heads the Follower remembers.
+// maxUnjudged bounds Follower.heads.
 const maxUnjudged = 100
 
 // firstPatience is how long Read waits for the first Contents.
@@ -144,8 +144,8 @@ func (f *Follower) Judged(j load.Judgement) {
 	}
 }
 
-// fail shows why the store can't be used, and logs the error unless it is the last logged one. connected means that the
-// store answers.
+// fail records why the store can't be used, and logs the error unless the last logged error is the same. connected
+// means that the store answers.
 func (f *Follower) fail(err error, connected bool) {
 	err = explained(err, f.options.Address)
 	f.mu.Lock()
@@ -166,7 +166,7 @@ func (f *Follower) fail(err error, connected bool) {
 	}
 }
 
-// works shows that the store answers, and that the contents are those of the head.
+// works records that the store answers, and that the stored head has no fault.
 func (f *Follower) works() {
 	f.mu.Lock()
 	was := f.state
@@ -189,7 +189,7 @@ func (f *Follower) signal() {
 	}
 }
 
-// take takes the resources of a head over.
+// take replaces the contents by the resources of a head.
 func (f *Follower) take(h Head, tree *history.Tree) error {
 	files, list, err := f.filesOf(tree.Snapshot())
 	if err != nil {
@@ -209,7 +209,8 @@ func (f *Follower) take(h Head, tree *history.Tree) error {
 	return nil
 }
 
-// filesOf returns the files of a Snapshot, by key and sorted by name. An unchanged key has the file that it had before.
+// filesOf returns the files of a Snapshot, by key and sorted by name. A key keeps its file if its resources stay the
+// same.
 func (f *Follower) filesOf(s *xds.Snapshot) (map[xds.Key]*held, []*decode.File, error) {
 	files, list := make(map[xds.Key]*held), []*decode.File(nil)
 	all := s.All()

@@ -20,13 +20,13 @@ type reader struct {
 	registry *xds.Registry // the types in the resources; nil for those of the API
 }
 
-// at is a place in the steps of a target.
+// at is the last head that a process has read or written.
 type at struct {
 	serial int64
 	tree   *history.Tree // nil for none
 }
 
-// errGap means that a step changes other resources: the step before it is missing.
+// errGap means that the resources before a step are unknown, because an earlier step is missing.
 var errGap = errors.New("the store lacks a step: restart the writer, which then writes all resources again")
 
 // GoneError means that the store lacks bytes of a change. The writer may have removed the change meanwhile.
@@ -78,7 +78,8 @@ func (r reader) advance(ctx context.Context, was at, h Head) (*history.Tree, err
 	return tree, err
 }
 
-// isIncomplete reports whether an error is a fault of a step. A step with all resources may be whole.
+// isIncomplete reports whether an error means that a step is missing or invalid. Then the last step with all resources
+// may still be valid.
 func isIncomplete(err error) bool {
 	_, gone := errors.AsType[*GoneError](err)
 	_, damaged := errors.AsType[*DamagedError](err)
@@ -156,7 +157,7 @@ func (r reader) pack(ctx context.Context, s Step) ([]byte, error) {
 		data = append(data, kv.Value...)
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != s.Pack {
-		return nil, &DamagedError{r.keys.chunk(s.Pack, 0), errors.New("its hash is wrong")}
+		return nil, &DamagedError{r.keys.chunk(s.Pack, 0), errors.New("the hash of its bytes is wrong")}
 	}
 	return data, nil
 }

@@ -51,25 +51,24 @@ type Term struct {
 	Since  time.Time `json:"since"`
 }
 
-// State is what became of a snapshot on a machine.
+// State is the outcome of a head on a machine.
 type State string
 
 const (
-	Published State = "published" // the machine has published the snapshot
-	Refused   State = "refused"   // the rules of the machine, or its Envoys, refuse the snapshot
-	Waits     State = "waits"     // a decision of an operator of the machine keeps the snapshot from being published
-	Failed    State = "failed"    // the machine can't publish now
+	Published State = "published" // the machine has published the head
+	Refused   State = "refused"   // the rules of the machine, or its Envoys, refuse the head
+	Failed    State = "failed"    // the value of the machine's key is invalid
 )
 
 // Ack is the value of a machine's key: the acknowledgement of a head.
 type Ack struct {
 	Layout int `json:"layout"`
-	// Serial is the serial of the last head that the machine has read.
+	// Serial is the serial of the last head that the machine has published or refused.
 	Serial int64 `json:"serial"`
 	// Snapshot is the id of the snapshot that is out on the machine; empty for none.
 	Snapshot string `json:"snapshot,omitempty"`
 	State    State  `json:"state"`
-	// Message says why the State is not Published.
+	// Message is the first finding of a refused head.
 	Message string    `json:"message,omitempty"`
 	Time    time.Time `json:"time"` // by the clock of the machine
 	Version string    `json:"version,omitempty"`
@@ -104,7 +103,7 @@ func parseHead(key string, value []byte) (h Head, err error) {
 	}
 	switch {
 	case h.Layout != layout:
-		return h, &ForeignError{key, fmt.Sprintf("layout %d, and this program knows layout %d", h.Layout, layout)}
+		return h, &ForeignError{key, fmt.Sprintf("layout %d, and this program knows layout %d: use the version of xdspub that wrote the key", h.Layout, layout)}
 	case h.Serial <= 0 || h.Whole <= 0 || h.Whole > h.Serial || !snapshotID.MatchString(h.Snapshot) || h.Step.check() != nil || h.Step.Tree != h.Tree:
 		return h, &ForeignError{key, "a head with invalid fields"}
 	}

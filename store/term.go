@@ -26,8 +26,8 @@ const (
 	leaseTime = 15 * time.Second
 	// lookEvery is the longest time between two looks at the key of another writer.
 	lookEvery = 10 * time.Second
-	// maxChain is the number of steps after which a step with all resources follows, and bigChain the bytes of these
-	// steps, as a multiple of the bytes of all resources: so the steps with all resources add a fifth at most.
+	// A step with all resources follows after maxChain steps, or earlier if these steps have more than bigChain times
+	// the bytes of the last step with all resources.
 	maxChain = 1000
 	bigChain = 5
 	// lagging is the number of steps before the last step with all resources that stay for slow followers.
@@ -35,7 +35,7 @@ const (
 )
 
 // errLost ends a term: another process may be the writer.
-var errLost = errors.New("the lease of the writer is over, or another process has moved the head; this writer begins anew")
+var errLost = errors.New("the lease of the writer is over, or another process has moved the head; this writer starts again")
 
 // term is the time in which a slot is the only writer of its target.
 type term struct {
@@ -187,8 +187,9 @@ func (c *client) waitRemoved(ctx context.Context, key string, revision int64) {
 	}
 }
 
-// publish moves the head to a snapshot. The first publish of a term gives the head a new serial, even if the head has
-// the snapshot already: the store may have been restored from a backup.
+// publish moves the head to a snapshot. If the head has the snapshot already, and is the last head of this process,
+// publish changes nothing. Any other head with the snapshot gets a new serial: the store may have been restored from a
+// backup.
 func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 	tree, err := history.NewTree(s, t.last.tree)
 	if err != nil {
@@ -230,7 +231,8 @@ func (t *term) serial() int64 {
 	return max(last+1, time.Now().UnixMilli())
 }
 
-// step writes the bytes of the change to a tree, and completes the head. It returns the operation that writes the step.
+// step writes the bytes of the change that leads to tree, and sets Step and Whole of next. step returns the operation
+// that writes the key of the step.
 func (t *term) step(ctx context.Context, next *Head, tree *history.Tree) ([]clientv3.Op, error) {
 	data, err := tree.Pack(t.last.tree)
 	if err != nil {
@@ -239,7 +241,7 @@ func (t *term) step(ctx context.Context, next *Head, tree *history.Tree) ([]clie
 	return t.stepOf(ctx, next, tree, t.last.tree.ID(), data)
 }
 
-// stepOf is step for known bytes.
+// stepOf is step with the bytes of the change, which begins at the tree base; empty for all resources.
 func (t *term) stepOf(ctx context.Context, next *Head, tree *history.Tree, base string, data []byte) ([]clientv3.Op, error) {
 	sum := sha256.Sum256(data)
 	next.Step = Step{Serial: next.Serial, Base: base, Tree: tree.ID(), Pack: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}
@@ -284,7 +286,7 @@ func (t *term) put(ctx context.Context, hash string, data []byte) error {
 	return nil
 }
 
-// mine is the condition that the key of the writer is the one that the term has made.
+// mine is the condition that the key of the writer is still the key of this term.
 func (t *term) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(t.keys.writer()), "=", t.made)
 }
@@ -308,7 +310,7 @@ func (t *term) move(ctx context.Context, next Head, then ...clientv3.Op) error {
 	return nil
 }
 
-// writeWhole writes a step with all resources, and removes what only older steps need.
+// writeWhole writes a step with all resources, and removes old steps.
 func (t *term) writeWhole(ctx context.Context, next Head, tree *history.Tree) error {
 	data, err := tree.Pack(nil)
 	if err != nil {
