@@ -142,7 +142,7 @@ func Pause() []Row {
 func Resume() []Row {
 	return rows(
 		outOfDecision(),
-		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "publish what waits also during a freeze, because of `TEXT`", noVariable: true},
+		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`; also publishes during a freeze", noVariable: true},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.Reason }},
 		printFormat("print the result as `text|json`"),
 	)

@@ -16,8 +16,8 @@ func IsRemote(source string) bool {
 	return IsStore(source) || strings.HasPrefix(source, XDS) || strings.HasPrefix(source, XDSUnix)
 }
 
-// Upstream returns the rows about the connection to a control plane that is the source. They are for one call or one
-// unit: a settings file of a source tree can't have them.
+// Upstream returns the rows about the connection to a control plane that is the source. Only the
+// command line and the environment can set them, not a settings file.
 func Upstream() []Row {
 	return rows(
 		&setting[string]{about: about{name: "node-from", group: GroupUpstream, usage: "identify as the Envoy with the bootstrap `FILE`: its node, and the " +
@@ -29,7 +29,7 @@ func Upstream() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeCluster }},
 		&setting[string]{about: about{name: "node-locality", group: GroupUpstream, usage: "where this machine runs: `REGION[/ZONE[/SUB-ZONE]]`"},
 			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeLocality }},
-		&setting[[]string]{about: about{name: "node-metadata", group: GroupUpstream, usage: "tell the control plane `KEY=VALUE` of this machine, a text"},
+		&setting[[]string]{about: about{name: "node-metadata", group: GroupUpstream, usage: "add `KEY=VALUE`, with a text as VALUE, to the metadata of the node"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
 		&setting[string]{about: about{name: "upstream-ca", group: GroupUpstream, usage: "CA certificates for the certificate of the control plane, a `FILE` in " +
 			"PEM (default: the CA certificates of the system); with one of the --upstream flags, xdspub connects by TLS 1.3"},

@@ -30,7 +30,7 @@ not published; 2 wrong usage; 3 could not run.`,
 		Flags: options(settings.Approve()),
 		Action: action(func(c *call) error {
 			if c.NArg() != 1 {
-				return usagef("approve takes the ID of one change, which status shows: write --out DIR for the output directory")
+				return usagef("approve takes one argument: write the ID of the change, which status shows, and --out DIR for the output directory")
 			}
 			if err := c.Check(settings.Approve()...); err != nil {
 				return err

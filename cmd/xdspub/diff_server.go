@@ -9,7 +9,7 @@ import (
 	"xdspub/xds"
 )
 
-// checkSides returns an error if a side of diff can't be what an option says.
+// checkSides returns an error if an option does not fit the sides of diff.
 func checkSides(c *call) error {
 	sides := c.Args().Slice()
 	i := slices.IndexFunc(sides, settings.IsRemote)
@@ -51,7 +51,7 @@ func readServer(ctx context.Context, c *call, source string) (t treeSide, err er
 var byName = []*xds.Type{xds.Runtime, xds.VirtualHost}
 
 // between returns the difference between two sides that were checked. A control plane sends only what a client asks
-// for. So the other resources of the other side are not compared.
+// for. So between compares only these resources of the other side.
 func (t treeSide) between(from, to string, is treeSide) difference {
 	was, now := t.checked.Snapshot, is.checked.Snapshot
 	if t.options.Remote == nil && is.options.Remote == nil {
@@ -66,7 +66,7 @@ func (t treeSide) between(from, to string, is treeSide) difference {
 }
 
 // sent returns the resources of a side for which a client asks a control plane, as far as the other side tells which
-// names of byName the client asks for. sent adds the types to left of which it leaves out a resource.
+// names of byName the client asks for. left gets the types of the resources that sent leaves out.
 func sent(s, other *xds.Snapshot, left map[*xds.Type]bool) *xds.Snapshot {
 	keep := asked(without(s, byName)).All()
 	for _, of := range byName {

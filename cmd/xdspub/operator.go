@@ -180,8 +180,8 @@ func printResult(c *call, r control.Result) error {
 	return nil
 }
 
-// operatorOf returns the user of this command and the host, as user@host. With sudo, the user is the one who has called
-// sudo.
+// operatorOf returns the user of this command and the host, as user@host. Under sudo, the user is
+// the caller of sudo.
 func operatorOf() string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

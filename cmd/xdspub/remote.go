@@ -21,12 +21,12 @@ import (
 	"xdspub/source/upstream"
 )
 
-// onlyTrees are the options that are about the files of a source tree.
+// onlyTrees are the options about the files of a source tree.
 var onlyTrees = []string{
 	"ignore", "allow-path", "target", "only", "changed-since", "root", "stdin-filename", "fix", "fix-unsafe", "diff", "baseline", "write-baseline", "poll",
 }
 
-// checkRemote returns an error if a command, or one of its options, can't have the source.
+// checkRemote returns an error if the command, or one of its options, does not allow the source.
 func checkRemote(c *call, source string) error {
 	if settings.IsStore(source) {
 		return checkStore(c, source)

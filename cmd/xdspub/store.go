@@ -29,7 +29,7 @@ func storeOptions(v *call, address string) (o store.Options, err error) {
 	return o, nil
 }
 
-// checkStore returns an error if a command, or one of its options, can't have a store as source.
+// checkStore returns an error if the command, or one of its options, does not allow a store as source.
 func checkStore(c *call, source string) error {
 	if !isRowOf(c, "store-target") {
 		return usagef("%s reads no store: validate, render, watch and serve read %s", c.Command.Name, source)
@@ -41,13 +41,13 @@ func checkStore(c *call, source string) error {
 		case given && slices.ContainsFunc(settings.Upstream(), func(u settings.Row) bool { return u.Name() == r.Name() }):
 			return usagef("--%s is for a control plane, and %s is a store", r.Name(), source)
 		case given && r.Name() == "store":
-			return usagef("--store is for a source tree, and %s is a store: a machine follows a store, or writes one", source)
+			return usagef("--store is for a source tree, and %s is a store: a machine follows a store, or writes a store", source)
 		}
 	}
 	return nil
 }
 
-// noStore returns an error if an option is about a store, and the call has none.
+// noStore returns an error if an option is about a store, and the call names no store.
 func noStore(c *call) error {
 	rows := append(settings.FromStore(), settings.Machine())
 	if name := settings.FirstGiven(c.Settings, rows[len(rows)-2:]); name != "" {

@@ -113,7 +113,7 @@ func branch(children []*node) *node {
 	return &node{hash: hashOf(object), keys: keys, object: object, children: children}
 }
 
-// objects finds an object by its hash. It has checked the hash.
+// objects returns the object with a hash. The function has checked the hash of the object.
 type objects func(hash) ([]byte, error)
 
 // load reads a node that is not loaded.

@@ -54,8 +54,8 @@ func (t *Tree) parts() (*xds.Snapshot, *node) {
 	return t.snapshot, t.root
 }
 
-// ID returns the hash of the resources. Equal resources have an equal ID on each machine, whatever edits led to them.
-// Without resources, ID is empty.
+// ID returns the hash of the resources. The ID depends on the resources alone, and not on the machine or on earlier
+// Trees. Without resources, ID is empty.
 func (t *Tree) ID() string {
 	if t == nil || t.root == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"xdspub/xds/params"
 )
 
-// Guard bounds what a change may remove. Envoy accepts the removals that the guards refuse: a mistake makes them,
-// such as a failed generator, an unfinished checkout or a mistyped mapping of nodes.
+// Guard bounds what a change may remove. Envoy accepts each removal. But a large removal is mostly a mistake, such as a
+// failed generator, an unfinished checkout or a mistyped mapping of nodes.
 type Guard struct {
 	// MaxRemoval is the largest share of the published resources of a type, in percent, that a change may remove.
 	MaxRemoval int
@@ -25,7 +25,7 @@ type Guard struct {
 type Refused struct {
 	Code string // of the guard
 	xds.Key
-	For params.Constraints // of the resource: other clients get another change. Published files have none
+	For params.Constraints // the constraints of the resource; none in published files
 }
 
 // Refused returns what the guards have refused.
@@ -70,7 +70,7 @@ func (p *Pass) refuse(keys []xds.Key, f Finding) {
 	p.Report(f)
 }
 
-// fewResources is the largest number of resources of a type that a change may remove by any share.
+// fewResources is the largest number of published resources of a type of which a change may remove any share.
 const fewResources = 10
 
 // exceeds reports whether a change removes too many of the published resources of a type.
@@ -86,7 +86,7 @@ type Removal struct {
 	Published int
 }
 
-// mostNamed is the largest number of resources that a finding of a guard names.
+// mostNamed is the largest number of names in a finding of a guard.
 const mostNamed = 10
 
 // named returns the first names, quoted, and the number of further names.

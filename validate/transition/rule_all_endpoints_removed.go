@@ -125,7 +125,7 @@ func inCollectionsOf(r *xds.Resource) func(*xds.Resource) bool {
 	return func(r *xds.Resource) bool { return collections[r.Type.Group(r.Name)] }
 }
 
-// ran reports whether a published cluster has endpoints.
+// ran reports whether a published cluster has published endpoints.
 func (p *Pass) ran(c *xds.Resource) (bool, error) {
 	if c.HasEndpoints() || !c.AsksFor(xds.Endpoints) {
 		return c.HasEndpoints(), nil
@@ -143,7 +143,7 @@ func (p *Pass) ran(c *xds.Resource) (bool, error) {
 	return false, nil
 }
 
-// had reports whether a published endpoint assignment has endpoints.
+// had is hasEndpoints for a published endpoint assignment.
 func (p *Pass) had(assignment *xds.Resource) (bool, error) {
 	if assignment.HasEndpoints() || !assignment.AsksFor(xds.LocalityEndpoints) {
 		return assignment.HasEndpoints(), nil

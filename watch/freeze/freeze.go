@@ -7,7 +7,7 @@
 //	state := freeze.Windows{weekend}.At(time.Now())
 //
 // A clock that is set forward skips times, and a clock that is set back shows times twice. A window begins when its
-// clock first shows From or a later time, and ends when its clock has shown the last time before To.
+// clock first shows From or a later time. The window ends when its clock stops showing times before To.
 package freeze
 
 import (
@@ -39,7 +39,7 @@ type Window struct {
 // Windows are the windows of a source tree.
 type Windows []Window
 
-// Equal compares two lists. Time zones are compared by name.
+// Equal reports whether two lists are equal. Equal compares time zones by name.
 func (ws Windows) Equal(others Windows) bool {
 	return slices.EqualFunc(ws, others, func(a, b Window) bool {
 		return a.From == b.From && a.To == b.To && a.Zone.String() == b.Zone.String() && a.Reason == b.Reason
@@ -65,7 +65,7 @@ func (s State) String() string {
 	return text
 }
 
-// Equal compares two freezes, each of which may be nil.
+// Equal reports whether two freezes are equal. Both may be nil.
 func (s *State) Equal(other *State) bool {
 	if s == nil || other == nil {
 		return s == other
@@ -117,8 +117,8 @@ type OverlapError struct {
 
 func (e *OverlapError) Error() string { return e.text }
 
-// Check returns an *OverlapError if windows that Window.Check accepts can't be meant. A holiday may include a weekend,
-// and windows of several time zones may overlap: nothing is published in any of them.
+// Check returns an *OverlapError if two windows are at fault, although Window.Check accepts each of them. A holiday may
+// include a weekend, and windows of several time zones may overlap: nothing is published in any of them.
 func (ws Windows) Check() error {
 	for i, w := range ws {
 		for _, other := range ws[:i] {
@@ -137,7 +137,7 @@ func (ws Windows) Check() error {
 	if minutes >= minutesOfWeek {
 		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		if s := weekly.At(begin); s != nil && s.Until.Sub(begin) >= longest {
-			return &OverlapError{len(ws) - 1, "the windows leave no time of the week for a publish: xdspub pause stops publishing"}
+			return &OverlapError{len(ws) - 1, "the windows leave no time of the week for a publish: shorten a window, or run xdspub pause"}
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (w Window) overlaps(other Window) bool {
 	return begins(w, other) || begins(other, w)
 }
 
-// longest is how long a freeze of several windows is looked for.
+// longest is the length at which At stops to look for the end of a freeze.
 const longest = 365 * day
 
 // At returns the freeze at a time; nil for none. The windows must be free of faults.
@@ -173,7 +173,7 @@ func (ws Windows) At(t time.Time) *State {
 	return s
 }
 
-// oneAt returns the freeze by the window that ends last of those at a time.
+// oneAt returns the freeze of one window. If several windows include a time, the window is the one that ends last.
 func (ws Windows) oneAt(t time.Time) (s *State) {
 	for _, w := range ws {
 		for _, p := range w.near(t.In(w.Zone)) {
@@ -195,7 +195,7 @@ const (
 	week = 7 * day
 )
 
-// near returns the periods of a window that may have the time t, which has the zone of the window.
+// near returns the periods of a window around a time t in the zone of the window.
 func (w Window) near(t time.Time) (list []period) {
 	if !w.From.Weekly {
 		return append(list, periodOf(w.From.wall(), w.To.wall(), t.Location()))
@@ -216,8 +216,8 @@ func periodOf(from, to time.Time, zone *time.Location) period {
 	return period{since, until}
 }
 
-// shows returns when the clocks of a zone first show at least a time, and the end of the last time at which they show
-// less. Both are equal unless the clocks are set back from a later time. wall has the time in UTC.
+// shows returns when the clocks of a zone first show the time wall or a later time, and from when on they never show an
+// earlier time. last is after first only if the clocks show wall and are then set back. wall has the shown time in UTC.
 func shows(wall time.Time, zone *time.Location) (first, last time.Time) {
 	// No clock differs from UTC by two days.
 	for at := wall.Add(-2 * day).In(zone); ; {

@@ -73,7 +73,7 @@ func (d *Decisions) Approve(id string, by control.Decision) (Approval, error) {
 	case a != nil && strings.HasPrefix(a.Change, id):
 		return Approval{}, fmt.Errorf("change %s is approved already, %s", a.Change, a.Decision)
 	case d.Guarded == nil:
-		return Approval{}, errors.New("the guards have refused nothing that waits for an approval; a dry run is not recorded")
+		return Approval{}, errors.New("no change waits for an approval; a dry run records none")
 	case !strings.HasPrefix(d.Guarded.Change, id):
 		return Approval{}, fmt.Errorf("no change %q waits for an approval; the change that waits is %s: %s", id, d.Guarded.Change, d.Guarded.What)
 	}

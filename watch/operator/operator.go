@@ -58,7 +58,7 @@ const (
 	maxID    = 100 // bounds an id, in bytes
 )
 
-// check returns an error if the pin is not one that this program writes.
+// check returns an error if a field of the pin is missing, too long, or otherwise invalid.
 func (p *Pin) check() error {
 	if err := p.Check(); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// process is an id of this process. began is the start of this process.
+// process identifies this process, and began is the time of its start.
 var process, began = "process " + rand.Text(), time.Now()
 
 // uptimeOfProcess returns the id of this process, and the time since its start.
