@@ -193,7 +193,7 @@ func CancelTrial() []Row {
 
 // reasonOf returns the row of --reason of a command with a usual reason.
 func reasonOf(usual string) Row {
-	return &setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows (default: " + usual + ")", noVariable: true},
+	return &setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows", noVariable: true},
 		kind: text, byDefault: usual, into: func(s *Settings) *Value[string] { return &s.Reason }}
 }
 
