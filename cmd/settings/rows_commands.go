@@ -169,8 +169,7 @@ func Rollback() []Row {
 func Approve() []Row {
 	return rows(
 		outOfDecision(),
-		&setting[string]{about: about{name: "reason", group: GroupRun, usage: "why, as `TEXT`, which every view shows", noVariable: true},
-			kind: text, byDefault: "approve", into: func(s *Settings) *Value[string] { return &s.Reason }},
+		reasonOf("approve"),
 		printFormat("print the result as `text|json`"),
 	)
 }
