@@ -16,6 +16,7 @@ import (
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/serve"
+	"xdspub/source/owners"
 	"xdspub/tools/promtest"
 	"xdspub/watch/control"
 	"xdspub/xds"
@@ -97,7 +98,8 @@ func everything(s *running) {
 			Snapshot: "v0123456789abcde", SnapshotSince: now, Unconfirmed: "no",
 			CertificateExpires: now, Inotify: &control.Inotify{Used: 1, Budget: 2}, Notices: control.ByEvents,
 			Last:    &control.Reconcile{Began: now, Ended: now, Outcome: control.Published, Stages: []control.Stage{{Name: "read", Seconds: 1}}},
-			Running: &control.Reconcile{Began: now}, Refused: &control.Refusal{Since: now, Errors: 1, Part: &control.Part{}}, Waits: &control.Waits{Since: now}, Upstream: &control.Upstream{Since: now},
+			Running: &control.Reconcile{Began: now}, Refused: &control.Refusal{Since: now, Errors: 1, Part: &control.Part{Held: []owners.Held{{Owner: "a", Since: now}}}}, Waits: &control.Waits{Since: now}, Upstream: &control.Upstream{Since: now},
+			Trial:       &control.Trial{Until: now},
 			EnvoyStates: []control.EnvoyState{{Address: "a", State: control.InSync}},
 			Checked: control.Checked{
 				Resources: map[string]int{"CDS": 1}, Variants: map[string]int{"CDS": 2},

@@ -34,7 +34,7 @@ type Options struct {
 // tls reports whether connections have TLS.
 func (o Options) tls() bool { return o.CA != "" || o.Cert != "" }
 
-// Check returns an error if the options exclude each other, or if other machines can read a connection.
+// Check returns an error if an option lacks its partner, or if other machines can read a connection.
 func (o Options) Check() error {
 	switch {
 	case (o.Cert == "") != (o.Key == ""):
@@ -60,7 +60,7 @@ const (
 	maxAnswer = 4 << 20
 	// pageSize is the number of keys that a request asks for.
 	pageSize = 1000
-	// maxPages bounds the keys below a prefix.
+	// maxPages bounds the number of requests for the keys below a prefix.
 	maxPages = 1000
 	// maxFile bounds a file with certificates, a key or a password.
 	maxFile = 1 << 20
@@ -105,7 +105,7 @@ func (c *client) waitLost(ctx context.Context) {
 	}
 }
 
-// tlsOf returns the TLS configuration of a client. Each connection reads Cert and Key anew.
+// tlsOf returns the TLS configuration of a client. Each connection reads the files Cert and Key again.
 func tlsOf(o Options) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.CA != "" {
@@ -154,7 +154,7 @@ func (c *client) get(ctx context.Context, key string) (kv *mvccpb.KeyValue, revi
 	return kv, r.Header.Revision, nil
 }
 
-// each calls visit for the keys from one key up to another key, in order. It leaves out the second key.
+// each calls visit for each key k with from <= k < to, in order.
 func (c *client) each(ctx context.Context, from, to string, visit func(*mvccpb.KeyValue) error, options ...clientv3.OpOption) error {
 	limit := int64(pageSize)
 	for range maxPages {
@@ -176,7 +176,7 @@ func (c *client) each(ctx context.Context, from, to string, visit func(*mvccpb.K
 		}
 		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
 	}
-	return &ForeignError{from, fmt.Sprintf("more than %d keys before it", maxPages*pageSize)}
+	return &ForeignError{from, fmt.Sprintf("the keys before it need more than %d requests", maxPages)}
 }
 
 func (c *client) page(ctx context.Context, from string, options []clientv3.OpOption) (*clientv3.GetResponse, error) {
@@ -226,7 +226,7 @@ func explained(err error, at Address) error {
 	return fmt.Errorf("%s (%w)", why, err)
 }
 
-// rootOf returns the error that others wrap.
+// rootOf unwraps an error to the innermost error.
 func rootOf(err error) error {
 	for {
 		inner := errors.Unwrap(err)

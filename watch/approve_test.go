@@ -76,7 +76,7 @@ func TestApprove(t *testing.T) {
 		if i := read(t, s).Items()[0]; i.Command != "approve" || i.By != "alice@host" || i.Reason != "a test" {
 			t.Errorf("the history has %+v", i)
 		}
-		if _, err := w.execute(t.Context(), approval(change)); err == nil || !strings.Contains(err.Error(), "nothing that waits") {
+		if _, err := w.execute(t.Context(), approval(change)); err == nil || !strings.Contains(err.Error(), "no change waits for an approval") {
 			t.Errorf("a second approval: %v", err)
 		}
 		w.turnTo(t, s, web+edge)
