@@ -405,7 +405,7 @@ func TestBadAdmins(t *testing.T) {
 		{"an Envoy that hides those of clusters", hides("{exclusion_list: {patterns: [{prefix: cluster_manager.cds}]}}"), "excludes cluster_manager.cds", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, stderr, exit := xdspub(t, append([]string{"render", "--envoy-admin", tt.url}, append(s.args, s.src)...)...)
+			_, stderr, exit := xdspub(t, append([]string{"render", "--allow-removal", "--envoy-admin", tt.url}, append(s.args, s.src)...)...)
 			if exit != tt.exit || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit status %d, want %d and %q\n%s", exit, tt.exit, tt.want, stderr)
 			}

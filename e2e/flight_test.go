@@ -101,7 +101,7 @@ func TestScopesWhileDraining(t *testing.T) {
 	to := func(name string) string {
 		return documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port()), routes("by-scope", name), scope("scope-a", "a", "by-scope"))
 	}
-	s := newFixture(t, map[string]string{"routes.yaml": to("blue"), "edge.yaml": listener("edge", port, srds("tenants"))})
+	s := newFixture(t, map[string]string{"routes.yaml": to("blue"), "edge.yaml": listener("edge", port, srds("tenants"))}, "--allow-removal")
 	s.args = append(s.args, confirmed(s.admin)...)
 	s.startWatch(t)
 	s.startEnvoy(t)

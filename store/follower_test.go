@@ -316,12 +316,12 @@ func TestDamagedForFollower(t *testing.T) {
 	}
 	said.wait(t, func(e event.Event) bool {
 		failed, ok := e.(event.StoreFailed)
-		return ok && strings.Contains(failed.Error.Error(), w.keys.chunk(next.Step.Pack, 0)+" is damaged: its hash is wrong")
+		return ok && strings.Contains(failed.Error.Error(), w.keys.chunk(next.Step.Pack, 0)+" is damaged: the hash of its bytes is wrong")
 	})
 	if c, err := f.Read(t.Context()); err != nil || len(c.Files) != 2 {
 		t.Errorf("%d files, %v", len(c.Files), err)
 	}
-	if is := f.State(); !is.Connected || !strings.Contains(is.Error, "its hash is wrong") {
+	if is := f.State(); !is.Connected || !strings.Contains(is.Error, "the hash of its bytes is wrong") {
 		t.Errorf("the state is %+v", is)
 	}
 }

@@ -411,7 +411,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string][]byte{
-		"its hash is wrong":              append(bytes.Clone(kv.Value[:len(kv.Value)-1]), kv.Value[len(kv.Value)-1]^1),
+		"the hash of its bytes is wrong": append(bytes.Clone(kv.Value[:len(kv.Value)-1]), kv.Value[len(kv.Value)-1]^1),
 		"the value has 3 bytes":          []byte("abc"),
 		"the key " + key + " is missing": nil,
 	} {
