@@ -41,22 +41,11 @@ func Version(t testing.TB, version string) string {
 
 func binary(t testing.TB, version ...string) string {
 	t.Helper()
-	script := filepath.Join(moduleRoot(t), "scripts", "envoy")
-	out, err := exec.Command(script, append([]string{"--no-install"}, version...)...).Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		install := strings.Join(append([]string{"scripts/envoy"}, version...), " ")
-		missing := "THE REAL ENVOY IS MISSING, NOTHING WAS TESTED. Install it: " + install + "\n" + string(failed.Stderr)
-		if os.Getenv("CI") == "true" || os.Getenv("XDSPUB_REQUIRE_ENVOY") == "1" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	install := strings.Join(append([]string{"scripts/envoy"}, version...), " ")
+	out := fetched(t, os.Getenv("XDSPUB_REQUIRE_ENVOY") == "1", "THE REAL ENVOY IS MISSING, NOTHING WAS TESTED. Install it: "+install, "envoy", version...)
 	// XDSPUB_ENVOY may be a name in PATH. The path becomes absolute, because each Envoy has its own working
 	// directory.
-	binary, err := exec.LookPath(strings.TrimSuffix(string(out), "\n"))
+	binary, err := exec.LookPath(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +54,29 @@ func binary(t testing.TB, version ...string) string {
 		t.Fatal(err)
 	}
 	return binary
+}
+
+// Fetched returns the path that a script of scripts/ prints for a program, such as Prometheus. If the script has not
+// fetched the program, Fetched skips the test, or fails it if CI=true, with what is missing.
+func Fetched(t testing.TB, missing, script string) string {
+	t.Helper()
+	return fetched(t, false, missing, script)
+}
+
+func fetched(t testing.TB, required bool, missing, script string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(moduleRoot(t), "scripts", script), append([]string{"--no-install"}, args...)...).Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		missing += "\n" + string(failed.Stderr)
+		if required || os.Getenv("CI") == "true" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(string(out), "\n")
 }
 
 // moduleRoot returns the nearest directory with a go.mod, from the working directory up. go test runs the tests of

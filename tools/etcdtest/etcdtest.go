@@ -32,22 +32,7 @@ const starting = time.Minute
 // Binary returns the path of etcd: XDSPUB_ETCD, or the etcd that scripts/etcd has built.
 func Binary(t testing.TB) string {
 	t.Helper()
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(filepath.Join(strings.TrimSpace(string(root)), "scripts", "etcd"), "--no-install").Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		missing := "NOT TESTED: etcd is missing. Build it: scripts/etcd\n" + string(failed.Stderr)
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSuffix(string(out), "\n")
+	return envoytest.Fetched(t, "NOT TESTED: etcd is missing. Build it: scripts/etcd", "etcd")
 }
 
 // Server is a node of an etcd.

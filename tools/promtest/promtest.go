@@ -8,7 +8,6 @@ package promtest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,22 +33,7 @@ const (
 // binary returns the path of Prometheus: XDSPUB_PROMETHEUS, or the Prometheus that scripts/prometheus has downloaded.
 func binary(t testing.TB) string {
 	t.Helper()
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(filepath.Join(strings.TrimSpace(string(root)), "scripts", "prometheus"), "--no-install").Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		missing := "NOT TESTED: Prometheus is missing. Download it: scripts/prometheus\n" + string(failed.Stderr)
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSuffix(string(out), "\n")
+	return envoytest.Fetched(t, "NOT TESTED: Prometheus is missing. Download it: scripts/prometheus", "prometheus")
 }
 
 // Promtool runs promtool with an input, and fails the test if promtool finds a fault. It returns the output.
