@@ -13,44 +13,69 @@ import (
 	"xdspub/tools/portion"
 )
 
+// generations is a watch with an Envoy whose listener names the generation of the source tree in each answer.
+type generations struct {
+	*fixture
+	page request
+	of   func(generation int) string // the file edge.yaml
+}
+
+// newGenerations publishes the generation 0 by a watch with further arguments.
+func newGenerations(t *testing.T, args ...string) *generations {
+	t.Helper()
+	envoytest.Binary(t)
+	upstream, port := envoytest.NewUpstream(t, "upstream"), envoytest.FreePort(t)
+	g := &generations{page: request{port: port}, of: func(n int) string {
+		name := fmt.Sprintf("generation-%d", n)
+		return documents(staticCluster(name, upstream.Port()), routes("main", name), listener("edge", port, "server_name: "+name, rds("main")))
+	}}
+	g.fixture = newFixture(t, map[string]string{"edge.yaml": g.of(0)}, "--trim-delay", "1s")
+	g.args = append(g.args, "--envoy-admin", "http://"+address(g.admin))
+	g.startWatch(t, args...)
+	g.startEnvoy(t)
+	g.runs(t, 0)
+	return g
+}
+
+// publish writes a generation into the source tree.
+func (g *generations) publish(t *testing.T, n int) {
+	t.Helper()
+	g.edit(t, "edge.yaml", func(string) string { return g.of(n) })
+}
+
+// runs waits until Envoy runs a generation.
+func (g *generations) runs(t *testing.T, n int) {
+	t.Helper()
+	becomes(t, "the listener", fmt.Sprintf("generation-%d", n), func() string { return ask(t, g.page).header.Get("Server") })
+}
+
+// send sends requests, none of which may fail, until stop is called. stop returns their number.
+func (g *generations) send(t *testing.T) (stop func() int) {
+	return send(t, g.page, func(answer string) bool { return answer == "200 upstream" })
+}
+
 // TestRollback rolls back again and again, while requests go through a real Envoy. In each third round the watch is
 // killed in the middle of the rollback, and the next watch completes the rollback. No request fails, and at the end of
 // each round Envoy runs the snapshot of the rollback.
 func TestRollback(t *testing.T) {
-	upstream := envoytest.NewUpstream(t, "upstream")
-	port := envoytest.FreePort(t)
-	generation := func(n int) string {
-		name := fmt.Sprintf("generation-%d", n)
-		return documents(staticCluster(name, upstream.Port()), routes("main", name), listener("edge", port, "server_name: "+name, rds("main")))
-	}
-	envoytest.Binary(t)
-	s := newFixture(t, map[string]string{"edge.yaml": generation(0)}, "--trim-delay", "1s")
-	s.args = append(s.args, "--envoy-admin", "http://"+address(s.admin))
-	s.startWatch(t)
-	s.startEnvoy(t)
-	page := request{port: port}
-	runs := func(n int) {
-		t.Helper()
-		becomes(t, "the listener", fmt.Sprintf("generation-%d", n), func() string { return ask(t, page).header.Get("Server") })
-	}
-	runs(0)
-	stop := send(t, page, func(answer string) bool { return answer == "200 upstream" })
+	s := newGenerations(t)
+	stop := s.send(t)
 	rounds, killed := 100/portion.Every(10, 25), 0
 	for n := 1; n <= rounds; n++ {
-		s.edit(t, "edge.yaml", func(string) string { return generation(n) })
-		runs(n)
+		s.publish(t, n)
+		s.runs(t, n)
 		if n%3 == 0 {
 			killed += s.killedRollback(t, n)
 		} else {
 			s.rollback(t)
 		}
-		runs(n - 1)
+		s.runs(t, n-1)
 		s.isPinned(t, true)
 		stdout, stderr, exit := xdspub(t, "resume", "--out", s.out)
 		if exit != 0 {
 			t.Fatalf("round %d: resume: exit status %d\n%s%s", n, exit, stdout, stderr)
 		}
-		runs(n)
+		s.runs(t, n)
 		s.isPinned(t, false)
 	}
 	t.Logf("%d rounds, %d rollbacks were begun when the watch was killed, %d requests", rounds, killed, stop())

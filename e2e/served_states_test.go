@@ -36,11 +36,13 @@ type served struct {
 	ca    *certs.Authority
 	pems  pems
 	n     int64
+	// missed is closed once the quorum has missed --ack-timeout.
+	missed chan struct{}
 }
 
 func newServed(t *testing.T) *served {
 	tree := serveTree(t, nil)
-	s := &served{servedTree: tree, t: t, http: tree.socket + "h", ca: certs.NewAuthority(t), pems: pems{t, filepath.Dir(tree.src)}}
+	s := &served{servedTree: tree, t: t, http: tree.socket + "h", ca: certs.NewAuthority(t), pems: pems{t, filepath.Dir(tree.src)}, missed: make(chan struct{})}
 	s.tree("name")
 	s.certificate(time.Now().Add(1000 * time.Hour))
 	s.flags = []string{"--grpc", "unix:" + s.socket, "--http", "unix:" + s.http, "--tls-cert", s.pems.path("server.pem"), "--tls-key", s.pems.path("server.key")}
@@ -78,7 +80,7 @@ const (
 	acks   = "ACK"
 	nacks  = "NACK"
 	silent = "silent"
-	late   = "late" // an ACK after the event snapshot-unconfirmed
+	late   = "late" // an ACK after served.missed is closed
 )
 
 // connect starts a client that asks for all resources of a type. The client acknowledges the first response, and
@@ -102,8 +104,10 @@ func (s *served) connect(of *xds.Type, answer string) {
 			q := &discoveryv3.DiscoveryRequest{TypeUrl: of.URL(), VersionInfo: version, ResponseNonce: r.GetNonce()}
 			switch {
 			case n > 0 && answer == late:
-				for !strings.Contains(s.server.Log(), "event=snapshot-unconfirmed ") && s.t.Context().Err() == nil {
-					time.Sleep(10 * time.Millisecond)
+				select {
+				case <-s.missed:
+				case <-s.t.Context().Done():
+					return
 				}
 				fallthrough
 			case n == 0 || answer == acks:
@@ -212,6 +216,8 @@ var makeServed = map[string]func(s *served){
 		s.run("--ack-quorum", "all", "--ack-timeout", "100ms")
 		s.connect(xds.Cluster, late)
 		s.tree("alt_stat_name: other, name")
+		s.server.WaitLog(s.t, "event=snapshot-unconfirmed ")
+		close(s.missed)
 		s.server.WaitLog(s.t, "event=snapshot-confirmed ")
 	},
 	"held": func(s *served) {

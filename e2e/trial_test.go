@@ -18,32 +18,16 @@ import (
 // stays, and others are undone by cancel, by the end of their time, and by the next watch after a watch that was killed
 // during the wait or during the undo. No request fails, and Envoy runs what it should at the end of each round.
 func TestConfirmWithin(t *testing.T) {
-	upstream := envoytest.NewUpstream(t, "upstream")
-	port := envoytest.FreePort(t)
-	generation := func(n int) string {
-		name := fmt.Sprintf("generation-%d", n)
-		return documents(staticCluster(name, upstream.Port()), routes("main", name), listener("edge", port, "server_name: "+name, rds("main")))
-	}
-	envoytest.Binary(t)
-	s := newFixture(t, map[string]string{"edge.yaml": generation(0)}, "--trim-delay", "1s")
-	s.args = append(s.args, "--envoy-admin", "http://"+address(s.admin))
+	s := newGenerations(t, "--confirm-within", "1h")
 	usual := s.args
 	s.args = append(usual, "--confirm-within", "1h")
-	s.startWatch(t)
-	s.startEnvoy(t)
-	page := request{port: port}
-	runs := func(n int) {
-		t.Helper()
-		becomes(t, "the listener", fmt.Sprintf("generation-%d", n), func() string { return ask(t, page).header.Get("Server") })
-	}
-	runs(0)
-	stop := send(t, page, func(answer string) bool { return answer == "200 upstream" })
+	stop := s.send(t)
 	next, base := 0, 0
 	change := func() {
 		t.Helper()
 		next++
-		s.edit(t, "edge.yaml", func(string) string { return generation(next) })
-		runs(next)
+		s.publish(t, next)
+		s.runs(t, next)
 		becomes(t, "the change", "on trial", func() string {
 			if stdout, _, _ := xdspub(t, "status", "--out", s.out); strings.Contains(stdout, "\non trial: ") {
 				return "on trial"
@@ -64,11 +48,11 @@ func TestConfirmWithin(t *testing.T) {
 	command("confirm", s.onTrial(t))
 	base = next
 	s.restart(t, s.args)
-	runs(base)
+	s.runs(t, base)
 
 	change()
 	command("cancel")
-	runs(base)
+	s.runs(t, base)
 
 	for seed := range uint64(2) { // killed during the wait, and then during the undo
 		change()
@@ -80,15 +64,15 @@ func TestConfirmWithin(t *testing.T) {
 		s.watch.Signal(t, syscall.SIGKILL)
 		s.watch.Wait(t)
 		s.startWatch(t)
-		runs(base)
+		s.runs(t, base)
 		s.isPinned(t, true)
 	}
 
 	s.restart(t, append(usual, "--confirm-within", "1s"))
 	next++
-	s.edit(t, "edge.yaml", func(string) string { return generation(next) })
+	s.publish(t, next)
 	s.watch.WaitLog(t, "event=undoing")
-	runs(base)
+	s.runs(t, base)
 	s.watch.WaitLog(t, "reason=undo")
 	t.Logf("%d changes, %d requests", next, stop())
 	content(t, s.envoy)

@@ -252,16 +252,8 @@ func TestRestored(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	slot, _ := h.slot(many(2))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		slot.run(ctx)
-		close(ended)
-	}()
-	defer func() {
-		cancel()
-		<-ended
-	}()
+	stop := running(t, slot)
+	defer stop()
 	h.untilHead(2)
 	f, said := h.follower(FollowerOptions{})
 	until(t, f, 2)
@@ -277,8 +269,7 @@ func TestRestored(t *testing.T) {
 		h.untilHead(3 + n)
 	}
 	until(t, f, 5)
-	cancel() // the writer is down
-	<-ended
+	stop() // the writer is down
 	h.etcd.End(t)
 	if err := os.RemoveAll(h.etcd.Dir); err != nil {
 		t.Fatal(err)
@@ -538,16 +529,7 @@ func TestPartition(t *testing.T) {
 	}
 	t.Cleanup(h.client.close)
 	slot, _ := h.slot(many(2))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		slot.run(ctx)
-		close(ended)
-	}()
-	defer func() {
-		cancel()
-		<-ended
-	}()
+	defer running(t, slot)()
 	alone := h.options
 	alone.Address.Endpoints = endpoints[:1]
 	one, said := h.follower(FollowerOptions{Options: alone})

@@ -378,18 +378,12 @@ func TestForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 		slot, said := h.slot(many(1))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			slot.run(ctx)
-			close(ended)
-		}()
+		stop := running(t, slot)
 		said.wait(t, func(e event.Event) bool {
 			failed, ok := e.(event.StoreFailed)
 			return ok && strings.Contains(failed.Error.Error(), want)
 		})
-		cancel()
-		<-ended
+		stop()
 		if kv, _, err := h.client.get(t.Context(), key); err != nil || string(kv.Value) != value {
 			t.Errorf("the key was overwritten: %v", err)
 		}
@@ -444,21 +438,26 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// running runs a slot on a goroutine. stop ends the slot.
+func running(t *testing.T, s *slot) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		s.run(ctx)
+		close(ended)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
 // TestNoSpace: if the etcd is full, the writer says so with the remedy, readers read on, and the writer publishes when
 // there is space again.
 func TestNoSpace(t *testing.T) {
 	h := start(t, "--quota-backend-bytes=1000000")
 	slot, said := h.slot(many(3))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		slot.run(ctx)
-		close(ended)
-	}()
-	defer func() {
-		cancel()
-		<-ended
-	}()
+	defer running(t, slot)()
 	h.untilHead(3)
 	for i := range 100 {
 		_, err := h.client.etcd.Put(t.Context(), fmt.Sprint("/other/", i), strings.Repeat("x", 100_000))

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,11 +16,9 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/event"
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/source/owners"
-	"xdspub/tools/fixture"
 	"xdspub/tools/memdir"
 	"xdspub/tools/portion"
 	"xdspub/watch/operator"
@@ -177,10 +174,7 @@ func (t teams) mend(owner string, content int) {
 
 // ownedTree is a source tree that is published by owners, and a model of it.
 type ownedTree struct {
-	t    *testing.T
-	o    Options
-	tree *check.Tree
-	c    *Controller
+	processes
 	src  teams
 	live teams // the model of what is published
 }
@@ -189,25 +183,13 @@ func newOwnedTree(t *testing.T, o Options) *ownedTree {
 	dir := memdir.New(t)
 	o.Source = check.Options{Path: filepath.Join(dir, "src"), Owners: []string{"teams/*"}}
 	o.Out, o.EnvoyPath, o.InotifyBudget = filepath.Join(dir, "out"), "/envoy", 100
-	m := &ownedTree{t: t, o: o, src: make(teams)}
+	m := &ownedTree{processes: processes{t: t, o: o}, src: make(teams)}
 	for _, owner := range []string{"", "a", "b", "c"} {
 		m.src.mend(owner, 0)
 	}
 	m.restart()
 	t.Cleanup(func() { m.c.Close() })
 	return m
-}
-
-// restart replaces the process.
-func (m *ownedTree) restart() {
-	m.t.Helper()
-	if m.c != nil {
-		m.c.Close()
-	}
-	m.c, m.tree = New(m.o), Tree([]Options{m.o})
-	if err := m.c.Open(); err != nil {
-		m.t.Fatal(err)
-	}
 }
 
 // write writes the source tree.
@@ -234,32 +216,11 @@ func (m *ownedTree) write() {
 	}
 }
 
-// pass publishes the source tree, or a part of it, and returns the verdict about the source tree.
-func (m *ownedTree) pass() (o Outcome, p Part) {
+// pass writes the source tree and publishes it, or a part of it.
+func (m *ownedTree) pass() (Outcome, Part) {
 	m.t.Helper()
 	m.write()
-	ctx := m.t.Context()
-	checked, err := m.tree.Check(ctx)
-	if err == nil {
-		err = m.c.Prepare(ctx)
-	}
-	var plan *planner.Plan
-	if err == nil {
-		plan, err = m.c.Plan(ctx, checked)
-	}
-	if err == nil {
-		o, err = m.c.Publish(ctx, checked, plan)
-	}
-	if err == nil && o.Verdict != Published {
-		p, err = m.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
-	}
-	if err == nil {
-		_, _, err = m.c.Trim(ctx)
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return o, p
+	return m.publish()
 }
 
 // follow updates the model. Held folders are as they were last valid, but for changes of endpoints and secrets of
@@ -316,15 +277,7 @@ func (m *ownedTree) modelled() map[string]string {
 
 // copied returns a new process with a copy of the output directory.
 func (m *ownedTree) copied() *ownedTree {
-	m.t.Helper()
-	cold := *m
-	cold.o.Out = filepath.Join(memdir.New(m.t), "out")
-	if err := os.CopyFS(cold.o.Out, os.DirFS(m.o.Out)); err != nil {
-		m.t.Fatal(err)
-	}
-	cold.c = nil
-	cold.restart()
-	return &cold
+	return &ownedTree{processes: m.processes.copied(), src: m.src, live: m.live}
 }
 
 // TestOwners plays random edits, faults and moves of names in the folders of three owners and in shared files. The
@@ -452,29 +405,8 @@ func (m *ownedTree) holds(o Outcome, p Part, owners ...string) {
 // interrupted is pass for a process that ends after its first step.
 func (m *ownedTree) interrupted() {
 	m.t.Helper()
-	ctx, cancel := context.WithCancel(m.t.Context())
-	defer cancel()
-	was := m.o
-	m.o.Log = event.New(&fixture.Ender{Steps: 1, End: cancel})
-	m.restart()
 	m.write()
-	checked, err := m.tree.Check(ctx)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	plan, err := m.c.Plan(ctx, checked)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	o, err := m.c.Publish(ctx, checked, plan)
-	if o.Verdict == Invalid {
-		_, err = m.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
-	}
-	if !errors.Is(err, context.Canceled) {
-		m.t.Fatalf("the publish ended with %v", err)
-	}
-	m.o = was
-	m.restart()
+	m.interrupt()
 }
 
 // TestOwnersInterrupted: a process that is killed while it publishes the folder of an owner leaves a part, which the

@@ -143,21 +143,104 @@ func (u units) write(t *testing.T, dir string) {
 	}
 }
 
-// meanwhile is a source tree that is published with WhileRefused, and a model of it.
-type meanwhile struct {
+// processes are the processes that publish a source tree, one after another.
+type processes struct {
 	t    *testing.T
 	o    Options
 	tree *check.Tree
-	c    *Controller
+	c    *Controller // of the present process
+}
+
+// restart replaces the process.
+func (p *processes) restart() {
+	p.t.Helper()
+	if p.c != nil {
+		p.c.Close()
+	}
+	p.c, p.tree = New(p.o), Tree([]Options{p.o})
+	if err := p.c.Open(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// publish publishes the source tree, or a part of it, and returns the verdict about the source tree.
+func (p *processes) publish() (o Outcome, part Part) {
+	p.t.Helper()
+	ctx := p.t.Context()
+	checked, err := p.tree.Check(ctx)
+	if err == nil {
+		err = p.c.Prepare(ctx)
+	}
+	var plan *planner.Plan
+	if err == nil {
+		plan, err = p.c.Plan(ctx, checked)
+	}
+	if err == nil {
+		o, err = p.c.Publish(ctx, checked, plan)
+	}
+	if err == nil && o.Verdict != Published {
+		part, err = p.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
+	}
+	if err == nil {
+		_, _, err = p.c.Trim(ctx)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return o, part
+}
+
+// interrupt is publish for a process that ends after its first step. interrupt then starts the next process.
+func (p *processes) interrupt() {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	defer cancel()
+	was := p.o
+	p.o.Log = event.New(&fixture.Ender{Steps: 1, End: cancel})
+	p.restart()
+	checked, err := p.tree.Check(ctx)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	plan, err := p.c.Plan(ctx, checked)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	o, err := p.c.Publish(ctx, checked, plan)
+	if o.Verdict == Invalid {
+		_, err = p.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
+	}
+	if !errors.Is(err, context.Canceled) {
+		p.t.Fatalf("the publish ended with %v", err)
+	}
+	p.o = was
+	p.restart()
+}
+
+// copied returns a new process with a copy of the output directory.
+func (p *processes) copied() processes {
+	p.t.Helper()
+	cold := *p
+	cold.o.Out, cold.c = filepath.Join(memdir.New(p.t), "out"), nil
+	if err := os.CopyFS(cold.o.Out, os.DirFS(p.o.Out)); err != nil {
+		p.t.Fatal(err)
+	}
+	cold.restart()
+	return cold
+}
+
+// meanwhile is a source tree that is published with WhileRefused, and a model of it.
+type meanwhile struct {
+	processes
 	src  units
 	live units // the model of what is published
 }
 
 func newMeanwhile(t *testing.T, endpoints planner.EndpointsMode) *meanwhile {
 	dir := memdir.New(t)
-	m := &meanwhile{t: t, src: make(units), o: Options{WhileRefused: part.Names(), Guards: true, MaxRemoval: 50, Options: pipeline.Options{
+	m := &meanwhile{src: make(units), processes: processes{t: t, o: Options{WhileRefused: part.Names(), Guards: true, MaxRemoval: 50, Options: pipeline.Options{
 		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), EnvoyPath: "/envoy", Endpoints: endpoints, InotifyBudget: 100,
-	}}}
+	}}}}
 	for n := range 3 {
 		for _, kind := range []string{"cluster", "endpoints", "secret"} {
 			u := unit{kind: kind, n: n}
@@ -172,43 +255,11 @@ func newMeanwhile(t *testing.T, endpoints planner.EndpointsMode) *meanwhile {
 	return m
 }
 
-// restart replaces the process.
-func (m *meanwhile) restart() {
-	if m.c != nil {
-		m.c.Close()
-	}
-	m.c, m.tree = New(m.o), Tree([]Options{m.o})
-	if err := m.c.Open(); err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-// pass publishes the source tree, or a part of it, and returns the verdict about the source tree.
+// pass writes the source tree and publishes it, or a part of it.
 func (m *meanwhile) pass() (Outcome, Part) {
 	m.t.Helper()
 	m.src.write(m.t, m.o.Source.Path)
-	ctx := m.t.Context()
-	checked, err := m.tree.Check(ctx)
-	must := func(err error) {
-		m.t.Helper()
-		if err != nil {
-			m.t.Fatal(err)
-		}
-	}
-	must(err)
-	must(m.c.Prepare(ctx))
-	plan, err := m.c.Plan(ctx, checked)
-	must(err)
-	o, err := m.c.Publish(ctx, checked, plan)
-	must(err)
-	var p Part
-	if o.Verdict == Invalid {
-		p, err = m.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
-		must(err)
-	}
-	_, _, err = m.c.Trim(ctx)
-	must(err)
-	return o, p
+	return m.publish()
 }
 
 // follow updates the model. A live assignment or secret takes the content of its file, if the file has no error.
@@ -262,15 +313,7 @@ func (m *meanwhile) modelled() map[string]string {
 
 // copied returns a new process with a copy of the output directory.
 func (m *meanwhile) copied() *meanwhile {
-	m.t.Helper()
-	cold := *m
-	cold.o.Out = filepath.Join(memdir.New(m.t), "out")
-	if err := os.CopyFS(cold.o.Out, os.DirFS(m.o.Out)); err != nil {
-		m.t.Fatal(err)
-	}
-	cold.c = nil
-	cold.restart()
-	return &cold
+	return &meanwhile{processes: m.processes.copied(), src: m.src, live: m.live}
 }
 
 // TestWhileRefused plays random edits and faults. Each live assignment and secret is published with the last content
@@ -336,29 +379,8 @@ func (m *meanwhile) compare(step int, o Outcome) {
 // interrupted is pass for a process that ends after its first step.
 func (m *meanwhile) interrupted() {
 	m.t.Helper()
-	ctx, cancel := context.WithCancel(m.t.Context())
-	defer cancel()
-	was := m.o
-	m.o.Log = event.New(&fixture.Ender{Steps: 1, End: cancel})
-	m.restart()
 	m.src.write(m.t, m.o.Source.Path)
-	checked, err := m.tree.Check(ctx)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	plan, err := m.c.Plan(ctx, checked)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	o, err := m.c.Publish(ctx, checked, plan)
-	if o.Verdict == Invalid {
-		_, err = m.c.PublishPart(ctx, checked, o, time.Unix(1, 0))
-	}
-	if !errors.Is(err, context.Canceled) {
-		m.t.Fatalf("the publish ended with %v", err)
-	}
-	m.o = was
-	m.restart()
+	m.interrupt()
 }
 
 // TestPartInterrupted: a process that is killed while it publishes a part leaves a part, which the next process
