@@ -182,9 +182,9 @@ func Approve(out string, asked control.Approve) (control.Result, error) {
 
 // approve records an approval, and returns the decisions with it.
 func (d decider) approve(asked control.Approve) (operator.Decisions, control.Result, error) {
-	by := control.Decision{By: asked.By, Reason: asked.Reason, Since: d.clock.Now()}
-	if err := by.Check(); err != nil {
-		return operator.Decisions{}, control.Result{}, &control.ConflictError{Reason: err.Error()}
+	by, err := d.by(asked.By, asked.Reason)
+	if err != nil {
+		return operator.Decisions{}, control.Result{}, err
 	}
 	now, err := operator.Read(d.dir.Path())
 	if err != nil {

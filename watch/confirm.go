@@ -39,11 +39,11 @@ func (d decider) confirm(asked control.Confirm) (operator.Decisions, control.Res
 	if err != nil {
 		return now, control.Result{}, err
 	}
-	by := control.Decision{By: asked.By, Reason: asked.Reason, Since: d.clock.Now()}
-	if err := by.Check(); err != nil {
-		return now, control.Result{}, &control.ConflictError{Reason: err.Error()}
+	by, err := d.by(asked.By, asked.Reason)
+	if err != nil {
+		return now, control.Result{}, err
 	}
-	if asked.Snapshot == "" { // the operator has to name what was tried
+	if asked.Snapshot == "" { // the operator must name the snapshot
 		return now, control.Result{}, &control.ConflictError{Reason: "the id of the snapshot is missing"}
 	}
 	if r, ok := d.endedBefore(now, asked.Snapshot, operator.Confirmed); ok {
@@ -87,9 +87,9 @@ func (d decider) extend(asked control.Extend) (operator.Decisions, control.Resul
 	if err != nil {
 		return now, control.Result{}, err
 	}
-	by := control.Decision{By: asked.By, Reason: asked.Reason, Since: d.clock.Now()}
-	if err := by.Check(); err != nil {
-		return now, control.Result{}, &control.ConflictError{Reason: err.Error()}
+	by, err := d.by(asked.By, asked.Reason)
+	if err != nil {
+		return now, control.Result{}, err
 	}
 	t, err := d.onTrial(now, asked.Snapshot)
 	left := time.Duration(0)
@@ -191,9 +191,8 @@ func (d decider) tooLate(t *operator.Trial) error {
 
 // mayCancel checks a request to undo the trial. If the Result has an Outcome, the trial is undone already.
 func (d decider) mayCancel(now operator.Decisions, asked control.Cancel) (who control.Decision, r control.Result, err error) {
-	who = control.Decision{By: asked.By, Reason: asked.Reason, Since: d.clock.Now()}
-	if err := who.Check(); err != nil {
-		return who, r, &control.ConflictError{Reason: err.Error()}
+	if who, err = d.by(asked.By, asked.Reason); err != nil {
+		return who, r, err
 	}
 	if r, ok := d.endedBefore(now, asked.Snapshot, operator.Undone); ok {
 		return who, r, nil

@@ -68,6 +68,15 @@ func isOutput(out string) error {
 // maxPause is the longest time of a pause that ends by itself. A longer one would outlast people's memory.
 const maxPause = 366 * 24 * time.Hour
 
+// by returns the decision of an operator, made now. The error is a *control.ConflictError.
+func (d decider) by(who, reason string) (control.Decision, error) {
+	by := control.Decision{By: who, Reason: reason, Since: d.clock.Now()}
+	if err := by.Check(); err != nil {
+		return by, &control.ConflictError{Reason: err.Error()}
+	}
+	return by, nil
+}
+
 // pause records a pause, and returns the decisions with it.
 func (d decider) pause(asked control.Pause) (operator.Decisions, control.Result, error) {
 	p := operator.Pause{Decision: control.Decision{By: asked.By, Reason: asked.Reason, Since: d.clock.Now()}}

@@ -80,7 +80,7 @@ func (c *Controller) loadPinned(entry string) (*pinned, error) {
 	return &pinned{entry: entry, base: base, item: item}, err
 }
 
-// againOf returns the latest entry of a rollback to an entry that was pruned. Its resources are the same but for
+// againOf returns the latest entry of a rollback to a pruned entry. Both entries have the same resources except for
 // secrets.
 func againOf(h *history.History, entry string, pruned error) (history.Item, error) {
 	for _, i := range h.Items() {
@@ -185,12 +185,11 @@ func withoutSecrets(s *xds.Snapshot) string {
 
 // out returns the entry of the history that is published.
 func out(h *history.History, snapshot string) (history.Item, error) {
-	for _, i := range h.Items() {
-		if i.Fault == nil && i.Outcome().WentOut() && i.Snapshot == snapshot {
-			return i, nil
-		}
+	item, ok := h.LatestOf(snapshot)
+	if !ok {
+		return item, errors.New("the published snapshot is not in the history")
 	}
-	return history.Item{}, errors.New("the published snapshot is not in the history")
+	return item, nil
 }
 
 // chosen returns the entry of the history that a request names.

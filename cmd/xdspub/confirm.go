@@ -78,15 +78,7 @@ Exit status: 0 undone, 1 nothing awaits confirmation, or the snapshot before can
 				ask: func(ctx context.Context, out string) (control.Result, error) {
 					return control.AskCancel(ctx, out, asked)
 				},
-				do: func(out string) (control.Result, error) {
-					o, err := rollbackOptions(c, out)
-					if err != nil {
-						return control.Result{}, err
-					}
-					ctx, stop := interruptible(c)
-					defer stop()
-					return watch.Cancel(ctx, o, asked)
-				},
+				do: publishing(c, func(ctx context.Context, o watch.Options) (control.Result, error) { return watch.Cancel(ctx, o, asked) }),
 			})
 		}),
 	}

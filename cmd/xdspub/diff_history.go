@@ -129,12 +129,14 @@ func publishedEntry(out string, h *history.History) (history.Item, error) {
 	if err != nil {
 		return history.Item{}, err
 	}
-	for _, i := range h.Items() {
-		if i.Fault == nil && i.Outcome().WentOut() && (i.Snapshot == m.Snapshot || m.Layout == 0) {
-			return i, nil
-		}
+	item, ok := h.LatestOf(m.Snapshot)
+	if m.Layout == 0 { // the directory of serve --state
+		item, ok = h.Latest()
 	}
-	return history.Item{}, fmt.Errorf("the published snapshot %s is not in the history of %s: name the other side, by --to ID or SRC", m.Snapshot, out)
+	if !ok {
+		return item, fmt.Errorf("the published snapshot %s is not in the history of %s: name the other side, by --to ID or SRC", m.Snapshot, out)
+	}
+	return item, nil
 }
 
 // loadEntry reads the resources of an entry.

@@ -45,17 +45,24 @@ entry; 2 wrong usage; 3 could not run.`,
 				ask: func(ctx context.Context, out string) (control.Result, error) {
 					return control.AskRollback(ctx, out, asked)
 				},
-				do: func(out string) (control.Result, error) {
-					o, err := rollbackOptions(c, out)
-					if err != nil {
-						return control.Result{}, err
-					}
-					ctx, stop := interruptible(c)
-					defer stop()
+				do: publishing(c, func(ctx context.Context, o watch.Options) (control.Result, error) {
 					return watch.Rollback(ctx, o, asked)
-				},
+				}),
 			})
 		}),
+	}
+}
+
+// publishing returns the decision.do of a command that publishes into the output directory.
+func publishing(c *call, publish func(context.Context, watch.Options) (control.Result, error)) func(out string) (control.Result, error) {
+	return func(out string) (control.Result, error) {
+		o, err := rollbackOptions(c, out)
+		if err != nil {
+			return control.Result{}, err
+		}
+		ctx, stop := interruptible(c)
+		defer stop()
+		return publish(ctx, o)
 	}
 }
 

@@ -133,8 +133,18 @@ func (h *History) At(t time.Time) (Item, error) {
 
 // Latest returns the latest whole entry that went out; false for none.
 func (h *History) Latest() (Item, bool) {
+	return h.latest(func(Item) bool { return true })
+}
+
+// LatestOf returns the latest whole entry of a snapshot that went out; false for none.
+func (h *History) LatestOf(snapshot string) (Item, bool) {
+	return h.latest(func(i Item) bool { return i.Snapshot == snapshot })
+}
+
+// latest returns the latest whole entry that went out, and that is wanted; false for none.
+func (h *History) latest(is func(Item) bool) (Item, bool) {
 	for _, i := range h.Items() {
-		if i.Fault == nil && i.Outcome().WentOut() {
+		if i.Fault == nil && i.Outcome().WentOut() && is(i) {
 			return i, true
 		}
 	}
