@@ -137,13 +137,19 @@ func mayLoseEndpoints(e xds.Edited, s *xds.Snapshot) bool {
 }
 
 // endpointsOf returns what a cluster, or an assignment, subscribes to for its endpoints.
-func endpointsOf(r *xds.Resource) (of []xds.Key) {
-	if !r.AsksFor(xds.Endpoints) && !r.AsksFor(xds.LocalityEndpoints) {
+func endpointsOf(r *xds.Resource) []xds.Key {
+	return append(asked(r, xds.Endpoints), asked(r, xds.LocalityEndpoints)...)
+}
+
+// asked returns the resources of a type to which a resource subscribes. It does not decode an unloaded resource without
+// such a subscription.
+func asked(r *xds.Resource, t *xds.Type) (of []xds.Key) {
+	if !r.AsksFor(t) {
 		return nil
 	}
-	for _, sub := range r.Facts().Subscriptions {
-		if sub.Target == xds.Endpoints || sub.Target == xds.LocalityEndpoints {
-			of = append(of, xds.Key{Type: sub.Target, Name: sub.Name})
+	for _, s := range r.Facts().Subscriptions {
+		if s.Target == t {
+			of = append(of, xds.Key{Type: t, Name: s.Name})
 		}
 	}
 	return of

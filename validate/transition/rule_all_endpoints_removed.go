@@ -91,13 +91,8 @@ func (p *Pass) placeOfEndpoints(c *xds.Resource) *xds.Resource {
 	if c.HasEndpoints() {
 		return c
 	}
-	if c.AsksFor(xds.Endpoints) {
-		for _, s := range c.Facts().Subscriptions {
-			if s.Target == xds.Endpoints {
-				return p.New.Lookup(xds.Endpoints, s.Name)
-			}
-		}
-		return nil
+	if of := asked(c, xds.Endpoints); len(of) > 0 {
+		return p.New.Lookup(xds.Endpoints, of[0].Name)
 	}
 	m := c.Message().(*clusterv3.Cluster)
 	if m.GetClusterType() != nil || m.GetType() == clusterv3.Cluster_ORIGINAL_DST {
@@ -117,30 +112,23 @@ func (p *Pass) hasEndpoints(r *xds.Resource) bool {
 // inCollectionsOf returns a function that reports whether a resource is in a collection to which r subscribes.
 func inCollectionsOf(r *xds.Resource) func(*xds.Resource) bool {
 	collections := make(map[string]bool)
-	for _, s := range r.Facts().Subscriptions {
-		if s.Target == xds.LocalityEndpoints {
-			collections[s.Name] = true
-		}
+	for _, k := range asked(r, xds.LocalityEndpoints) {
+		collections[k.Name] = true
 	}
 	return func(r *xds.Resource) bool { return collections[r.Type.Group(r.Name)] }
 }
 
 // ran reports whether a published cluster has published endpoints.
 func (p *Pass) ran(c *xds.Resource) (bool, error) {
-	if c.HasEndpoints() || !c.AsksFor(xds.Endpoints) {
+	of := asked(c, xds.Endpoints)
+	if c.HasEndpoints() || len(of) == 0 {
 		return c.HasEndpoints(), nil
 	}
-	for _, s := range c.Facts().Subscriptions {
-		if s.Target != xds.Endpoints {
-			continue
-		}
-		was, err := p.Old.Read(xds.Endpoints, s.Name)
-		if err != nil || was == nil {
-			return false, err
-		}
-		return p.had(was)
+	was, err := p.Old.Read(xds.Endpoints, of[0].Name)
+	if err != nil || was == nil {
+		return false, err
 	}
-	return false, nil
+	return p.had(was)
 }
 
 // had is hasEndpoints for a published endpoint assignment.
