@@ -19,7 +19,7 @@ import (
 type Report struct {
 	Store   string   `json:"store"`
 	Targets []Target `json:"targets"`
-	// InSync means that each target has a writer, and that all machines are in sync.
+	// InSync reports whether each target has a writer and only machines in sync.
 	InSync bool `json:"in_sync"`
 }
 

@@ -61,7 +61,7 @@ type Options struct {
 	// AllOrNothing means that no target is published while any target has an Objection.
 	AllOrNothing bool
 	// WhileRefused are the names (part.Names) of the types whose changes are published while the source tree is
-	// refused. It must be empty if AllOrNothing is set.
+	// refused. AllOrNothing excludes WhileRefused.
 	WhileRefused []string
 	// History limits the history of published snapshots; without History.Keep nothing is recorded. The history and the
 	// decisions of operators are in the output directory. A Server without an output directory has both in the

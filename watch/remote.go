@@ -84,7 +84,7 @@ func (w *remoteWatcher) Also(files ...string) error {
 // FoundNothing does nothing: to look at a Remote again costs little.
 func (w *remoteWatcher) FoundNothing() {}
 
-// Notices is empty: a Remote tells itself what has changed.
+// Notices returns no way of noticing: a Remote reports its changes.
 func (w *remoteWatcher) Notices() control.Notices { return "" }
 
 // Run sends signals until ctx ends.

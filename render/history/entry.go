@@ -102,7 +102,8 @@ func (o Outcome) WentOut() bool { return o != Rejected }
 type Notes struct {
 	// Outcome replaces Entry.Outcome, unless it is empty.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Since is when the Outcome was noted. By is the operator who has decided so; empty if nobody has.
+	// Since is when the Outcome was noted. By is the operator who caused the Outcome; empty without
+	// an operator.
 	Since time.Time `json:"since,omitzero"`
 	By    string    `json:"by,omitempty"`
 	// Revisions are further commits with the same resources, the latest last.

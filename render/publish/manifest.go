@@ -26,8 +26,7 @@ const Layout = layout
 // Manifest is the record of an output directory, in .xdspub/manifest.json. It holds the facts that the next run
 // needs and can't read from the published files.
 type Manifest struct {
-	// Layout is the version of the directory's layout. Publish sets it; 0 means that nothing was published
-	// yet.
+	// Layout is the version of the directory's layout, set by Publish; 0 before the first Publish.
 	Layout int `json:"layout"`
 	// Format and EnvoyPath can't change under a running Envoy.
 	Format    string `json:"format"`
@@ -61,7 +60,7 @@ type Manifest struct {
 type Part struct {
 	// Since is since when the source tree is refused.
 	Since time.Time `json:"since"`
-	// Held are owners whose folders keep their last valid resources. All other resources are those of the source tree.
+	// Held are owners whose folders keep their last valid resources. The source tree has all other resources.
 	// Without Held, the part has only changes of resources that were published before.
 	Held []owners.Held `json:"held,omitempty"`
 }

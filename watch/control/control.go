@@ -561,7 +561,7 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	if w.Pinned != nil {
 		faults = append(faults, "publishing is pinned "+w.Pinned.String())
 	}
-	if w.Frozen != nil && w.Waits != nil { // a freeze that holds nothing is no fault
+	if w.Frozen != nil && w.Waits != nil { // a freeze without a waiting change is no fault
 		faults = append(faults, "publishing is frozen "+w.Frozen.String())
 	}
 	if w.Guarded != nil {

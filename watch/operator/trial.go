@@ -25,8 +25,7 @@ type Trial struct {
 	Done bool `json:"done,omitempty"`
 	// Stuck is why the entry can't be published; empty before somebody has tried.
 	Stuck string `json:"stuck,omitempty"`
-	// Pin is the pin that the trial replaces. A trial that replaces no pin has none, and neither has a trial that is
-	// Done.
+	// Pin is the pin that the trial replaces; nil if the trial replaces no pin, or is Done.
 	Pin *Pin `json:"pin,omitempty"`
 }
 
