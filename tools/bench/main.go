@@ -7,8 +7,8 @@
 //
 // The parts are validate, large (ten times as many clusters), reports (findings in all formats), variants
 // (dynamic parameters), edits, confirmation, questions (the cost of Envoy's admin interface), envoy (until
-// Envoy has accepted an edit), memory (of a watch), serve (beside a server of go-control-plane), rest (beside
-// sovereign), observe (the cost of --http), history (the cost of --history) and idle.
+// Envoy has accepted an edit), memory (of a watch), serve (beside a server of go-control-plane), relay (serve in front
+// of that server), rest (beside sovereign), observe (the cost of --http), history (the cost of --history) and idle.
 // Without a PART, bench measures all parts.
 package main
 
@@ -38,8 +38,8 @@ const (
 )
 
 func main() {
-	if len(os.Args) == 5 && os.Args[1] == snapshotCache {
-		fmt.Fprintln(os.Stderr, "bench:", serveSnapshotCache(os.Args[2:]))
+	if len(os.Args) == 5 && slices.Contains([]string{snapshotCache, staticCache}, os.Args[1]) {
+		fmt.Fprintln(os.Stderr, "bench:", serveSnapshotCache(os.Args[1:]))
 		os.Exit(1)
 	}
 	if len(os.Args) < 3 {
@@ -73,6 +73,7 @@ func run(xdspub, envoy string, names []string) error {
 		{"envoy", func() error { return measureRaw(dir, xdspub, envoy, sizes) }},
 		{"memory", func() error { return measureMemory(dir, xdspub, []int{clusters, 10 * clusters}) }},
 		{"serve", func() error { return measureServe(dir, xdspub, clusters) }},
+		{"relay", func() error { return measureRelay(dir, xdspub, []int{100, clusters}) }},
 		{"rest", func() error { return measureREST(dir, xdspub) }},
 		{"observe", func() error { return measureObserve(dir, xdspub, clusters) }},
 		{"history", func() error { return measureHistory(dir, xdspub, clusters) }},

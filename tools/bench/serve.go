@@ -68,15 +68,22 @@ func measureServe(dir, xdspub string, n int) error {
 
 // figures are the times and the memory of one server.
 type figures struct {
-	connected, connectCPU time.Duration
-	memory                float64 // MiB
-	p50, p99, editCPU     time.Duration
+	connected  time.Duration
+	firstCPU   time.Duration // for the first client
+	connectCPU time.Duration // for all others
+	memory     float64       // MiB
+	p50, p99   time.Duration
+	editCPU    time.Duration
+	// relayCPU and relayEditCPU are those of the relay.
+	relayCPU, relayEditCPU time.Duration
 }
 
 // contender is a server that is measured.
 type contender struct {
 	*program
-	socket string
+	relay  *program      // between the clients and the server; nil for none
+	socket string        // for the clients
+	began  time.Duration // processor time until the socket was open
 	n      int
 	edit   func(change int) error
 }
@@ -89,14 +96,7 @@ func newContender(dir, xdspub, who string, t sample.Topology, more ...string) (*
 	}
 	var err error
 	if who == "SnapshotCache" {
-		edited := filepath.Join(dir, "edited.yaml")
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		s.edit = func(change int) error { return put(edited, t.Cluster(7, change)) }
-		s.program, err = begin(self, snapshotCache, s.socket, edited, fmt.Sprint(t.Clusters))
-		if err != nil {
+		if err := s.beginCache(dir, snapshotCache); err != nil {
 			return nil, err
 		}
 	} else {
@@ -114,11 +114,37 @@ func newContender(dir, xdspub, who string, t sample.Topology, more ...string) (*
 			return nil, err
 		}
 	}
-	if _, err := changed(s.socket, nil); err != nil {
-		s.end()
-		return nil, err
+	return s, s.open()
+}
+
+// beginCache starts a server of go-control-plane, of a kind of clusterOf.
+func (s *contender) beginCache(dir, kind string) error {
+	edited := filepath.Join(dir, "edited.yaml")
+	self, err := os.Executable()
+	if err != nil {
+		return err
 	}
-	return s, nil
+	s.edit = func(change int) error { return put(edited, clusterOf(kind, 7, change)) }
+	s.program, err = begin(self, kind, s.socket, edited, fmt.Sprint(s.n))
+	return err
+}
+
+// open waits until the socket is open. After an error, the server has ended.
+func (s *contender) open() error {
+	_, err := changed(s.socket, nil)
+	if err != nil {
+		s.end()
+	}
+	s.began = s.cpu()
+	return err
+}
+
+// relayCPU returns the processor time that the relay has used; 0 without a relay.
+func (s *contender) relayCPU() time.Duration {
+	if s.relay == nil {
+		return 0
+	}
+	return s.relay.cpu()
 }
 
 // measure connects the clients, and edits the cluster.
@@ -135,15 +161,16 @@ func (s *contender) measure(delta bool) (f figures, err error) {
 	told := make(chan time.Time, served)
 	failed := make(chan error, served)
 	begun, used := time.Now(), s.cpu()
+	f.firstCPU = used - s.began
 	for range served {
 		go func() { failed <- s.follow(ctx, delta, told) }()
 	}
 	if err := await(ctx, told, served, failed); err != nil {
 		return f, err
 	}
-	f.connected, f.connectCPU = time.Since(begun), s.cpu()-used
+	f.connected, f.connectCPU, f.relayCPU = time.Since(begun), s.cpu()-used, s.relayCPU()
 	time.Sleep(2 * time.Second) // until the last clients have acknowledged
-	used = s.cpu()
+	used, f.relayEditCPU = s.cpu(), s.relayCPU()
 	for change := range servedEdits {
 		start := time.Now()
 		if err := s.edit(change + 1); err != nil {
@@ -166,7 +193,7 @@ func (s *contender) measure(delta bool) (f figures, err error) {
 		}
 		time.Sleep(2 * time.Second) // until all clients have acknowledged
 	}
-	f.editCPU = (s.cpu() - used) / servedEdits
+	f.editCPU, f.relayEditCPU = (s.cpu()-used)/servedEdits, (s.relayCPU()-f.relayEditCPU)/servedEdits
 	f.memory = memory(s.Process.Pid, "VmHWM")
 	return f, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -20,18 +21,25 @@ import (
 	"xdspub/xds"
 )
 
-// snapshotCache is the first argument of a process that is the server of go-control-plane in measureServe. The
-// other arguments are SOCKET FILE CLUSTERS. When FILE appears or changes, its cluster replaces the cluster of the
-// same name.
-const snapshotCache = "snapshot-cache"
+// snapshotCache and staticCache are first arguments of a process that is a server of go-control-plane. The clusters of
+// snapshotCache ask for their endpoints, those of staticCache have an endpoint each. The other arguments are SOCKET
+// FILE CLUSTERS. When FILE appears or changes, its cluster replaces the cluster of the same name.
+const snapshotCache, staticCache = "snapshot-cache", "static-cache"
+
+// clusterOf returns the i-th cluster of snapshotCache or staticCache; change varies it.
+func clusterOf(kind string, i, change int) string {
+	if kind == staticCache {
+		return strings.Replace(sample.Part(i, 1), "connect_timeout: 1s", fmt.Sprintf("connect_timeout: %ds", 1+change), 1)
+	}
+	return sample.Topology{}.Cluster(i, change)
+}
 
 func serveSnapshotCache(args []string) error {
-	socket, edited := args[0], args[1]
-	n, err := strconv.Atoi(args[2])
+	kind, socket, edited := args[0], args[1], args[2]
+	n, err := strconv.Atoi(args[3])
 	if err != nil {
 		return err
 	}
-	t := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
 	clusters, place := make([]types.Resource, n), make(map[string]int, n)
 	set := func(i int, text string) error {
 		list := load.Parse(load.Input{Name: "cluster.yaml", Format: "yaml", Data: []byte(text)}).Snapshot().Of(xds.Cluster)
@@ -46,7 +54,7 @@ func serveSnapshotCache(args []string) error {
 		return nil
 	}
 	for i := range n {
-		if err := set(i, t.Cluster(i, 0)); err != nil {
+		if err := set(i, clusterOf(kind, i, 0)); err != nil {
 			return err
 		}
 	}
