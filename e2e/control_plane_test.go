@@ -33,8 +33,14 @@ func following(t *testing.T, socket string, args ...string) *fixture {
 // straight starts an Envoy that asks a control plane itself, and gives up soon.
 func straight(t *testing.T, socket string) *envoytest.Envoy {
 	t.Helper()
+	return straightOf(t, socket, "test")
+}
+
+// straightOf is straight for an Envoy of a cluster.
+func straightOf(t *testing.T, socket, cluster string) *envoytest.Envoy {
+	t.Helper()
 	return envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, `
-node: {id: edge, cluster: test}
+node: {id: edge, cluster: %s}
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 dynamic_resources:
   ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: plane}}]}
@@ -45,7 +51,7 @@ static_resources:
   - name: plane
     typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}}}
     load_assignment: {cluster_name: plane, endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: %q}}}}]}]}
-`, socket)})
+`, cluster, socket)})
 }
 
 // TestLastKnownGood kills a control plane, and restarts the Envoy behind a watch that follows the control plane: the
@@ -140,6 +146,44 @@ func TestRelay(t *testing.T) {
 	first.Wait(t)
 	relay("event=serving-published ")
 	served()
+}
+
+// TestAggregates: a relay asks a control plane for Envoys of two clusters, each with its own listener. Without the
+// control plane, a new Envoy gets the last valid configuration of its cluster, and an Envoy of an unknown cluster
+// gets nothing.
+func TestAggregates(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	web, api := envoytest.FreePort(t), envoytest.FreePort(t)
+	blue, green := envoytest.NewUpstream(t, "blue").Port(), envoytest.NewUpstream(t, "green").Port()
+	s := serveTree(t, map[string]string{
+		"web/all.yaml":    documents(listener("web", web, rds("web")), edsCluster("blue"), endpoints("blue", blue), routes("web", "blue")),
+		"api/all.yaml":    documents(listener("api", api, rds("api")), edsCluster("green"), endpoints("green", green), routes("api", "green")),
+		"web/xdspub.yaml": "when: {role: web}\n", "api/xdspub.yaml": "when: {role: api}\n",
+	})
+	s.start(t, "--grpc", "unix:"+s.socket, "--node-param", "role=cluster")
+	socket := filepath.Join(filepath.Dir(s.socket), "relay")
+	relay := start(t, watcher, "serve", "--grpc", "unix:"+socket, "--node-id", "relay", "--node-cluster", "web", "--aggregate-by", "cluster", "xds+unix:"+s.socket)
+	relay.WaitLog(t, "event=published ")
+	first, second := straightOf(t, socket, "web"), straightOf(t, socket, "api")
+	becomes(t, "the answer to web", "200 blue", func() string { return ask(t, request{port: web}).text })
+	becomes(t, "the answer to api", "200 green", func() string { return ask(t, request{port: api}).text })
+	text, _, _ := xdspub(t, "status", "--serve", "unix:"+s.socket)
+	if n := strings.Count(text, "client \"relay\""); n != 2 || strings.Contains(text, "edge") {
+		t.Errorf("the control plane has other clients than the relay:\n%s", text)
+	}
+	if admin := first.Admin(t, "/listeners"); strings.Contains(admin, fmt.Sprint(api)) {
+		t.Errorf("an Envoy of web has the listener of api: %s", admin)
+	}
+	s.kill(t)
+	relay.WaitLog(t, "event=upstream-lost target=aggregate-1 ")
+	first.Stop(t)
+	second.Stop(t)
+	straightOf(t, socket, "api")
+	becomes(t, "the answer without the control plane", "200 green", func() string { return ask(t, request{port: api}).text })
+	if admin := straightOf(t, socket, "unknown").Admin(t, "/listeners"); admin != "" {
+		t.Errorf("an Envoy of an unknown cluster has listeners: %s", admin)
+	}
 }
 
 // readiness returns the status and the first line of /readyz.

@@ -55,6 +55,26 @@ func (CertificateExpired) kind() Kind {
 	return Kind{"certificate-expired", slog.LevelError, "a certificate of the server has expired; clients can't connect by TLS"}
 }
 
+// AggregateStarted means that a client has come whose node differs from those of all others in the fields of
+// --aggregate-by. xdspub asks the control plane as this node, for this client and those that have the same fields.
+type AggregateStarted struct {
+	Node string // the fields and their values
+}
+
+func (AggregateStarted) kind() Kind {
+	return Kind{"aggregate-started", slog.LevelInfo, "clients with a new node: asking the control plane for them"}
+}
+
+// AggregateRetired means that no client has had these fields of --aggregate-by for a while. xdspub no longer asks the
+// control plane as this node.
+type AggregateRetired struct {
+	Node string // the fields and their values
+}
+
+func (AggregateRetired) kind() Kind {
+	return Kind{"aggregate-retired", slog.LevelInfo, "no client has this node any more"}
+}
+
 // SocketLost means that somebody has removed the Unix socket of the server, and the server can't create
 // the socket again, for example because another process listens at its path. Open connections stay; no new
 // connections come. The server tries again every 2 seconds.

@@ -133,7 +133,8 @@ type part struct {
 	faults []string
 }
 
-// parts returns the parts of readiness: one for each target, and one for the server.
+// parts returns the parts of readiness: one for each target, one for the server, and one for each aggregate of clients,
+// which is always ready.
 func (o *Observer) parts(now time.Time) (list []part) {
 	if s := o.served(); s != nil {
 		p := part{name: "server"}
@@ -146,7 +147,10 @@ func (o *Observer) parts(now time.Time) (list []part) {
 	}
 	for _, v := range views {
 		p := part{name: "source", ready: v.watch.Ready(), faults: v.watch.Faults(now)}
-		if v.name != "" {
+		switch {
+		case v.watch.Aggregate != "": // clients choose the nodes of aggregates, and must not make the server unready
+			p.name, p.ready = v.name, true
+		case v.name != "":
 			p.name = "target " + v.name
 		}
 		list = append(list, p)
@@ -188,7 +192,7 @@ func (o *Observer) serveReady(w http.ResponseWriter, r *http.Request) {
 			lines = append(lines, mark+p.name)
 		}
 		for _, fault := range p.faults {
-			if strings.HasPrefix(p.name, "target ") || verbose {
+			if p.name != "source" && p.name != "server" || verbose {
 				fault = p.name + ": " + fault
 			}
 			lines = append(lines, fault)

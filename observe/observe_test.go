@@ -170,7 +170,9 @@ func TestOpenAPI(t *testing.T) {
 		check("/api/v1/status", "Status")
 		check("/api/v1/findings", "Findings")
 		s.Observe(server{})
-		s.Tell("", everything())
+		w := everything()
+		w.Aggregate = "cluster=web"
+		s.Tell("", w)
 		s.Tell("edge", control.Watch{})
 	}
 	var fields map[string]any
@@ -275,6 +277,10 @@ func TestReady(t *testing.T) {
 	s.Tell("a", control.Watch{Snapshot: "v1", Acknowledged: true})
 	s.Tell("b", control.Watch{})
 	if code, body := s.ask(t, "GET", "/readyz"); code != 503 || body != "not ready\ntarget b: nothing is published\n" {
+		t.Error(code, body)
+	}
+	s.Tell("b", control.Watch{Aggregate: "cluster=web"})
+	if code, body := s.ask(t, "GET", "/readyz"); code != 200 || body != "ok\nb: nothing is published\n" {
 		t.Error(code, body)
 	}
 	s.Removed("b")

@@ -13,11 +13,9 @@ import (
 
 	"xdspub/internal/crash"
 	"xdspub/serve/admit"
-	"xdspub/serve/cache"
 	"xdspub/serve/csds"
 	"xdspub/serve/listen"
 	"xdspub/serve/rest"
-	"xdspub/watch/control"
 )
 
 // Security configures who may connect and what a client may request.
@@ -46,40 +44,40 @@ type front struct {
 	health   *health.Server
 	metrics  *metrics
 	sessions *sessions
-	// served means that clients get a Snapshot.
-	served atomic.Bool
-	// watch is the state of the source tree.
-	watch atomic.Pointer[control.Watch]
+	// served means that the clients of the own Aggregate get a Snapshot.
+	served     atomic.Bool
+	aggregates *aggregates
 	// draining ends with drain, which ends streams and waiting requests.
 	draining context.Context
 	drain    context.CancelFunc
 }
 
-func newFront(c *cache.Cache, o Options) (*front, error) {
-	f := &front{health: health.NewServer(), metrics: newMetrics(o.Registry)}
+func newFront(all *aggregates, o Options) (*front, error) {
+	f := &front{health: health.NewServer(), metrics: newMetrics(o.Registry), aggregates: all}
 	var err error
-	if f.web, err = newWeb(o, c.Resources, func(level string) { f.metrics.refused.WithLabelValues(level).Inc() }); err != nil {
+	if f.web, err = newWeb(o, all.resources, func(level string) { f.metrics.refused.WithLabelValues(level).Inc() }); err != nil {
 		return nil, err
 	}
 	draining, drain := context.WithCancel(context.Background())
 	f.draining, f.drain = draining, drain
-	f.sessions = &sessions{limits: f.limits, turns: f.turns, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime, crashes: f.crashes}
-	f.watch.Store(&control.Watch{})
-	f.metrics.watch(c, f.sessions, f.web)
+	f.sessions = &sessions{
+		limits: f.limits, turns: f.turns, judge: f.judge, metrics: f.metrics, aggregates: all, draining: draining, drain: o.DrainTime, crashes: f.crashes,
+	}
+	f.metrics.watch(all, f.sessions, f.web)
 	f.grpc = grpc.NewServer(append(f.limits.options(),
 		grpc.Creds(newDoor(f.keys, f.judge, f.crashes)), grpc.ForceServerCodecV2(newCodec()),
 		grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
-	Register(f.grpc, c)
+	Register(f.grpc, all.own.cache)
 	csds.Register(f.grpc, func(ctx context.Context) (csds.Answer, error) {
 		if err := f.judge.Status(arrivalOf(ctx).client); err != nil {
 			return csds.Answer{}, err
 		}
-		return csds.Answer{Server: f.serverStatus(), Clients: c.Clients()}, nil
+		return csds.Answer{Server: f.serverStatus(), Clients: all.clients()}, nil
 	})
 	grpc_health_v1.RegisterHealthServer(f.grpc, f.health)
 	reflection.Register(f.grpc)
 	f.showHealth()
-	discovery := rest.New(c, rest.Options{Judge: f.judge, Client: admit.OfHTTP, Counter: restMetrics{f.metrics}})
+	discovery := rest.New(all.own.cache, rest.Options{Judge: f.judge, Client: admit.OfHTTP, Choose: all.choose, Counter: restMetrics{f.metrics}})
 	mux := http.NewServeMux()
 	mux.Handle("/v3/", discovery)
 	if o.Operations != nil {
@@ -108,23 +106,21 @@ func (f *front) setHealth(status grpc_health_v1.HealthCheckResponse_ServingStatu
 	}
 }
 
-// tell sets the state of the source tree.
-func (f *front) tell(w control.Watch) {
-	f.watch.Store(&w)
-	f.showHealth()
-}
-
-// published records that clients get a Snapshot, and how long Publish took, including the wait for clients.
-func (f *front) published(took time.Duration) {
+// published records that the clients of an Aggregate get a Snapshot, and how long Publish took, including the wait for
+// clients.
+func (f *front) published(of *Aggregate, took time.Duration) {
 	f.metrics.pushes.Observe(took.Seconds())
-	f.served.Store(true)
-	f.showHealth()
+	if of == f.aggregates.own {
+		f.served.Store(true)
+		f.showHealth()
+	}
 }
 
-// showHealth sets the status in the gRPC health service, which is the answer of /readyz: the server and the watch are
-// ready.
+// showHealth sets the status in the gRPC health service, which is the answer of /readyz: the server and the watch of
+// its own Aggregate are ready. Clients choose the nodes of the other Aggregates, and must not make the server
+// unready.
 func (f *front) showHealth() {
-	if f.isReady() && f.watch.Load().Ready() {
+	if f.isReady() && f.aggregates.own.watch.Load().Ready() {
 		f.setHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	} else {
 		f.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
@@ -133,7 +129,7 @@ func (f *front) showHealth() {
 
 // serverStatus returns the server's own part of a status answer.
 func (f *front) serverStatus() csds.Server {
-	s := csds.Server{Watch: *f.watch.Load()}
+	s := csds.Server{Watch: *f.aggregates.own.watch.Load(), Aggregates: f.aggregates.states(time.Now())}
 	if f.keys != nil {
 		s.Certificate, s.ClientCA = f.keys.Certificate(), f.keys.ClientCA()
 	}

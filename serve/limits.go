@@ -30,6 +30,10 @@ type Limits struct {
 	Handshake, FirstRequest, Send time.Duration
 	// Idle is how long a connection without streams stays open.
 	Idle time.Duration
+	// Aggregates is the largest number of Aggregates besides the own one of the Server. AggregateIdle is how long an
+	// Aggregate without clients stays.
+	Aggregates    int
+	AggregateIdle time.Duration
 	// The server pings a client that was silent for Ping, and closes the connection without an answer within
 	// PingAnswer. PingGap is the shortest interval at which a client may send pings.
 	Ping, PingAnswer, PingGap time.Duration
@@ -42,7 +46,8 @@ var DefaultLimits = Limits{
 	Message: 4 << 20, Header: 16 << 10,
 	Names: 10_000, NameLength: 4096,
 	Handshake: 10 * time.Second, FirstRequest: 30 * time.Second, Send: 2 * time.Minute,
-	Idle: 5 * time.Minute,
+	Idle:       5 * time.Minute,
+	Aggregates: 100, AggregateIdle: 10 * time.Minute,
 	Ping: 30 * time.Second, PingAnswer: 20 * time.Second, PingGap: 5 * time.Second,
 }
 
@@ -78,6 +83,7 @@ func (l *Limits) list() []limit {
 		{name: "names", count: &l.Names}, {name: "name-bytes", count: &l.NameLength},
 		{name: "handshake", time: &l.Handshake}, {name: "first-request", time: &l.FirstRequest}, {name: "send", time: &l.Send},
 		{name: "idle", time: &l.Idle},
+		{name: "aggregates", count: &l.Aggregates}, {name: "aggregate-idle", time: &l.AggregateIdle},
 		{name: "ping", time: &l.Ping}, {name: "ping-answer", time: &l.PingAnswer}, {name: "ping-gap", time: &l.PingGap},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 
 	"xdspub/internal/crash"
-	"xdspub/serve/cache"
 	"xdspub/xds"
 )
 
@@ -57,8 +56,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 }
 
 // watch registers the metrics whose values are computed on each scrape.
-func (m *metrics) watch(c *cache.Cache, s *sessions, w *web) {
-	m.registry.MustRegister(gapCollector{c})
+func (m *metrics) watch(all *aggregates, s *sessions, w *web) {
+	m.registry.MustRegister(gapCollector{all})
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
@@ -66,6 +65,11 @@ func (m *metrics) watch(c *cache.Cache, s *sessions, w *web) {
 	gauge("xdspub_client_memory_bytes", "Memory that the server holds for clients, in bytes.", func() float64 { return float64(w.budget.Held()) })
 	gauge("xdspub_client_memory_limit_bytes", "Limit of xdspub_client_memory_bytes (--max-client-memory).", func() float64 { return float64(w.budget.Limit()) })
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
+	if len(all.options.AggregateBy) > 0 {
+		gauge("xdspub_aggregates", "Aggregates of clients with equal node fields (--aggregate-by), besides that of the own node.",
+			func() float64 { return float64(len(all.others())) })
+		gauge("xdspub_aggregates_limit", "Limit of xdspub_aggregates (--limit aggregates).", func() float64 { return float64(w.limits.Aggregates) })
+	}
 	watchCertificate(m.registry, w)
 }
 
@@ -80,7 +84,7 @@ func watchCertificate(registry *prometheus.Registry, w *web) {
 }
 
 // gapCollector collects the number of clients whose parameters select no resource of a type.
-type gapCollector struct{ cache *cache.Cache }
+type gapCollector struct{ aggregates *aggregates }
 
 var gapDesc = prometheus.NewDesc("xdspub_clients_without_variant",
 	"Clients whose dynamic parameters select no resource of the type, although the snapshot has such resources.", []string{"type"}, nil)
@@ -95,7 +99,7 @@ func (g gapCollector) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.NewInvalidMetric(gapDesc, crash.Of(value))
 		}
 	}()
-	for api, n := range g.cache.Gaps() {
+	for api, n := range g.aggregates.gaps() {
 		to <- prometheus.MustNewConstMetric(gapDesc, prometheus.GaugeValue, float64(n), api)
 	}
 }

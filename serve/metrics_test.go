@@ -16,6 +16,7 @@ import (
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/serve"
+	"xdspub/serve/admit"
 	"xdspub/source/owners"
 	"xdspub/tools/promtest"
 	"xdspub/watch/control"
@@ -30,7 +31,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	metric := regexp.MustCompile(`\bxdspub_[a-z_]+`)
 	documented := metric.FindAllString(string(page), -1)
-	s := runSecured(t)
+	s := runSecured(t, func(o *serve.Options) { o.AggregateBy, o.Node = []admit.NodeField{"id"}, &corev3.Node{Id: "edge-1"} })
 	s.publish(oneCluster)
 	client := discoveryv3.NewAggregatedDiscoveryServiceClient(dial(t, s.tcp, s.config(t, s.ca, "spiffe://test/edge-1")))
 	stream, err := client.StreamAggregatedResources(within(t))

@@ -3,24 +3,18 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/status"
 
-	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/internal/crash"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
-	"xdspub/watch/control"
-	"xdspub/xds"
 	"xdspub/xds/clients"
 	"xdspub/xds/params"
-	"xdspub/xds/variants"
 )
 
 // Options configure a Server.
@@ -34,6 +28,12 @@ type Options struct {
 	// from the node of such a client, and override Parameters.
 	Parameters     params.Parameters
 	NodeParameters []admit.NodeParameter
+	// AggregateBy are the fields of nodes that make an Aggregate of the clients with equal values; empty for one
+	// Aggregate of all clients. Node is the node of the Server, whose other fields the node of each Aggregate has.
+	// Follow publishes Snapshots to an Aggregate until ctx ends.
+	AggregateBy []admit.NodeField
+	Node        *corev3.Node
+	Follow      func(ctx context.Context, a *Aggregate)
 	// Confirm says how clients confirm a Snapshot; nil if Publish doesn't wait for clients.
 	Confirm *cache.Confirmation
 	// TrimDelay is how long a dropped resource stays before Trim removes the resource, and how long a
@@ -54,28 +54,20 @@ type Options struct {
 	Log *event.Log
 }
 
-// Server serves Snapshots to clients over the network. Publish, Retry and Trim may be called
-// before and while Run runs; clients that connect before the first Publish wait for it.
+// Server serves Snapshots to clients over the network, those of its own Aggregate.
 type Server struct {
 	network
-	options       Options
-	cache         *cache.Cache
-	front         *front
-	confirmation  atomic.Pointer[confirmation] // of the last published Snapshot; nil before
-	confirmedLate chan struct{}                // buffers one signal
+	*Aggregate
+	aggregates *aggregates
 }
 
 // Listen opens the addresses. Run serves and closes them, and must be called.
 func Listen(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{options: o, confirmedLate: make(chan struct{}, 1), cache: cache.New(cache.Options{
-		Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters,
-		TrimDelay: o.TrimDelay, Log: o.Log,
-	})}
-	var err error
-	if s.front, err = newFront(s.cache, o); err != nil {
+	all, err := newAggregates(ctx, o)
+	if err != nil {
 		return nil, err
 	}
-	s.network = network{web: s.front.web, end: s.front.close}
+	s := &Server{Aggregate: all.own, aggregates: all, network: network{web: all.front.web, end: all.close}}
 	if err := s.open(ctx, "grpc", o.GRPC, s.front.grpc.Serve); err != nil {
 		return nil, err
 	}
@@ -129,123 +121,5 @@ func (s *Server) Ready(now time.Time) (ready bool, faults []string) {
 	return s.front.isReady(), itself.CertificateFaults(now)
 }
 
-// Publish serves a Snapshot and sends each client the changes. Publish of the served Snapshot changes
-// nothing. With Options.Confirm, Publish waits for the clients, and returns a *clients.RefusedError if they
-// rejected the Snapshot. If ctx ends before all resources are bound, Publish returns its error and sends
-// nothing. If ctx ends during the wait for clients, Publish returns its error, and the Server keeps serving
-// the Snapshot.
-func (s *Server) Publish(ctx context.Context, snapshot *xds.Snapshot) error {
-	return s.publish(ctx, snapshot, s.confirmed)
-}
-
-// Restore publishes a Snapshot that clients may have from an earlier server. Restore waits for no client.
-func (s *Server) Restore(ctx context.Context, snapshot *xds.Snapshot) error {
-	return s.publish(ctx, snapshot, s.cache.Publish)
-}
-
-func (s *Server) publish(ctx context.Context, snapshot *xds.Snapshot, by func(context.Context, *xds.Snapshot) error) error {
-	began := time.Now()
-	if err := by(ctx, snapshot); err != nil {
-		return err
-	}
-	s.front.published(time.Since(began))
-	return nil
-}
-
-// confirmed publishes a Snapshot, and waits for the clients as Options.Confirm says.
-func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
-	if s.options.Confirm == nil {
-		return s.cache.Publish(ctx, snapshot)
-	}
-	answers, err := s.cache.Confirm(ctx, snapshot, *s.options.Confirm)
-	if answers.Unchanged || answers.TakenBack {
-		return refusal(answers, err) // what is known about the served Snapshot stays true
-	}
-	is := &confirmation{acknowledged: answers.Confirmed && answers.Acknowledged > 0}
-	if !answers.Confirmed {
-		is.unconfirmed = fmt.Sprintf("%d of the %s that the snapshot concerns have acknowledged it", answers.Acknowledged, diag.Count(answers.Concerned, "client"))
-	}
-	s.confirmation.Store(is)
-	if err == nil && !answers.Confirmed && !answers.Refused {
-		go crash.Guard(func() { s.awaitLate(is) }, s.options.Log.Crashed)()
-	}
-	return refusal(answers, err)
-}
-
-// confirmation has the results of Unconfirmed and Acknowledged.
-type confirmation struct {
-	unconfirmed  string
-	acknowledged bool
-}
-
-// refusal returns err, or a *clients.RefusedError if the clients have rejected a Snapshot.
-func refusal(answers cache.Answers, err error) error {
-	if err == nil && answers.Refused {
-		err = &clients.RefusedError{Findings: answers.Findings, TakenBack: answers.TakenBack}
-	}
-	return err
-}
-
-// awaitLate clears the result of Unconfirmed when the quorum has acknowledged the Snapshot after the Timeout.
-func (s *Server) awaitLate(was *confirmation) {
-	answers := s.cache.AwaitLate()
-	if answers.Confirmed && s.confirmation.CompareAndSwap(was, &confirmation{acknowledged: answers.Acknowledged > 0}) {
-		select {
-		case s.confirmedLate <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// ConfirmedLate receives a value when the quorum has acknowledged the published Snapshot after the Timeout of
-// Options.Confirm.
-func (s *Server) ConfirmedLate() <-chan struct{} { return s.confirmedLate }
-
-// Confirms reports whether the Server has Options.Confirm.
-func (s *Server) Confirms() bool { return s.options.Confirm != nil }
-
-// Unconfirmed returns how many clients have acknowledged the last published Snapshot, as text; "" if the
-// quorum has acknowledged the Snapshot, or without Options.Confirm.
-func (s *Server) Unconfirmed() string {
-	if is := s.confirmation.Load(); is != nil {
-		return is.unconfirmed
-	}
-	return ""
-}
-
-// Acknowledged reports whether the quorum, and at least one client, has acknowledged the last published Snapshot.
-func (s *Server) Acknowledged() bool {
-	is := s.confirmation.Load()
-	return is != nil && is.acknowledged
-}
-
-// Served returns the published Snapshot for a client without a node, with the retired resources that stay
-// until Trim. Served returns nil before the first Publish.
-func (s *Server) Served() *xds.Snapshot { return s.cache.Served() }
-
-// Transitions returns the changes that a Snapshot would make, for one client of each class whose resources
-// change. A class is the connected clients with the same variants; clients with several parameter sets are
-// left out. From includes the retired resources that stay until Trim. Transitions returns nil before the
-// first Publish.
-func (s *Server) Transitions(to *xds.Snapshot) []variants.Transition { return s.cache.Transitions(to) }
-
-// Retry sends clients again the resources that they rejected. If ctx ends first, Retry returns its error.
-func (s *Server) Retry(ctx context.Context) error { return s.cache.Retry(ctx) }
-
-// Clients returns the connected clients, followed by clients that have disconnected within an hour.
-func (s *Server) Clients() []clients.Client { return s.cache.Clients() }
-
-// Tell sets the state of the source tree, which status answers and the gRPC health service show. The caller must not
-// change what w refers to afterwards.
-func (s *Server) Tell(w control.Watch) { s.front.tell(w) }
-
-// Trim removes the retired resources whose TrimDelay is over at now. removed is the number of these
-// resources: a resource counts once for each class of clients that had it. next is the time for the next
-// call; zero if no retired resource remains. If ctx ends first, Trim returns its error.
-func (s *Server) Trim(ctx context.Context, now time.Time) (removed int, next time.Time, err error) {
-	removed, oldest, err := s.cache.Trim(ctx, now.Add(-s.options.TrimDelay))
-	if !oldest.IsZero() {
-		next = oldest.Add(s.options.TrimDelay)
-	}
-	return removed, next, err
-}
+// Clients returns the connected clients of all Aggregates, followed by clients that have disconnected within an hour.
+func (s *Server) Clients() []clients.Client { return s.aggregates.clients() }

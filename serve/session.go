@@ -38,6 +38,8 @@ type sessions struct {
 	turns   *turns.Turns
 	crashes crashes
 	open    atomic.Int64
+	// aggregates finds the Aggregate of a client.
+	aggregates *aggregates
 	// draining ends when the server begins to drain. Each stream then ends at a random time within drain.
 	draining context.Context
 	drain    time.Duration
@@ -247,10 +249,13 @@ func (b *bounded) stopTimer() {
 // guard sits between the library's server and the cache's Stream. guard judges the requests of the client,
 // and charges their memory to the account of the stream.
 type guard struct {
-	*cache.Stream
-	session *session
-	asks    *admit.Stream
-	silent  *time.Timer // ends the session; the first permitted request stops it
+	*cache.Stream // nil before the first permitted request
+	session       *session
+	kind          cache.Kind
+	only          *xds.Type
+	of            *Aggregate // of the client; nil before the first permitted request
+	asks          *admit.Stream
+	silent        *time.Timer // ends the session; the first permitted request stops it
 	// pending counts the names of incremental requests that the cache keeps until the next response, by type:
 	// unsubscribed names and initial resource versions.
 	pending map[string]int
@@ -266,39 +271,59 @@ type guard struct {
 	heldReason map[string]int
 }
 
-// guarded wraps a Stream in a guard.
-func (s *session) guarded(c *cache.Stream) *guard {
+// guarded returns the guard of a stream. only is the type of a singleton service, nil for the aggregated service.
+func (s *session) guarded(kind cache.Kind, only *xds.Type) *guard {
 	g := &guard{
-		Stream: c, session: s, asks: s.of.judge.Stream(s.client),
+		session: s, kind: kind, only: only, asks: s.of.judge.Stream(s.client),
 		pending: make(map[string]int), held: make(map[string]int), heldPending: make(map[string]int),
 		heldReason: make(map[string]int), pendingNonce: make(map[string]string),
 	}
 	g.silent = time.AfterFunc(s.of.limits.FirstRequest, crash.Guard(func() {
 		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v: send a request on each new stream", s.of.limits.FirstRequest))
 	}, s.of.crashes.log.Crashed))
-	c.AuthorizeSecrets(func(r *xds.Resource, sets []params.Parameters) bool {
-		err := g.asks.SecretOf(r, sets)
-		if err != nil {
-			s.end(err)
-		}
-		return err == nil
-	})
 	return g
 }
+
+// OnStreamOpen does nothing: ask opens the Stream.
+func (g *guard) OnStreamOpen(context.Context, int64, string) error { return nil }
+
+// OnDeltaStreamOpen does nothing: ask opens the Stream.
+func (g *guard) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
 
 // Close ends the Stream.
 func (g *guard) Close() {
 	g.silent.Stop()
+	if g.Stream == nil {
+		return
+	}
 	g.Stream.Close()
+	g.session.of.aggregates.leave(g.of)
 }
 
-// ask judges a request. The error is a gRPC status.
+// ask judges a request. The first permitted request opens the Stream, in the Aggregate of its node. The error is a gRPC
+// status.
 func (g *guard) ask(r admit.Request) error {
 	if err := g.asks.Ask(r); err != nil {
 		return err
 	}
 	g.silent.Stop()
-	return nil
+	if g.Stream != nil {
+		return nil
+	}
+	of, err := g.session.of.aggregates.enter(r.Node)
+	if err != nil {
+		g.session.of.judge.Refused(g.session.client.Address, "aggregate: "+status.Code(err).String(), err)
+		return err
+	}
+	g.of, g.Stream = of, of.cache.Open(g.kind, g.only)
+	g.Stream.AuthorizeSecrets(func(r *xds.Resource, sets []params.Parameters) bool {
+		err := g.asks.SecretOf(r, sets)
+		if err != nil {
+			g.session.end(err)
+		}
+		return err == nil
+	})
+	return g.Stream.OnStreamOpen(g.session.ctx, 0, "")
 }
 
 // OnStreamRequest judges a request and forwards it to the Stream.

@@ -26,8 +26,8 @@ import (
 	"xdspub/xds"
 )
 
-// StreamServer passes each stream of a client to a go-control-plane server, with a Stream of the cache behind
-// it.
+// StreamServer passes each stream of a client to a go-control-plane server, with a Stream of a cache behind it: the
+// cache of the client's Aggregate or, outside of a Server, the cache of the StreamServer.
 type StreamServer struct {
 	cache *cache.Cache
 }
@@ -106,9 +106,8 @@ func (s StreamServer) open(ctx context.Context, typeURL string, aggregated, sing
 	if typeURL == resource.AnyType {
 		kind, only = aggregated, nil
 	}
-	c := s.cache.Open(kind, only)
 	if session := sessionOf(ctx); session != nil {
-		return session.guarded(c)
+		return session.guarded(kind, only)
 	}
-	return c
+	return s.cache.Open(kind, only)
 }

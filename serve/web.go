@@ -48,7 +48,8 @@ func newWeb(o Options, resources func() int, refused func(level string)) (*web, 
 	})
 	f.judge = admit.New(admit.Options{
 		Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status,
-		Names: f.limits.Names, NameLength: f.limits.NameLength, Resources: resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log,
+		AggregateBy: o.AggregateBy,
+		Names:       f.limits.Names, NameLength: f.limits.NameLength, Resources: resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log,
 	})
 	// Leave one processor for short work, which takes no turn.
 	f.turns = turns.New(max(1, runtime.GOMAXPROCS(0)-1))

@@ -25,6 +25,8 @@ type WatchOptions struct {
 	// runs the Remote. MaxStale is how long the Remote may be gone until the watch is no longer ready; 0 for ever.
 	Remote   load.Remote
 	MaxStale time.Duration
+	// Aggregate are the node fields of the clients for which the Remote is asked; empty for all clients.
+	Aggregate string
 	// Watch configures when Watch reads the source tree. Watch itself sets Ignore, Skip, Files and Log.
 	Watch notify.Options
 	// Log receives the log lines that concern all targets.

@@ -103,7 +103,7 @@ func Watched() []Row {
 // Served returns the rows of serve.
 func Served() []Row {
 	list := slices.Concat(Serve(), Source(), Upstream(), FromStore(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(
-		whileRefused(), MaxStale(), Machine(), confirmWithin(), maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
+		whileRefused(), AggregateBy(), MaxStale(), Machine(), confirmWithin(), maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
 	))
 	for i, r := range list {
 		list[i] = r.served()

@@ -28,7 +28,7 @@ func Serve() []Row {
 		&setting[[]string]{about: about{name: "node-param", group: GroupServe,
 			usage: "take the dynamic parameter KEY of a client that sends no parameters from a field of its node: " +
 				"`KEY=FIELD`, such as env=metadata.env; the fields are id, cluster, locality.region, locality.zone, " +
-				"locality.sub_zone and metadata.NAME"},
+				"locality.sub_zone, metadata.NAME, user_agent_name and user_agent_version"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeParam }},
 		&setting[[]string]{about: about{name: "allow-param", group: GroupServe,
 			usage: "allow a dynamic parameter only to clients with a matching certificate: `KEY=VALUE=SAN`, patterns as " +

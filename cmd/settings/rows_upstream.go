@@ -44,6 +44,15 @@ func Upstream() []Row {
 	)
 }
 
+// AggregateBy returns the row of --aggregate-by.
+func AggregateBy() Row {
+	return &setting[[]string]{about: about{name: "aggregate-by", group: GroupUpstream,
+		usage: "ask the control plane once for all clients with equal `FIELDS` of their nodes, by a node with these fields; the fields are " +
+			"id, cluster, locality.region, locality.zone, locality.sub_zone, metadata.NAME, user_agent_name and user_agent_version " +
+			"(default: once for all clients)"},
+		kind: list, into: func(s *Settings) *Value[[]string] { return &s.AggregateBy }}
+}
+
 // MaxStale returns the row of --max-stale.
 func MaxStale() Row {
 	return &setting[time.Duration]{about: about{name: "max-stale", group: GroupUpstream, usage: "no longer be ready (/readyz) once the control plane is gone for " +

@@ -103,6 +103,7 @@ type Settings struct {
 	UpstreamCert, UpstreamKey Value[string]
 	UpstreamServerName        Value[string]
 	MaxStale                  Value[time.Duration]
+	AggregateBy               Value[[]string]
 	Resolve                   Value[string]
 
 	// What else is in a bootstrap.

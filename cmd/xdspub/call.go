@@ -10,7 +10,9 @@ import (
 	"xdspub/observe"
 	"xdspub/observe/hook"
 	"xdspub/observe/sdnotify"
+	"xdspub/serve"
 	"xdspub/source/load"
+	"xdspub/source/upstream"
 	"xdspub/store"
 )
 
@@ -27,6 +29,9 @@ type call struct {
 	hooks    *hook.Hooks        // nil without --on-event and --webhook
 	writer   *store.Writer      // nil without --store
 	remote   load.Remote        // nil for a source tree
+	upstream upstream.Options   // of remote, if it is a control plane
+	// aggregate are the clients for whom remote is asked; nil for all clients of a server.
+	aggregate *serve.Aggregate
 }
 
 // settingsKey is the key of the settings in App.Metadata, by which readCommandLine passes them to an action.

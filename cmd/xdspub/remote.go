@@ -35,7 +35,7 @@ func checkRemote(c *call, source string) error {
 		return nil
 	}
 	if !settings.IsRemote(source) {
-		of := append(settings.Upstream(), settings.MaxStale())
+		of := append(settings.Upstream(), settings.MaxStale(), settings.AggregateBy())
 		for _, g := range c.Line { // a variable may be for other commands
 			if isRemoteRow := slices.ContainsFunc(of, func(r settings.Row) bool { return r.Name() == g.Row.Name() }); isRemoteRow && isRowOf(c, "node-from") {
 				return usagef("--%s is for a control plane: write xds://HOST:PORT or xds+unix:PATH instead of %s", g.Row.Name(), source)
@@ -91,11 +91,12 @@ func follow(v *call, source string, log *event.Log) error {
 	}
 	o := upstream.Options{
 		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(), QuietPeriod: v.QuietPeriod.Value,
-		Judge: of.OfPart, Log: log,
+		Judge: of.OfPart, Budget: upstream.NewBudget(mostRelayed), Log: log,
 	}
 	if o.Node, o.Runtime, err = upstreamNode(v, of); err != nil {
 		return err
 	}
+	v.upstream = o
 	v.remote = upstream.New(o)
 	return nil
 }

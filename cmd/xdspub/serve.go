@@ -14,12 +14,12 @@ import (
 	"xdspub/cmd/settings"
 	"xdspub/event"
 	"xdspub/internal/addr"
+	"xdspub/internal/crash"
 	"xdspub/serve"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
 	"xdspub/watch"
-	"xdspub/xds/params"
 	"xdspub/xds/quorum"
 )
 
@@ -208,36 +208,50 @@ func maxClientMemory(v *call) (int64, error) {
 	return int64(bytes), nil
 }
 
-// serveUntil serves until ctx ends. When the settings file changes, serveUntil replaces *v by the new settings.
-func serveUntil(ctx context.Context, v *call, o watch.Options, asked signals) error {
-	confirm, err := confirmation(v)
-	if err != nil {
-		return err
-	}
-	security, limits, err := protection(v)
-	if err != nil {
-		return err
-	}
-	clientMemory, err := maxClientMemory(v)
-	if err != nil {
-		return err
-	}
-	byNode, err := nodeParameters(v)
-	if err != nil {
-		return err
-	}
-	var usual params.Parameters // nil: of each client
-	if o.Source.Client != nil {
-		usual = o.Source.Client.Parameters
-	}
-	of := serve.Options{
-		Parameters: usual, NodeParameters: byNode,
-		Confirm: confirm, Security: security, Limits: limits, ClientMemory: clientMemory,
-		GRPC: v.GRPC.Value, HTTP: v.HTTP.Value,
+// serverOptions returns the options of the server, without Options.Follow.
+func serverOptions(v *call, o watch.Options) (of serve.Options, err error) {
+	of = serve.Options{
+		GRPC: v.GRPC.Value, HTTP: v.HTTP.Value, Node: v.upstream.Node,
 		Cluster: v.XDSCluster.Value, TrimDelay: o.TrimDelay, DrainTime: v.DrainTime.Value, Log: o.Log,
+	}
+	if of.Confirm, err = confirmation(v); err != nil {
+		return of, err
+	}
+	if of.Security, of.Limits, err = protection(v); err != nil {
+		return of, err
+	}
+	if of.ClientMemory, err = maxClientMemory(v); err != nil {
+		return of, err
+	}
+	if of.NodeParameters, err = nodeParameters(v); err != nil {
+		return of, err
+	}
+	if of.AggregateBy, err = aggregateFields(v); err != nil {
+		return of, err
+	}
+	if o.Source.Client != nil {
+		of.Parameters = o.Source.Client.Parameters // nil: of each client
 	}
 	if v.observer != nil {
 		of.Operations, of.Registry = v.observer.Handler(), v.observer.Registry()
+	}
+	return of, nil
+}
+
+// serveUntil serves until ctx ends. When the settings file changes, serveUntil replaces *v by the new settings.
+func serveUntil(ctx context.Context, v *call, o watch.Options, asked signals) error {
+	of, err := serverOptions(v, o)
+	if err != nil {
+		return err
+	}
+	asked.hangup = reloads(ctx, v, asked.hangup, o.Log)
+	if len(of.AggregateBy) > 0 {
+		r, given := newRelay(v, o.Source.Path), asked
+		of.Follow = r.follow
+		own, leave := r.signals()
+		defer leave()
+		go crash.Again(ctx.Done(), func() { r.pass(ctx, given) }, o.Log.Crashed)()
+		asked = own
 	}
 	s, err := serve.Listen(ctx, of)
 	if err != nil {

@@ -139,6 +139,9 @@ func (p *statusPrinter) server(s csds.Server) {
 	p.certificates(w.Certificates)
 	p.validity("certificate", s.Certificate)
 	p.validity("CA of clients", s.ClientCA)
+	for _, a := range s.Aggregates {
+		p.printf("%s (%s): %s, snapshot %s\n", word(a.Name), diag.Clip(a.Node, diag.MaxText), diag.Count(a.Clients, "client"), word(cmp.Or(a.Snapshot, "none")))
+	}
 }
 
 // validity prints a line if a certificate of the server is not valid, or expires soon.

@@ -38,7 +38,7 @@ func checkStore(c *call, source string) error {
 		switch given := r.Origin(c.Settings).Given(); {
 		case given && slices.Contains(onlyTrees, r.Name()):
 			return usagef("--%s is for a source tree, and %s is a store", r.Name(), source)
-		case given && slices.ContainsFunc(settings.Upstream(), func(u settings.Row) bool { return u.Name() == r.Name() }):
+		case given && slices.ContainsFunc(append(settings.Upstream(), settings.AggregateBy()), func(u settings.Row) bool { return u.Name() == r.Name() }):
 			return usagef("--%s is for a control plane, and %s is a store", r.Name(), source)
 		case given && r.Name() == "store":
 			return usagef("--store is for a source tree, and %s is a store: a machine follows a store, or writes a store", source)

@@ -72,8 +72,11 @@ func reloads(ctx context.Context, v *call, hangup <-chan os.Signal, log *event.L
 
 // beatOf returns WatchOptions.Beat; nil if systemd does not wait for a notification.
 func beatOf(v *call) func(target string) {
-	if v.notifier == nil {
+	switch {
+	case v.notifier == nil:
 		return nil
+	case v.aggregate != nil:
+		return func(string) { v.notifier.Beat(v.aggregate.Name()) }
 	}
 	return v.notifier.Beat
 }
@@ -93,8 +96,11 @@ func observersOf(v *call) watch.Observer {
 	if v.writer != nil {
 		all = append(all, v.writer)
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return nil
+	case v.aggregate != nil:
+		return aggregateObserver{all, v.aggregate.Name()}
 	}
 	return all
 }
@@ -126,3 +132,21 @@ func (l observers) Removed(target string) {
 		o.Removed(target)
 	}
 }
+
+// aggregateObserver observes the watch of an aggregate as a target with the name of the aggregate.
+type aggregateObserver struct {
+	observers
+	name string
+}
+
+// Tell implements watch.Observer.
+func (o aggregateObserver) Tell(_ string, w control.Watch) { o.observers.Tell(o.name, w) }
+
+// Read implements watch.Observer.
+func (o aggregateObserver) Read(_ string, s *xds.Snapshot) { o.observers.Read(o.name, s) }
+
+// Published implements watch.Observer.
+func (o aggregateObserver) Published(_ string, s *xds.Snapshot) { o.observers.Published(o.name, s) }
+
+// Removed implements watch.Observer.
+func (o aggregateObserver) Removed(string) { o.observers.Removed(o.name) }

@@ -55,6 +55,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			return tellSystemd(ctx, v, log, func(ctx context.Context) error {
 				return operate(ctx, v, log, func(ctx context.Context) error {
 					v.notifier.Open()
+					asked.hangup = reloads(ctx, v, asked.hangup, log)
 					return writeStore(ctx, v, func(ctx context.Context) error {
 						return watchUntil(ctx, v, o, publishOptions, asked)
 					})
@@ -66,19 +67,19 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 
 // signals are the channels of the signals to a watch.
 type signals struct {
-	hangup chan os.Signal // SIGHUP
-	report chan os.Signal // SIGUSR1
+	hangup <-chan os.Signal // SIGHUP
+	report <-chan os.Signal // SIGUSR1
 }
 
 // receive delivers signals until ignore is called. Call receive first: a supervisor may send a signal at any
 // time, and these signals end a process that does not handle them.
 func receive() (s signals, ignore func()) {
-	s = signals{make(chan os.Signal, 1), make(chan os.Signal, 1)}
-	signal.Notify(s.hangup, syscall.SIGHUP)
-	signal.Notify(s.report, syscall.SIGUSR1)
-	return s, func() {
-		signal.Stop(s.hangup)
-		signal.Stop(s.report)
+	hangup, report := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	signal.Notify(report, syscall.SIGUSR1)
+	return signals{hangup, report}, func() {
+		signal.Stop(hangup)
+		signal.Stop(report)
 	}
 }
 
@@ -110,7 +111,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 			return refuse(v, checked)
 		}
 	}
-	log := all[0].Log.For("") // for lines about all targets
+	log := all[0].Log.For(v.aggregate.Name()) // for lines about all targets
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	runRemote(ctx, v, log)
@@ -122,9 +123,10 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Log:         log,
 		Settings:    settingsFile(v, source),
 		Remote:      v.remote,
+		Aggregate:   v.aggregate.String(),
 		MaxStale:    v.MaxStale.Value,
 		Reload:      live.reload,
-		Hangup:      reloads(ctx, v, asked.hangup, log),
+		Hangup:      asked.hangup,
 		Report:      asked.report,
 		Conflict:    live.differs,
 		RetryHeld:   v.RetryHeld.Value,

@@ -42,6 +42,8 @@ type Options struct {
 	Params         []ParamRule
 	// Status lists names in certificates; a client with such a name may request the status of all clients.
 	Status []NamePattern
+	// AggregateBy are the fields of nodes that decide which resources a client gets.
+	AggregateBy []NodeField
 	// Names is the largest number of names on a stream, in addition to the number of resources; 0 means
 	// 10,000. NameLength is the largest length of a name or a type URL in bytes; 0 means 4096.
 	Names, NameLength int

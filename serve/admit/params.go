@@ -19,21 +19,9 @@ import (
 // NodeParameter sets a dynamic parameter from a field of the client's node, for clients that send no dynamic
 // parameters.
 type NodeParameter struct {
-	Key string
-	// field is a field of the node, such as cluster or metadata.env.
-	field string
+	Key   string
+	field NodeField
 }
-
-// nodeFields are the fields for a NodeParameter besides metadata.NAME.
-var nodeFields = map[string]func(*corev3.Node) string{
-	"id":                (*corev3.Node).GetId,
-	"cluster":           (*corev3.Node).GetCluster,
-	"locality.region":   func(n *corev3.Node) string { return n.GetLocality().GetRegion() },
-	"locality.zone":     func(n *corev3.Node) string { return n.GetLocality().GetZone() },
-	"locality.sub_zone": func(n *corev3.Node) string { return n.GetLocality().GetSubZone() },
-}
-
-const ofMetadata = "metadata."
 
 // ParseNodeParameter parses a NodeParameter, written as KEY=FIELD.
 func ParseNodeParameter(text string) (NodeParameter, error) {
@@ -41,37 +29,8 @@ func ParseNodeParameter(text string) (NodeParameter, error) {
 	if !ok || key == "" {
 		return NodeParameter{}, errors.New("write KEY=FIELD, such as env=metadata.env")
 	}
-	if nodeFields[field] == nil && (!strings.HasPrefix(field, ofMetadata) || field == ofMetadata) {
-		return NodeParameter{}, errors.New("the fields are id, cluster, locality.region, locality.zone, locality.sub_zone and metadata.NAME")
-	}
-	return NodeParameter{key, field}, nil
-}
-
-// value returns the value of the parameter; ok is false if the node lacks the field. A nil node lacks every
-// field.
-func (p NodeParameter) value(n *corev3.Node) (is string, ok bool) {
-	if get := nodeFields[p.field]; get != nil {
-		is = get(n)
-		return is, is != ""
-	}
-	return inMetadata(n.GetMetadata(), strings.TrimPrefix(p.field, ofMetadata))
-}
-
-// inMetadata returns a value in a Struct as text. Dots in the path separate the names of nested Structs, and
-// belong to a name that contains dots. inMetadata returns false if the Struct has no scalar at the path.
-func inMetadata(s *structpb.Struct, path string) (string, bool) {
-	if v := s.GetFields()[path]; v != nil {
-		return scalar(v)
-	}
-	for i, c := range path {
-		if c != '.' {
-			continue
-		}
-		if is, ok := inMetadata(s.GetFields()[path[:i]].GetStructValue(), path[i+1:]); ok {
-			return is, true
-		}
-	}
-	return "", false
+	f, err := ParseNodeField(field)
+	return NodeParameter{key, f}, err
 }
 
 // scalar returns a string, a boolean or a number as text, and false for any other value.
@@ -93,7 +52,7 @@ func (o Options) Parameters(n *corev3.Node) params.Parameters {
 	p := make(params.Parameters)
 	maps.Copy(p, o.Default)
 	for _, of := range o.NodeParameters {
-		if is, ok := of.value(n); ok {
+		if is, ok := of.field.Text(n); ok {
 			p[of.Key] = is
 		}
 	}
@@ -178,8 +137,15 @@ func (j *Judge) allowsParam(c Client, key, value string) bool {
 // (xds.Resource.SecretFor), the value must be permitted by the client's certificate, or be the node id, which
 // the certificate permits. SecretOf is safe for concurrent use.
 func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
-	if err := s.Secret(); err != nil || s.client.Local || r.For.None() {
+	if err := s.Secret(); err != nil || s.client.Local {
 		return err
+	}
+	if by := s.judge.options.AggregateBy; len(by) > 0 && (len(s.judge.options.Nodes) == 0 || !slices.Contains(by, "id")) {
+		return s.refuse(codes.PermissionDenied, "this %s holds a secret for clients with some nodes only, and no certificate shows that the node of "+
+			"this client is true: add id to --aggregate-by, and see --allow-node", r.Type.Noun)
+	}
+	if r.For.None() {
+		return nil
 	}
 	sets = slices.DeleteFunc(slices.Clone(sets), func(p params.Parameters) bool { return !r.For.Matches(p) })
 	if len(sets) == 0 {

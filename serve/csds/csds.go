@@ -61,11 +61,32 @@ type Server struct {
 	// certificate of --client-ca; zero without such a certificate.
 	Certificate expiry.Validity `json:"certificate,omitzero"`
 	ClientCA    expiry.Validity `json:"client_ca,omitzero"`
+	// Aggregates are the states of the other Aggregates of the server; Watch is that of its own Aggregate.
+	Aggregates []Aggregate `json:"aggregates,omitempty"`
+}
+
+// Aggregate is the state of the clients whose nodes have equal values of some fields.
+type Aggregate struct {
+	// Name is its name in the log and in metrics, Node has the fields and their values.
+	Name string `json:"name"`
+	Node string `json:"node"`
+	// Clients is the number of connected clients.
+	Clients int `json:"clients"`
+	// Snapshot is the id of the published snapshot; empty for none. Faults are the faults of its watch, as text for
+	// people.
+	Snapshot string   `json:"snapshot,omitempty"`
+	Faults   []string `json:"faults,omitempty"`
 }
 
 // Faults returns the faults of the source tree and of the server at a time, as text for people.
 func (s *Server) Faults(now time.Time) []string {
-	return append(s.Watch.Faults(now), s.CertificateFaults(now)...)
+	faults := append(s.Watch.Faults(now), s.CertificateFaults(now)...)
+	for _, a := range s.Aggregates {
+		for _, fault := range a.Faults {
+			faults = append(faults, a.Name+": "+fault)
+		}
+	}
+	return faults
 }
 
 // CertificateFaults returns the faults of the server's certificates at a time, as text for people.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -47,6 +48,9 @@ type Options struct {
 	// needs no Client.
 	Judge  *admit.Judge
 	Client func(*http.Request) admit.Client
+	// Choose returns the Cache for a client with a node, and a function that ends its use. The error is a gRPC
+	// status. A nil Choose means the Cache of the Handler.
+	Choose func(*corev3.Node) (c *cache.Cache, leave func(), err error)
 	// Counter counts requests and responses; may be nil.
 	Counter Counter
 }
@@ -72,7 +76,6 @@ const slowest = time.Minute
 // Handler answers REST clients. Handler is safe for concurrent use.
 type Handler struct {
 	options Options
-	reader  func() cache.Reader
 	ended   chan struct{} // EndWaits closes ended
 	end     sync.Once
 
@@ -89,10 +92,10 @@ func New(c *cache.Cache, o Options) *Handler {
 	if o.Counter == nil {
 		o.Counter = none{}
 	}
-	return &Handler{
-		options: o, ended: make(chan struct{}), now: make(map[any]*content),
-		reader: sync.OnceValue(c.Reader),
+	if o.Choose == nil {
+		o.Choose = func(*corev3.Node) (*cache.Cache, func(), error) { return c, func() {}, nil }
 	}
+	return &Handler{options: o, ended: make(chan struct{}), now: make(map[any]*content)}
 }
 
 // EndWaits answers all waiting requests, and from then on each request at once. Call EndWaits when the server
@@ -173,7 +176,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 	_ = deadlines.SetReadDeadline(time.Time{})
 	_ = deadlines.SetWriteDeadline(time.Now().Add(h.options.Wait + slowest))
 	h.options.Counter.Asked(q.Type)
-	poll, rejected, err := h.reader().Poll(q.Question)
+	c, leave, err := h.options.Choose(q.Node)
+	if err != nil {
+		Refuse(w, err)
+		return
+	}
+	defer leave()
+	poll, rejected, err := c.Reader().Poll(q.Question)
 	if err != nil {
 		Refuse(w, err)
 		return

@@ -296,3 +296,32 @@ func TestWaitingServer(t *testing.T) {
 	}})
 	followed(t, nil, at).wait(true, has("CDS/a", "LDS/l", "RDS/r"))
 }
+
+// TestBudget follows two control planes with one Budget. The second is refused until the first is no longer followed.
+func TestBudget(t *testing.T) {
+	large := wrap("large", &clusterv3.Cluster{Name: "large", AltStatName: strings.Repeat("x", 100_000)})
+	plane := func() string {
+		at, _ := listen(t, socketOf(t), script{run: func(s *scripted) error {
+			if err := whole(s, "1", large); err != nil {
+				return err
+			}
+			return s.drain()
+		}})
+		return at
+	}
+	budget := NewBudget(150_000)
+	share := func(u *Upstream) { u.options.Budget = budget }
+	first := followed(t, share, plane())
+	first.wait(true, has("CDS/large"))
+	second := followed(t, share, plane())
+	eventually(t, "the second is refused", func() bool {
+		_, err := second.Read(t.Context())
+		return err != nil && strings.Contains(err.Error(), "the control plane sends more than 150000 bytes of resources for all nodes together")
+	})
+	first.stop()
+	second.wait(true, has("CDS/large"))
+	second.stop()
+	if held := budget.held.Load(); held != 0 {
+		t.Errorf("%d bytes stay", held)
+	}
+}

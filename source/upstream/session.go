@@ -87,6 +87,7 @@ func (s *session) start(ctx context.Context) {
 			s.upstream.options.Log.Crashed(e)
 		}
 		end(err)
+		s.upstream.endWorld(s.world)
 		s.upstream.lost(ctx, s, err)
 	}, s.upstream.options.Log.Crashed)()
 }

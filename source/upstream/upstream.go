@@ -54,6 +54,8 @@ type Options struct {
 	// Judge returns the findings about Contents that are not whole. The client answers by them, because a server may
 	// wait for the answer before it sends the rest.
 	Judge func(ctx context.Context, c load.Contents) (diag.List, error)
+	// Budget bounds the bytes of the resources of several Upstreams together; nil for no such bound.
+	Budget *Budget
 	// Log receives the log lines; nil discards them.
 	Log *event.Log
 }
@@ -113,6 +115,7 @@ type Upstream struct {
 	contents *load.Contents // nil before the first
 	entries  map[xds.Key]*entry
 	current  *session // the session of contents; nil before, and after its end
+	kept     *world   // the world of contents; nil before
 	state    load.State
 	errs     []error // the last error of each server; nil for none
 	missing  []string
@@ -132,6 +135,7 @@ func New(o Options) *Upstream {
 // Run implements load.Remote.
 func (u *Upstream) Run(ctx context.Context) {
 	pause := u.bounds.leastPause
+	defer u.keep(nil)
 	for ctx.Err() == nil {
 		for i := range u.options.Servers {
 			if u.follow(ctx, i) {
@@ -279,6 +283,7 @@ func (u *Upstream) take(s *session) uint64 {
 	if u.current != nil && u.current.index < s.index {
 		return 0
 	}
+	u.keepLocked(s.world)
 	c.N = 1
 	if u.contents != nil {
 		c.N = u.contents.N + 1

@@ -33,6 +33,7 @@ type world struct {
 	before  map[xds.Key]*entry // of earlier Contents, for files that stay the same; nil after the first Contents
 	bytes   int64
 	count   int
+	ended   bool // the session has ended; guarded by Upstream.mu
 }
 
 // subscription is the subscription to a type, with the resources of the type.
@@ -109,6 +110,9 @@ func (w *world) apply(t *xds.Type, m *discoveryv3.DeltaDiscoveryResponse, now ti
 		if w.bytes > w.bounds.total {
 			return refs, unasked, fmt.Errorf("the server sends more than %d bytes of resources", w.bounds.total)
 		}
+		if w.options.Budget.full() {
+			return refs, unasked, fmt.Errorf("the control plane sends more than %d bytes of resources for all nodes together", w.options.Budget.most)
+		}
 		if w.count > w.bounds.resources {
 			return refs, unasked, fmt.Errorf("the server sends more than %d resources", w.bounds.resources)
 		}
@@ -133,7 +137,8 @@ func nameOf(r *discoveryv3.Resource) string {
 // put replaces a resource; a nil entry removes it. put reports whether references have changed.
 func (w *world) put(t *xds.Type, name string, e *entry) (refs bool) {
 	s := w.of(t)
-	was := s.entries[name]
+	was, before := s.entries[name], w.bytes
+	defer func() { w.options.Budget.add(w.bytes - before) }()
 	if was != nil {
 		w.bytes -= int64(len(was.data) + len(name))
 		w.count--

@@ -148,6 +148,8 @@ type Watch struct {
 	Inotify *Inotify `json:"inotify,omitempty"`
 	// Upstream is the connection to a control plane or a store that is the source; nil for a source tree.
 	Upstream *Upstream `json:"upstream,omitempty"`
+	// Aggregate are the node fields of the clients for which the Upstream is asked, as text; empty for all clients.
+	Aggregate string `json:"aggregate,omitempty"`
 	// Notices says how the watch learns of changes of the source tree. It is empty with an Upstream.
 	Notices Notices `json:"notices,omitempty"`
 	// Failed is the error of the last reconcile or trim; empty if it succeeded.

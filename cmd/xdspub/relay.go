@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"xdspub/event"
+	"xdspub/serve"
+	"xdspub/serve/admit"
+	"xdspub/source/load"
+	"xdspub/source/upstream"
+)
+
+// aggregateFields returns the fields of --aggregate-by; nil for none.
+func aggregateFields(v *call) (list []admit.NodeField, err error) {
+	for _, text := range v.AggregateBy.Value {
+		f, err := admit.ParseNodeField(text)
+		if err != nil {
+			return nil, v.AggregateBy.Invalid(text, err.Error())
+		}
+		if slices.Contains(list, f) {
+			return nil, v.AggregateBy.Invalid(text, "it is given twice")
+		}
+		list = append(list, f)
+	}
+	switch {
+	case len(list) == 0:
+		return nil, nil
+	case v.Out.Value != "":
+		return nil, usagef("--aggregate-by and --out exclude each other: files are for one node. Run watch for the node of the files beside it")
+	case v.State.Value != "":
+		return nil, usagef("--aggregate-by and --state exclude each other: the history is that of one node")
+	}
+	return list, nil
+}
+
+// mostRelayed bounds the bytes of the resources of a control plane, for all aggregates together.
+const mostRelayed = 4 * load.MaxTotal
+
+// relay follows the control plane for the aggregates of a server.
+type relay struct {
+	v      call // a copy from before the server began: a running watch replaces its own settings
+	source string
+
+	mu     sync.Mutex
+	passes map[int]passes // to each aggregate, by a number
+	next   int
+}
+
+// passes pass signals on.
+type passes struct{ hangup, report chan os.Signal }
+
+func newRelay(v *call, source string) *relay {
+	return &relay{v: *v, source: source, passes: make(map[int]passes)}
+}
+
+// pass passes signals on to all aggregates until ctx ends.
+func (r *relay) pass(ctx context.Context, asked signals) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-asked.hangup:
+			r.toAll(func(p passes) chan os.Signal { return p.hangup }, s)
+		case s := <-asked.report:
+			r.toAll(func(p passes) chan os.Signal { return p.report }, s)
+		}
+	}
+}
+
+func (r *relay) toAll(channel func(passes) chan os.Signal, s os.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.passes {
+		select {
+		case channel(p) <- s:
+		default: // the watch has a signal that it has not read
+		}
+	}
+}
+
+// signals returns the signals to an aggregate until leave is called.
+func (r *relay) signals() (s signals, leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, number := passes{make(chan os.Signal, 1), make(chan os.Signal, 1)}, r.next
+	r.passes[number] = p
+	r.next++
+	return signals{p.hangup, p.report}, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.passes, number)
+	}
+}
+
+// afterFailure is the pause after a watch that could not begin.
+const afterFailure = 10 * time.Second
+
+// follow serves an aggregate until ctx ends.
+func (r *relay) follow(ctx context.Context, a *serve.Aggregate) {
+	asked, leave := r.signals()
+	defer leave()
+	v := r.v
+	v.aggregate = a
+	v.upstream.Node, v.upstream.Log = a.Node(), a.Log()
+	if o := observersOf(&v); o != nil {
+		defer o.Removed("")
+	}
+	for ctx.Err() == nil {
+		v.remote = upstream.New(v.upstream)
+		all, err := servedOptions(&v, r.source, a.Log())
+		if err == nil {
+			all[0].Server = a
+			err = watchUntil(ctx, &v, all, servedOptions, asked)
+		}
+		if err == nil {
+			return
+		}
+		a.Log().Write(event.Failed{Error: err, Reason: "start"})
+		select {
+		case <-time.After(afterFailure):
+		case <-ctx.Done():
+		}
+	}
+}

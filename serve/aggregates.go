@@ -1,0 +1,226 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/event"
+	"xdspub/internal/crash"
+	"xdspub/serve/admit"
+	"xdspub/serve/cache"
+	"xdspub/serve/csds"
+	"xdspub/xds/clients"
+)
+
+// aggregates are the Aggregates of a Server. An Aggregate begins with its first client, and is retired when it has been
+// without clients for Limits.AggregateIdle. An Aggregate that keeps stays longer.
+type aggregates struct {
+	options Options
+	limits  Limits
+	own     *Aggregate
+	front   *front
+	ctx     context.Context // of Options.Follow
+	end     context.CancelFunc
+	running sync.WaitGroup // calls of Options.Follow
+
+	mu      sync.Mutex
+	ended   bool
+	byKey   map[string]*Aggregate // without own
+	numbers map[int]bool          // of the Aggregates that run
+}
+
+// newAggregates returns the aggregates of a Server, with its front.
+func newAggregates(ctx context.Context, o Options) (*aggregates, error) {
+	a := &aggregates{options: o, limits: o.Limits.orDefault(), byKey: make(map[string]*Aggregate), numbers: make(map[int]bool)}
+	a.ctx, a.end = context.WithCancel(ctx)
+	node, key := a.nodeOf(o.Node)
+	a.own = newAggregate(o, 0, key, node)
+	var err error
+	if a.front, err = newFront(a, o); err != nil {
+		return nil, err
+	}
+	a.own.front = a.front
+	return a, nil
+}
+
+// nodeOf returns the node of the Aggregate of a client, and its hash.
+func (a *aggregates) nodeOf(client *corev3.Node) (node *corev3.Node, key string) {
+	node = admit.NodeWith(cmp.Or(a.options.Node, &corev3.Node{}), client, a.options.AggregateBy)
+	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(node) // a decoded node has valid text
+	sum := sha256.Sum256(data)
+	return node, string(sum[:])
+}
+
+// enter returns the Aggregate of a client with a node, and starts the Aggregate if the client is its first one. The
+// caller calls leave when the client has left. The error is a gRPC status.
+func (a *aggregates) enter(client *corev3.Node) (*Aggregate, error) {
+	if len(a.options.AggregateBy) == 0 {
+		return a.own, nil
+	}
+	if proto.Size(client) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "the first request of the stream has no node, by which the server sorts its clients "+
+			"(--aggregate-by): send a node")
+	}
+	node, key := a.nodeOf(client)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	of := a.byKey[key]
+	switch {
+	case key == a.own.key:
+		of = a.own
+	case of != nil:
+	case a.ended:
+		return nil, status.Error(codes.Unavailable, "the server ends")
+	case len(a.numbers) >= a.limits.Aggregates:
+		return nil, status.Errorf(codes.ResourceExhausted, "the clients have %d different nodes, and no more are allowed: try again later, "+
+			"aggregate by fewer fields (--aggregate-by), or see --limit aggregates", len(a.numbers))
+	default:
+		of = a.start(key, node)
+	}
+	of.members++
+	return of, nil
+}
+
+// start starts an Aggregate. The caller holds mu.
+func (a *aggregates) start(key string, node *corev3.Node) *Aggregate {
+	number := 1
+	for a.numbers[number] {
+		number++
+	}
+	of := newAggregate(a.options, number, key, node)
+	of.front = a.front
+	var ctx context.Context
+	ctx, of.end = context.WithCancel(a.ctx)
+	of.idle = time.AfterFunc(time.Hour, crash.Guard(func() { a.retire(of) }, of.Log().Crashed))
+	of.idle.Stop()
+	a.byKey[key], a.numbers[number] = of, true
+	of.Log().Write(event.AggregateStarted{Node: of.String()})
+	follow := crash.Again(ctx.Done(), func() { a.options.Follow(ctx, of) }, of.Log().Crashed)
+	a.running.Go(crash.Guard(func() {
+		defer a.free(of)
+		follow()
+	}, of.Log().Crashed))
+	return of
+}
+
+// leave says that a client of an Aggregate has left.
+func (a *aggregates) leave(of *Aggregate) {
+	if len(a.options.AggregateBy) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if of.members--; of.members == 0 && of != a.own {
+		of.idle.Reset(a.limits.AggregateIdle)
+	}
+}
+
+// retire ends an Aggregate without clients, or looks again later.
+func (a *aggregates) retire(of *Aggregate) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case of.members > 0 || a.ended:
+	case of.keeps():
+		of.idle.Reset(a.limits.AggregateIdle)
+	default:
+		delete(a.byKey, of.key)
+		of.end()
+		of.Log().Write(event.AggregateRetired{Node: of.String()})
+	}
+}
+
+// free frees the number of an Aggregate.
+func (a *aggregates) free(of *Aggregate) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.numbers, of.number)
+}
+
+// close drains the clients, and ends all Aggregates.
+func (a *aggregates) close() {
+	a.mu.Lock()
+	a.ended = true
+	a.mu.Unlock()
+	a.end()
+	a.front.close()
+	a.running.Wait()
+}
+
+// choose returns the Cache for a client with a node (rest.Options.Choose).
+func (a *aggregates) choose(client *corev3.Node) (c *cache.Cache, leave func(), err error) {
+	of, err := a.enter(client)
+	if err != nil {
+		return nil, nil, err
+	}
+	return of.cache, func() { a.leave(of) }, nil
+}
+
+// others returns all Aggregates but the own one, sorted by number.
+func (a *aggregates) others() []*Aggregate {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.SortedFunc(maps.Values(a.byKey), func(x, y *Aggregate) int { return x.number - y.number })
+}
+
+// all returns all Aggregates.
+func (a *aggregates) all() []*Aggregate { return append([]*Aggregate{a.own}, a.others()...) }
+
+// clients returns the clients of all Aggregates, the connected ones first; never nil.
+func (a *aggregates) clients() []clients.Client {
+	list := []clients.Client{}
+	for _, of := range a.all() {
+		list = append(list, of.cache.Clients()...)
+	}
+	slices.SortStableFunc(list, func(x, y clients.Client) int {
+		switch {
+		case x.Gone.IsZero() == y.Gone.IsZero():
+			return 0
+		case x.Gone.IsZero():
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// states returns the states of all Aggregates but the own one.
+func (a *aggregates) states(now time.Time) (list []csds.Aggregate) {
+	for _, of := range a.others() {
+		w := of.watch.Load()
+		connected, _ := clients.Counts(of.cache.Clients())
+		list = append(list, csds.Aggregate{
+			Name: of.Name(), Node: of.String(), Clients: connected, Snapshot: w.Snapshot, Faults: w.Faults(now),
+		})
+	}
+	return list
+}
+
+// resources returns the largest number of resources in a published Snapshot.
+func (a *aggregates) resources() (most int) {
+	for _, of := range a.all() {
+		most = max(most, of.cache.Resources())
+	}
+	return most
+}
+
+// gaps returns the gaps of the clients by API.
+func (a *aggregates) gaps() map[string]int {
+	sum := make(map[string]int)
+	for _, of := range a.all() {
+		for api, n := range of.cache.Gaps() {
+			sum[api] += n
+		}
+	}
+	return sum
+}

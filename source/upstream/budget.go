@@ -1,0 +1,47 @@
+package upstream
+
+import "sync/atomic"
+
+// Budget bounds the bytes of the resources of several Upstreams. A nil Budget has no bound.
+type Budget struct {
+	most int64
+	held atomic.Int64
+}
+
+// NewBudget returns a Budget of a number of bytes.
+func NewBudget(bytes int64) *Budget { return &Budget{most: bytes} }
+
+// add adds bytes to those that are held.
+func (b *Budget) add(bytes int64) {
+	if b != nil {
+		b.held.Add(bytes)
+	}
+}
+
+// full reports whether more bytes are held than allowed.
+func (b *Budget) full() bool { return b != nil && b.held.Load() > b.most }
+
+// keep makes a world the one of the contents, and gives back the bytes of the world before.
+func (u *Upstream) keep(w *world) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.keepLocked(w)
+}
+
+// keepLocked is keep for a caller that holds u.mu.
+func (u *Upstream) keepLocked(w *world) {
+	if was := u.kept; was != w {
+		if u.kept = w; was != nil && was.ended {
+			u.options.Budget.add(-was.bytes)
+		}
+	}
+}
+
+// endWorld says that a session has ended. Its bytes go back unless the contents have them.
+func (u *Upstream) endWorld(w *world) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if w.ended = true; u.kept != w {
+		u.options.Budget.add(-w.bytes)
+	}
+}
