@@ -61,6 +61,9 @@ func (a *Aggregate) Name() string {
 	return fmt.Sprintf("aggregate-%d", a.number)
 }
 
+// Key returns a name of the node for directories: 32 hexadecimal digits, which depend on the node alone.
+func (a *Aggregate) Key() string { return fmt.Sprintf("%x", a.key[:16]) }
+
 // Node returns the node of the clients. The fields besides Options.AggregateBy are those of Options.Node.
 func (a *Aggregate) Node() *corev3.Node { return a.node }
 

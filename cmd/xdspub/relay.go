@@ -31,8 +31,6 @@ func aggregateFields(v *call) (list []admit.NodeField, err error) {
 		return nil, nil
 	case v.Out.Value != "":
 		return nil, usagef("--aggregate-by and --out exclude each other: files are for one node. Run watch for the node of the files beside it")
-	case v.State.Value != "":
-		return nil, usagef("--aggregate-by and --state exclude each other: the history is that of one node")
 	}
 	return list, nil
 }
@@ -44,6 +42,7 @@ const mostRelayed = 4 * load.MaxTotal
 type relay struct {
 	v      call // a copy from before the server began: a running watch replaces its own settings
 	source string
+	states *stateDirs
 
 	mu     sync.Mutex
 	passes map[int]passes // to each aggregate, by a number
@@ -53,8 +52,9 @@ type relay struct {
 // passes pass signals on.
 type passes struct{ hangup, report chan os.Signal }
 
-func newRelay(v *call, source string) *relay {
-	return &relay{v: *v, source: source, passes: make(map[int]passes)}
+// newRelay returns the relay for a number of aggregates at most.
+func newRelay(v *call, source string, most int) *relay {
+	return &relay{v: *v, source: source, states: newStateDirs(v.State.Value, most), passes: make(map[int]passes)}
 }
 
 // pass passes signals on to all aggregates until ctx ends.
@@ -110,13 +110,8 @@ func (r *relay) follow(ctx context.Context, a *serve.Aggregate) {
 		defer o.Removed("")
 	}
 	for ctx.Err() == nil {
-		v.remote = upstream.New(v.upstream)
-		all, err := servedOptions(&v, r.source, a.Log())
-		if err == nil {
-			all[0].Server = a
-			err = watchUntil(ctx, &v, all, servedOptions, asked)
-		}
-		if err == nil {
+		err := r.followOnce(ctx, &v, asked)
+		if err == nil || ctx.Err() != nil {
 			return
 		}
 		a.Log().Write(event.Failed{Error: err, Reason: "start"})
@@ -125,4 +120,20 @@ func (r *relay) follow(ctx context.Context, a *serve.Aggregate) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// followOnce serves the aggregate of v until ctx ends, or until the watch can't begin.
+func (r *relay) followOnce(ctx context.Context, v *call, asked signals) error {
+	state, leave, err := r.states.enter(ctx, v.aggregate.Key())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	v.remote = upstream.New(v.upstream)
+	all, err := servedOptions(v, r.source, v.aggregate.Log())
+	if err != nil {
+		return err
+	}
+	all[0].Server, all[0].State = v.aggregate, state
+	return watchUntil(ctx, v, all, servedOptions, asked)
 }

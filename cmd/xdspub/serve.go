@@ -246,7 +246,7 @@ func serveUntil(ctx context.Context, v *call, o watch.Options, asked signals) er
 	}
 	asked.hangup = reloads(ctx, v, asked.hangup, o.Log)
 	if len(of.AggregateBy) > 0 {
-		r, given := newRelay(v, o.Source.Path), asked
+		r, given := newRelay(v, o.Source.Path, cmp.Or(of.Limits.Aggregates, serve.DefaultLimits.Aggregates)), asked
 		of.Follow = r.follow
 		own, leave := r.signals()
 		defer leave()

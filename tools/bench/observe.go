@@ -67,7 +67,7 @@ func observedEdit(dir, xdspub string, n int, k kind, with bool) (wall, cpu time.
 	defer cancel()
 	readers.Go(func() { each(ctx, scrapeEach, func() { _, _ = fetch(ctx, socket, "/metrics") }) })
 	readers.Go(func() { each(ctx, time.Second, func() { _, _ = fetch(ctx, socket, "/api/v1/events?since=now") }) })
-	return measureEdit(dir, xdspub, n, k, "--http", "unix:"+socket, "--max-client-memory", "1GiB")
+	return measureEdit(dir, xdspub, n, k, "--http", "unix:"+socket)
 }
 
 // measureScrapes prints the processor time of a serve with clients that is scraped each 15 s, and of one request.

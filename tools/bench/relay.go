@@ -65,7 +65,7 @@ func measureRelayed(dir, xdspub string, n int, options []string) (f figures, err
 	}
 	server := s.socket
 	s.socket = filepath.Join(dir, "relay")
-	args := slices.Concat([]string{"serve", "--grpc", "unix:" + s.socket, "--node-id", "client"}, options, []string{"xds+unix:" + server})
+	args := slices.Concat([]string{"serve", "--grpc", "unix:" + s.socket, forAll, "--node-id", "client"}, options, []string{"xds+unix:" + server})
 	if s.relay, err = begin(xdspub, args...); err != nil {
 		return f, err
 	}

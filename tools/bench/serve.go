@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -26,6 +27,8 @@ const (
 	served = 1_000
 	// servedEdits is the number of edits of a cluster.
 	servedEdits = 5
+	// forAll is the option of xdspub serve for the memory of all clients, which the server takes for one.
+	forAll = "--max-client-memory=1GiB"
 )
 
 // measureServe prints the cost of connecting clients, and of sending an edited cluster to all clients, for xdspub
@@ -109,7 +112,7 @@ func newContender(dir, xdspub, who string, t sample.Topology, more ...string) (*
 		s.edit = func(change int) error {
 			return put(filepath.Join(tree, "clusters/000007.yaml"), t.Cluster(7, change))
 		}
-		s.program, err = begin(xdspub, slices.Concat([]string{"serve", "--grpc", "unix:" + s.socket, "--rescan", "1h"}, more, []string{tree})...)
+		s.program, err = begin(xdspub, slices.Concat([]string{"serve", "--grpc", "unix:" + s.socket, "--rescan", "1h", forAll}, more, []string{tree})...)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +127,9 @@ func (s *contender) beginCache(dir, kind string) error {
 	if err != nil {
 		return err
 	}
-	s.edit = func(change int) error { return put(edited, clusterOf(kind, 7, change)) }
+	s.edit = func(change int) error {
+		return errors.Join(put(edited, clusterOf(kind, 7, change)), s.Process.Signal(syscall.SIGHUP))
+	}
 	s.program, err = begin(self, kind, s.socket, edited, fmt.Sprint(s.n))
 	return err
 }

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
-	"time"
+	"syscall"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
@@ -23,7 +24,7 @@ import (
 
 // snapshotCache and staticCache are first arguments of a process that is a server of go-control-plane. The clusters of
 // snapshotCache ask for their endpoints, those of staticCache have an endpoint each. The other arguments are SOCKET
-// FILE CLUSTERS. When FILE appears or changes, its cluster replaces the cluster of the same name.
+// FILE CLUSTERS. After SIGHUP, the cluster of FILE replaces the cluster of the same name.
 const snapshotCache, staticCache = "snapshot-cache", "static-cache"
 
 // clusterOf returns the i-th cluster of snapshotCache or staticCache; change varies it.
@@ -78,18 +79,14 @@ func serveSnapshotCache(args []string) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve(l) }()
-	var was os.FileInfo
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
 	for version := 1; ; {
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(time.Millisecond):
+		case <-hangup:
 		}
-		is, err := os.Stat(edited)
-		if err != nil || was != nil && os.SameFile(is, was) {
-			continue
-		}
-		was = is
 		text, err := os.ReadFile(edited)
 		if err != nil {
 			return err

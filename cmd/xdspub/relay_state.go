@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// stateDirs are the directories of the aggregates of a relay in the directory of --state. An aggregate that comes
+// again, also to a later process, begins with the last valid snapshot in its directory.
+type stateDirs struct {
+	dir  string // empty without --state
+	most int    // of directories
+
+	mu     sync.Mutex
+	inUse  map[string]bool          // by the key of the aggregate
+	leaves map[string]chan struct{} // closed when an aggregate leaves its directory
+}
+
+func newStateDirs(state string, most int) *stateDirs {
+	s := &stateDirs{most: most, inUse: make(map[string]bool), leaves: make(map[string]chan struct{})}
+	if state != "" {
+		s.dir = filepath.Join(state, "aggregates")
+	}
+	return s
+}
+
+// enter returns the directory of an aggregate, after an earlier aggregate of the same node has left the directory.
+// enter removes the directories that were left first if there are more than most. Without --state, the directory is
+// empty.
+func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave func(), err error) {
+	if s.dir == "" {
+		return "", func() {}, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.inUse[key] {
+		left := s.leaves[key]
+		s.mu.Unlock()
+		select {
+		case <-left:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if ctx.Err() != nil {
+			return "", nil, ctx.Err()
+		}
+	}
+	s.inUse[key], s.leaves[key] = true, make(chan struct{})
+	if err := s.use(key); err != nil {
+		s.leave(key)
+		return "", nil, err
+	}
+	return filepath.Join(s.dir, key), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.leave(key)
+	}, nil
+}
+
+// leave says that an aggregate has left its directory. The caller holds mu.
+func (s *stateDirs) leave(key string) {
+	close(s.leaves[key])
+	delete(s.inUse, key)
+	delete(s.leaves, key)
+}
+
+// isState matches the names of the directories.
+var isState = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// use makes a directory the one that was used last, and removes the directories beyond most that were used first.
+func (s *stateDirs) use(key string) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Mkdir(key, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	now := time.Now()
+	if err := root.Chtimes(key, now, now); err != nil {
+		return err
+	}
+	all, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return !e.IsDir() || !isState.MatchString(e.Name()) })
+	more := len(all) - s.most
+	free := slices.DeleteFunc(all, func(e fs.DirEntry) bool { return s.inUse[e.Name()] })
+	slices.SortFunc(free, func(a, b fs.DirEntry) int { return used(a).Compare(used(b)) })
+	for _, e := range free[:max(0, min(more, len(free)))] {
+		if err := root.RemoveAll(e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// used returns when a directory was used last.
+func used(e fs.DirEntry) time.Time {
+	info, err := e.Info()
+	if err != nil { // removed meanwhile
+		return time.Time{}
+	}
+	return info.ModTime()
+}
