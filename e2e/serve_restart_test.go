@@ -168,7 +168,7 @@ func TestServeSecretsOfOthers(t *testing.T) {
 	s.end(t)
 
 	// The tree no longer says that it had variants.
-	s.write(t, "xdspub.yaml", "")
+	s.write(t, "xdspub.yaml", "# no settings\n")
 	s.write(t, "prod.yaml", "name: [")
 	s.begin(t, flags...)
 	s.server.WaitLog(t, "event=source-invalid ")

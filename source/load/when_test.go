@@ -41,14 +41,14 @@ func TestWhenRefused(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, append(c.files, "b.yaml", cluster("b"))...)
 		r := mustLoad(t, load.New(load.Options{}), dir)
-		if got := said(r); !strings.Contains(got, c.want) || !r.ClientsUnknown {
-			t.Errorf("%s: %s (unknown: %v), want %s", name, got[:min(len(got), 300)], r.ClientsUnknown, c.want)
+		if got := said(r); !strings.Contains(got, c.want) || len(r.ClientsUnknownIn) == 0 {
+			t.Errorf("%s: %s (unknown: %v), want %s", name, got[:min(len(got), 300)], r.ClientsUnknownIn, c.want)
 		}
 	}
 }
 
 // TestWhenHalfWritten checks that a broken or empty settings file does not make the files around it be for
-// every client. An empty settings file at the root has no settings.
+// every client. At the root, a comment is enough for a settings file without settings.
 func TestWhenHalfWritten(t *testing.T) {
 	for text, want := range map[string]struct{ below, root string }{
 		"%%%\n":               {"in/xdspub.yaml:1:1 invalid-syntax", "xdspub.yaml:1:1 invalid-syntax"},
@@ -56,7 +56,8 @@ func TestWhenHalfWritten(t *testing.T) {
 		"\twhen: {env: prod}": {"in/xdspub.yaml:1:1 invalid-syntax", "xdspub.yaml:1:1 invalid-syntax"},
 		"when: {env: prod":    {"in/xdspub.yaml:1:7 invalid-syntax", "xdspub.yaml:1:7 invalid-syntax"},
 		"when:":               {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-when"},
-		"":                    {"in/xdspub.yaml:1:1 invalid-when", ""},
+		"":                    {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
+		" \n\n":               {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
 		"# later":             {"in/xdspub.yaml:1:1 invalid-when", ""},
 		"---\n":               {"in/xdspub.yaml:1:1 invalid-when", ""},
 		"{}":                  {"in/xdspub.yaml:1:1 invalid-when", ""},
@@ -71,8 +72,8 @@ func TestWhenHalfWritten(t *testing.T) {
 				below, _ := filepath.Rel(dir, d.File)
 				got += fmt.Sprintf("%s:%d:%d %s", filepath.ToSlash(below), d.Line, d.Column, d.Code)
 			}
-			if got != wanted || r.ClientsUnknown != (wanted != "") {
-				t.Errorf("%q in %s: %q (unknown: %v), want %q", text, folder, got, r.ClientsUnknown, wanted)
+			if got != wanted || (len(r.ClientsUnknownIn) > 0) != (wanted != "") {
+				t.Errorf("%q in %s: %q (unknown: %v), want %q", text, folder, got, r.ClientsUnknownIn, wanted)
 			}
 		}
 	}

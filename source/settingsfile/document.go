@@ -1,6 +1,7 @@
 package settingsfile
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"xdspub/diag"
@@ -33,6 +34,16 @@ func settingsDocument(s *syntax.Text, report func(...diag.Diagnostic)) (doc *syn
 		report(s.Finding(syntax.CodeInvalidValue, s.Point(0), "a settings file has one setting a line, such as eds: inline", ""))
 	}
 	return doc, members, ok
+}
+
+// isEmpty reports whether a settings file holds nothing but white space. Such a file says no setting, and no comment
+// says that nobody wants one. Its writer may have been interrupted, and an empty file must not end a freeze, or turn
+// the guards back to their defaults.
+func isEmpty(s *syntax.Text) bool { return len(bytes.TrimSpace(s.Data())) == 0 }
+
+// empty returns the finding about an empty settings file.
+func empty(s *syntax.Text) diag.Diagnostic {
+	return s.Finding(syntax.CodeInvalidValue, s.Point(0), "the settings file is empty, and may be half written: write a setting or a comment, or delete the file", "")
 }
 
 // directiveIn returns the offset of the first line with a YAML directive; -1 for none.

@@ -42,6 +42,10 @@ func Read(s *syntax.Text) ([]Setting, diag.List) {
 		return nil, list()
 	}
 	doc, members, ok := settingsDocument(s, findings.Add)
+	if ok && isEmpty(s) {
+		findings.Add(empty(s))
+		ok = false
+	}
 	if !ok {
 		return nil, list()
 	}

@@ -48,10 +48,14 @@ type Folder struct {
 }
 
 // ReadFolder reads the rules about clients from the text of a settings file, and ignores other settings at
-// the root. After a fault ok is false, and f is nil if the file can't be read at all.
+// the root. After a fault ok is false, and f is nil if the file is empty or can't be read at all.
 func ReadFolder(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f *Folder, ok bool) {
 	doc, members, ok := settingsDocument(s, report)
 	if !ok {
+		return nil, false
+	}
+	if isRoot && isEmpty(s) {
+		report(empty(s))
 		return nil, false
 	}
 	f = &Folder{Text: s}
