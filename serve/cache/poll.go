@@ -90,11 +90,12 @@ type polled struct {
 	since       time.Time // time of the last answer, ACK or NACK
 	last        time.Time // time of the last request
 
-	// wait waits for the client's answer to a Snapshot; nil without a wait. before means that the client had
-	// already rejected an earlier Snapshot.
-	client *clients.Client
-	wait   *wait
-	before bool
+	// wait waits for the client's answer to a Snapshot, the state with the number waitFrom; nil without a wait. before
+	// means that the client had already rejected an earlier Snapshot.
+	client   *clients.Client
+	wait     *wait
+	waitFrom int
+	before   bool
 
 	// view is the view of the client's class, params are the client's dynamic parameters.
 	view   *view

@@ -33,7 +33,7 @@ func (ps *polls) confirm(w *wait, v *view) {
 				continue
 			}
 			w.expect(&c.Client, nil)
-			is.wait, is.before = w, is.refusal != nil
+			is.wait, is.waitFrom, is.before = w, now.number, is.refusal != nil
 			if is.sent != nil && is.serves() { // the client has got the answer already
 				is.sent.wait = w
 			}
@@ -92,10 +92,10 @@ func (is *polled) rejects() bool {
 }
 
 // reportRejection reports a rejection to the wait. If the client had rejected the Snapshot before, and
-// doesn't name a changed resource, the client only repeats its old rejection, and reportRejection reports an
-// ACK.
+// doesn't name a resource that the state of the wait, or a later state, has changed, the client only repeats its old
+// rejection, and reportRejection reports an ACK.
 func (is *polled) reportRejection(r *refusal, found diag.List, now *state) {
-	changed := setOf(now.changed(is.of))
+	changed := setOf(now.changedFrom(is.waitFrom, is.of))
 	means := slices.ContainsFunc(r.changed, func(meant *xds.Resource) bool { return changed[meant.Name] })
 	if is.before && !means {
 		r, found = nil, nil

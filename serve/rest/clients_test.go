@@ -270,3 +270,60 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// TestRejectedAfterRetry: a client that had rejected the Snapshot before rejects a new resource late, after a Retry.
+// The rejection counts: the client does not only repeat its old rejection.
+func TestRejectedAfterRetry(t *testing.T) {
+	all, err := quorum.Parse("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		names string // the resource in the reason
+		want  cache.Answers
+	}{
+		"a new resource":    {"worse", cache.Answers{Concerned: 1, Rejected: 1, Refused: true}},
+		"only the old ones": {"bad", cache.Answers{Concerned: 1, Acknowledged: 1, Confirmed: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := start(t)
+				s.publish("l/a", "c/a")
+				ask := func(version, reason, want string) string {
+					t.Helper()
+					q := `{` + node140 + `, "version_info": "` + version + `"`
+					if reason != "" {
+						q += `, "error_detail": {"message": "in listener '` + reason + `': no such port"}`
+					}
+					told, is := s.ask("listeners", q+`}`, time.Second)
+					if told != want {
+						t.Errorf("asks with version %q and %q: %s, want %s", version, reason, told, want)
+					}
+					return is
+				}
+				v1 := ask("", "", "a")
+				ask(v1, "", "304")
+				s.publish("l/a", "l/bad", "c/a")
+				ask(v1, "", "a bad")
+				ask(v1, "bad", "304")
+				a, err := s.cache.Confirm(t.Context(), s.snapshot("l/a", "l/bad", "l/worse", "c/a"), cache.Confirmation{Quorum: all, Timeout: time.Second})
+				if err != nil || a.Confirmed || a.Refused {
+					t.Fatalf("%+v, %v", a, err)
+				}
+				ask(v1, "", "a bad worse")
+				if err := s.cache.Retry(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				ask(v1, c.names, "a bad worse") // about the response before the Retry
+				ask(v1, c.names, "304")
+				a = s.cache.AwaitLate()
+				if found := fmt.Sprint(a.Findings); (len(a.Findings) > 0) != a.Refused || a.Refused && !strings.Contains(found, c.names) {
+					t.Error(found)
+				}
+				if a.Findings = nil; !reflect.DeepEqual(a, c.want) {
+					t.Errorf("%+v, want %+v", a, c.want)
+				}
+			})
+		})
+	}
+}
