@@ -107,10 +107,12 @@ type Result struct {
 	Snapshot *xds.Snapshot
 	// Variants has all variants of all resources.
 	Variants *variants.Tree
-	// ClientsUnknown means that the clients of some resources are unknown. A finding reports the reason.
-	ClientsUnknown bool
-	Diagnostics    diag.List
-	Summary        diag.Summary
+	// ClientsUnknownIn are the folders in which, and below which, the clients of files are unknown. No rule has judged
+	// the resources then, and Snapshot has all variants. Findings report the reason. It is empty if all clients are
+	// known.
+	ClientsUnknownIn []string
+	Diagnostics      diag.List
+	Summary          diag.Summary
 	// Line returns the source line at a position.
 	Line func(diag.Position) (string, bool)
 	// Inlined are the files whose content was put into resources, because the resources name them by relative

@@ -170,7 +170,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	}
 	t.unread = false
 	r := &Result{
-		Snapshot: loaded.Snapshot(), ClientsUnknown: loaded.ClientsUnknown, Line: loaded.Line, Inlined: loaded.Inlined,
+		Snapshot: loaded.Snapshot(), ClientsUnknownIn: loaded.ClientsUnknownIn, Line: loaded.Line, Inlined: loaded.Inlined,
 		Timings: t.options.timings(start), Read: t.read, Owners: t.options.Owners,
 	}
 	t.all = t.all.After(r.Snapshot)
@@ -197,9 +197,9 @@ func (t *Tree) judgeRead(ctx context.Context, r *Result, loaded *load.Result, bo
 	}
 	switch {
 	case t.options.Targets != nil:
-		judged := !loaded.ClientsUnknown && (!r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r))
+		judged := len(loaded.ClientsUnknownIn) == 0 && (!r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r))
 		err = t.judgeTargets(ctx, o, r, judged, bootstrap)
-	case !loaded.ClientsUnknown: // else the resources of each client are unknown
+	case len(loaded.ClientsUnknownIn) == 0: // else the resources of each client are unknown
 		err = t.judgeClients(ctx, r, o, bootstrap)
 	}
 	r.addUnused(o, loaded.Diagnostics)

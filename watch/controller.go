@@ -155,12 +155,13 @@ type Controller struct {
 	guarding  guarding
 	clock     operator.Clock
 	// frozen is the freeze of the last Prepare; nil without one. through is the decision of an operator who publishes
-	// during a freeze.
-	frozen  *freeze.State
-	through *control.Decision
-	again   again
-	live    live
-	owners  ownersOf // of the last plan
+	// during a freeze, and overridden means that the log has it.
+	frozen     *freeze.State
+	through    *control.Decision
+	overridden bool
+	again      again
+	live       live
+	owners     ownersOf // of the last plan
 	// apart means that clients of the Server may need other variants than the output directory has: the last
 	// planned tree has variants, its clients are unknown, or the output directory has secrets with constraints.
 	apart  bool

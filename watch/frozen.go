@@ -23,9 +23,9 @@ func (c *Controller) takeFreeze() { c.frozen = c.options.Freeze.At(c.clock.Day()
 
 // Frozen returns the freeze that keeps the plan for a checked source tree from being published, after Prepare; nil if
 // the plan may be published. A freeze does not hold the first snapshot, without which no Envoy starts, a snapshot whose
-// publish had begun before, and changes that Options.WhileRefused admits.
+// publish had begun before, changes that Options.WhileRefused admits, and what an operator publishes nevertheless.
 func (c *Controller) Frozen(ctx context.Context, checked *check.Result, plan *planner.Plan) (*freeze.State, error) {
-	if c.frozen == nil || c.through != nil || plan == nil || plan.Held != nil {
+	if c.frozen == nil || plan == nil || plan.Held != nil {
 		return nil, nil
 	}
 	changes := c.served != nil && c.servedID(checked) != c.idOf(c.served)
@@ -40,15 +40,29 @@ func (c *Controller) Frozen(ctx context.Context, checked *check.Result, plan *pl
 		return nil, nil
 	}
 	goesOn, err := c.goesOnWhole(ctx, checked)
-	if goesOn || err != nil {
+	if goesOn || err != nil || c.overrides() {
 		return nil, err
 	}
 	return c.frozen, nil
 }
 
+// overrides reports whether an operator publishes during the freeze in force. overrides logs that, once for each
+// request of an operator: call it only if something is about to be published that the freeze would hold.
+func (c *Controller) overrides() bool {
+	d := c.through
+	if d == nil || c.frozen == nil {
+		return false
+	}
+	if !c.overridden {
+		c.overridden = true
+		c.log.Write(event.FreezeOverridden{By: d.By, Reason: d.Reason, Until: c.frozen.Until})
+	}
+	return true
+}
+
 // goesOnWhole reports whether the change to a checked source tree has only changes that Options.WhileRefused admits.
 func (c *Controller) goesOnWhole(ctx context.Context, checked *check.Result) (bool, error) {
-	if len(c.options.WhileRefused) == 0 || checked.ClientsUnknown {
+	if len(c.options.WhileRefused) == 0 || len(checked.ClientsUnknownIn) > 0 {
 		return false, nil
 	}
 	read, faults := c.toPublish(checked), part.FaultsOf(nil, c.refuses())
@@ -213,8 +227,7 @@ func (w *watching) freezeMayChange(ctx context.Context) {
 
 // letThrough publishes the source tree during a freeze, this once, because an operator asks for it.
 func (w *watching) letThrough(ctx context.Context, d control.Decision) (control.Result, error) {
-	w.through = &d
+	w.through, w.overridden = &d, false
 	defer func() { w.through = nil }()
-	w.log.Write(event.FreezeOverridden{By: d.By, Reason: d.Reason, Until: w.frozen.Until})
 	return w.turn(ctx, resuming)
 }

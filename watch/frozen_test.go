@@ -1,14 +1,17 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"xdspub/event"
 	"xdspub/render/history"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
@@ -324,5 +327,35 @@ func TestFreezeParts(t *testing.T) {
 	isOut(2, 7)
 	if m, err := publish.ReadManifest(s.o.Out); err != nil || m.Part != nil {
 		t.Errorf("%v, the record has the part %+v", err, m.Part)
+	}
+}
+
+// TestOverrideIsLogged: the log says that an operator publishes during a freeze only if something is published that the
+// freeze would hold: a whole source tree, or the folder of an owner.
+func TestOverrideIsLogged(t *testing.T) {
+	s, w := newFrozenSite(t)
+	var log bytes.Buffer
+	w.log = event.New(slog.NewTextHandler(&log, nil))
+	w.setClock(saturday)
+	through := control.Resume{By: "alice@host", Reason: "incident 42"}
+	says := func(when string, want int) {
+		t.Helper()
+		execute(t, w, through)
+		if n := strings.Count(log.String(), "event=freeze-overridden "); n != want {
+			t.Errorf("%s: %d events, want %d\n%s", when, n, want, &log)
+		}
+	}
+	says("nothing waits", 0)
+	w.turnTo(t, s, wrong)
+	says("the tree is invalid", 0)
+	w.turnTo(t, s, other)
+	says("a change waits", 1)
+	isPublished(t, s, "other")
+	says("once more", 1)
+	if err := os.Rename(s.o.Source.Path, s.o.Source.Path+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.execute(t.Context(), through); err == nil || strings.Count(log.String(), "event=freeze-overridden ") != 1 {
+		t.Errorf("nothing can be read: %v\n%s", err, &log)
 	}
 }

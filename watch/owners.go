@@ -182,7 +182,6 @@ func (c *Controller) settle(ctx context.Context, t *part.Tree, checked *check.Re
 	if s.Waits = cmp.Or(c.frozenText(), c.live.unknown); s.Waits != "" {
 		return s, nil
 	}
-	t.Rejected = c.live.rejects(t.Read)
 	t.Faults = slices.DeleteFunc(t.Faults, func(d diag.Diagnostic) bool { return transition.IsGuard(d.Code) }) // Judge finds them again
 	t.Judge = func(mixed *xds.Snapshot, held []string) (diag.List, error) {
 		if s.plan != nil {

@@ -19,6 +19,7 @@ import (
 	"xdspub/render/planner"
 	"xdspub/render/publish"
 	"xdspub/source/owners"
+	"xdspub/source/settingsfile"
 	"xdspub/tools/memdir"
 	"xdspub/tools/portion"
 	"xdspub/watch/operator"
@@ -30,11 +31,11 @@ import (
 
 // item is a file with one resource of a random source tree with owners.
 type item struct {
-	kind    string // cluster, endpoints, secret or routes
+	kind    string // cluster, endpoints, secret, routes or when
 	name    string
 	content int
 	to      string // the cluster of routes
-	fault   string // empty for none; a fault of a unit
+	fault   string // empty for none
 }
 
 func (i item) text() string {
@@ -56,11 +57,24 @@ func (i item) text() string {
 		return text + "no_such_field: 1\n"
 	case badFile:
 		return text + "---\nname: x\n"
+	case wrongWhen:
+		return "when: {env: []}\n"
 	}
 	return text
 }
 
-func (i item) file() string { return i.kind + "-" + i.name + ".yaml" }
+func (i item) file() string {
+	if i.kind == "when" {
+		return settingsfile.FileName
+	}
+	return i.kind + "-" + i.name + ".yaml"
+}
+
+// Faults of a folder, besides those of a unit.
+const (
+	wrongWhen    = "a wrong when"              // nobody knows the clients of the folder
+	danglingLink = "a link that leads nowhere" // the file can't be read
+)
 
 // folder has the files of an owner, by name.
 type folder map[string]item
@@ -103,7 +117,7 @@ func (t teams) entangled(owner string, was teams) bool {
 		for file := range a[owner] {
 			for _, b := range []teams{t, was} {
 				for other, f := range b {
-					if _, has := f[file]; has && other != owner {
+					if _, has := f[file]; has && other != owner && file != settingsfile.FileName {
 						return true
 					}
 				}
@@ -121,13 +135,16 @@ func (t teams) edit(random *rand.Rand, inlined bool) {
 	f := t[owner]
 	files := slices.Sorted(maps.Keys(f))
 	is := f[files[random.IntN(len(files))]]
-	switch random.IntN(12) {
+	switch random.IntN(13) {
 	case 0, 1, 2:
 		is.content = random.IntN(1000)
 		f.add(is)
 	case 3, 4:
 		if owner != "" || random.IntN(3) == 0 {
-			is.content, is.fault = random.IntN(1000), []string{halfWritten, unknownField, badFile}[random.IntN(3)]
+			is.content = random.IntN(1000)
+			if faults := []string{halfWritten, unknownField, badFile, danglingLink}; is.kind != "when" {
+				is.fault = faults[random.IntN(len(faults))]
+			}
 			f.add(is)
 		}
 	case 5: // a new cluster with its endpoints, perhaps under a name that had another owner
@@ -141,7 +158,7 @@ func (t teams) edit(random *rand.Rand, inlined bool) {
 			delete(f, is.file())
 		}
 	case 8: // a resource moves
-		if inlined && is.kind == "endpoints" {
+		if inlined && is.kind == "endpoints" || is.kind == "when" {
 			break
 		}
 		delete(f, is.file())
@@ -154,6 +171,10 @@ func (t teams) edit(random *rand.Rand, inlined bool) {
 	case 11:
 		for _, owner := range names {
 			t.mend(owner, random.IntN(1000))
+		}
+	case 12:
+		if owner != "" {
+			f.add(item{kind: "when", fault: wrongWhen})
 		}
 	}
 }
@@ -211,6 +232,10 @@ func (m *ownedTree) write() {
 		}
 		must(os.MkdirAll(dir, 0o755))
 		for file, i := range f {
+			if i.fault == danglingLink {
+				must(os.Symlink("nowhere", filepath.Join(dir, file)))
+				continue
+			}
 			must(os.WriteFile(filepath.Join(dir, file), []byte(i.text()), 0o644))
 		}
 	}
@@ -244,6 +269,9 @@ func (m *ownedTree) follow(o Outcome, p Part) {
 		return
 	}
 	for owner, f := range m.live {
+		if _, unknown := m.src[owner][settingsfile.FileName]; unknown {
+			continue
+		}
 		for file, i := range f {
 			if is, has := m.src[owner][file]; has && is.fault == "" && (i.kind == "endpoints" || i.kind == "secret") && !m.twice(file) {
 				f[file] = is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"xdspub/render/publish"
 	"xdspub/render/published"
 	"xdspub/source/owners"
+	"xdspub/source/settingsfile"
 	"xdspub/watch/part"
 	"xdspub/xds"
 	"xdspub/xds/bind"
@@ -130,10 +132,12 @@ func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, ref
 	if waits := c.Waits(); waits != "" {
 		return Part{Waits: waits}, nil
 	}
-	if checked.ClientsUnknown {
+	unknown, ok := c.ownersIn(checked.ClientsUnknownIn)
+	if !ok {
 		return Part{Waits: "the clients of some resources are unknown"}, nil
 	}
 	read, faults := c.toPublish(checked), part.FaultsOf(refused.Findings, c.refuses())
+	faults.AddOf(read, unknown)
 	if read.Len() == 0 {
 		return Part{Waits: "no resource of the source tree was read"}, nil
 	}
@@ -146,6 +150,7 @@ func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, ref
 	}
 	t := c.treeOf(from, read)
 	t.Faults = atLeast(refused.Findings, c.refuses())
+	t.Rejected = append(c.live.rejects(t.Read), unknown...)
 	s, err := c.settle(ctx, t, checked, since)
 	if err != nil || ctx.Err() != nil {
 		return Part{}, err
@@ -163,6 +168,19 @@ func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, ref
 		p.of.Held = c.live.part.Held // as it is published
 	}
 	return p.publish(ctx)
+}
+
+// ownersIn returns the owners of folders. ok is false if a folder is not in the folder of an owner.
+func (c *Controller) ownersIn(folders []string) (list []string, ok bool) {
+	of := owners.New(c.options.Source.Path, c.options.Source.Owners)
+	for _, dir := range folders {
+		owner := of.Of(filepath.Join(dir, settingsfile.FileName))
+		if owner == "" {
+			return nil, false
+		}
+		list = append(list, owner)
+	}
+	return list, true
 }
 
 // interrupted is why nothing can be published after the change of a part was interrupted.
@@ -220,6 +238,9 @@ func (p *partly) without(ctx context.Context, waits string) (Part, error) {
 func (p *partly) execute(ctx context.Context, mixed *check.Result, plan *planner.Plan) (Part, error) {
 	if mixed == nil {
 		return p.done, nil
+	}
+	if p.settled.mixed != nil && plan != nil && plan.Held == nil {
+		p.overrides() // a freeze holds folders, and no change of Options.WhileRefused
 	}
 	o, err := p.Publish(ctx, mixed, plan)
 	p.done.Outcome = o

@@ -58,7 +58,7 @@ func resourcesOf(list diag.List) []string {
 // tellsApart reports whether clients of the Server may get other variants than the output directory has.
 // tellsApart returns true if the clients of the tree's variants are unknown.
 func (c *Controller) tellsApart(checked *check.Result) bool {
-	return c.options.Server != nil && c.options.Source.Client == nil && (checked.ClientsUnknown || checked.Variants.Varies())
+	return c.options.Server != nil && c.options.Source.Client == nil && (len(checked.ClientsUnknownIn) > 0 || checked.Variants.Varies())
 }
 
 // withRetired returns a Snapshot of the resources of s, and of the recorded resources whose names s lacks. For

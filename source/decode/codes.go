@@ -11,7 +11,7 @@ var Codes = []diag.Code{
 	codeBootstrapRest, syntax.CodeDuplicateKey, codeEmptyFile, codeIgnoredFile, syntax.CodeSyntax, syntax.CodeInvalidUTF8,
 	syntax.CodeInvalidValue, settingsfile.CodeInvalidWhen, codeMissingFile,
 	codeNoResponse, CodeOutside, codeReadOtherwise, codeResourceWrapper, syntax.CodeTooLarge, syntax.CodeUnknownDocument,
-	codeUnknownEnum, codeUnknownField, codeUnknownType,
+	codeUnknownEnum, codeUnknownField, codeUnknownType, CodeUnreadable,
 }
 
 var (
@@ -76,6 +76,13 @@ In a file that Envoy subscribes to, it uses the enum's zero value instead and co
 server.dynamic_unknown_fields: type: STRICT_DSN becomes STATIC, health_status: UNHEALTY becomes
 healthy. With such a name in its bootstrap it does not start, and it rejects a text proto as a
 whole. In a source tree it is an error.`}
+
+	// CodeUnreadable is the code of a file in the folder of an owner that can't be read.
+	CodeUnreadable = diag.Code{Name: "unreadable-file", Doc: `A file or directory of an owner (the setting owners) can't be read.
+
+The permissions forbid it, a link leads nowhere, or the disk has an error. The folder of the owner
+keeps its last valid resources. Outside of the folders of owners this is no finding: validate and
+render exit with 3, and watch and serve try again.`}
 
 	codeUnknownField = diag.Code{Name: "unknown-field", Doc: `A message has no field of this name.
 

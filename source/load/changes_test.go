@@ -205,7 +205,8 @@ type whole struct {
 	Lines             []string
 	Files, Inlined    []string
 	Bytes             int64
-	Partial, Unknown  bool
+	Partial           bool
+	Unknown           []string
 	ID                string
 }
 
@@ -219,7 +220,7 @@ type holding struct {
 }
 
 func inFull(r *Result) whole {
-	w := whole{Diagnostics: r.Diagnostics, Files: r.Files(), Inlined: r.Inlined, Bytes: r.Bytes, Partial: r.Partial, Unknown: r.ClientsUnknown, ID: r.Snapshot().ID()}
+	w := whole{Diagnostics: r.Diagnostics, Files: r.Files(), Inlined: r.Inlined, Bytes: r.Bytes, Partial: r.Partial, Unknown: r.ClientsUnknownIn, ID: r.Snapshot().ID()}
 	all := func(list []*xds.Resource) (out []holding) {
 		for _, r := range list {
 			content, _ := r.Canonical()

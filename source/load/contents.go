@@ -111,9 +111,11 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	r.Diagnostics = c.findings(most)
 	for _, f := range c.reported {
 		r.Partial = r.Partial || f.Partial
-		r.ClientsUnknown = r.ClientsUnknown || f.ClientsUnknown
+		if f.ClientsUnknown {
+			r.ClientsUnknownIn = append(r.ClientsUnknownIn, filepath.Dir(f.Source.Name))
+		}
 	}
-	r.ClientsUnknown = r.ClientsUnknown || c.whens.IsUnknown()
+	r.ClientsUnknownIn = append(r.ClientsUnknownIn, c.whens.UnknownIn()...)
 	named := false
 	for _, e := range edits {
 		for _, f := range []*file{e.old, e.new} {

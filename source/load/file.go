@@ -22,7 +22,9 @@ type file struct {
 func (f *file) errors() int { return f.Diagnostics().Count(diag.Error) }
 
 // isOther reports whether the file was looked at only.
-func (f *file) isOther() bool { return f.Source.Format == syntax.Other && !f.found.isOutside }
+func (f *file) isOther() bool {
+	return f.Source.Format == syntax.Other && !f.found.isOutside && f.found.unreadable == nil
+}
 
 // size is the Size of the File; 0 for a file that was looked at only, and for none.
 func (f *file) size() int64 {

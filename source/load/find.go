@@ -27,6 +27,8 @@ type entry struct {
 	linked                bool // by a link of its own
 	beyond                bool // a link leads here, or to a folder around
 	single                bool // somebody named it by itself
+	// unreadable is why the entry, in the folder of an owner, can't be read or listed; nil if unknown.
+	unreadable error
 	// clients are the clients of the file; nil for any client, and before the settings files are read.
 	clients *settingsfile.Clients
 }
@@ -112,6 +114,9 @@ func (f *finder) folder(ctx context.Context, rel string, at location) error {
 	f.folders.paths[at.real] = dir
 	before := f.folders.names
 	entries, err := f.list(ctx, dir, rel)
+	if err != nil && f.passOver(dir, err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -142,6 +147,9 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	to := location{real: filepath.Join(in.real, e.Name()), beyond: in.beyond || linked}
 	if linked {
 		info, err := os.Stat(path)
+		if err != nil && f.passOver(path, err) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -164,6 +172,15 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 		f.found = append(f.found, entry{path: path, format: format, isSettings: isSettings(path), linked: linked, beyond: to.beyond})
 	}
 	return nil
+}
+
+// passOver records that a place in the folder of an owner can't be read, and returns false for any other error.
+func (f *finder) passOver(path string, err error) bool {
+	if f.l.ownerOf(f.tree, filepath.Join(path, "any")) == "" || !isOfPlace(err) {
+		return false
+	}
+	f.found = append(f.found, entry{path: path, isSettings: isSettings(path), unreadable: err})
+	return true
 }
 
 // unsaved adds the overlay's files that the tree's disk lacks.

@@ -28,7 +28,8 @@ var update = flag.Bool("update", false, "rewrite the wanted output in testdata, 
 //
 //   - the files of the tree; one named NAME.quoted is written as NAME, from lines
 //     of quoted Go strings: for line breaks and bytes that an editor would change
-//   - ignore: patterns for Options.Ignore, one a line
+//   - one named NAME.link is written as NAME, a symbolic link to its line
+//   - ignore: patterns for Options.Ignore, one a line; owners: those for Options.Owners
 //   - subscribed: says that each file is read as one that Envoy subscribes to
 //   - resources: what was found, and where it stands
 //   - want: the findings, as they are printed
@@ -67,6 +68,8 @@ func golden(t *testing.T, path string) diag.List {
 			continue
 		case "ignore":
 			options.Ignore = strings.Fields(string(f.Data))
+		case "owners":
+			options.Owners = strings.Fields(string(f.Data))
 		case "subscribed":
 			subscribed = true
 		default:
@@ -148,7 +151,13 @@ func writeFile(t *testing.T, dir string, f txtar.File) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
+	var err error
+	if link, is := strings.CutSuffix(path, ".link"); is {
+		err = os.Symlink(strings.TrimSpace(string(data)), link)
+	} else {
+		err = os.WriteFile(path, data, 0o644)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

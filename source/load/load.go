@@ -10,11 +10,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	_ "google.golang.org/protobuf/types/known/fieldmaskpb" // and its own types too
@@ -304,9 +306,11 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	var read bytesOf
 	var err error
 	switch {
+	case e.unreadable != nil:
+		return l.unread(t, e, e.unreadable)
 	case e.isOutside:
 		_, _, err := t.locate(e.path)
-		return unread(e, cmp.Or(err, errTurned))
+		return l.unread(t, e, cmp.Or(err, errTurned))
 	case e.format == syntax.Other:
 		read = t.peek(e.path)
 		f := decode.NewSource(e.path, syntax.Other, read.data, decode.SourceOptions{}).Decode(t)
@@ -326,12 +330,12 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		read, err = in.read(e.path, syntax.MaxBytes)
 	}
 	if err != nil {
-		return unread(e, err)
+		return l.unread(t, e, err)
 	}
 	s := decode.NewSource(e.path, e.format, read.data,
 		decode.SourceOptions{
 			Envoy: l.options.Envoy, Streams: l.options.Streams, Settings: e.isSettings, Clients: e.clients,
-			Owner: owners.New(t.root, l.options.Owners).Of(e.path),
+			Owner: l.ownerOf(t, e.path),
 		})
 	f := known
 	if f != nil && !f.unread && f.Source.Holds(s.Data()) && f.upToDate(t) {
@@ -343,7 +347,7 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		}
 		f = &file{File: s.Decode(t)}
 		if err := f.Failure(); err != nil {
-			return nil, err
+			return l.unread(t, e, err)
 		}
 		t.resources.Add(int64(len(f.Resources)))
 	}
@@ -365,14 +369,28 @@ func (l *Loader) overLimit(t *tree) error {
 
 var errTurned = errors.New("a link of the source tree was turned while it was read")
 
-// unread returns a placeholder, with a finding, for a file that is too large, or to which a link leads out of
-// the tree. Other errors are returned.
-func unread(e entry, err error) (*file, error) {
+// ownerOf returns the folder that owns a file of the tree; empty for a shared file.
+func (l *Loader) ownerOf(t *tree, path string) string {
+	return owners.New(t.root, l.options.Owners).Of(path)
+}
+
+// isOfPlace reports whether an error is about one file or folder, and not about the process or the machine, such as too
+// many open files.
+func isOfPlace(err error) bool {
+	return slices.ContainsFunc([]error{fs.ErrPermission, fs.ErrNotExist, syscall.ELOOP, syscall.EIO, syscall.ESTALE},
+		func(is error) bool { return errors.Is(err, is) })
+}
+
+// unread returns a placeholder, with a finding, for a file that is too large, to which a link leads out of the tree, or
+// that can't be read although it is in the folder of an owner. Other errors are returned.
+func (l *Loader) unread(t *tree, e entry, err error) (*file, error) {
 	d := diag.Diagnostic{Code: syntax.CodeTooLarge.Name, Position: diag.Position{File: e.path}}
 	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {
 		d.Message, d.Help = large.Error(), "split it: a tree may have many files"
 	} else if outside, ok := errors.AsType[*decode.OutsideError](err); ok {
 		d.Code, d.Message, d.Help = decode.CodeOutside.Name, outside.Error(), decode.OutsideHelp
+	} else if e.unreadable != nil || l.ownerOf(t, e.path) != "" && isOfPlace(err) {
+		d.Code, d.Message, d.Help = decode.CodeUnreadable.Name, err.Error(), "let the user of xdspub read it, or remove it"
 	} else {
 		return nil, err
 	}

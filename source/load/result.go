@@ -18,8 +18,9 @@ type Result struct {
 	// Partial means that further resources could not be read at all. A resource that could be read in part is
 	// included, with its Lost.
 	Partial bool
-	// ClientsUnknown means that the clients of some resources are unknown, which a finding reports.
-	ClientsUnknown bool
+	// ClientsUnknownIn are the folders of the tree in which, and below which, the clients of files are unknown.
+	// Findings report that. It is empty if all clients are known.
+	ClientsUnknownIn []string
 	// SaysNone means that a file holds an explicitly empty list, such as resources: []. It is for
 	// Subscribed.
 	SaysNone bool

@@ -105,7 +105,7 @@ func (u *updater) look(ctx context.Context, path string) (ok bool) {
 	switch {
 	case !exists && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR),
 		exists && info.Mode()&fs.ModeSymlink != 0,
-		wasFile && (known.found.linked || known.found.isOutside):
+		wasFile && (known.found.linked || known.found.isOutside || known.found.unreadable != nil):
 		return false // what a link leads to is for a look at all
 	case wasFile:
 		u.again[at] = known

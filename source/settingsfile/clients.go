@@ -86,8 +86,20 @@ func NewWhens(root string, settings []*Folder) *Whens {
 // IsFull reports whether the constraints exceed maxWhenText. The further constraints are missing then.
 func (w *Whens) IsFull() bool { return w.text > maxWhenText }
 
-// IsUnknown reports whether the clients of some files are unknown.
-func (w *Whens) IsUnknown() bool { return w != nil && (len(w.wrong) > 0 || w.IsFull()) }
+// UnknownIn returns the folders in which, and below which, the clients of files are unknown, although each settings
+// file is valid. UnknownIn returns none for a nil Whens.
+func (w *Whens) UnknownIn() (folders []string) {
+	if w == nil {
+		return nil
+	}
+	for _, d := range w.wrong {
+		folders = append(folders, filepath.Dir(d.File))
+	}
+	if w.IsFull() {
+		folders = append(folders, w.root)
+	}
+	return folders
+}
 
 // Clients returns the clients of the file at a path; nil for any client.
 func (w *Whens) Clients(path string) *Clients {

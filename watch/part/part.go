@@ -66,6 +66,18 @@ func FaultsOf(list diag.List, least diag.Severity) *Faults {
 	return f
 }
 
+// AddOf adds all resources of a Snapshot that belong to one of the owners.
+func (f *Faults) AddOf(s *xds.Snapshot, owners []string) {
+	if len(owners) == 0 {
+		return
+	}
+	for _, r := range s.All() {
+		if slices.Contains(owners, r.Owner) {
+			f.keys[r.Key] = true
+		}
+	}
+}
+
 // Has reports whether a resource may not go on.
 func (f *Faults) Has(r *xds.Resource) bool {
 	return len(r.Lost) > 0 || f.keys[r.Key] || len(f.files) > 0 && f.files[r.File()]

@@ -18,7 +18,8 @@ type Tree struct {
 	Folders    owners.Folders
 	// Faults are the errors for which the source tree is refused, without those that Judge returns for Read.
 	Faults diag.List
-	// Rejected are owners whose folders Envoys or clients have rejected, and that have not changed since.
+	// Rejected are owners whose folders wait: Envoys or clients have rejected them, and they have not changed since, or
+	// the clients of their files are unknown.
 	Rejected []string
 	// Judge returns the errors of a Snapshot, in which the folders of held owners have their last valid resources.
 	Judge func(mixed *xds.Snapshot, held []string) (diag.List, error)
@@ -69,7 +70,7 @@ func (t *Tree) Settle() (Settled, error) {
 			return s, err
 		}
 		for _, d := range wrong {
-			for _, owner := range t.Involved(d) {
+			for _, owner := range t.further(d, changed, held) {
 				held[owner] = true
 			}
 		}
@@ -81,6 +82,15 @@ func (t *Tree) Settle() (Settled, error) {
 		}
 		return Settled{Waits: fmt.Sprintf("with %s as last valid, the source tree has errors: %s", strings.Join(names, ", "), wrong[0])}, nil
 	}
+}
+
+// further returns the owners that wait because of an error of a mix: those whose folders cause the error, or, if they
+// wait already, all that the error involves.
+func (t *Tree) further(d diag.Diagnostic, changed, held map[string]bool) []string {
+	if blamed := t.blamed(d, changed); slices.ContainsFunc(blamed, func(owner string) bool { return !held[owner] }) {
+		return blamed
+	}
+	return t.Involved(d)
 }
 
 // Changed returns the owners whose resources differ in two Snapshots.
