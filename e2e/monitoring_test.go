@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"xdspub/render/publish"
 	"xdspub/tools/certs"
 	"xdspub/tools/envoytest"
 	"xdspub/tools/promtest"
@@ -174,6 +175,18 @@ func TestMonitoring(t *testing.T) {
 				t.Errorf("resume: exit status %d\n%s%s", exit, stdout, stderr)
 			}
 		}, "XdspubWaits"))
+
+	stuck := blue()
+	all = append(all, watchIncident("undo failed", stuck, func(*testing.T) []string { return []string{"--confirm-within", "1h"} }, stuck.undoFails,
+		func(t *testing.T) {
+			m, err := publish.ReadManifest(stuck.out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stdout, stderr, exit := xdspub(t, "confirm", "--out", stuck.out, m.Snapshot); exit != 0 {
+				t.Errorf("confirm: exit status %d\n%s%s", exit, stdout, stderr)
+			}
+		}, "XdspubUndoOverdue"))
 
 	killed := blue()
 	all = append(all, watchIncident("killed", killed, nil, func(t *testing.T) {

@@ -197,7 +197,7 @@ var makeServed = map[string]func(s *served){
 		s.server.WaitLog(s.t, "event=source-invalid")
 		s.write(s.t, "xdspub.yaml", "wrong: [")
 		s.server.WaitLog(s.t, "event=failed")
-		s.write(s.t, "xdspub.yaml", "")
+		s.write(s.t, "xdspub.yaml", "# no settings\n")
 		s.tree("name")
 		s.server.WaitLog(s.t, "event=source-valid")
 	},
@@ -329,6 +329,27 @@ func TestServedStates(t *testing.T) {
 			row.Metrics.holds(t, "/metrics", func() (string, int) { return s.get("/metrics") })
 			row.CSDS.holds(t, "CSDS", func() (string, int) { return s.csds(conn), 0 })
 			sameFaults(t, s.http)
+		})
+	}
+}
+
+// TestQuorumMissed: status --out names a quorum that was missed, for the directory of --state as for an output
+// directory.
+func TestQuorumMissed(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--state", "--out"} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			s := newServed(t)
+			dir := filepath.Join(filepath.Dir(s.src), "kept")
+			s.run(flag, dir, "--ack-quorum", "all", "--ack-timeout", "100ms")
+			s.connect(xds.Cluster, silent)
+			s.tree("alt_stat_name: other, name")
+			s.server.WaitLog(t, "event=snapshot-unconfirmed ")
+			(&cell{Exit: new(1), Shows: []string{"not in sync: ", " is not confirmed: 0 of the 1 client that the snapshot concerns have acknowledged it"}}).holds(t, "status --out", func() (string, int) {
+				stdout, stderr, exit := xdspub(t, "status", "--out", dir)
+				return stdout + stderr, exit
+			})
 		})
 	}
 }

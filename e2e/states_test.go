@@ -167,6 +167,14 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.watch.WaitLog(t, "event=published ")
 		s.rollback(t)
 	},
+	"pinned, invalid": func(t *testing.T, s *fixture) {
+		s.startWatch(t)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=published ")
+		s.write(t, "bad.yaml", "name: x")
+		s.watch.WaitLog(t, "event=source-invalid")
+		s.rollback(t)
+	},
 	"guarded": func(t *testing.T, s *fixture) {
 		s.write(t, "edge.yaml", listener("edge", envoytest.FreePort(t), answering("edge")))
 		s.startWatch(t)
@@ -199,6 +207,19 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		render.Signal(t, syscall.SIGKILL)
 		render.Wait(t)
 		s.lapse(t)
+	},
+	"undo failed": func(t *testing.T, s *fixture) {
+		s.args = append(s.args, "--confirm-within", "1h")
+		s.startWatch(t)
+		s.undoFails(t)
+	},
+	"decisions unknown": func(t *testing.T, s *fixture) {
+		s.startWatch(t)
+		if err := os.Mkdir(filepath.Join(s.out, ".xdspub", "operator.json"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=failed")
 	},
 	"invalid": func(t *testing.T, s *fixture) {
 		s.startWatch(t)
@@ -344,6 +365,20 @@ func (s *fixture) pause(t *testing.T) {
 	if _, stderr, exit := xdspub(t, "pause", "--out", s.out, "--reason", "a test"); exit != 0 {
 		t.Fatalf("pause: exit status %d\n%s", exit, stderr)
 	}
+}
+
+// undoFails has an operator cancel a change on trial, after somebody has removed the history.
+func (s *fixture) undoFails(t *testing.T) {
+	t.Helper()
+	s.write(t, "blue.yaml", aCluster("green"))
+	s.watch.WaitLog(t, "event=awaits-confirmation")
+	if err := os.RemoveAll(filepath.Join(s.out, ".xdspub", "history")); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, exit := xdspub(t, "cancel", "--out", s.out); exit != 1 {
+		t.Fatalf("cancel: exit status %d\n%s%s", exit, stdout, stderr)
+	}
+	s.watch.WaitLog(t, "event=undo-failed")
 }
 
 // writeCertificate writes a cluster with a certificate that is valid from 30 days ago.

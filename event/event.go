@@ -220,10 +220,10 @@ func Names() []string {
 // all has an event of each type.
 var all = []Event{
 	AggregateRetired{}, AggregateStarted{},
-	ApprovalUsed{}, ApprovalVoid{}, Approved{}, AwaitsConfirmation{}, CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{},
+	ApprovalUsed{}, ApprovalVoid{}, ApprovalWithdrawn{}, Approved{}, AwaitsConfirmation{}, CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{},
 	CertificatesUnreadable{}, ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConfirmationExtended{}, Confirmed{},
 	ConnectionsFull{},
-	ControlSocketFailed{}, ControlSocketOpen{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
+	ControlSocketFailed{}, ControlSocketOpen{}, DecisionsKept{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
 	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
 	FindingsOmitted{}, ForeignFolderRemoved{}, FreezeEnded{}, FreezeOverridden{}, Frozen{},
 	GitLockStale{}, Guarded{}, Held{}, HistoryDamaged{}, HistoryFailed{}, HoldsLost{},

@@ -19,6 +19,22 @@ func (Paused) kind() Kind {
 	return Kind{"paused", slog.LevelWarn, "publishing is paused; no published file changes"}
 }
 
+// DecisionsKept means that decisions of operators are in force at the start of a watch or server. The event also
+// names a change that waits for an approval. Each key has the text of the views.
+//
+// Do: `xdspub status --out OUT` says how to end each of them.
+type DecisionsKept struct {
+	Paused   string `event:"optional"` // who has paused publishing, since when, and why
+	Pinned   string `event:"optional"` // the entry of a rollback, and who has rolled back, since when, and why
+	Trial    string `event:"optional"` // the snapshot that awaits confirmation, and until when
+	Guarded  string `event:"optional"` // the change that waits for an approval
+	Approved string `event:"optional"` // the change of an unused approval, and who has approved it, since when, and why
+}
+
+func (DecisionsKept) kind() Kind {
+	return Kind{"decisions-kept", slog.LevelWarn, "decisions of operators from before this start are in force"}
+}
+
 // Resumed means that an operator has ended the pause and the pin. The watch publishes the source tree.
 type Resumed struct {
 	By          string    // user@host of the operator who ended the pause
@@ -193,6 +209,22 @@ type ApprovalVoid struct {
 
 func (ApprovalVoid) kind() Kind {
 	return Kind{"approval-void", slog.LevelWarn, "an approval is void, because the source tree has changed"}
+}
+
+// ApprovalWithdrawn means that an operator has withdrawn an approval before its use. The change waits for an approval
+// again.
+type ApprovalWithdrawn struct {
+	By             string // user@host of the operator
+	Reason         string // the reason that the operator gave
+	ApprovedBy     string // the operator who approved the change
+	ApprovedSince  time.Time
+	ApprovedReason string // the reason of the approval
+	Change         string // the id of the change
+	Published      string // the id of the published snapshot, which stays
+}
+
+func (ApprovalWithdrawn) kind() Kind {
+	return Kind{"approval-withdrawn", slog.LevelInfo, "an operator has withdrawn an approval; the change waits again"}
 }
 
 // AwaitsConfirmation means that a snapshot is published, and undone again unless an operator confirms it in time

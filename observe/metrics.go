@@ -133,6 +133,8 @@ func (v *view) sample(write sample) {
 		write("xdspub_confirm_until_time_seconds", "When the published snapshot is undone unless an operator confirms it, in seconds since 1970.",
 			seconds(w.Trial.Until))
 	}
+	write("xdspub_undo_overdue", "1 while a snapshot stays published that should have been undone: nobody has confirmed it in time, or an operator has cancelled it.",
+		truth(w.TrialAt(time.Now()).IsFault()))
 	if w.Waits != nil {
 		write("xdspub_waits_since_time_seconds", "Since when a valid snapshot of the source tree waits for an operator or the end of a freeze, in seconds since 1970.",
 			seconds(w.Waits.Since))

@@ -208,7 +208,7 @@ func TestMetrics(t *testing.T) {
 		`xdspub_stage_duration_seconds_count{stage="read",target=""} 1`, `xdspub_passes_total{result="published",target="edge"} 1`,
 		`xdspub_snapshot_unconfirmed 1`, `xdspub_source_failed 1`, `xdspub_source_certificates{state="out-of-date"} 1`,
 		`xdspub_clients{kind="ads",program="envoy 1.40.0",state="rejected"} 1`, `xdspub_events_total{event="drift-mended"} 0`,
-		`xdspub_snapshot_certificate_expiry_time_seconds 1`, `xdspub_inotify_instances 7`, `xdspub_paused 1`, `xdspub_pinned 1`, `xdspub_guarded 1`, `xdspub_approved 1`, `xdspub_frozen 1`, `xdspub_waits_since_time_seconds 1`, `xdspub_confirm_until_time_seconds 1`, `xdspub_paused{target="edge"} 1`, `xdspub_inotify_budget{target="edge"} 120`,
+		`xdspub_snapshot_certificate_expiry_time_seconds 1`, `xdspub_inotify_instances 7`, `xdspub_paused 1`, `xdspub_pinned 1`, `xdspub_guarded 1`, `xdspub_approved 1`, `xdspub_frozen 1`, `xdspub_waits_since_time_seconds 1`, `xdspub_confirm_until_time_seconds 1`, `xdspub_undo_overdue 1`, `xdspub_paused{target="edge"} 1`, `xdspub_inotify_budget{target="edge"} 120`,
 		`xdspub_watch_mode{mode="events"} 1`, `xdspub_watch_mode{mode="polling"} 0`, `xdspub_clients{kind="ads",program="other",state="in-sync"} 81`,
 		`xdspub_clients{kind="rest",program="other",state="in-sync"} 1`, `go_goroutines`,
 		`xdspub_upstream_connected 0`, `xdspub_upstream_since_time_seconds 1`,

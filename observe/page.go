@@ -180,6 +180,8 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Word, t.Mood = "nothing published", poor
 	case w.Refused != nil && w.Refused.Snapshot != "":
 		t.Word, t.Mood, t.Text = "held", poor, t.Text+w.Refused.Findings.Text(mostFindingsShown, diag.TextOptions{})
+	case w.TrialAt(now).IsFault():
+		t.Word, t.Mood = "not undone", poor
 	case w.Guarded != nil:
 		t.Word, t.Mood = "guarded", poor
 	case w.Refused != nil:

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type guarding struct {
 	refused *control.Guarded   // nil if they let the source tree through, or did not judge it
 	used    *operator.Approval // the approval that lets plan through; nil for none
+	gone    bool               // the source tree no longer has the change of the approval
 	plan    *planner.Plan
 	void    string // why Settle has ended an unused approval; empty if Settle has ended none
 }
@@ -51,6 +53,7 @@ func (c *Controller) heedGuard(
 		return plan, findings, nil
 	}
 	if change == "" {
+		c.guarding.gone = approved != nil
 		return plan, findings, nil
 	}
 	c.guarding.refused = &control.Guarded{Change: change, Since: now(), What: diag.ClipLine(whatOf(findings), control.MaxText)}
@@ -128,8 +131,9 @@ func (c *Controller) KeepGuarded() error {
 	return c.Settle(Outcome{Verdict: Invalid})
 }
 
-// Settle records the change that waits for an approval, after Publish and Record. Settle ends a used approval, and an
-// approval of another change.
+// Settle records the change that waits for an approval, after Publish and Record, or when the source tree waits. Settle
+// ends a used approval, and an approval of a change that the source tree no longer has: the same change would wait for
+// an approval again.
 func (c *Controller) Settle(o Outcome) error {
 	if c.kept() == nil || o.Verdict == "" || c.Lost() {
 		return nil
@@ -137,7 +141,7 @@ func (c *Controller) Settle(o Outcome) error {
 	d := c.decisions
 	new := d.Guard(c.guarding.refused)
 	approved := d.Approved
-	ends := approved != nil && (o.Verdict == Published || c.guarding.refused != nil)
+	ends := approved != nil && (o.Verdict == Published || c.guarding.refused != nil || c.guarding.gone)
 	if ends {
 		d.Approved = nil
 	}
@@ -171,11 +175,15 @@ func (c *Controller) endApproval(a operator.Approval, o Outcome) {
 	c.log.Write(event.ApprovalVoid{By: a.By, Reason: a.Reason, Since: a.Since, Change: a.Change, Cause: c.guarding.void})
 }
 
-// Approve approves the change that the guards have refused for the directory out, into which no watch publishes. The
-// errors are those of Pause.
+// Approve approves the change that the guards have refused for the directory out, into which no watch publishes, or
+// withdraws the approval. The errors are those of Pause.
 func Approve(out string, asked control.Approve) (control.Result, error) {
 	return alone(out, func(d decider) (control.Result, error) {
-		_, result, err := d.approve(asked)
+		decide := d.approve
+		if asked.Withdraw {
+			decide = d.withdraw
+		}
+		_, result, err := decide(asked)
 		return result, err
 	})
 }
@@ -205,11 +213,62 @@ func (d decider) approve(asked control.Approve) (operator.Decisions, control.Res
 	}, nil
 }
 
-// approve executes a request to approve a change, and publishes the change.
+// withdraw removes an unused approval, and returns the decisions without it. An approval whose change is published in
+// part stays, because Envoy would keep half of the change.
+func (d decider) withdraw(asked control.Approve) (operator.Decisions, control.Result, error) {
+	by, err := d.by(asked.By, asked.Reason)
+	if err != nil {
+		return operator.Decisions{}, control.Result{}, err
+	}
+	now, err := operator.Read(d.dir.Path())
+	if err != nil {
+		return now, control.Result{}, err
+	}
+	a, err := now.Withdraw(asked.Change, by.Since)
+	if err != nil {
+		return now, control.Result{}, &control.ConflictError{Reason: fmt.Sprintf("%s: %v", d.out, err)}
+	}
+	in, err := publish.ReadIntent(d.dir.Path())
+	if err != nil {
+		return now, control.Result{}, err
+	}
+	if a.Publishing != "" && in != nil && in.To != in.From {
+		return now, control.Result{}, &control.ConflictError{Reason: fmt.Sprintf(
+			"change %s is published in part, and can't be withdrawn: the next render or watch into %s publishes the rest; undo the change then by xdspub rollback", a.Change, d.out)}
+	}
+	if err := now.Write(d.dir); err != nil {
+		return now, control.Result{}, err
+	}
+	d.log.Write(event.ApprovalWithdrawn{
+		By: by.By, Reason: by.Reason, ApprovedBy: a.By, ApprovedSince: a.Since, ApprovedReason: a.Reason, Change: a.Change, Published: d.now,
+	})
+	return now, control.Result{
+		Outcome: control.Withdrawn, Snapshot: d.now,
+		Message: fmt.Sprintf("the approval of change %s %s is withdrawn, and the change waits for an approval again", a.Change, a.Decision),
+	}, nil
+}
+
+// withdraw executes a request to withdraw an approval. The pass shows what the guards say now.
+func (w *watching) withdraw(ctx context.Context, d decider, asked control.Approve) (control.Result, error) {
+	decisions, result, err := d.withdraw(asked)
+	if err != nil {
+		return result, err
+	}
+	w.decisions = decisions
+	if next, err := w.turn(ctx, approving); err != nil {
+		result.Message += "; the next pass: " + cmp.Or(next.Message, err.Error())
+	}
+	return result, nil
+}
+
+// approve executes a request to approve a change, and publishes the change. Or approve withdraws the approval.
 func (w *watching) approve(ctx context.Context, asked control.Approve) (control.Result, error) {
 	d, err := w.decider()
 	if err != nil {
 		return control.Result{}, err
+	}
+	if asked.Withdraw {
+		return w.withdraw(ctx, d, asked)
 	}
 	decisions, result, err := d.approve(asked)
 	if err != nil {

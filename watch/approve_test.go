@@ -1,12 +1,15 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"xdspub/event"
 	"xdspub/render/history"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
@@ -178,7 +181,7 @@ func TestApproveWhilePaused(t *testing.T) {
 }
 
 // TestApproveKilled: a process that publishes an approved change is killed half-way. The next process publishes the
-// rest, although the rest is another change.
+// rest, although the rest is another change. Meanwhile, nobody can withdraw the approval.
 func TestApproveKilled(t *testing.T) {
 	s := newSite(t, web)
 	s.o.Guards, s.o.MaxRemoval, s.o.History = true, 50, history.Options{Keep: 50}
@@ -197,6 +200,9 @@ func TestApproveKilled(t *testing.T) {
 		t.Fatalf("the change was not interrupted: %+v, %v, %+v", in, err, decisionsOf(t, s))
 	}
 	w.Close()
+	if _, err := Approve(s.o.Out, withdrawal(change)); err == nil || !strings.Contains(err.Error(), "is published in part, and can't be withdrawn: ") {
+		t.Error(err)
+	}
 	w = watchingOf(t, s)
 	if r := w.turnTo(t, s, next); r.Outcome != control.Published || hasEdge(t, s) || decisionsOf(t, s).Approved != nil {
 		t.Errorf("%+v, %+v", r, decisionsOf(t, s))
@@ -241,4 +247,86 @@ func (s stopAfter) After(_ context.Context, step publish.Step) (bool, error) {
 	}
 	s.stop()
 	return false, context.Canceled
+}
+
+// TestApprovalGone: an approval that waits is void when the source tree loses its change, and the log says so. The same
+// change waits for an approval again.
+func TestApprovalGone(t *testing.T) {
+	for name, hold := range map[string]func(w *watching){
+		"pause":  func(w *watching) { execute(t, w, pause) },
+		"freeze": func(w *watching) { w.options.Freeze = weekend(t); w.setClock(saturday) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			s, w, change := newRefused(t)
+			w.log = event.New(slog.NewTextHandler(&log, nil))
+			hold(w)
+			if r := execute(t, w, approval(change)); r.Outcome != control.Waiting || w.shown.Approved == nil {
+				t.Fatalf("%+v", r)
+			}
+			if w.turnTo(t, s, wrong); w.shown.Approved == nil {
+				t.Error("an invalid tree ends the approval")
+			}
+			if w.turnTo(t, s, web+edge); w.shown.Approved != nil || w.shown.Guarded != nil || decisionsOf(t, s).Approved != nil {
+				t.Errorf("the tree is mended, and it shows %+v, %+v", w.shown.Approved, w.shown.Guarded)
+			}
+			if !strings.Contains(log.String(), "event=approval-void by=alice@host") {
+				t.Error(log.String())
+			}
+			if r := w.turnTo(t, s, web); !isGuarded(r) || w.shown.Guarded == nil || w.shown.Guarded.Change != change || !hasEdge(t, s) {
+				t.Errorf("the same change: %+v, it shows %+v", r, w.shown.Guarded)
+			}
+		})
+	}
+}
+
+// TestGuardedGone: a change that waits for an approval waits no longer when the source tree is mended during a pause.
+func TestGuardedGone(t *testing.T) {
+	s, w, _ := newRefused(t)
+	execute(t, w, pause)
+	if w.turnTo(t, s, web+edge); w.shown.Guarded != nil || decisionsOf(t, s).Guarded != nil {
+		t.Errorf("it shows %+v", w.shown.Guarded)
+	}
+}
+
+func withdrawal(change string) control.Approve {
+	return control.Approve{By: "bob@host", Reason: "too early", Change: change, Withdraw: true}
+}
+
+// TestWithdraw: a withdrawn approval lets nothing through, and the change waits for an approval again: with a watch,
+// and without.
+func TestWithdraw(t *testing.T) {
+	s, w, change := newRefused(t)
+	execute(t, w, pause)
+	for id, want := range map[string]string{change: "no approval waits for its change", "012": "is too short"} {
+		if _, err := w.execute(t.Context(), withdrawal(id)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", id, err, want)
+		}
+	}
+	execute(t, w, approval(change))
+	if _, err := w.execute(t.Context(), withdrawal("0123456789")); err == nil || !strings.Contains(err.Error(), "is not approved; the approved change is "+change) {
+		t.Error(err)
+	}
+	r := execute(t, w, withdrawal(change[:6]))
+	if r.Outcome != control.Withdrawn || !strings.Contains(r.Message, "the approval of change "+change+" by alice@host since ") {
+		t.Errorf("%+v", r)
+	}
+	if w.shown.Approved != nil || w.shown.Guarded == nil || w.shown.Refused == nil {
+		t.Errorf("it shows %+v, %+v, %+v", w.shown.Approved, w.shown.Guarded, w.shown.Refused)
+	}
+	if r := execute(t, w, control.Resume{By: "bob@host"}); r.Outcome != control.Refused || !hasEdge(t, s) {
+		t.Errorf("%+v", r)
+	}
+	w.Close()
+
+	if _, err := Approve(s.o.Out, approval(change)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Approve(s.o.Out, withdrawal(change)); err != nil || r.Outcome != control.Withdrawn || decisionsOf(t, s).Approved != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	w = watchingOf(t, s)
+	if r := w.turnTo(t, s, web); !isGuarded(r) || !hasEdge(t, s) {
+		t.Errorf("%+v", r)
+	}
 }

@@ -135,8 +135,11 @@ func (d decider) resume(asked control.Resume) (operator.Decisions, control.Resul
 		}
 		return now, result, nil
 	}
-	if err := now.Write(d.dir); err != nil {
-		return now, control.Result{}, err
+	if failed := now.Write(d.dir); failed != nil {
+		if damaged {
+			failed = fmt.Errorf("%w; %w", err, failed)
+		}
+		return now, control.Result{}, failed
 	}
 	result.Outcome, result.Message = control.Resumed, fmt.Sprintf("publishing into %s is neither paused nor pinned any more", d.out)
 	e := event.Resumed{By: asked.By}

@@ -18,7 +18,11 @@ func (w *watching) wait(p *pass, plan *planner.Plan) Outcome {
 	w.changeLog.checked(p.checked, false)
 	w.showRead(p.checked)
 	w.on(planWaits)
-	return w.sourceWaits(p, plan)
+	o := w.sourceWaits(p, plan)
+	if p.publishes == p.checked {
+		w.settle(o, p.reason)
+	}
+	return o
 }
 
 // sourceWaits returns the Outcome of a pass whose valid source tree waits, and logs a snapshot that waits for the first
@@ -102,6 +106,38 @@ func (w *watching) showDecisions() {
 	}
 	w.shown.Guarded, w.shown.Approved = w.decisions.Guarded, w.decisions.ShownApproval()
 	w.show()
+}
+
+// sayDecisions logs the decisions of operators that are in force at the start. If the decisions are unknown, the first
+// pass says so.
+func (w *watching) sayDecisions() {
+	if w.kept() == nil {
+		return
+	}
+	d, err := operator.Read(w.kept().Path())
+	if err != nil {
+		return
+	}
+	d.EndPause(w.clock)
+	is, e := d.Shown(w.clock), event.DecisionsKept{}
+	if is.Paused != nil {
+		e.Paused = is.Paused.String()
+	}
+	if is.Pinned != nil {
+		e.Pinned = is.Pinned.String()
+	}
+	if is.Trial != nil {
+		e.Trial = is.Trial.String()
+	}
+	if d.Guarded != nil {
+		e.Guarded = d.Guarded.String()
+	}
+	if approved := d.ShownApproval(); approved != nil {
+		e.Approved = approved.String()
+	}
+	if e != (event.DecisionsKept{}) {
+		w.log.Write(e)
+	}
 }
 
 // pauseLook is the longest time between two looks at the clock during a pause: a timer stands still while the machine

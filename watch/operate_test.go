@@ -1,13 +1,16 @@
 package watch
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"xdspub/event"
 	"xdspub/render/publish"
 	"xdspub/watch/control"
 	"xdspub/watch/notify"
@@ -199,5 +202,44 @@ func TestDecideAlone(t *testing.T) {
 	}
 	if _, err := Pause(s.o.Source.Path, pause); err == nil || !strings.Contains(err.Error(), "nothing was published into") {
 		t.Error(err)
+	}
+}
+
+// TestDecisionsKept: the log of a watch that starts names the decisions that are in force, and what waits for one.
+func TestDecisionsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		decide func(w *watching, s *site)
+		want   string
+	}{
+		"none":  {func(*watching, *site) {}, ""},
+		"pause": {func(w *watching, _ *site) { execute(t, w, pause) }, `paused="by alice@host since `},
+		"a pause that is over": {func(w *watching, _ *site) {
+			execute(t, w, control.Pause{By: "alice@host", Reason: "a test", For: 1e-9})
+		}, ""},
+		"pin": {func(w *watching, _ *site) {
+			execute(t, w, control.Rollback{By: "alice@host", Reason: "a test", AllowRemoval: true})
+		}, `pinned="to entry `},
+		"guard": {func(w *watching, s *site) { w.turnTo(t, s, web) }, `guarded="change `},
+		"pause and approval": {func(w *watching, s *site) {
+			w.turnTo(t, s, web)
+			execute(t, w, pause)
+			execute(t, w, approval(w.shown.Guarded.Change))
+		}, `approved="for change `},
+		"trial": {func(w *watching, s *site) {
+			w.options.ConfirmWithin = time.Hour
+			w.turnTo(t, s, web+edge+"---\n"+third)
+		}, `trial="snapshot `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := newGuarded(t)
+			c.decide(w, s)
+			w.Close()
+			var log bytes.Buffer
+			s.o.Log = event.New(slog.NewTextHandler(&log, nil))
+			watchingOf(t, s).sayDecisions()
+			if got := log.String(); strings.Contains(got, "event=decisions-kept ") != (c.want != "") || !strings.Contains(got, c.want) {
+				t.Errorf("want %s:\n%s", c.want, got)
+			}
+		})
 	}
 }

@@ -502,18 +502,15 @@ func (w *watching) rollback(ctx context.Context, asked control.Rollback) (r cont
 	return w.rolledBack(o, pin), err
 }
 
-// conclude returns what a pass that has published the snapshot of the pin, or tried to, says of the source tree.
+// conclude returns what a pass that has published the snapshot of the pin, or tried to, says of the source tree. The
+// views show that Outcome beside the pin; rolled has the outcome of the pin for the operator.
 func (w *watching) conclude(p *pass, o Outcome) (Outcome, error) {
 	w.rolled = &o
 	if err := w.pinTried(o); err != nil || o.Verdict != Published {
 		return o, err
 	}
-	source := outcomeOf(Invalid, p.checked, nil, pipeline.Result{})
-	if !p.checked.Invalid(w.options.WarningsAsErrors) {
-		source = w.sourceWaits(p, &planner.Plan{ID: w.planID(p.checked)})
+	if p.checked.Invalid(w.options.WarningsAsErrors) {
+		return outcomeOf(Invalid, p.checked, nil, pipeline.Result{}), nil
 	}
-	if p.reason == rollingBack || p.reason == undoing {
-		return o, nil
-	}
-	return source, nil
+	return w.sourceWaits(p, &planner.Plan{ID: w.planID(p.checked)}), nil
 }

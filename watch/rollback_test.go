@@ -424,3 +424,29 @@ func (s stopper) After(context.Context, publish.Step) (bool, error) {
 	s.stop()
 	return false, context.Canceled
 }
+
+// TestRollbackWhileInvalid: after a rollback while the source tree is invalid, the views show both, the pin and the
+// invalid tree, at once and after the next pass. A confirmation that fails shows both as well.
+func TestRollbackWhileInvalid(t *testing.T) {
+	s := newSite(t, web)
+	s.o.History = history.Options{Keep: 50}
+	w := watchingOf(t, s)
+	w.turnTo(t, s, web)
+	w.turnTo(t, s, other)
+	w.turnTo(t, s, wrong)
+	since := w.shown.Refused.Since
+	if r := execute(t, w, back); r.Outcome != control.Published {
+		t.Fatalf("%+v", r)
+	}
+	for _, when := range []string{"after the rollback", "after the next pass"} {
+		r := w.shown.Refused
+		if w.shown.Pinned == nil || r == nil || r.Snapshot != "" || !r.Since.Equal(since) || len(w.shown.Faults(now())) != 2 {
+			t.Errorf("%s, it shows %+v, %+v, %q", when, w.shown.Pinned, r, w.shown.Faults(now()))
+		}
+		w.turnTo(t, s, wrong)
+	}
+	isPublished(t, s, "web")
+	if w.turnTo(t, s, other); w.shown.Refused != nil || w.shown.Waits == nil || w.shown.Pinned == nil {
+		t.Errorf("a valid tree that waits: it shows %+v, %+v", w.shown.Refused, w.shown.Waits)
+	}
+}

@@ -238,7 +238,7 @@ func (c *Controller) startUndo(ctx context.Context, who control.Decision, source
 	}
 	if c.decisions = d; r.Outcome != "" {
 		c.log.Write(event.UndoFailed{Snapshot: t.Snapshot, Entry: t.Entry, Cause: r.Message})
-		return r, nil
+		return c.notUndone(r), nil
 	}
 	c.log.Write(event.Undoing{By: who.By, Reason: who.Reason, Snapshot: t.Snapshot, Entry: t.Entry, EntryTime: t.EntryTime})
 	return r, nil
@@ -296,13 +296,18 @@ func stuck(err error) (control.Result, error) {
 func (c *Controller) undone(o Outcome, pin *operator.Pin) control.Result {
 	r := resultOf(o)
 	if o.Verdict != Published {
-		r.Message = "the change can't be undone: " + r.Message
-		r.Trial = c.decisions.Trial.Shown(c.clock)
-		return r
+		return c.notUndone(r)
 	}
 	r.Outcome, r.Pinned = control.Undone, new(pin.Shown())
 	r.Message = fmt.Sprintf("undone: entry %s of %s is published again, %s; the source tree waits until it changes, or until xdspub resume --out %s",
 		pin.Entry, pin.EntryTime.Format(time.RFC3339), r.Message, c.place())
+	return r
+}
+
+// notUndone returns the Result of an undo that has failed. r says why.
+func (c *Controller) notUndone(r control.Result) control.Result {
+	r.Message = "the change can't be undone: " + r.Message
+	r.Trial = c.decisions.Trial.Shown(c.clock)
 	return r
 }
 

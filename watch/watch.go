@@ -212,6 +212,7 @@ func (w *watching) begin(ctx context.Context) error {
 		return opened
 	}
 	w.listen()
+	w.sayDecisions()
 	restored, err := w.serveLast(ctx)
 	if err != nil {
 		w.log.Write(event.Failed{Error: err, Reason: starting})

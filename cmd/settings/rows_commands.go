@@ -170,6 +170,8 @@ func Approve() []Row {
 	return rows(
 		outOfDecision(),
 		reasonOf("approve"),
+		&setting[bool]{about: about{name: "withdraw", group: GroupRun, usage: "withdraw the approval of the change, before its use", noVariable: true},
+			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Withdraw }},
 		printFormat("print the result as `text|json`"),
 	)
 }

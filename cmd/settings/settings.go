@@ -57,6 +57,7 @@ type Settings struct {
 	Reason, Since, At    Value[string]
 	For                  Value[time.Duration]
 	Replace, WithSecrets Value[bool]
+	Withdraw             Value[bool]
 
 	// When a watch reads the source tree.
 	QuietPeriod, Rescan, Poll Value[time.Duration]

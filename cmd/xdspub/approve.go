@@ -20,13 +20,15 @@ func approveCommand() *cli.Command {
 		Description: `The guards refuse a change that removes too much, and name its ID, as status does. approve lets
 exactly this change through. A running watch or server publishes the change at once, and approve
 waits for the outcome. Without a watch, the next render or watch publishes. An approval is void
-once the source tree removes more or less, or something else.
+once the source tree removes more or less, or something else. --withdraw withdraws an approval
+that is not used yet, such as during a pause.
 
-Example:
+Examples:
   xdspub approve --out /var/lib/xds --reason "shop moves out" 3fa94c1b07d2e5a6
+  xdspub approve --out /var/lib/xds --withdraw 3fa94c1b07d2e5a6
 
-Exit status: 0 approved, and published if a watch runs; 1 no such change waits, or the change is
-not published; 2 wrong usage; 3 could not run.`,
+Exit status: 0 approved, and published if a watch runs; or withdrawn; 1 no such change waits, or
+the change is not published; 2 wrong usage; 3 could not run.`,
 		Flags: options(settings.Approve()),
 		Action: action(func(c *call) error {
 			if c.NArg() != 1 {
@@ -35,9 +37,16 @@ not published; 2 wrong usage; 3 could not run.`,
 			if err := c.Check(settings.Approve()...); err != nil {
 				return err
 			}
-			asked := control.Approve{By: operatorOf(), Reason: c.Reason.Value, Change: c.Args().First()}
+			asked := control.Approve{By: operatorOf(), Reason: c.Reason.Value, Change: c.Args().First(), Withdraw: c.Withdraw.Value}
+			name := "approve a change"
+			if asked.Withdraw {
+				name = "withdraw the approval of a change"
+				if !c.Reason.Given() {
+					asked.Reason = "approve --withdraw"
+				}
+			}
 			return decide(c, decision{
-				name: "approve a change",
+				name: name,
 				ask: func(ctx context.Context, out string) (control.Result, error) {
 					return control.AskApprove(ctx, out, asked)
 				},
@@ -53,6 +62,6 @@ func writeApproval(w io.Writer, out string, guarded *control.Guarded, approved *
 		fmt.Fprintf(w, "guarded: %s; xdspub approve --out %s %s lets the change through\n", guarded, out, guarded.Change)
 	}
 	if approved != nil {
-		fmt.Fprintf(w, "approved: %s\n", approved)
+		fmt.Fprintf(w, "approved: %s; xdspub approve --withdraw --out %s %s withdraws the approval\n", approved, out, approved.Change)
 	}
 }

@@ -233,6 +233,9 @@ func (r *rendering) publish(c *call) error {
 	}
 	r.printOwn(c, frozen != nil)
 	if frozen != nil {
+		if err := r.Settle(watch.Outcome{Verdict: watch.Waits}); err != nil {
+			return err
+		}
 		return &exit{exitRefused, errors.New(ofTarget(r.o, frozenText(r.o, frozen)))}
 	}
 	outcome, err := r.PublishTree(ctx, r.checked, plan)

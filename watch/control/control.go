@@ -8,7 +8,7 @@
 //	POST /v1/pause       publish nothing until a resume: a Result
 //	POST /v1/resume      end the pause and the pin: a Result, after the publish
 //	POST /v1/rollback    publish a snapshot of the history, and pin it: a Result, after the publish
-//	POST /v1/approve     publish a change that the guards have refused: a Result, after the publish
+//	POST /v1/approve     publish a change that the guards have refused: a Result, after the publish; or withdraw that
 //	POST /v1/confirm     keep the snapshot that awaits confirmation: a Result, after the publish of what waits
 //	POST /v1/cancel      undo the snapshot that awaits confirmation: a Result, after the publish
 //	POST /v1/extend      set the end of the wait for a confirmation: a Result
@@ -400,6 +400,8 @@ const (
 	Resumed Outcome = "resumed"
 	// Approved means that a request approved a change, and that no watch publishes the change.
 	Approved Outcome = "approved"
+	// Withdrawn means that a request has withdrawn an approval, and that the change waits again.
+	Withdrawn Outcome = "withdrawn"
 	// Unchanged means that a request had nothing to end.
 	Unchanged Outcome = "unchanged"
 	// Confirmed means that a request has confirmed a snapshot, which stays published.
@@ -481,6 +483,8 @@ type Approve struct {
 	Reason string `json:"reason"`
 	// Change is the beginning of the id of the change.
 	Change string `json:"change"`
+	// Withdraw asks to withdraw the unused approval of the change instead.
+	Withdraw bool `json:"withdraw,omitempty"`
 }
 
 // wedged is the duration after which a reconcile counts as a hang.
@@ -546,7 +550,7 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	case w.Snapshot == "":
 		faults = append(faults, "nothing is published")
 	case w.Unconfirmed != "":
-		faults = append(faults, fmt.Sprintf("snapshot %s is not confirmed: %s", w.Snapshot, w.Unconfirmed))
+		faults = append(faults, w.UnconfirmedText())
 	case !w.Acknowledged:
 		faults = append(faults, "the snapshot is not acknowledged yet")
 	}
@@ -573,7 +577,7 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 		faults = append(faults, "an approval waits "+w.Approved.String())
 	}
 	if w.Trial != nil {
-		faults = append(faults, w.trialAt(now).String())
+		faults = append(faults, w.TrialAt(now).String())
 	}
 	if w.Waits != nil {
 		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits%s", w.Waits.Snapshot, w.Waits.GoesOn()))
@@ -598,8 +602,20 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	return faults
 }
 
-// trialAt returns the trial at a time.
-func (w *Watch) trialAt(now time.Time) *Trial {
+// UnconfirmedText returns why the published snapshot is not acknowledged, as text; empty if it is, or if the watch asks
+// nobody.
+func (w *Watch) UnconfirmedText() string {
+	if w.Unconfirmed == "" {
+		return ""
+	}
+	return fmt.Sprintf("snapshot %s is not confirmed: %s", w.Snapshot, w.Unconfirmed)
+}
+
+// TrialAt returns the trial at a time; nil without one.
+func (w *Watch) TrialAt(now time.Time) *Trial {
+	if w.Trial == nil {
+		return nil
+	}
 	t := *w.Trial
 	t.Overdue = t.Overdue || now.After(t.Until)
 	return &t

@@ -27,7 +27,7 @@ func (t *Trial) String() string {
 	until := t.Until.UTC().Format(time.RFC3339)
 	switch {
 	case t.Stuck != "":
-		return fmt.Sprintf("snapshot %s was not confirmed until %s, and can't be undone: %s", t.Snapshot, until, diag.ClipLine(t.Stuck, MaxText))
+		return fmt.Sprintf("snapshot %s was not confirmed, and can't be undone: %s", t.Snapshot, diag.ClipLine(t.Stuck, MaxText))
 	case t.Overdue:
 		return fmt.Sprintf("snapshot %s was not confirmed until %s, and is not undone yet", t.Snapshot, until)
 	}
@@ -42,7 +42,8 @@ func (t *Trial) WaysOut(out string) string {
 	return fmt.Sprintf("xdspub confirm --out %s %s keeps the snapshot, xdspub cancel --out %s undoes it", out, t.Snapshot, out)
 }
 
-// IsFault reports whether the snapshot of the trial should have been undone.
+// IsFault reports whether the snapshot of the trial should have been undone, because nobody has confirmed it in time,
+// or because an operator has cancelled it.
 func (t *Trial) IsFault() bool { return t != nil && (t.Overdue || t.Stuck != "") }
 
 // Decisions are the decisions about an output directory, as views show them. Each may be nil.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"xdspub/diag"
 	"xdspub/watch/control"
@@ -80,6 +81,22 @@ func (d *Decisions) Approve(id string, by control.Decision) (Approval, error) {
 	d.Approved = &Approval{Decision: by, Change: d.Guarded.Change, What: d.Guarded.What}
 	d.Guarded = nil
 	return *d.Approved, nil
+}
+
+// Withdraw removes the unused approval, if id is the beginning of the id of its change, and returns the removed
+// Approval. The change waits for an approval again, since a time.
+func (d *Decisions) Withdraw(id string, since time.Time) (Approval, error) {
+	a := d.Approved
+	switch {
+	case len(id) < leastPrefix:
+		return Approval{}, fmt.Errorf("the id %q is too short: write at least %d characters", id, leastPrefix)
+	case a == nil:
+		return Approval{}, errors.New("no approval waits for its change")
+	case !strings.HasPrefix(a.Change, id):
+		return Approval{}, fmt.Errorf("change %q is not approved; the approved change is %s: %s", id, a.Change, a.What)
+	}
+	d.Approved, d.Guarded = nil, &control.Guarded{Change: a.Change, Since: since, What: a.What}
+	return *a, nil
 }
 
 // Guard notes the change that waits for an approval. nil means that no change waits. Guard returns false if nothing is

@@ -10,6 +10,9 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -120,12 +123,25 @@ func Read(out string) (Decisions, error) {
 	there, err := publish.ReadRecord(out, record, &d, func() error { return d.check() },
 		fmt.Sprintf("xdspub resume --out %s replaces the file: a pause, a pin and a trial then end", out))
 	if err != nil {
-		return Decisions{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return Decisions{}, fmt.Errorf("%w: %w", ErrDamaged, remedied(out, err))
 	}
 	if !there {
 		return Decisions{}, nil
 	}
 	return d, nil
+}
+
+// remedied returns the error of reading the record with a remedy, if publish.ReadRecord does not know one that works.
+func remedied(out string, err error) error {
+	path := filepath.Join(out, ".xdspub", record)
+	info, missing := os.Lstat(path)
+	switch {
+	case missing == nil && info.IsDir():
+		return fmt.Errorf("read %s: it is a directory (move the directory away: a pause, a pin and a trial then end)", path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w (run this as the user of the watch, or give the file to that user)", err)
+	}
+	return err
 }
 
 // ShownIn returns the decisions about the directory out, which need not be locked, as views show them.

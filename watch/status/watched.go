@@ -183,7 +183,14 @@ func (s *Status) watched() bool {
 	if w == nil {
 		return s.WatchState == WatchNone && !s.State
 	}
-	return w.Refused == nil && w.Waits == nil && w.Failed == "" && w.Upstream.Fault() == "" && clients.Fault(s.Clients) == "" && !s.Replaced()
+	return w.Refused == nil && w.Waits == nil && w.Failed == "" && w.Upstream.Fault() == "" && clients.Fault(s.Clients) == "" &&
+		!s.quorumMissed() && !s.Replaced()
+}
+
+// quorumMissed reports whether the quorum of clients of a running serve has not acknowledged the published snapshot.
+// What Envoys run that read files, a Status asks the Envoys themselves.
+func (s *Status) quorumMissed() bool {
+	return s.Watch != nil && s.Watch.Serves && s.Watch.Unconfirmed != ""
 }
 
 // waitsForTrial reports whether a change of the source tree waits because another snapshot awaits confirmation.
