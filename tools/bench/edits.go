@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,8 +89,8 @@ func measureEdit(dir, xdspub string, n int, k kind, more ...string) (wall, cpu t
 	}
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if werr := cmd.Wait(); err == nil && werr != nil {
-			err = fmt.Errorf("%w\n%s", werr, log)
+		if werr := cmd.Wait(); err != nil || werr != nil {
+			err = fmt.Errorf("%w\n%s", errors.Join(err, werr), log)
 		}
 	}()
 	published := filepath.Join(out, filepath.FromSlash(k.published))
