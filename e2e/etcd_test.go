@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"filippo.io/age"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
@@ -26,23 +27,24 @@ type etcdFleet struct {
 	fixture
 	etcd  *etcdtest.Server
 	store string // the address
+	flags []string
 }
 
-// startEtcdFleet starts an etcd and a writer.
-func startEtcdFleet(t *testing.T, source map[string]string) *etcdFleet {
+// startEtcdFleet starts an etcd and a writer. args are flags of the writer and of each machine.
+func startEtcdFleet(t *testing.T, source map[string]string, args ...string) *etcdFleet {
 	t.Helper()
-	f := &etcdFleet{etcd: etcdtest.Start(t)}
+	f := &etcdFleet{etcd: etcdtest.Start(t), flags: args}
 	f.store = "etcd://" + f.etcd.Endpoint + "/fleet"
-	f.fixture = *newFixture(t, source, "--store", f.store, "--quiet-period", "20ms")
+	f.fixture = *newFixture(t, source, append(args, "--store", f.store, "--quiet-period", "20ms")...)
 	f.startWatch(t)
 	f.watch.WaitLog(t, "event=store-published ")
 	return f
 }
 
-// machine is a fixture that follows the store. args are flags of watch.
+// machine is a fixture that follows the store.
 func (f *etcdFleet) machine(t *testing.T, name string) *fixture {
 	t.Helper()
-	m := newFixture(t, nil, "--machine", name)
+	m := newFixture(t, nil, append(f.flags, "--machine", name)...)
 	m.src = f.store
 	return m
 }
@@ -74,13 +76,21 @@ filter_chains:
 `, port, answering(text))
 }
 
-// TestFleetOnEtcd: a machine has the files of the writer. Without etcd, and after a kill -9 of its watch, its Envoy
-// starts with the last valid snapshot. When etcd is back, the machine has the next change.
+// TestFleetOnEtcd: a machine has the files of the writer, by an encrypted store. Without etcd, and after a kill -9 of
+// its watch, its Envoy starts with the last valid snapshot. When etcd is back, the machine has the next change.
 func TestFleetOnEtcd(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
 	port := envoytest.FreePort(t)
-	f := startEtcdFleet(t, map[string]string{"web.yaml": answeringText(port, "one"), "a.yaml": cluster("a", "1s")})
+	keys := filepath.Join(t.TempDir(), "keys")
+	own, err := age.GenerateHybridIdentity()
+	if err == nil {
+		err = os.WriteFile(keys, []byte(own.String()), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := startEtcdFleet(t, map[string]string{"web.yaml": answeringText(port, "one"), "a.yaml": cluster("a", "1s")}, "--encrypt-secrets", keys)
 	m := f.machine(t, "m1")
 	m.startWatch(t)
 	m.startEnvoy(t)
@@ -119,7 +129,7 @@ func TestFleetOnEtcd(t *testing.T) {
 	f.watch.WaitLog(t, "event=store-published ")
 	f.write(t, "broken.yaml", "name: [")
 	f.watch.WaitLog(t, "event=source-invalid ")
-	if status := f.status(t); !strings.Contains(status, "2 resources") {
+	if status := f.status(t); !strings.Contains(status, "2 resources, encrypted") {
 		t.Errorf("an invalid source tree has moved the head:\n%s", status)
 	}
 }

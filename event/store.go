@@ -28,6 +28,7 @@ func (StoreHasWriter) kind() Kind {
 type StorePublished struct {
 	Store    string // the address of --store
 	Snapshot string // the id of the snapshot
+	Name     string `event:"optional"` // with --encrypt-secrets, the name of the snapshot in the store
 	Bytes    int64  // the bytes of the change in the store
 }
 

@@ -33,7 +33,7 @@ func newAcknowledger(f *Follower) *acknowledger {
 	return &acknowledger{follower: f, news: make(chan struct{}, 1)}
 }
 
-// judged sets the wanted acknowledgement after the verdict on a head.
+// judged sets the wanted acknowledgement after the verdict on a head, or after a head that can't be read.
 func (a *acknowledger) judged(h Head, j load.Judgement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +82,7 @@ func (a *acknowledger) run(ctx context.Context) {
 // fail logs an error, unless the last logged error is the same.
 func (a *acknowledger) fail(err error) {
 	at := a.follower.options.Address
-	err = fmt.Errorf("acknowledge at %s: %w", a.key(), explained(err, at))
+	err = fmt.Errorf("acknowledge at %s: %w", a.key(), err)
 	if text := err.Error(); text != a.said {
 		a.said = text
 		a.follower.options.Log.Write(event.StoreFailed{Store: at.String(), Error: err})
@@ -94,12 +94,13 @@ func (a *acknowledger) key() string {
 }
 
 // session writes acknowledgements with one lease, and keeps the lease alive.
-func (a *acknowledger) session(ctx context.Context) error {
+func (a *acknowledger) session(ctx context.Context) (err error) {
 	c, err := connect(ctx, a.follower.options.Options)
 	if err != nil {
 		return err
 	}
 	defer c.close()
+	defer func() { err = c.explained(err) }()
 	lease, err := c.grant(ctx, rememberFor)
 	if err != nil {
 		return err

@@ -6,7 +6,10 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"xdspub/internal/addr"
 )
 
 // Scheme begins the address of a store.
@@ -35,9 +38,12 @@ func ParseAddress(text string) (a Address, err error) {
 	servers, prefix, _ := strings.Cut(rest, "/")
 	for server := range strings.SplitSeq(servers, ",") {
 		host, port, err := net.SplitHostPort(server)
+		number, wrong := strconv.ParseUint(port, 10, 16)
 		switch {
-		case err != nil || host == "" || port == "" || strings.ContainsAny(server, "@%?#"):
+		case err != nil || host == "" || strings.ContainsAny(server, "@%?#"):
 			return a, fmt.Errorf("%q is no server: write etcd://HOST:PORT[,…]/PREFIX", server)
+		case wrong != nil || number == 0:
+			return a, fmt.Errorf("%q has no port from 1 to 65535: write etcd://HOST:PORT[,…]/PREFIX", server)
 		case slices.Contains(a.Endpoints, server):
 			return a, fmt.Errorf("the server %s is there twice: leave one out", server)
 		}
@@ -56,12 +62,11 @@ func ParseAddress(text string) (a Address, err error) {
 // String returns the address as ParseAddress reads it.
 func (a Address) String() string { return Scheme + strings.Join(a.Endpoints, ",") + a.Prefix }
 
-// loopback reports whether only this machine can read a connection.
-func (a Address) loopback() bool {
+// local reports whether all servers are on this machine, so that other machines can't read a connection.
+func (a Address) local() bool {
 	return !slices.ContainsFunc(a.Endpoints, func(server string) bool {
-		host, _, _ := net.SplitHostPort(server)
-		ip := net.ParseIP(host)
-		return host != "localhost" && (ip == nil || !ip.IsLoopback())
+		is, err := addr.Parse(server)
+		return err != nil || !is.Local()
 	})
 }
 

@@ -3,21 +3,22 @@ package store
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"strings"
+	"net"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
+	"xdspub/diag"
+	"xdspub/internal/grpcdial"
 	"xdspub/internal/safefile"
 )
 
@@ -29,6 +30,9 @@ type Options struct {
 	CA, Cert, Key string
 	// User is a user of the etcd; empty for no user. Password is the file with the password.
 	User, Password string
+	// AgeKeys is a file with age identities, and recipients of other machines. Changes are encrypted for all of them;
+	// empty for no encryption.
+	AgeKeys string
 }
 
 // tls reports whether connections have TLS.
@@ -41,7 +45,7 @@ func (o Options) Check() error {
 		return errors.New("--store-cert and --store-key belong together: give both")
 	case (o.User == "") != (o.Password == ""):
 		return errors.New("--store-user and --store-password belong together: give both")
-	case !o.tls() && !o.Address.loopback():
+	case !o.tls() && !o.Address.local():
 		return fmt.Errorf("others can read a connection to %s, which may carry secrets: set --store-ca, so that the connection has TLS", o.Address)
 	}
 	return nil
@@ -62,37 +66,48 @@ const (
 	pageSize = 1000
 	// maxPages bounds the number of requests for the keys below a prefix.
 	maxPages = 1000
-	// maxFile bounds a file with certificates, a key or a password.
+	// maxFile bounds a file with a password.
 	maxFile = 1 << 20
 )
 
 // client is a connection to a store.
-type client struct{ etcd *clientv3.Client }
+type client struct {
+	etcd    *clientv3.Client
+	address Address
+	dialers map[string]*grpcdial.Dialer // by server
+}
 
 // connect returns a client. Only a client with a user asks a server now. Close the client after use.
 func connect(ctx context.Context, o Options) (*client, error) {
-	c := clientv3.Config{
-		Context: ctx, Endpoints: o.Address.Endpoints, Logger: zap.NewNop(), DialTimeout: dialTime,
-		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTime, MaxCallRecvMsgSize: maxAnswer,
+	c := &client{address: o.Address, dialers: make(map[string]*grpcdial.Dialer)}
+	var files *grpcdial.Files
+	if o.tls() {
+		files = &grpcdial.Files{CA: o.CA, Cert: o.Cert, Key: o.Key, FixedName: true}
 	}
 	var err error
-	if o.tls() {
-		if c.TLS, err = tlsOf(o); err != nil {
+	for _, server := range o.Address.Endpoints {
+		if c.dialers[server], err = grpcdial.New(server, "--store", files); err != nil {
 			return nil, err
 		}
 	}
-	if c.Username = o.User; o.User != "" {
+	config := clientv3.Config{
+		Context: ctx, Endpoints: o.Address.Endpoints, Logger: zap.NewNop(), DialTimeout: dialTime,
+		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTime, MaxCallRecvMsgSize: maxAnswer,
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, server string) (net.Conn, error) {
+			return c.dialers[server].Dial(ctx) // the library's own TLS would hide why a connection fails
+		})},
+	}
+	if config.Username = o.User; o.User != "" {
 		password, err := safefile.Read(o.Password, maxFile)
 		if err != nil {
 			return nil, err
 		}
-		c.Password = string(bytes.TrimRight(password, "\r\n"))
+		config.Password = string(bytes.TrimRight(password, "\r\n"))
 	}
-	etcd, err := clientv3.New(c)
-	if err != nil {
-		return nil, explained(err, o.Address)
+	if c.etcd, err = clientv3.New(config); err != nil {
+		return nil, c.explained(err)
 	}
-	return &client{etcd}, nil
+	return c, nil
 }
 
 func (c *client) close() { _ = c.etcd.Close() }
@@ -103,41 +118,6 @@ func (c *client) waitLost(ctx context.Context) {
 	for is := conn.GetState(); is == connectivity.Ready && conn.WaitForStateChange(ctx, is); {
 		is = conn.GetState()
 	}
-}
-
-// tlsOf returns the TLS configuration of a client. Each connection reads the files Cert and Key again.
-func tlsOf(o Options) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CA != "" {
-		pem, err := safefile.Read(o.CA, maxFile)
-		if err != nil {
-			return nil, err
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", o.CA)
-		}
-	}
-	if o.Cert == "" {
-		return c, nil
-	}
-	pair := func() (*tls.Certificate, error) {
-		cert, err := safefile.Read(o.Cert, maxFile)
-		if err != nil {
-			return nil, err
-		}
-		key, err := safefile.Read(o.Key, maxFile)
-		if err != nil {
-			return nil, err
-		}
-		p, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			err = fmt.Errorf("%s and %s: %w", o.Cert, o.Key, err)
-		}
-		return &p, err
-	}
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair() }
-	_, err := pair()
-	return c, err
 }
 
 // get returns the value of a key, nil for none, and the revision of the store.
@@ -202,7 +182,7 @@ func (c *client) commit(ctx context.Context, conditions []clientv3.Cmp, then ...
 }
 
 // explained returns an error of the library in words that name the remedy.
-func explained(err error, at Address) error {
+func (c *client) explained(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -218,12 +198,32 @@ func explained(err error, at Address) error {
 	case is(rpctypes.ErrUserEmpty), is(rpctypes.ErrInvalidAuthToken):
 		why = "the etcd requires a user: set --store-user and --store-password, or --store-cert"
 	case errors.Is(err, context.DeadlineExceeded), status.Code(rootOf(err)) == codes.Unavailable, status.Code(rootOf(err)) == codes.DeadlineExceeded:
-		why = "no server answers: see whether the etcd has a leader, whether --store-ca fits its certificate, and whether this machine reaches " +
-			strings.Join(at.Endpoints, " or ")
+		why = "no server answers: " + c.unreachable()
 	default:
 		return err
 	}
 	return fmt.Errorf("%s (%w)", why, err)
+}
+
+// maxUnreachable bounds the number of servers in the text of unreachable.
+const maxUnreachable = 5
+
+// unreachable says why no connection to a server works, or what to look for.
+func (c *client) unreachable() string {
+	var reasons []string
+	for _, server := range c.address.Endpoints {
+		reason := c.dialers[server].Reason()
+		if op, ok := errors.AsType[*net.OpError](reason); ok { // without the address
+			reason = op.Err
+		}
+		if reason != nil {
+			reasons = append(reasons, diag.ClipLine(server+": "+reason.Error(), maxWords))
+		}
+	}
+	if len(reasons) == 0 {
+		return "see whether the etcd has a leader, and whether this machine reaches " + diag.Few(c.address.Endpoints, maxUnreachable)
+	}
+	return diag.Few(reasons, maxUnreachable)
 }
 
 // rootOf unwraps an error to the innermost error.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -13,12 +12,13 @@ import (
 const batch = 100
 
 // collect removes the steps that no follower needs, and the objects that no step needs, and measures the chain. It
-// keeps the last step with all resources, all later steps, and for slow followers the 64 steps before.
+// keeps the last step with all resources, all later steps, and for slow followers the 64 steps before that have the
+// same recipients.
 func (t *term) collect(ctx context.Context) error {
 	if t.head == nil {
 		return nil
 	}
-	var before []string
+	var before, unneeded []string
 	needed := make(map[string]bool)
 	packs := make(map[string]string) // of the steps before, by key
 	t.chain = chain{}
@@ -28,6 +28,8 @@ func (t *term) collect(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return nil // followers skip the key, too
+		case s.Cipher != t.head.Step.Cipher:
+			unneeded = append(unneeded, key)
 		case key < t.keys.step(t.head.Whole):
 			before = append(before, key)
 			packs[key] = s.Pack
@@ -44,7 +46,7 @@ func (t *term) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unneeded := slices.Clone(before[:max(0, len(before)-lagging)])
+	unneeded = append(unneeded, before[:max(0, len(before)-lagging)]...)
 	for _, key := range before[max(0, len(before)-lagging):] {
 		needed[packs[key]] = true
 	}

@@ -25,6 +25,12 @@ func (e *events) add(r event.Record) {
 	e.list = append(e.list, r.Event)
 }
 
+func (e *events) all() []event.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.list)
+}
+
 // wait waits for an event.
 func (e *events) wait(t testing.TB, is func(event.Event) bool) {
 	t.Helper()

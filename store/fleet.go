@@ -86,7 +86,7 @@ func Ask(ctx context.Context, o Options, target string) (Report, error) {
 	targets := []string{target}
 	if target == "" {
 		if targets, err = c.targets(ctx, o.Address); err != nil {
-			return r, explained(err, o.Address)
+			return r, c.explained(err)
 		}
 		if len(targets) == 0 {
 			return r, &NoTargetError{Key: o.Address.keys("").head()}
@@ -95,7 +95,7 @@ func Ask(ctx context.Context, o Options, target string) (Report, error) {
 	for _, name := range targets {
 		t, err := c.target(ctx, o.Address, o.Address.keys(name))
 		if err != nil {
-			return r, explained(err, o.Address)
+			return r, c.explained(err)
 		}
 		r.InSync = r.InSync && t.inSync()
 		r.Targets = append(r.Targets, t)

@@ -10,12 +10,15 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/internal/crash"
+	"xdspub/source/load"
 )
 
 // lookAgain is how often a follower reads the head even if etcd tells no change. After the restore of a backup, etcd
-// tells no change before it reaches the old revision. Tests shorten lookAgain.
+// tells no change before it reaches the old revision. A writer reads its file of age keys as often. Tests shorten
+// lookAgain.
 var lookAgain = time.Minute
 
 // errWatch means that the watch of the head has ended. The follower then reads the head again.
@@ -50,6 +53,7 @@ func (f *Follower) session(ctx context.Context) (connected bool, err error) {
 		return false, err
 	}
 	defer c.close()
+	defer func() { err = c.explained(err) }()
 	for {
 		revision, err := f.look(ctx, c)
 		if err != nil && !isFault(err) {
@@ -70,9 +74,13 @@ func isFault(err error) bool {
 	return none || isIncomplete(err)
 }
 
+func (f *Follower) reader(c *client) reader {
+	return reader{client: c, keys: f.keys, registry: f.registry, ageKeys: f.options.AgeKeys}
+}
+
 // look reads the head and the changes that lead to it, and returns the revision of the store.
 func (f *Follower) look(ctx context.Context, c *client) (revision int64, err error) {
-	r := reader{client: c, keys: f.keys, registry: f.registry}
+	r := f.reader(c)
 	for range readTries {
 		var head *Head
 		var moved int64
@@ -111,12 +119,15 @@ func (f *Follower) reach(ctx context.Context, r reader, head *Head, moved int64)
 	}
 	tree, err := r.advance(ctx, f.at, *head)
 	if err != nil {
+		if _, gone := errors.AsType[*GoneError](err); !gone && isFault(err) {
+			f.acks.judged(*head, load.Judgement{Findings: diag.List{{Message: err.Error()}}})
+		}
 		return err
 	}
 	if err := f.take(*head, tree); err != nil {
 		return err
 	}
-	f.at, f.moved = at{head.Serial, tree}, moved
+	f.at, f.moved = at{head.Serial, tree, head.Tree}, moved
 	return nil
 }
 
@@ -130,7 +141,7 @@ func (f *Follower) watch(ctx context.Context, c *client, revision int64) error {
 		lost.Store(ctx.Err() == nil)
 		cancel()
 	}, f.options.Log.Crashed)()
-	r := reader{client: c, keys: f.keys, registry: f.registry}
+	r := f.reader(c)
 	for w := range c.etcd.Watch(ctx, f.keys.head(), clientv3.WithRev(revision+1)) {
 		if err := w.Err(); err != nil { // such as a revision that was compacted
 			return fmt.Errorf("%w: %w", errWatch, err)

@@ -147,7 +147,6 @@ func (f *Follower) Judged(j load.Judgement) {
 // fail records why the store can't be used, and logs the error unless the last logged error is the same. connected
 // means that the store answers.
 func (f *Follower) fail(err error, connected bool) {
-	err = explained(err, f.options.Address)
 	f.mu.Lock()
 	f.wrong = err
 	was := f.state

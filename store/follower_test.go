@@ -317,8 +317,8 @@ func TestDamagedForFollower(t *testing.T) {
 	}
 }
 
-// TestRoles: by TLS and with the password of a user, a follower reads its target and acknowledges. The user reads no
-// key of another target, such as its secrets, and writes no other key.
+// TestRoles: by TLS and with the password of a user, a follower reads its encrypted target and acknowledges. The user
+// reads no key of another target, such as its secrets, and writes no other key.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	ca, dir := certs.NewAuthority(t), t.TempDir()
@@ -331,6 +331,8 @@ func TestRoles(t *testing.T) {
 	}
 	cert, key := ca.Sign(2, "127.0.0.1")
 	h := startSecure(t, file("ca.pem", ca.PEM()), file("cert.pem", cert), file("key.pem", key))
+	own, _ := identity(t)
+	h.options.AgeKeys = keyFile(t, own)
 	for _, target := range []string{"web", "pay"} {
 		slot, _ := h.slot(many(2))
 		slot.keys = h.options.Address.keys(target)

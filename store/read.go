@@ -18,12 +18,14 @@ type reader struct {
 	client   *client
 	keys     keys
 	registry *xds.Registry // the types in the resources; nil for those of the API
+	ageKeys  string        // Options.AgeKeys
 }
 
 // at is the last head that a process has read or written.
 type at struct {
 	serial int64
 	tree   *history.Tree // nil for none
+	id     string        // Head.Tree of the tree
 }
 
 // errGap means that the resources before a step are unknown, because an earlier step is missing.
@@ -62,20 +64,20 @@ func (r reader) head(ctx context.Context) (h *Head, moved, revision int64, err e
 // advance returns the resources of a head. It reads the changes since was. If the store no longer has these changes,
 // advance reads all resources.
 func (r reader) advance(ctx context.Context, was at, h Head) (*history.Tree, error) {
-	if was.tree.ID() == h.Tree {
+	if was.id == h.Tree {
 		return was.tree, nil
 	}
-	tree, err := r.apply(ctx, was.tree, []Step{h.Step})
+	is, err := r.apply(ctx, was, []Step{h.Step})
 	if errors.Is(err, errGap) && was.tree != nil {
-		tree, err = r.applySince(ctx, was.tree, was.serial+1, h)
+		is, err = r.applySince(ctx, was, was.serial+1, h)
 	}
 	if isIncomplete(err) {
-		whole, e := r.applySince(ctx, nil, h.Whole, h)
+		whole, e := r.applySince(ctx, at{}, h.Whole, h)
 		if e == nil || errors.Is(err, errGap) || !isIncomplete(e) {
-			tree, err = whole, e
+			is, err = whole, e
 		}
 	}
-	return tree, err
+	return is.tree, err
 }
 
 // isIncomplete reports whether an error means that a step is missing or invalid. Then the last step with all resources
@@ -84,11 +86,12 @@ func isIncomplete(err error) bool {
 	_, gone := errors.AsType[*GoneError](err)
 	_, damaged := errors.AsType[*DamagedError](err)
 	_, foreign := errors.AsType[*ForeignError](err)
-	return errors.Is(err, errGap) || gone || damaged || foreign
+	_, cipher := errors.AsType[*CipherError](err)
+	return errors.Is(err, errGap) || gone || damaged || foreign || cipher
 }
 
 // applySince applies the steps from a serial to a head.
-func (r reader) applySince(ctx context.Context, tree *history.Tree, from int64, h Head) (*history.Tree, error) {
+func (r reader) applySince(ctx context.Context, was at, from int64, h Head) (at, error) {
 	var steps []Step
 	err := r.client.each(ctx, r.keys.step(from), r.keys.step(h.Serial+1), func(kv *mvccpb.KeyValue) error {
 		if s, err := parseStep(kv); err == nil { // otherwise, the steps have a gap
@@ -97,13 +100,13 @@ func (r reader) applySince(ctx context.Context, tree *history.Tree, from int64, 
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return was, err
 	}
-	tree, err = r.apply(ctx, tree, steps)
-	if err == nil && tree.ID() != h.Tree {
-		err = &DamagedError{r.keys.head(), fmt.Errorf("the steps lead to the resources %.12s, and the head has %.12s", tree.ID(), h.Tree)}
+	is, err := r.apply(ctx, was, steps)
+	if err == nil && is.id != h.Tree {
+		err = &DamagedError{r.keys.head(), fmt.Errorf("the steps lead to the resources %.12s, and the head has %.12s", is.id, h.Tree)}
 	}
-	return tree, err
+	return is, err
 }
 
 // parseStep reads a step.
@@ -117,27 +120,40 @@ func parseStep(kv *mvccpb.KeyValue) (s Step, err error) {
 	return s, nil
 }
 
-// apply applies steps to a tree, which may be nil. Steps with all resources need no tree.
-func (r reader) apply(ctx context.Context, tree *history.Tree, steps []Step) (*history.Tree, error) {
+// apply applies steps to a tree, which may be nil. Steps with all resources need no tree. An encrypted change has the
+// hash of its resources inside.
+func (r reader) apply(ctx context.Context, is at, steps []Step) (at, error) {
+	c, err := readCipher(r.ageKeys)
+	if err != nil {
+		return is, err
+	}
 	for _, s := range steps {
 		switch {
-		case s.Tree == tree.ID():
+		case s.Tree == is.id:
 			continue
-		case s.Base != "" && s.Base != tree.ID():
-			return nil, errGap
+		case s.Base != "" && s.Base != is.id:
+			return is, errGap
+		}
+		key := r.keys.chunk(s.Pack, 0)
+		if err := c.requires(s.Cipher != "", key); err != nil {
+			return is, err
 		}
 		data, err := r.pack(ctx, s)
+		if err == nil {
+			data, err = c.decrypt(data, key)
+		}
 		if err != nil {
-			return nil, err
+			return is, err
 		}
-		if tree, err = tree.Unpack(data, r.registry); err != nil {
-			return nil, &DamagedError{r.keys.chunk(s.Pack, 0), err}
+		if is.tree, err = is.tree.Unpack(data, r.registry); err != nil {
+			return is, &DamagedError{key, err}
 		}
-		if tree.ID() != s.Tree {
-			return nil, &DamagedError{r.keys.chunk(s.Pack, 0), fmt.Errorf("the change leads to the resources %.12s, and the step says %.12s", tree.ID(), s.Tree)}
+		if c == nil && is.tree.ID() != s.Tree {
+			return is, &DamagedError{key, fmt.Errorf("the change leads to the resources %.12s, and the step says %.12s", is.tree.ID(), s.Tree)}
 		}
+		is.id = s.Tree
 	}
-	return tree, nil
+	return is, nil
 }
 
 // pack returns the bytes of the change of a step.

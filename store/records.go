@@ -21,10 +21,11 @@ type Head struct {
 	// Time is when the writer moved the head, by the clock of the writer. Writer is the writer, as user@host.
 	Time   time.Time `json:"time"`
 	Writer string    `json:"writer"`
-	// Snapshot is the id of the published snapshot, and Resources the number of its resources.
+	// Snapshot is the id of the published snapshot, with encryption a name of the id, and Resources the number of its
+	// resources.
 	Snapshot  string `json:"snapshot"`
 	Resources int    `json:"resources"`
-	// Tree is the hash of the resources (history.Tree.ID).
+	// Tree is the hash of the resources (history.Tree.ID), with encryption a name of the hash.
 	Tree string `json:"tree"`
 	// Whole is the serial of the last step with all resources.
 	Whole int64 `json:"whole"`
@@ -36,12 +37,15 @@ type Head struct {
 type Step struct {
 	// Serial is the serial of the first head with the change.
 	Serial int64 `json:"serial"`
-	// Base and Tree are the hashes of the resources before and after the change. A step with all resources has no Base.
+	// Base and Tree are the hashes of the resources before and after the change, with encryption names of the hashes. A
+	// step with all resources has no Base.
 	Base string `json:"base,omitempty"`
 	Tree string `json:"tree"`
 	// Pack is the hash of the bytes of the change, and Bytes their number.
 	Pack  string `json:"pack"`
 	Bytes int64  `json:"bytes"`
+	// Cipher is a name of the age recipients of the change; empty if the change is not encrypted.
+	Cipher string `json:"cipher,omitempty"`
 }
 
 // Term is the value of a writer's key.
@@ -56,7 +60,7 @@ type State string
 
 const (
 	Published State = "published" // the machine has published the head
-	Refused   State = "refused"   // the rules of the machine, or its Envoys, refuse the head
+	Refused   State = "refused"   // the machine can't read the head, or its rules or Envoys refuse the head
 	Failed    State = "failed"    // the value of the machine's key is invalid
 )
 
@@ -124,7 +128,7 @@ func parse(key string, value []byte, limit int, into any) error {
 
 // check returns an error if a field of a step is invalid.
 func (s Step) check() error {
-	for _, hash := range []string{s.Base, s.Tree} {
+	for _, hash := range []string{s.Base, s.Tree, s.Cipher} {
 		if b, err := hex.DecodeString(hash); err != nil || len(b) != 0 && len(b) != 32 {
 			return fmt.Errorf("%.12q is no hash", hash)
 		}

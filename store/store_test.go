@@ -104,7 +104,7 @@ func (h *harness) begin(s *slot) *term {
 // read returns the resources of the head, for a reader that has what was says.
 func (h *harness) read(was at) at {
 	h.Helper()
-	r := reader{client: h.client, keys: h.options.Address.keys("")}
+	r := reader{client: h.client, keys: h.options.Address.keys(""), ageKeys: h.options.AgeKeys}
 	head, _, _, err := r.head(h.Context())
 	if err != nil || head == nil {
 		h.Fatal(head, err)
@@ -113,7 +113,7 @@ func (h *harness) read(was at) at {
 	if err != nil {
 		h.Fatal(err)
 	}
-	return at{head.Serial, tree}
+	return at{head.Serial, tree, head.Tree}
 }
 
 func (h *harness) publish(t *term, s *xds.Snapshot) {

@@ -46,6 +46,8 @@ type term struct {
 	head  *Head
 	moved int64
 	chain chain
+	// cipher is that of the last step; nil without encryption.
+	cipher *cipher
 }
 
 // chain measures the steps since the last step with all resources.
@@ -56,12 +58,13 @@ type chain struct {
 }
 
 // term makes the slot the only writer, and publishes the wanted snapshots. The error says why the term has ended.
-func (s *slot) term(ctx context.Context) error {
+func (s *slot) term(ctx context.Context) (err error) {
 	c, err := connect(ctx, s.options.Options)
 	if err != nil {
 		return err
 	}
 	defer c.close()
+	defer func() { err = c.explained(err) }()
 	lease, alive, err := c.lease(ctx, leaseTime)
 	if err != nil {
 		return err
@@ -90,8 +93,13 @@ func (t *term) follow(ctx context.Context) error {
 		if err := t.publish(ctx, t.wanted.Load()); err != nil {
 			return err
 		}
+		var again <-chan time.Time
+		if t.options.AgeKeys != "" { // the file may have changed
+			again = time.After(jittered(lookAgain))
+		}
 		select {
 		case <-t.news:
+		case <-again:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -120,20 +128,47 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 		return err
 	}
 	t.log.Write(event.StoreTerm{Store: t.options.Address.String()})
-	r := reader{client: t.client, keys: t.keys}
+	r := reader{client: t.client, keys: t.keys, ageKeys: t.options.AgeKeys}
 	var err error
 	if t.head, t.moved, _, err = r.head(ctx); err != nil {
 		return err
 	}
 	if t.head == nil {
-		t.last.tree = nil
+		t.forget()
 		return nil
 	}
+	if same, err := t.encrypts(); err != nil || !same {
+		return err
+	}
 	if t.last.tree, err = r.advance(ctx, t.last, *t.head); err != nil {
-		t.fail(err) // a step with all resources follows
-		t.last.tree = nil
+		t.fail(t.client.explained(err))
+		t.forget()
+	} else {
+		t.last.id = t.head.Tree
 	}
 	return t.collect(ctx)
+}
+
+// forget forgets the resources of the head, so that the next step has all resources.
+func (t *term) forget() { t.last = at{serial: t.last.serial} }
+
+// id returns the name by which the store knows a tree: Head.Tree.
+func (t *term) id(tree *history.Tree) string { return t.cipher.name(tree.ID()) }
+
+// encrypts reads the age keys for the next step. If the head has other recipients, same is false, and the next step has
+// all resources.
+func (t *term) encrypts() (same bool, err error) {
+	if t.cipher, err = readCipher(t.options.AgeKeys); err != nil {
+		return false, err
+	}
+	if t.head == nil || t.head.Step.Cipher == t.cipher.marks() {
+		return true, nil
+	}
+	if t.cipher == nil {
+		return false, &CipherError{"the head at " + t.keys.head(), "is encrypted, and this writer would write secrets in plain: set --encrypt-secrets, or remove the key"}
+	}
+	t.forget()
+	return false, nil
 }
 
 // campaign waits until the key of the writer is gone, and makes the key.
@@ -191,17 +226,21 @@ func (c *client) waitRemoved(ctx context.Context, key string, revision int64) {
 // publish changes nothing. Any other head with the snapshot gets a new serial: the store may have been restored from a
 // backup.
 func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
+	if _, err := t.encrypts(); err != nil {
+		return err
+	}
 	tree, err := history.NewTree(s, t.last.tree)
 	if err != nil {
 		return err
 	}
-	is := t.head != nil && t.last.tree != nil && t.head.Tree == tree.ID()
+	id := t.id(tree)
+	is := t.head != nil && t.last.tree != nil && t.head.Tree == id
 	if is && t.head.Serial == t.last.serial {
 		return nil
 	}
 	next := Head{
 		Layout: layout, Serial: t.serial(), Time: time.Now().UTC().Round(0), Writer: diag.ClipLine(t.options.By, maxWords),
-		Snapshot: s.ID(), Resources: s.Len(), Tree: tree.ID(),
+		Snapshot: t.cipher.name(s.ID()), Resources: s.Len(), Tree: id,
 	}
 	var then []clientv3.Op
 	if is {
@@ -212,10 +251,17 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 	if err := t.move(ctx, next, then...); err != nil {
 		return err
 	}
-	if t.last, t.said = (at{next.Serial, tree}), ""; is {
+	if t.last, t.said = (at{next.Serial, tree, id}), ""; is {
 		return nil
 	}
-	t.log.Write(event.StorePublished{Store: t.options.Address.String(), Snapshot: next.Snapshot, Bytes: next.Step.Bytes})
+	published := event.StorePublished{Store: t.options.Address.String(), Snapshot: s.ID(), Bytes: next.Step.Bytes}
+	if t.cipher != nil {
+		published.Name = next.Snapshot
+	}
+	t.log.Write(published)
+	if next.Whole == next.Serial {
+		return t.collect(ctx)
+	}
 	if t.chain.steps < maxChain && t.chain.bytes <= bigChain*t.chain.whole {
 		return nil
 	}
@@ -238,13 +284,19 @@ func (t *term) step(ctx context.Context, next *Head, tree *history.Tree) ([]clie
 	if err != nil {
 		return nil, err
 	}
-	return t.stepOf(ctx, next, tree, t.last.tree.ID(), data)
+	return t.stepOf(ctx, next, t.id(t.last.tree), data)
 }
 
 // stepOf is step with the bytes of the change, which begins at the tree base; empty for all resources.
-func (t *term) stepOf(ctx context.Context, next *Head, tree *history.Tree, base string, data []byte) ([]clientv3.Op, error) {
+func (t *term) stepOf(ctx context.Context, next *Head, base string, data []byte) ([]clientv3.Op, error) {
+	data, err := t.cipher.encrypt(data)
+	if err != nil {
+		return nil, err
+	}
 	sum := sha256.Sum256(data)
-	next.Step = Step{Serial: next.Serial, Base: base, Tree: tree.ID(), Pack: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}
+	next.Step = Step{
+		Serial: next.Serial, Base: base, Tree: next.Tree, Pack: hex.EncodeToString(sum[:]), Bytes: int64(len(data)), Cipher: t.cipher.marks(),
+	}
 	if len(data) > maxPack {
 		return nil, fmt.Errorf("the change has %d bytes, and a store takes %d", len(data), int64(maxPack))
 	}
@@ -317,7 +369,7 @@ func (t *term) writeWhole(ctx context.Context, next Head, tree *history.Tree) er
 		return err
 	}
 	next.Serial = t.serial()
-	then, err := t.stepOf(ctx, &next, tree, "", data)
+	then, err := t.stepOf(ctx, &next, "", data)
 	if err != nil {
 		return err
 	}

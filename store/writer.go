@@ -129,6 +129,6 @@ func (s *slot) run(ctx context.Context) {
 func (s *slot) fail(err error) {
 	if text := err.Error(); text != s.said {
 		s.said = text
-		s.log.Write(event.StoreFailed{Store: s.options.Address.String(), Error: explained(err, s.options.Address)})
+		s.log.Write(event.StoreFailed{Store: s.options.Address.String(), Error: err})
 	}
 }

@@ -113,7 +113,7 @@ func Served() []Row {
 
 // Status returns the rows of status.
 func Status() []Row {
-	return slices.Concat(Source(), AskedServe(), Store(), rows(
+	return slices.Concat(Source(), AskedServe(), askedStore(), rows(
 		target(), storeTarget(),
 		&setting[string]{about: about{name: "out", group: GroupPublish, usage: "output `DIR` of render, watch or serve, or the directory of --state of " +
 			"serve (required without --serve and --store)"},

@@ -9,7 +9,10 @@ const Etcd = "etcd://" // HOST:PORT[,HOST:PORT]/PREFIX
 func IsStore(source string) bool { return strings.HasPrefix(source, Etcd) }
 
 // Store returns the rows about the store of a fleet. The first row is the store.
-func Store() []Row {
+func Store() []Row { return append(askedStore(), encryptSecrets()) }
+
+// askedStore returns the rows about a store that is asked.
+func askedStore() []Row {
 	return append([]Row{
 		&setting[string]{about: about{name: "store", group: GroupStore, usage: "the store of a fleet, " +
 			"`etcd://HOST:PORT[,…]/PREFIX`: watch publishes there what is in --out, and status shows the fleet", outside: true},
@@ -18,7 +21,17 @@ func Store() []Row {
 }
 
 // FromStore returns the rows about a store that is the source.
-func FromStore() []Row { return append(storeConnection(), storeTarget()) }
+func FromStore() []Row { return append(storeConnection(), encryptSecrets(), storeTarget()) }
+
+// encryptSecrets returns the row of --encrypt-secrets.
+func encryptSecrets() Row {
+	return &setting[string]{about: about{name: "encrypt-secrets", group: GroupStore, usage: "write and accept only encrypted changes of the store, by age: a " +
+		"`FILE` of identities, and of recipients of other machines; a changed FILE is read again", outside: true},
+		kind: filePath, into: func(s *Settings) *Value[string] { return &s.EncryptSecrets }}
+}
+
+// OfFollower returns the rows that have no use without a store as source.
+func OfFollower() []Row { return rows(storeTarget(), Machine()) }
 
 // storeTarget returns the row of --store-target.
 func storeTarget() Row {

@@ -83,6 +83,7 @@ type Settings struct {
 	Store, StoreCA, StoreCert, StoreKey Value[string]
 	StoreUser, StorePassword            Value[string]
 	StoreTarget, Machine                Value[string]
+	EncryptSecrets                      Value[string]
 
 	// Who gets events.
 	OnEvent, Webhook         Value[[]string]

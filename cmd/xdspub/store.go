@@ -22,7 +22,7 @@ func storeOptions(v *call, address string) (o store.Options, err error) {
 		return o, usagef("%q: %v", address, err)
 	}
 	o.CA, o.Cert, o.Key = v.StoreCA.Value, v.StoreCert.Value, v.StoreKey.Value
-	o.User, o.Password = v.StoreUser.Value, v.StorePassword.Value
+	o.User, o.Password, o.AgeKeys = v.StoreUser.Value, v.StorePassword.Value, v.EncryptSecrets.Value
 	if err := o.Check(); err != nil {
 		return o, usagef("%v", err)
 	}
@@ -49,12 +49,11 @@ func checkStore(c *call, source string) error {
 
 // noStore returns an error if an option is about a store, and the call names no store.
 func noStore(c *call) error {
-	rows := append(settings.FromStore(), settings.Machine())
-	if name := settings.FirstGiven(c.Settings, rows[len(rows)-2:]); name != "" {
+	if name := settings.FirstGiven(c.Settings, settings.OfFollower()); name != "" {
 		return usagef("--%s is for a store as source: write etcd://HOST:PORT/PREFIX instead of %s", name, c.Args().First())
 	}
-	if name := settings.FirstGiven(c.Settings, rows); name != "" && !c.Store.Given() && !c.Store.InFile() {
-		return usagef("--%s needs a store, such as --store: it says how to connect to the store", name)
+	if name := settings.FirstGiven(c.Settings, settings.FromStore()); name != "" && !c.Store.Given() && !c.Store.InFile() {
+		return usagef("--%s needs a store: write etcd://HOST:PORT/PREFIX instead of %s, or give watch --store", name, c.Args().First())
 	}
 	return nil
 }
@@ -163,8 +162,12 @@ func writeTarget(p *statusPrinter, t store.Target) {
 	if t.Target != "" {
 		p.printf("target %s:\n", t.Target)
 	}
-	p.printf("  head: snapshot %s, %s, published at %s by %s\n",
-		t.Head.Snapshot, diag.Count(t.Head.Resources, "resource"), p.at(t.Head.Time), t.Head.Writer)
+	encrypted := ""
+	if t.Head.Step.Cipher != "" {
+		encrypted = ", encrypted"
+	}
+	p.printf("  head: snapshot %s, %s%s, published at %s by %s\n",
+		t.Head.Snapshot, diag.Count(t.Head.Resources, "resource"), encrypted, p.at(t.Head.Time), t.Head.Writer)
 	if t.Writer == "" {
 		p.printf("  writer: none; xdspub watch --store publishes changes\n")
 	} else {

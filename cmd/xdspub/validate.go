@@ -180,7 +180,7 @@ func (v *validation) scopes() (scopes []scope.Tree, err error) {
 	}
 	if i := slices.IndexFunc(v.Args().Slice(), settings.IsRemote); i >= 0 {
 		if v.NArg() > 1 {
-			return nil, usagef("%s is a control plane: check it in a call of its own", v.Args().Get(i))
+			return nil, usagef("%s is no path: check it in a call of its own", v.Args().Get(i))
 		}
 		return []scope.Tree{{Path: v.Args().First()}}, follow(v.call, v.Args().First(), nil)
 	}

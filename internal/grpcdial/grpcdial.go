@@ -53,7 +53,7 @@ type Dialer struct {
 	tls     *tls.Config // nil for no TLS
 
 	mu  sync.Mutex
-	err error // the first error
+	err error // of the last connection
 }
 
 // New returns a Dialer for an address HOST:PORT or unix:PATH. The Dialer uses TLS with the files, or no TLS if files
@@ -74,52 +74,64 @@ func New(address, options string, files *Files) (*Dialer, error) {
 func (d *Dialer) Connect(ctx context.Context, most int) (*grpc.ClientConn, error) {
 	// The library's own connection timeout is 20s, and its error says less than the error of ctx.
 	patient := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour})
-	dial := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return d.dial(ctx) })
+	dial := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+		conn, _, err := d.dial(ctx)
+		return conn, err
+	})
 	return grpc.NewClient("passthrough:///"+d.address, patient, grpc.WithAuthority("xdspub"), dial,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most), grpc.ForceCodecV2(boundedCodec{encoding.GetCodecV2("proto")})))
 }
 
-// Reason returns the first error of a connection; nil for none.
+// Dial returns a connection, which lasts longer than ctx.
+func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
+	conn, detach, err := d.dial(ctx)
+	if err == nil && !detach() {
+		return nil, context.Cause(ctx)
+	}
+	return conn, err
+}
+
+// Reason returns the error of the last connection; nil if the connection works, or for none.
 func (d *Dialer) Reason() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// failed records an error for Reason, and returns the error.
-func (d *Dialer) failed(err error) error {
+// record records for Reason the error of a connection, nil if the connection works, and returns the error.
+func (d *Dialer) record(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err != nil && d.err == nil {
-		d.err = err
-	}
+	d.err = err
 	return err
 }
 
 // dialer finds within 30 s that a peer is gone.
 var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 
-// dial returns a connection, and closes the connection when ctx ends.
-func (d *Dialer) dial(ctx context.Context) (net.Conn, error) {
+// dial returns a connection, and closes the connection when ctx ends, unless detach is called before. detach then
+// returns true.
+func (d *Dialer) dial(ctx context.Context) (conn net.Conn, detach func() bool, err error) {
 	network, name := "tcp", d.address
 	if path, ok := strings.CutPrefix(d.address, "unix:"); ok {
 		network, name = "unix", path
 	}
 	plain, err := dialer.DialContext(ctx, network, name)
 	if err != nil {
-		return nil, d.failed(err)
+		return nil, nil, d.record(err)
 	}
-	context.AfterFunc(ctx, func() { plain.Close() })
+	detach = context.AfterFunc(ctx, func() { plain.Close() })
 	if d.tls == nil {
-		return &plainConn{plain, d}, nil
+		return &plainConn{plain, d}, detach, nil
 	}
 	secured, err := d.secure(ctx, plain)
 	if err != nil {
 		plain.Close()
-		return nil, d.failed(d.files.explain(d.options, err))
+		return nil, nil, d.record(d.files.explain(d.options, err))
 	}
-	return secured, nil
+	_ = d.record(nil)
+	return secured, detach, nil
 }
 
 // secure adds TLS to a connection. With TLS 1.3 the server judges the client's certificate after the
@@ -155,8 +167,11 @@ type plainConn struct {
 // closes a connection without TLS.
 func (c *plainConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if n > 0 {
+		_ = c.dialer.record(nil)
+	}
 	if errors.Is(err, io.EOF) {
-		_ = c.dialer.failed(fmt.Errorf("the server closed the connection; if it serves by TLS, give %s-ca", c.dialer.options))
+		_ = c.dialer.record(fmt.Errorf("the server closed the connection; if it serves by TLS, give %s-ca", c.dialer.options))
 	}
 	return n, err
 }

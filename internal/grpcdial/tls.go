@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"xdspub/internal/safefile"
@@ -19,8 +20,10 @@ type Files struct {
 	// Cert is the client's certificate chain, Key its private key. Both are empty if the server needs no
 	// client certificate.
 	Cert, Key string
-	// ServerName is the name in the server's certificate. Empty means the host of the address.
+	// ServerName is the name in the server's certificate. Empty means the host of the address, and FixedName that users
+	// can't give another name.
 	ServerName string
+	FixedName  bool
 }
 
 // maxFile is the largest size of a file in bytes, above any bundle of certificates.
@@ -67,11 +70,19 @@ func (f *Files) explain(options string, err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("no CA certificate of %s signs the certificate of the server: %w", cmp.Or(f.CA, "the system"), err)
 	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return fmt.Errorf("the certificate of the server is not valid now: renew it, or correct the clock of this machine: %w", err)
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok && f.FixedName {
+		return fmt.Errorf("%w; connect to a name in the certificate", err)
+	} else if ok {
 		return fmt.Errorf("%w; give the name in the certificate with %s-server-name", err, options)
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return fmt.Errorf("the server does not use TLS on this address: %w", err)
+	}
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("the server closed the connection: the server does not use TLS on this address, or refuses this client: %w", err)
 	}
 	remote, ok := errors.AsType[*net.OpError](err)
 	switch {

@@ -155,6 +155,7 @@ var only = map[string][]string{
 	"cel.dev/cel-go":                             {"validate/cel"},
 	"software.sslmate.com":                       {"validate/boring"},
 	"go.etcd.io/etcd":                            {"store"},
+	"filippo.io/age":                             {"store"},
 	"google.golang.org/grpc":                     {"store", "serve", "serve/admit", "serve/cache", "serve/memory", "serve/rest", "serve/csds", "internal/grpcdial", "source/upstream"},
 	"github.com/prometheus":                      {"observe", "serve"},
 	"golang.org/x/time":                          {"serve/listen"},
