@@ -267,8 +267,9 @@ func TestApprovalGone(t *testing.T) {
 			if w.turnTo(t, s, wrong); w.shown.Approved == nil {
 				t.Error("an invalid tree ends the approval")
 			}
-			if w.turnTo(t, s, web+edge); w.shown.Approved != nil || w.shown.Guarded != nil || decisionsOf(t, s).Approved != nil {
-				t.Errorf("the tree is mended, and it shows %+v, %+v", w.shown.Approved, w.shown.Guarded)
+			r := w.turnTo(t, s, web+edge+"---\n"+third)
+			if r.Outcome != control.Waiting || w.shown.Approved != nil || w.shown.Guarded != nil || decisionsOf(t, s).Approved != nil {
+				t.Errorf("the tree is mended: %+v, it shows %+v, %+v", r, w.shown.Approved, w.shown.Guarded)
 			}
 			if !strings.Contains(log.String(), "event=approval-void by=alice@host") {
 				t.Error(log.String())
