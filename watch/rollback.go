@@ -502,8 +502,8 @@ func (w *watching) rollback(ctx context.Context, asked control.Rollback) (r cont
 	return w.rolledBack(o, pin), err
 }
 
-// conclude returns what a pass that has published the snapshot of the pin, or tried to, says of the source tree. The
-// views show that Outcome beside the pin; rolled has the outcome of the pin for the operator.
+// conclude returns what a pass that has published the snapshot of the pin, or tried to, says of the source tree. So the
+// views show the state of the source tree beside the pin. w.rolled keeps the outcome of the pin for the operator.
 func (w *watching) conclude(p *pass, o Outcome) (Outcome, error) {
 	w.rolled = &o
 	if err := w.pinTried(o); err != nil || o.Verdict != Published {

@@ -36,9 +36,8 @@ func settingsDocument(s *syntax.Text, report func(...diag.Diagnostic)) (doc *syn
 	return doc, members, ok
 }
 
-// isEmpty reports whether a settings file holds nothing but white space. Such a file says no setting, and no comment
-// says that nobody wants one. Its writer may have been interrupted, and an empty file must not end a freeze, or turn
-// the guards back to their defaults.
+// isEmpty reports whether a settings file holds nothing but white space. An editor may empty a file before it writes
+// the file, and an empty file must not end a freeze.
 func isEmpty(s *syntax.Text) bool { return len(bytes.TrimSpace(s.Data())) == 0 }
 
 // empty returns the finding about an empty settings file.

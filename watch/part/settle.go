@@ -18,8 +18,8 @@ type Tree struct {
 	Folders    owners.Folders
 	// Faults are the errors for which the source tree is refused, without those that Judge returns for Read.
 	Faults diag.List
-	// Rejected are owners whose folders wait: Envoys or clients have rejected them, and they have not changed since, or
-	// the clients of their files are unknown.
+	// Rejected are owners whose folders wait: Envoys or clients have rejected the folder, which has not changed since,
+	// or nobody knows the clients of its files.
 	Rejected []string
 	// Judge returns the errors of a Snapshot, in which the folders of held owners have their last valid resources.
 	Judge func(mixed *xds.Snapshot, held []string) (diag.List, error)
