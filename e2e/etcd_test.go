@@ -92,6 +92,8 @@ func TestFleetOnEtcd(t *testing.T) {
 	}
 	f := startEtcdFleet(t, map[string]string{"web.yaml": answeringText(port, "one"), "a.yaml": cluster("a", "1s")}, "--encrypt-secrets", keys)
 	m := f.machine(t, "m1")
+	m.http = filepath.Join(shortDir(t), "http")
+	m.args = append(m.args, "--max-stale", "100ms")
 	m.startWatch(t)
 	m.startEnvoy(t)
 	answers := func(text string) {
@@ -124,25 +126,39 @@ func TestFleetOnEtcd(t *testing.T) {
 	f.write(t, "web.yaml", answeringText(port, "two")) // the writer publishes its own files
 	f.watch.WaitLog(t, "event=published ")
 	answers("one")
+	statusOf := func(want string) {
+		t.Helper()
+		envoytest.Eventually(t, patience, "the status of the writer", func() (bool, string) {
+			out, stderr, _ := xdspub(t, "status", "--out", f.out)
+			return strings.Contains(out, want), out + stderr
+		})
+	}
+	statusOf("not in sync: the store can't be written since ")
 	f.etcd.Run(t)
 	answers("two")
 	f.watch.WaitLog(t, "event=store-published ")
+	statusOf("\n  store " + f.store + ": has snapshot ")
 	f.write(t, "broken.yaml", "name: [")
 	f.watch.WaitLog(t, "event=source-invalid ")
 	if status := f.status(t); !strings.Contains(status, "2 resources, encrypted") {
 		t.Errorf("an invalid source tree has moved the head:\n%s", status)
 	}
+	becomes(t, "the readiness", "200 ok", func() string { return readiness(t, m.http) })
+	if _, err := f.etcd.Client(t).Put(t.Context(), "/fleet/heads/-", "nonsense"); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, "the readiness with a damaged head", "503 not ready", func() string { return readiness(t, m.http) })
+	if status := f.status(t); !strings.HasPrefix(status, "not in sync: 1 machine, a damaged head, 1 behind\n  head: the key /fleet/heads/- holds something else") {
+		t.Errorf("the status with a damaged head:\n%s", status)
+	}
+	answers("two")
 }
 
 // TestReplicasOnEtcd: a client that goes from one serve to another gets nothing that it has, and then the changes only.
 func TestReplicasOnEtcd(t *testing.T) {
 	t.Parallel()
 	f := startEtcdFleet(t, map[string]string{"a.yaml": cluster("a", "1s"), "b.yaml": cluster("b", "1s")})
-	dir, err := os.MkdirTemp("", "xds-") // the path of a socket has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortDir(t)
 	versions := make(map[string]string)
 	for _, name := range []string{"one", "two"} {
 		socket := filepath.Join(dir, name)

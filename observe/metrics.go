@@ -121,8 +121,15 @@ func (v *view) sample(write sample) {
 	write("xdspub_source_valid", "1 if the source tree, as read last, is published or waits for an operator or the end of a freeze; 0 if the tree is invalid or held, or can't be read or published.",
 		truth(w.Refused == nil && w.Failed == "" && w.Snapshot != ""))
 	if u := w.Upstream; u != nil {
-		write("xdspub_upstream_connected", "1 while xdspub follows the control plane that is its source.", truth(u.Connected))
-		write("xdspub_upstream_since_time_seconds", "When xdspub_upstream_connected changed last, in seconds since 1970.", seconds(u.Since))
+		since := u.StaleSince
+		if since.IsZero() {
+			since = u.Since
+		}
+		write("xdspub_upstream_connected", "1 while xdspub follows the control plane or the store that is its source.", truth(u.StaleSince.IsZero()))
+		write("xdspub_upstream_since_time_seconds", "When xdspub_upstream_connected changed last, in seconds since 1970.", seconds(since))
+	}
+	if s := w.Store; s != nil {
+		write("xdspub_store_failed", "1 while xdspub can't write the published snapshot into the store of --store.", truth(s.Error != ""))
 	}
 	write("xdspub_paused", "1 while an operator pauses publishing.", truth(w.Paused != nil))
 	write("xdspub_pinned", "1 while a snapshot of the history is pinned, by a rollback.", truth(w.Pinned != nil))

@@ -93,7 +93,8 @@ func everything() control.Watch {
 			Counts: []control.CodeCount{{Code: "unknown-field", Severity: diag.Error, Count: 1}}, Findings: findings,
 		},
 		CertificateExpires: now.Add(time.Hour), Inotify: &control.Inotify{Used: 7, Budget: 120}, Notices: control.ByEvents,
-		Upstream: &control.Upstream{Kind: "store", Server: "127.0.0.1:1", Since: now, Error: "<script>", MaxStale: 60},
+		Upstream: &control.Upstream{Kind: "store", Server: "127.0.0.1:1", Since: now, Error: "<script>", StaleSince: now, MaxStale: 60},
+		Store:    &control.Store{Address: "etcd://127.0.0.1:1/fleet", Writes: true, Writer: "dave@host", Snapshot: "v1", Since: now, Error: "<script>"},
 		Paused:   &control.Shown{Decision: control.Decision{By: "alice@host", Reason: "<script>", Since: now}, Until: now},
 		Guarded:  &control.Guarded{Change: "0123456789abcdef", Since: now, What: "<script>"},
 		Approved: &control.Shown{Decision: control.Decision{By: "bob@host", Reason: "<script>", Since: now}, Change: "0123456789abcdef"},
@@ -211,7 +212,7 @@ func TestMetrics(t *testing.T) {
 		`xdspub_snapshot_certificate_expiry_time_seconds 1`, `xdspub_inotify_instances 7`, `xdspub_paused 1`, `xdspub_pinned 1`, `xdspub_guarded 1`, `xdspub_approved 1`, `xdspub_frozen 1`, `xdspub_waits_since_time_seconds 1`, `xdspub_confirm_until_time_seconds 1`, `xdspub_undo_overdue 1`, `xdspub_paused{target="edge"} 1`, `xdspub_inotify_budget{target="edge"} 120`,
 		`xdspub_watch_mode{mode="events"} 1`, `xdspub_watch_mode{mode="polling"} 0`, `xdspub_clients{kind="ads",program="other",state="in-sync"} 81`,
 		`xdspub_clients{kind="rest",program="other",state="in-sync"} 1`, `go_goroutines`,
-		`xdspub_upstream_connected 0`, `xdspub_upstream_since_time_seconds 1`,
+		`xdspub_upstream_connected 0`, `xdspub_upstream_since_time_seconds 1`, `xdspub_store_failed 1`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)

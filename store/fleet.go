@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ import (
 type Report struct {
 	Store   string   `json:"store"`
 	Targets []Target `json:"targets"`
-	// InSync reports whether each target has a writer and only machines in sync.
+	// InSync reports whether each target has a valid head, a writer, and only machines in sync.
 	InSync bool `json:"in_sync"`
 }
 
@@ -27,6 +28,8 @@ type Report struct {
 type Target struct {
 	Target string `json:"target,omitempty"` // empty for a source tree without targets
 	Head   Head   `json:"head"`
+	// Error is why machines can't use the head, whose fields are then empty; empty if they can.
+	Error string `json:"error,omitempty"`
 	// Writer is the present writer; empty for none.
 	Writer   string    `json:"writer,omitempty"`
 	Machines []Machine `json:"machines"`
@@ -120,13 +123,17 @@ func (c *client) target(ctx context.Context, at Address, k keys) (t Target, err 
 	}
 	r := reader{client: c, keys: k}
 	head, _, _, err := r.head(ctx)
-	if err != nil {
+	_, foreign := errors.AsType[*ForeignError](err)
+	switch {
+	case foreign:
+		t.Error = err.Error()
+	case err != nil:
 		return t, err
-	}
-	if head == nil {
+	case head == nil:
 		return t, c.noHead(ctx, at, k)
+	default:
+		t.Head = *head
 	}
-	t.Head = *head
 	writer, _, err := c.get(ctx, k.writer())
 	if err != nil {
 		return t, err
@@ -199,15 +206,15 @@ func (m *Machine) standing(h Head) Standing {
 	switch {
 	case m.Silent > int64(silentAfter/time.Second):
 		return Silent
-	case m.State == Published && m.Snapshot == h.Snapshot:
+	case h.Serial != 0 && m.State == Published && m.Snapshot == h.Snapshot:
 		return InSync
-	case m.State == Published, m.Serial < h.Serial:
+	case h.Serial == 0, m.State == Published, m.Serial < h.Serial: // a damaged head has no serial
 		return Behind
 	}
 	return Broken
 }
 
-// inSync reports whether the target has a writer, and all its machines are in sync.
+// inSync reports whether the target has a valid head and a writer, and all its machines are in sync.
 func (t *Target) inSync() bool {
-	return t.Writer != "" && !slices.ContainsFunc(t.Machines, func(m Machine) bool { return m.Standing != InSync })
+	return t.Error == "" && t.Writer != "" && !slices.ContainsFunc(t.Machines, func(m Machine) bool { return m.Standing != InSync })
 }

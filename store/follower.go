@@ -153,6 +153,9 @@ func (f *Follower) fail(err error, connected bool) {
 	if f.state.Error = err.Error(); !connected && f.state.Connected {
 		f.state.Connected, f.state.Server, f.state.Since = false, "", time.Now()
 	}
+	if connected && f.state.UnusableSince.IsZero() {
+		f.state.UnusableSince = time.Now()
+	}
 	is, logged := f.state, f.said == err.Error()
 	f.said = err.Error()
 	f.mu.Unlock()
@@ -169,7 +172,7 @@ func (f *Follower) fail(err error, connected bool) {
 func (f *Follower) works() {
 	f.mu.Lock()
 	was := f.state
-	if f.wrong, f.said = nil, ""; !f.state.Connected {
+	if f.wrong, f.said = nil, ""; !f.state.Connected || !f.state.UnusableSince.IsZero() {
 		f.state = load.State{Connected: true, Server: strings.Join(f.options.Address.Endpoints, ","), Since: time.Now()}
 	}
 	f.state.Error = ""

@@ -289,6 +289,7 @@ func TestRestored(t *testing.T) {
 
 // TestDamagedForFollower: bytes with a wrong hash are said with their key, and what the follower has stays.
 func TestDamagedForFollower(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	slot, _ := h.slot(many(2))
 	w := h.begin(slot)
@@ -312,8 +313,57 @@ func TestDamagedForFollower(t *testing.T) {
 	if c, err := f.Read(t.Context()); err != nil || len(c.Files) != 2 {
 		t.Errorf("%d files, %v", len(c.Files), err)
 	}
-	if is := f.State(); !is.Connected || !strings.Contains(is.Error, "the hash of its bytes is wrong") {
+	is := f.State()
+	if !is.Connected || !strings.Contains(is.Error, "the hash of its bytes is wrong") || is.StaleSince().IsZero() {
 		t.Errorf("the state is %+v", is)
+	}
+	h.etcd.End(t)
+	envoytest.Eventually(t, patience, "the follower notices that the etcd is gone", func() (bool, string) {
+		return !f.State().Connected, fmt.Sprintf("%+v", f.State())
+	})
+	if gone := f.State(); !gone.StaleSince().Equal(is.StaleSince()) {
+		t.Errorf("stale since %v, then since %v", is.StaleSince(), gone.StaleSince())
+	}
+	h.etcd.Run(t)
+	h.publish(w, many(3))
+	until(t, f, 3)
+	envoytest.Eventually(t, patience, "the follower follows", func() (bool, string) {
+		return f.State().StaleSince().IsZero(), fmt.Sprintf("%+v", f.State())
+	})
+}
+
+// TestDamagedHead: a damaged head of a target hides no other target, and its machines are not in sync.
+func TestDamagedHead(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, target := range []string{"eu", "us"} {
+		slot, _ := h.slot(many(2))
+		slot.keys = h.options.Address.keys(target)
+		h.publish(h.begin(slot), many(2))
+		f, _ := h.follower(FollowerOptions{Target: target, Machine: "m-" + target})
+		f.Judged(load.Judgement{N: until(t, f, 2).N, Accepted: true})
+	}
+	var r Report
+	envoytest.Eventually(t, patience, "both machines are in sync", func() (bool, string) {
+		var err error
+		r, err = Ask(t.Context(), h.options, "")
+		return err == nil && r.InSync && len(r.Targets[0].Machines)+len(r.Targets[1].Machines) == 2, fmt.Sprintf("%+v %v", r, err)
+	})
+	if _, err := h.client.etcd.Put(t.Context(), h.options.Address.keys("eu").head(), "nonsense"); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"", "eu"} {
+		r, err := Ask(t.Context(), h.options, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eu := r.Targets[0]
+		if r.InSync || eu.Target != "eu" || !strings.Contains(eu.Error, "the key /test/heads/eu holds something else") || eu.Machines[0].Standing != Behind {
+			t.Errorf("%+v", r)
+		}
+		if target == "" && (r.Targets[1].Error != "" || r.Targets[1].Machines[0].Standing != InSync) {
+			t.Errorf("the other target: %+v", r.Targets[1])
+		}
 	}
 }
 

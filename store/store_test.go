@@ -304,8 +304,14 @@ func TestTakeover(t *testing.T) {
 	defer stop()
 	go second.run(later)
 	said.wait(t, func(e event.Event) bool { _, waits := e.(event.StoreHasWriter); return waits })
+	if is := second.state(); is.Writes || is.Writer != "me@here" || is.Snapshot != "" || is.Error != "" {
+		t.Errorf("the waiting writer: %+v", is)
+	}
 	end()
 	<-ended
+	if is := first.state(); is.Writes || is.Snapshot != many(2).ID() {
+		t.Errorf("the writer that has ended: %+v", is)
+	}
 	said.wait(t, func(e event.Event) bool { _, began := e.(event.StoreTerm); return began })
 	envoytest.Eventually(t, patience, "the head has a later serial", func() (bool, string) {
 		is := h.read(at{})
@@ -314,6 +320,10 @@ func TestTakeover(t *testing.T) {
 	if n, _ := h.keys("objects"); n != 1 {
 		t.Errorf("%d objects: the second writer has written the same resources again", n)
 	}
+	envoytest.Eventually(t, patience, "the second writer shows what it has published", func() (bool, string) {
+		is := second.state()
+		return is.Writes && is.Writer == "" && is.Snapshot == many(2).ID(), fmt.Sprintf("%+v", is)
+	})
 }
 
 // untilHead waits until the head has a number of resources, and returns the serial.
@@ -478,8 +488,15 @@ func TestNoSpace(t *testing.T) {
 	if is := h.read(at{}); is.tree.Snapshot().Len() != 3 {
 		t.Errorf("%d resources", is.tree.Snapshot().Len())
 	}
+	if is := slot.state(); is.Snapshot != many(3).ID() || !strings.Contains(is.Error, "NOSPACE") || is.Since.IsZero() {
+		t.Errorf("the state of the writer: %+v", is)
+	}
 	h.makeSpace()
 	h.untilHead(4)
+	envoytest.Eventually(t, patience, "the writer shows no error", func() (bool, string) {
+		is := slot.state()
+		return is.Snapshot == many(4).ID() && is.Error == "", fmt.Sprintf("%+v", is)
+	})
 }
 
 // makeSpace removes the keys of others, compacts and defragments the etcd, and ends the alarm.

@@ -18,6 +18,7 @@ import (
 	"xdspub/event"
 	"xdspub/internal/crash"
 	"xdspub/render/history"
+	"xdspub/watch/control"
 	"xdspub/xds"
 )
 
@@ -127,6 +128,7 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 	if err := t.campaign(ctx, lease); err != nil {
 		return err
 	}
+	t.show(func(c *control.Store) { c.Writes, c.Writer, c.Error = true, "", "" })
 	t.log.Write(event.StoreTerm{Store: t.options.Address.String()})
 	r := reader{client: t.client, keys: t.keys, ageKeys: t.options.AgeKeys}
 	var err error
@@ -194,6 +196,7 @@ func (t *term) campaign(ctx context.Context, lease clientv3.LeaseID) error {
 		}
 		if other := writerIn(kv); other != said {
 			said = other
+			t.show(func(c *control.Store) { c.Writer, c.Error = other, "" })
 			t.log.Write(event.StoreHasWriter{Store: t.options.Address.String(), Writer: other})
 		}
 		if t.client.waitRemoved(ctx, key, revision); ctx.Err() != nil {
@@ -236,6 +239,7 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 	id := t.id(tree)
 	is := t.head != nil && t.last.tree != nil && t.head.Tree == id
 	if is && t.head.Serial == t.last.serial {
+		t.published(s.ID())
 		return nil
 	}
 	next := Head{
@@ -251,7 +255,8 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 	if err := t.move(ctx, next, then...); err != nil {
 		return err
 	}
-	if t.last, t.said = (at{next.Serial, tree, id}), ""; is {
+	t.last = at{next.Serial, tree, id}
+	if t.published(s.ID()); is {
 		return nil
 	}
 	published := event.StorePublished{Store: t.options.Address.String(), Snapshot: s.ID(), Bytes: next.Step.Bytes}
@@ -266,6 +271,12 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 		return nil
 	}
 	return t.writeWhole(ctx, next, tree)
+}
+
+// published shows that a snapshot is in the store.
+func (t *term) published(snapshot string) {
+	t.said = ""
+	t.show(func(c *control.Store) { c.Snapshot, c.Error = snapshot, "" })
 }
 
 // serial returns the serial of the next head.

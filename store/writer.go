@@ -22,10 +22,12 @@ type WriterOptions struct {
 	Log *event.Log
 }
 
-// Writer publishes the snapshots of a watch in a store. A Writer is a watch.Observer, and safe for concurrent use. The
-// watch does not wait for the store.
+// Writer publishes the snapshots of a watch in a store. A Writer is a watch.Observer and a watch.Store, and
+// safe for concurrent use. The watch does not wait for the store.
 type Writer struct {
 	options WriterOptions
+
+	changed chan struct{}
 
 	mu      sync.Mutex
 	ctx     context.Context // nil before RunWhile
@@ -35,7 +37,7 @@ type Writer struct {
 
 // NewWriter returns a Writer. NewWriter connects to no server.
 func NewWriter(o WriterOptions) *Writer {
-	return &Writer{options: o, targets: make(map[string]*slot)}
+	return &Writer{options: o, changed: make(chan struct{}, 1), targets: make(map[string]*slot)}
 }
 
 // RunWhile publishes while run runs, and then gives the leases back. The error is that of run.
@@ -55,7 +57,7 @@ func (w *Writer) Published(target string, s *xds.Snapshot) {
 	defer w.mu.Unlock()
 	t := w.targets[target]
 	if t == nil {
-		t = &slot{options: w.options, keys: w.options.Address.keys(target), log: w.options.Log.For(target), news: make(chan struct{}, 1)}
+		t = &slot{options: w.options, keys: w.options.Address.keys(target), log: w.options.Log.For(target), changed: w.changed, news: make(chan struct{}, 1)}
 		var ctx context.Context
 		ctx, t.end = context.WithCancel(w.ctx)
 		w.targets[target] = t
@@ -85,6 +87,21 @@ func (w *Writer) Removed(target string) {
 	}
 }
 
+// State implements watch.Store.
+func (w *Writer) State(target string) *control.Store {
+	w.mu.Lock()
+	t := w.targets[target]
+	w.mu.Unlock()
+	is := control.Store{Address: w.options.Address.String()}
+	if t != nil {
+		is = t.state()
+	}
+	return &is
+}
+
+// Changed implements watch.Store.
+func (w *Writer) Changed() <-chan struct{} { return w.changed }
+
 // slot publishes the snapshots of one target.
 type slot struct {
 	options WriterOptions
@@ -95,6 +112,8 @@ type slot struct {
 	wanted  atomic.Pointer[xds.Snapshot]
 	said    string // the last logged error
 	last    at     // what this process knows of the head
+	changed chan struct{}
+	is      atomic.Pointer[control.Store] // nil before the first change
 }
 
 // minPause is the pause after the first error, and maxPause the longest one. Tests shorten maxPause.
@@ -108,6 +127,7 @@ func (s *slot) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.term(ctx)
+		s.show(func(c *control.Store) { c.Writes, c.Writer = false, "" })
 		if ctx.Err() != nil {
 			return
 		}
@@ -125,10 +145,38 @@ func (s *slot) run(ctx context.Context) {
 	}
 }
 
-// fail logs an error, unless the last logged error is the same.
+// fail shows an error, and logs the error unless the last logged error is the same.
 func (s *slot) fail(err error) {
-	if text := err.Error(); text != s.said {
+	text := err.Error()
+	s.show(func(c *control.Store) { c.Error = text })
+	if text != s.said {
 		s.said = text
 		s.log.Write(event.StoreFailed{Store: s.options.Address.String(), Error: err})
+	}
+}
+
+// state returns how the slot stands to the store.
+func (s *slot) state() control.Store {
+	if is := s.is.Load(); is != nil {
+		return *is
+	}
+	return control.Store{Address: s.options.Address.String()}
+}
+
+// show changes the state of the slot. Only run calls show.
+func (s *slot) show(change func(*control.Store)) {
+	was := s.state()
+	is := was
+	change(&is)
+	if is == was {
+		return
+	}
+	if is.Writes != was.Writes || is.Error != was.Error {
+		is.Since = time.Now().UTC().Round(0)
+	}
+	s.is.Store(&is)
+	select {
+	case s.changed <- struct{}{}:
+	default:
 	}
 }

@@ -50,6 +50,9 @@ func (w *watching) asksClients() bool { return w.options.Server != nil && w.opti
 // show shows the state on the control socket, and has the Server and the Observer show it.
 func (w *watching) show() {
 	w.shown.Upstream, w.shown.Aggregate = w.source.upstream(), w.source.options.Aggregate
+	if s := w.source.options.Store; s != nil {
+		w.shown.Store = s.State(w.target)
+	}
 	told := w.shown.Shown()
 	w.told.Store(&told)
 	w.control.Tell(told)

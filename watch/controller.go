@@ -95,6 +95,14 @@ type Observer interface {
 	Removed(target string)
 }
 
+// Store publishes what an Observer gets elsewhere. A Store is safe for concurrent use.
+type Store interface {
+	// State returns how the watch of a target stands to the Store.
+	State(target string) *control.Store
+	// Changed receives a value after a State has changed. Unreceived values merge.
+	Changed() <-chan struct{}
+}
+
 // Server serves snapshots to clients of the xDS transport protocol.
 type Server interface {
 	// Publish serves a snapshot. Publish of the served snapshot changes nothing. A *clients.RefusedError

@@ -123,11 +123,12 @@ func (w *remoteWatcher) Run(ctx context.Context) {
 			}
 			reason = r
 		case <-w.remote.Changed():
-			if s := w.remote.State(); !s.Connected {
+			s := w.remote.State()
+			if !s.Connected {
 				reason = stateChanged
-				if w.maxStale > 0 {
-					stale.Reset(max(0, time.Until(s.Since.Add(w.maxStale))))
-				}
+			}
+			if since := s.StaleSince(); w.maxStale > 0 && !since.IsZero() {
+				stale.Reset(max(0, time.Until(since.Add(w.maxStale))))
 			}
 		case <-stale.C:
 			reason = stateChanged
@@ -150,7 +151,7 @@ func (s *source) upstream() *control.Upstream {
 	is := s.options.Remote.State()
 	return &control.Upstream{
 		Kind: s.options.Remote.Kind(), Connected: is.Connected, Server: is.Server, Since: is.Since.UTC().Round(0),
-		Error: is.Error, MaxStale: s.options.MaxStale.Seconds(),
+		Error: is.Error, StaleSince: is.StaleSince().UTC().Round(0), MaxStale: s.options.MaxStale.Seconds(),
 	}
 }
 

@@ -259,9 +259,13 @@ func (s *source) failed() bool {
 	return s.first > 0 && len(s.notBegun) >= s.first
 }
 
-// tellAll makes all publishers look again after a signal of the watcher or SIGHUP, and logs their states after
-// SIGUSR1, until ctx ends.
+// tellAll makes all publishers look again after a signal of the watcher or SIGHUP, shows changes of the Store, and logs
+// the states of the publishers after SIGUSR1, until ctx ends.
 func (s *source) tellAll(ctx context.Context) {
+	var stored <-chan struct{}
+	if s.options.Store != nil {
+		stored = s.options.Store.Changed()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -271,6 +275,8 @@ func (s *source) tellAll(ctx context.Context) {
 				return
 			}
 			s.tell(string(r))
+		case <-stored:
+			s.tell(connecting)
 		case <-s.options.Hangup:
 			s.tell(hangup)
 		case <-s.options.Report:

@@ -54,6 +54,8 @@ type WatchOptions struct {
 	RetryHeld bool
 	// Observer gets the state and the published snapshots of each target; nil for none.
 	Observer Observer
+	// Store publishes the snapshots elsewhere, too; nil for none.
+	Store Store
 	// Events are the last events, for the control socket; nil for none.
 	Events *event.History
 	// MaxFindings is the largest number of findings that Watch logs at a time; 0 means no limit.
@@ -103,7 +105,7 @@ const (
 	confirming  = "confirm"    // somebody has
 	trimming    = "trim"       // a turn without a reconcile
 	removed     = "removed"    // the target is gone
-	connecting  = "connection" // the state of the Remote has changed, a turn without a reconcile
+	connecting  = "connection" // the state of the Remote or the Store has changed, a turn without a reconcile
 )
 
 func newWatching(s *source, o Options) *watching {

@@ -55,7 +55,7 @@ func AggregateBy() Row {
 
 // MaxStale returns the row of --max-stale.
 func MaxStale() Row {
-	return &setting[time.Duration]{about: about{name: "max-stale", group: GroupUpstream, usage: "no longer be ready (/readyz) once the control plane is gone for " +
-		"`TIME`; nothing else changes, and nothing expires; 0s is always ready"},
+	return &setting[time.Duration]{about: about{name: "max-stale", group: GroupUpstream, usage: "no longer be ready (/readyz) once the control plane or the store is gone, " +
+		"or can't be used, for `TIME`; nothing else changes, and nothing expires; 0s is always ready"},
 		kind: times, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.MaxStale }}
 }

@@ -14,6 +14,7 @@ import (
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/store"
+	"xdspub/watch"
 )
 
 // storeOptions returns how to connect to the store at an address.
@@ -95,6 +96,14 @@ func newWriter(v *call, log *event.Log) (*store.Writer, error) {
 	return store.NewWriter(store.WriterOptions{Options: o, By: operatorOf(), Log: log}), err
 }
 
+// storeOf returns the writer of --store as the Store of a watch; nil for none.
+func storeOf(v *call) watch.Store {
+	if v.writer == nil {
+		return nil
+	}
+	return v.writer
+}
+
 // writeStore runs a watch, and publishes in the store of --store while the watch runs.
 func writeStore(ctx context.Context, v *call, run func(context.Context) error) error {
 	if v.writer == nil {
@@ -141,6 +150,9 @@ func writeFleet(w io.Writer, r store.Report, now time.Time) error {
 	if slices.ContainsFunc(r.Targets, func(t store.Target) bool { return t.Writer == "" }) {
 		p.printf(", no writer")
 	}
+	if slices.ContainsFunc(r.Targets, func(t store.Target) bool { return t.Error != "" }) {
+		p.printf(", a damaged head")
+	}
 	for _, s := range []store.Standing{store.Broken, store.Behind, store.Silent} {
 		if n := counts[s]; n > 0 {
 			p.printf(", %d %s", n, s)
@@ -162,12 +174,16 @@ func writeTarget(p *statusPrinter, t store.Target) {
 	if t.Target != "" {
 		p.printf("target %s:\n", t.Target)
 	}
-	encrypted := ""
-	if t.Head.Step.Cipher != "" {
-		encrypted = ", encrypted"
+	if t.Error != "" {
+		p.printf("  head: %s\n", t.Error)
+	} else {
+		encrypted := ""
+		if t.Head.Step.Cipher != "" {
+			encrypted = ", encrypted"
+		}
+		p.printf("  head: snapshot %s, %s%s, published at %s by %s\n",
+			t.Head.Snapshot, diag.Count(t.Head.Resources, "resource"), encrypted, p.at(t.Head.Time), t.Head.Writer)
 	}
-	p.printf("  head: snapshot %s, %s%s, published at %s by %s\n",
-		t.Head.Snapshot, diag.Count(t.Head.Resources, "resource"), encrypted, p.at(t.Head.Time), t.Head.Writer)
 	if t.Writer == "" {
 		p.printf("  writer: none; xdspub watch --store publishes changes\n")
 	} else {

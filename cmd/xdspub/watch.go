@@ -131,6 +131,7 @@ func watchUntil(ctx context.Context, v *call, all []watch.Options, options optio
 		Conflict:    live.differs,
 		RetryHeld:   v.RetryHeld.Value,
 		Observer:    observersOf(v),
+		Store:       storeOf(v),
 		Events:      v.events,
 		Beat:        beatOf(v),
 		MaxFindings: maxFindings(v, v.App.ErrWriter),

@@ -63,8 +63,22 @@ type State struct {
 	Connected bool
 	// Server is the connected server; empty if Connected is false.
 	Server string
-	// Since is the time at which Connected changed last.
+	// Since is the time at which Connected changed last, or at which a fault that UnusableSince told ended.
 	Since time.Time
+	// UnusableSince is since when the Remote can't use what the other side has, also without a connection; zero if the
+	// Remote can.
+	UnusableSince time.Time
 	// Error is why the Remote is not connected, or why a connected Remote can't use what the other side has.
 	Error string
+}
+
+// StaleSince returns since when the other side may have newer Contents; zero while the Remote follows it.
+func (s State) StaleSince() time.Time {
+	switch {
+	case !s.UnusableSince.IsZero():
+		return s.UnusableSince
+	case s.Connected:
+		return time.Time{}
+	}
+	return s.Since
 }

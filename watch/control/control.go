@@ -150,6 +150,8 @@ type Watch struct {
 	Upstream *Upstream `json:"upstream,omitempty"`
 	// Aggregate are the node fields of the clients for which the Upstream is asked, as text; empty for all clients.
 	Aggregate string `json:"aggregate,omitempty"`
+	// Store is the store of a fleet that gets the published snapshots; nil without --store.
+	Store *Store `json:"store,omitempty"`
 	// Notices says how the watch learns of changes of the source tree. It is empty with an Upstream.
 	Notices Notices `json:"notices,omitempty"`
 	// Failed is the error of the last reconcile or trim; empty if it succeeded.
@@ -168,18 +170,21 @@ type Upstream struct {
 	Connected bool   `json:"connected"`
 	// Server is the address of the connected server; empty if Connected is false.
 	Server string `json:"server,omitempty"`
-	// Since is the time at which Connected changed last.
+	// Since is the time at which Connected changed last, or at which the watch could use again what the source has.
 	Since time.Time `json:"since"`
 	// Error is why no server is connected, or why what a connected server has can't be used. Error is empty if the
 	// watch follows the server, or before the first connection.
 	Error string `json:"error,omitempty"`
-	// MaxStale is how long no server may be connected until the watch is no longer ready, in seconds; 0 for ever.
+	// StaleSince is since when the watch does not follow the source: the source is gone, or can't be used. StaleSince
+	// is zero while the watch follows.
+	StaleSince time.Time `json:"stale_since,omitzero"`
+	// MaxStale is how long the watch stays ready after StaleSince, in seconds; 0 for ever.
 	MaxStale float64 `json:"max_stale,omitempty"`
 }
 
-// Stale reports whether the source is gone for longer than MaxStale. A nil Upstream is never stale.
+// Stale reports whether the watch does not follow the source for longer than MaxStale. A nil Upstream is not stale.
 func (u *Upstream) Stale(now time.Time) bool {
-	return u != nil && !u.Connected && u.MaxStale > 0 && now.Sub(u.Since).Seconds() >= u.MaxStale
+	return u != nil && !u.StaleSince.IsZero() && u.MaxStale > 0 && now.Sub(u.StaleSince).Seconds() >= u.MaxStale
 }
 
 // Fault returns since when the source is gone, or why what the source has can't be used, as text; empty if the watch
@@ -189,7 +194,7 @@ func (u *Upstream) Fault() string {
 	case u == nil, u.Connected && u.Error == "":
 		return ""
 	case u.Connected:
-		return fmt.Sprintf("the %s can't be used: %s", u.Kind, u.Error)
+		return fmt.Sprintf("the %s can't be used since %s: %s", u.Kind, u.StaleSince.UTC().Format(time.RFC3339), u.Error)
 	}
 	text := fmt.Sprintf("the %s is gone since %s", u.Kind, u.Since.UTC().Format(time.RFC3339))
 	if u.Error != "" {
@@ -499,6 +504,11 @@ func (w Watch) Shown() Watch {
 		upstream.Error = diag.Hide(upstream.Error)
 		w.Upstream = &upstream
 	}
+	if w.Store != nil {
+		store := *w.Store
+		store.Error = diag.Hide(store.Error)
+		w.Store = &store
+	}
 	w.EnvoyStates = slices.Clone(w.EnvoyStates)
 	for i := range w.EnvoyStates {
 		w.EnvoyStates[i].Error = diag.Hide(w.EnvoyStates[i].Error)
@@ -537,7 +547,8 @@ func (w Watch) Shown() Watch {
 }
 
 // Ready reports whether a valid snapshot is out and, if Envoys or a quorum of clients confirm, acknowledged. Readiness,
-// by HTTP and by gRPC, follows Ready. A watch whose control plane is gone for too long is not ready.
+// by HTTP and by gRPC, follows Ready. A watch that does not follow its control plane or its store for too long is not
+// ready.
 func (w *Watch) Ready() bool {
 	return w.Snapshot != "" && w.Acknowledged && !w.Upstream.Stale(time.Now())
 }
@@ -583,6 +594,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 		faults = append(faults, fmt.Sprintf("snapshot %s of the source tree waits%s", w.Waits.Snapshot, w.Waits.GoesOn()))
 	}
 	if fault := w.Upstream.Fault(); fault != "" {
+		faults = append(faults, fault)
+	}
+	if fault := w.Store.Fault(); fault != "" {
 		faults = append(faults, fault)
 	}
 	if w.Failed != "" {

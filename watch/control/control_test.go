@@ -672,12 +672,55 @@ func TestFault(t *testing.T) {
 	}{
 		{nil, ""},
 		{&Upstream{Kind: "store", Connected: true, Since: at}, ""},
-		{&Upstream{Kind: "store", Connected: true, Since: at, Error: "its hash is wrong"}, "the store can't be used: its hash is wrong"},
+		{&Upstream{Kind: "store", Connected: true, Since: at, Error: "its hash is wrong", StaleSince: at}, "the store can't be used since 2026-01-02T03:04:05Z: its hash is wrong"},
 		{&Upstream{Kind: "store", Since: at, Error: "no server answers"}, "the store is gone since 2026-01-02T03:04:05Z: no server answers"},
 		{&Upstream{Kind: "control plane", Since: at}, "the control plane is gone since 2026-01-02T03:04:05Z"},
 	} {
 		if got := c.is.Fault(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.is, got, c.want)
 		}
+	}
+}
+
+// TestStale: a watch is not ready once it does not follow its source for longer than --max-stale.
+func TestStale(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		is   *Upstream
+		want bool
+	}{
+		{nil, false},
+		{&Upstream{Connected: true, MaxStale: 60}, false},
+		{&Upstream{StaleSince: at}, false},
+		{&Upstream{Connected: true, StaleSince: at, MaxStale: 60}, true},
+		{&Upstream{StaleSince: at, MaxStale: 60}, true},
+		{&Upstream{StaleSince: at, MaxStale: 61}, false},
+	} {
+		if got := c.is.Stale(at.Add(time.Minute)); got != c.want {
+			t.Errorf("%+v: %t", c.is, got)
+		}
+	}
+}
+
+// TestStore: the status of a writer names its store, and why the published snapshot is not there.
+func TestStore(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		is          Store
+		fault, text string
+	}{
+		{Store{}, "", "etcd://a:1/b: has nothing of this watch yet"},
+		{Store{Writes: true, Snapshot: "v1"}, "", "etcd://a:1/b: has snapshot v1"},
+		{Store{Writer: "bob@host", Snapshot: "v1"}, "", "etcd://a:1/b: bob@host is the writer; this watch waits until that writer ends"},
+		{Store{Since: at, Snapshot: "v1", Error: "no server answers"}, "the store can't be written since 2026-01-02T03:04:05Z: no server answers",
+			"etcd://a:1/b: the store can't be written since 2026-01-02T03:04:05Z: no server answers"},
+	} {
+		c.is.Address = "etcd://a:1/b"
+		if fault, text := c.is.Fault(), c.is.String(); fault != c.fault || text != c.text {
+			t.Errorf("%+v: %q, %q", c.is, fault, text)
+		}
+	}
+	if fault := (*Store)(nil).Fault(); fault != "" {
+		t.Error(fault)
 	}
 }

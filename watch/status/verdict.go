@@ -89,6 +89,8 @@ func (s *Status) faultsOfWatch(all *faults) {
 		}
 		fault := w.Upstream.Fault()
 		all.add(fault != "", "%s", fault)
+		fault = w.Store.Fault()
+		all.add(fault != "", "%s", fault)
 		all.add(s.quorumMissed(), "%s", w.UnconfirmedText())
 		all.add(w.Failed != "", "the watch can't publish")
 		all.add(s.waitsForTrial(), "a change waits for the confirmation of another one")

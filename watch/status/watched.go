@@ -183,8 +183,8 @@ func (s *Status) watched() bool {
 	if w == nil {
 		return s.WatchState == WatchNone && !s.State
 	}
-	return w.Refused == nil && w.Waits == nil && w.Failed == "" && w.Upstream.Fault() == "" && clients.Fault(s.Clients) == "" &&
-		!s.quorumMissed() && !s.Replaced()
+	return w.Refused == nil && w.Waits == nil && w.Failed == "" && w.Upstream.Fault() == "" && w.Store.Fault() == "" &&
+		clients.Fault(s.Clients) == "" && !s.quorumMissed() && !s.Replaced()
 }
 
 // quorumMissed reports whether the quorum of clients of a running serve has not acknowledged the published snapshot.
