@@ -295,7 +295,7 @@ func (c *servedChaos) part() {
 }
 
 // there returns the present resources of the tree in words, by type and name.
-func (c *servedChaos) there() map[*xds.Type]map[string]string {
+func (c *chaos) there() map[*xds.Type]map[string]string {
 	t := c.t
 	t.Helper()
 	result, err := check.New(check.Options{Path: c.src}).Check(t.Context())

@@ -37,6 +37,7 @@ type follower struct {
 	cut     context.CancelFunc // ends the streams; nil if there are none
 	frozen  chan struct{}      // closed while the follower reads
 	refuses bool               // the follower refuses each fourth response, on average
+	twice   []string           // clusters and listeners that a server has sent although the follower had them
 }
 
 // followed is the subscription of a follower to a type, and the resources that it has.
@@ -79,7 +80,10 @@ func startFollower(t *testing.T, random *rand.Rand, k transport, socket string, 
 func (f *follower) session(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := grpc.NewClient("unix:"+f.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	f.mu.Lock()
+	socket := f.socket
+	f.mu.Unlock()
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return
 	}
@@ -191,6 +195,9 @@ func (f *follower) takeDelta(r *discoveryv3.DeltaDiscoveryResponse) any {
 	refused := f.refusal()
 	if refused == nil {
 		for _, one := range r.GetResources() {
+			if len(m.names) == 0 && r.GetTypeUrl() != xds.ScopedRoutes.URL() && m.versions[one.GetName()] == one.GetVersion() {
+				f.twice = append(f.twice, one.GetName()+" "+one.GetVersion())
+			}
 			m.has[one.GetName()], m.versions[one.GetName()] = one.GetResource(), one.GetVersion()
 		}
 		for _, name := range r.GetRemovedResources() {
@@ -290,6 +297,14 @@ func (f *follower) disconnect() {
 	if f.cut != nil {
 		f.cut()
 	}
+}
+
+// move makes a follower connect to another server.
+func (f *follower) move(socket string) {
+	f.mu.Lock()
+	f.socket = socket
+	f.mu.Unlock()
+	f.disconnect()
 }
 
 // refuse makes a follower refuse some responses, or accept all.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,11 +26,7 @@ type servedTree struct {
 // serveTree returns a servedTree, which is not started.
 func serveTree(t *testing.T, source map[string]string) *servedTree {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "xds-") // the path of a socket has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortDir(t)
 	s := &servedTree{
 		fixture: fixture{src: filepath.Join(dir, "src")},
 		address: address(envoytest.FreePort(t)), socket: filepath.Join(dir, "xds.sock"),

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,7 +44,7 @@ type Server struct {
 	Dir string
 
 	program, name, peer, cluster string
-	options                      []string
+	enter, options               []string
 	scheme                       string
 	cmd                          *exec.Cmd
 	ended                        chan struct{}
@@ -59,22 +60,36 @@ func Start(t testing.TB, options ...string) *Server {
 // StartCluster is Start for an etcd of several nodes.
 func StartCluster(t testing.TB, nodes int, options ...string) (all []*Server) {
 	t.Helper()
+	return StartAt(t, slices.Repeat([]Place{{Host: "127.0.0.1", Peer: "127.0.0.1"}}, nodes), options...)
+}
+
+// Place is where a node of an etcd runs.
+type Place struct {
+	// Host is the address of the node for clients, and Peer the address for other nodes.
+	Host, Peer string
+	// Enter runs the command after it at the place, such as nsenter --net=PATH; empty for none.
+	Enter []string
+}
+
+// StartAt is Start for an etcd with a node at each place.
+func StartAt(t testing.TB, places []Place, options ...string) (all []*Server) {
+	t.Helper()
 	program, dir, scheme := Binary(t), t.TempDir(), "http://"
 	if strings.Contains(strings.Join(options, " "), "--cert-file") {
 		scheme = "https://"
 	}
 	var cluster []string
-	for i := range nodes {
+	for i, at := range places {
 		name := fmt.Sprint("node", i)
 		s := &Server{
-			Endpoint: fmt.Sprint("127.0.0.1:", envoytest.FreePort(t)), Dir: filepath.Join(dir, name), program: program, name: name,
-			peer: fmt.Sprint("http://127.0.0.1:", envoytest.FreePort(t)), options: options, scheme: scheme,
+			Endpoint: fmt.Sprint(at.Host, ":", envoytest.FreePort(t)), Dir: filepath.Join(dir, name), program: program, name: name,
+			peer: fmt.Sprint("http://", at.Peer, ":", envoytest.FreePort(t)), enter: at.Enter, options: options, scheme: scheme,
 		}
 		all, cluster = append(all, s), append(cluster, name+"="+s.peer)
 	}
 	for _, s := range all {
 		s.cluster = strings.Join(cluster, ",")
-		s.start(t)
+		s.Begin(t)
 		t.Cleanup(func() { s.End(t) })
 	}
 	for _, s := range all {
@@ -86,23 +101,25 @@ func StartCluster(t testing.TB, nodes int, options ...string) (all []*Server) {
 // Run starts a node that has ended, with its data, and waits until it answers.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
-	s.start(t)
+	s.Begin(t)
 	s.wait(t)
 }
 
-// start starts the process.
-func (s *Server) start(t testing.TB) {
+// Begin is Run without the wait. Without the other nodes, a node does not answer.
+func (s *Server) Begin(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(s.Dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = exec.Command(s.program, append([]string{
-		"--name=" + s.name, "--data-dir=" + s.Dir, "--listen-client-urls=" + s.scheme + s.Endpoint, "--advertise-client-urls=" + s.scheme + s.Endpoint,
+	command := slices.Concat(s.enter, []string{
+		s.program, "--name=" + s.name, "--data-dir=" + s.Dir,
+		"--listen-client-urls=" + s.scheme + s.Endpoint, "--advertise-client-urls=" + s.scheme + s.Endpoint,
 		"--listen-peer-urls=" + s.peer, "--initial-advertise-peer-urls=" + s.peer, "--initial-cluster=" + s.cluster,
 		"--unsafe-no-fsync", "--log-level=warn", "--heartbeat-interval=20", "--election-timeout=200",
-	}, s.options...)...)
+	}, s.options)
+	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
