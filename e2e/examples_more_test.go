@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"xdspub/tools/envoytest"
+	"xdspub/tools/etcdtest"
 )
 
 // file returns a file of the copy.
@@ -451,5 +452,48 @@ func TestGRPCClientsExample(t *testing.T) {
 	server.WaitLog(t, "unresolved-reference")
 	server.WaitLog(t, "event=source-invalid ")
 	answers("green")
+	e.allDone(t)
+}
+
+// TestFleetEtcdExample: the example of a fleet on etcd.
+func TestFleetEtcdExample(t *testing.T) {
+	envoytest.Binary(t)
+	etcdtest.Binary(t)
+	t.Parallel()
+	e := newExample(t, "fleet-etcd", 2379, 8081, 9901, 10000, 18000)
+	const (
+		etcd   = `"$(scripts/etcd)" --data-dir /tmp/fleet-etcd/etcd --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:0`
+		files  = "bin/xdspub watch --out /tmp/fleet-etcd/files --machine files etcd://127.0.0.1:2379/shop"
+		envoy  = `"$(scripts/envoy)" --config-path /tmp/fleet-etcd-files.yaml`
+		status = "bin/xdspub status --store etcd://127.0.0.1:2379/shop"
+		curl   = "curl http://127.0.0.1:10000/"
+	)
+	e.upstreams(t, "python3 examples/upstream.py shop:8081")
+	e.line(t, "go build -o bin/ ./cmd/xdspub")
+	store := e.start(t, etcd)
+	writer := e.start(t, "bin/xdspub watch --out /tmp/fleet-etcd/writer --store etcd://127.0.0.1:2379/shop examples/fleet-etcd/config")
+	writer.WaitLog(t, "event=store-published ")
+	machine := e.start(t, files)
+	machine.WaitLog(t, "event=published ")
+	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/fleet-etcd/files --admin 127.0.0.1:9901 --node-id edge-1 --node-cluster edge > /tmp/fleet-etcd-files.yaml")
+	live := e.envoy(t, envoy)
+	server := e.start(t, "bin/xdspub serve --grpc 127.0.0.1:18000 --machine serve etcd://127.0.0.1:2379/shop")
+	server.WaitLog(t, "event=published ")
+	e.answers(t, curl, "shop")
+	envoytest.Eventually(t, patience, "both machines are in sync", func() (bool, string) {
+		out, stderr, _ := run(t, "/bin/sh", "-c", e.line(t, status))
+		return strings.HasPrefix(out, "in sync: 2 machines\n"), out + stderr
+	})
+	e.edit(t, replace("cluster: shop", `cluster: shop, prefix_rewrite: "/new"`), "config/routes.yaml")
+	machine.WaitLog(t, "event=published ")
+	server.WaitLog(t, "event=published ")
+
+	store.Signal(t, syscall.SIGKILL)
+	store.Wait(t)
+	machine.Signal(t, syscall.SIGTERM)
+	machine.Wait(t)
+	live.Stop(t)
+	e.envoy(t, envoy)
+	e.answers(t, curl, "shop")
 	e.allDone(t)
 }
