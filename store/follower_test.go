@@ -367,8 +367,9 @@ func TestDamagedHead(t *testing.T) {
 	}
 }
 
-// TestRoles: by TLS and with the password of a user, a follower reads its encrypted target and acknowledges. The user
-// reads no key of another target, such as its secrets, and writes no other key.
+// TestRoles: as the user of a password or of a client certificate, a follower reads its encrypted target by TLS, and
+// acknowledges. The user reads no key of another target, such as its secrets, writes no other key, and can't end the
+// lease of the writer.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	ca, dir := certs.NewAuthority(t), t.TempDir()
@@ -380,9 +381,12 @@ func TestRoles(t *testing.T) {
 		return path
 	}
 	cert, key := ca.Sign(2, "127.0.0.1")
-	h := startSecure(t, file("ca.pem", ca.PEM()), file("cert.pem", cert), file("key.pem", key))
-	own, _ := identity(t)
-	h.options.AgeKeys = keyFile(t, own)
+	own, secret := ca.Sign(3, "m1")
+	byCert := Options{CA: file("ca.pem", ca.PEM()), Cert: file("m1.pem", own), Key: file("m1.key", secret)}
+	admin, secret := ca.Sign(4, "admin")
+	h := startSecure(t, byCert.CA, file("cert.pem", cert), file("key.pem", key), file("admin.pem", admin), file("admin.key", secret))
+	age, _ := identity(t)
+	h.options.AgeKeys = keyFile(t, age)
 	for _, target := range []string{"web", "pay"} {
 		slot, _ := h.slot(many(2))
 		slot.keys = h.options.Address.keys(target)
@@ -399,7 +403,16 @@ func TestRoles(t *testing.T) {
 		}
 		return head.Step.Pack
 	}(("pay"))
+	kv, _, err := h.client.get(t.Context(), h.options.Address.keys("web").writer())
+	if err != nil || kv == nil {
+		t.Fatal(kv, err)
+	}
+	lease := clientv3.LeaseID(kv.Lease)
 	h.grant("web", "m1")
+	byCert.Address, byCert.AgeKeys = h.options.Address, h.options.AgeKeys
+	g, _ := h.follower(FollowerOptions{Options: byCert, Target: "web"})
+	until(t, g, 2)
+	_, denied := h.follower(FollowerOptions{Options: byCert, Target: "pay"})
 	o := h.options
 	o.User, o.Password = "m1", file("password", []byte("secret\n"))
 	f, _ := h.follower(FollowerOptions{Options: o, Target: "web", Machine: "m1"})
@@ -409,6 +422,9 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
+	if _, err := c.etcd.Revoke(t.Context(), lease); !isDenied(err) {
+		t.Errorf("end the lease of the writer: %v", err)
+	}
 	pay, web := h.options.Address.keys("pay"), h.options.Address.keys("web")
 	for _, key := range []string{pay.head(), pay.step(1), pay.chunk(pack, 0), pay.machines() + "m1", web.machines() + "m2"} {
 		if _, _, err := c.get(t.Context(), key); !isDenied(err) {
@@ -425,8 +441,7 @@ func TestRoles(t *testing.T) {
 		r, err = Ask(t.Context(), h.root(file("root", []byte("root"))), "web")
 		return err == nil && len(r.Targets[0].Machines) == 1 && r.Targets[0].Machines[0].Standing == InSync, fmt.Sprintf("%+v %v", r, err)
 	})
-	kv, _, err := c.get(t.Context(), web.machines()+"m1")
-	if err != nil {
+	if kv, _, err = c.get(t.Context(), web.machines()+"m1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.beat(t.Context(), clientv3.LeaseID(kv.Lease)); err != nil {
@@ -437,7 +452,6 @@ func TestRoles(t *testing.T) {
 	if _, err := connect(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "the etcd does not know the user, or the password is wrong") {
 		t.Error(err)
 	}
-	_, denied := h.follower(FollowerOptions{Options: o, Target: "pay"})
 	denied.wait(t, func(e event.Event) bool {
 		failed, ok := e.(event.StoreFailed)
 		return ok && strings.Contains(failed.Error.Error(), "the user may not do this: grant the user a role with the key")
@@ -448,16 +462,16 @@ func isDenied(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "permission denied")
 }
 
-// startSecure starts an etcd with TLS.
-func startSecure(t *testing.T, ca, cert, key string) *harness {
+// startSecure starts an etcd with TLS, for clients with a certificate. own and ownKey are of the test.
+func startSecure(t *testing.T, ca, cert, key, own, ownKey string) *harness {
 	t.Helper()
 	h := &harness{T: t}
-	h.etcd = etcdtest.Start(t, "--cert-file="+cert, "--key-file="+key)
+	h.etcd = etcdtest.Start(t, "--cert-file="+cert, "--key-file="+key, "--client-cert-auth", "--trusted-ca-file="+ca)
 	a, err := ParseAddress(Scheme + h.etcd.Endpoint + "/test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.options = Options{Address: a, CA: ca}
+	h.options = Options{Address: a, CA: ca, Cert: own, Key: ownKey}
 	if h.client, err = connect(t.Context(), h.options); err != nil {
 		t.Fatal(err)
 	}

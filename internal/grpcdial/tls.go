@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"xdspub/internal/safefile"
 )
@@ -71,7 +72,8 @@ func (f *Files) explain(options string, err error) error {
 		return fmt.Errorf("no CA certificate of %s signs the certificate of the server: %w", cmp.Or(f.CA, "the system"), err)
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		return fmt.Errorf("the certificate of the server is not valid now: renew it, or correct the clock of this machine: %w", err)
+		return fmt.Errorf("a certificate of the server is valid from %s to %s: renew the certificate, or correct the clock of this machine",
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339)) // err has the present time
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok && f.FixedName {
 		return fmt.Errorf("%w; connect to a name in the certificate", err)

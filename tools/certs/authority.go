@@ -50,7 +50,8 @@ func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// Sign returns a certificate with some names that is valid for an hour, and its key, both as PEM.
+// Sign returns a certificate with some names, and its key, both as PEM. The first name is the common name, too. The
+// certificate is valid for an hour.
 func (a *Authority) Sign(serial int64, names ...string) (cert, key []byte) {
 	a.t.Helper()
 	return a.SignUntil(time.Now().Add(time.Hour), serial, names...)
@@ -64,6 +65,9 @@ func (a *Authority) SignUntil(until time.Time, serial int64, names ...string) (c
 		a.t.Fatal(err)
 	}
 	c := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: until}
+	if len(names) > 0 {
+		c.Subject.CommonName = names[0] // the user of an etcd
+	}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)
