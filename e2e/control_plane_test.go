@@ -11,15 +11,20 @@ import (
 	"syscall"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"xdspub/source/load"
 	"xdspub/tools/envoytest"
 	"xdspub/tools/unixhttp"
+	"xdspub/xds"
 )
 
 // following returns a fixture whose watch follows a control plane on a socket.
@@ -213,6 +218,9 @@ func startPlane(t *testing.T) *plane {
 	t.Helper()
 	p := &plane{cache: cachev3.NewSnapshotCache(true, cachev3.IDHash{}, nil), socket: filepath.Join(t.TempDir(), "s")}
 	server := serverv3.NewServer(t.Context(), p.cache, serverv3.CallbackFuncs{StreamDeltaRequestFunc: func(_ int64, r *discoveryv3.DeltaDiscoveryRequest) error {
+		if r.GetNode().GetId() == "denied" {
+			return status.Error(codes.PermissionDenied, "nothing for this node")
+		}
 		if r.GetResponseNonce() != "" {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -232,8 +240,14 @@ func startPlane(t *testing.T) *plane {
 	return p
 }
 
-// set serves the resources of YAML documents, and forgets the answers.
+// set serves the resources of YAML documents to the node edge, and forgets the answers.
 func (p *plane) set(t *testing.T, text string) {
+	t.Helper()
+	p.setFor(t, "edge", text)
+}
+
+// setFor is set for a node.
+func (p *plane) setFor(t *testing.T, node, text string) {
 	t.Helper()
 	read := load.AsWritten(load.Input{Name: "plane.yaml", Format: "yaml", Data: []byte(text)})
 	all := make(map[string][]types.Resource)
@@ -246,11 +260,83 @@ func (p *plane) set(t *testing.T, text string) {
 	p.answers = nil
 	p.mu.Unlock()
 	if err == nil {
-		err = p.cache.SetSnapshot(context.Background(), "edge", snapshot)
+		err = p.cache.SetSnapshot(context.Background(), node, snapshot)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// clustersFor returns the names of the clusters that a server has for a node.
+func clustersFor(t *testing.T, socket, node string) (names []string) {
+	t.Helper()
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: &corev3.Node{Id: node}, TypeUrl: xds.Cluster.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.GetResources() {
+		names = append(names, c.GetName())
+	}
+	return names
+}
+
+// TestAggregatesApart: a control plane sends one node of a relay what is refused, and refuses another node. The other
+// aggregates go on, and the relay stays ready and names both.
+func TestAggregatesApart(t *testing.T) {
+	t.Parallel()
+	p := startPlane(t)
+	p.setFor(t, "relay", staticCluster("own", 1))
+	p.setFor(t, "bad", staticCluster("bad", 1))
+	p.setFor(t, "good", staticCluster("good", 1))
+	dir := filepath.Dir(p.socket)
+	socket, web := filepath.Join(dir, "relay"), filepath.Join(dir, "http")
+	relay := start(t, watcher, "serve", "--grpc", "unix:"+socket, "--http", "unix:"+web, "--node-id", "relay", "--aggregate-by", "id", "xds+unix:"+p.socket)
+	relay.WaitLog(t, "event=published ")
+	for _, node := range []string{"bad", "good"} {
+		if got := clustersFor(t, socket, node); len(got) != 1 || got[0] != node {
+			t.Errorf("%s gets %q", node, got)
+		}
+	}
+	p.setFor(t, "bad", staticCluster("bad", 1, "lb_policy: MAGLEV, maglev_lb_config: {table_size: 4}"))
+	p.hears(t, "cluster.v3.Cluster: bad: ", "table_size 4 of maglev is not a prime number")
+	go func() { // waits for a response that never comes
+		conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err == nil {
+			defer conn.Close()
+			if s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context()); err == nil {
+				_ = s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "denied"}, TypeUrl: xds.Cluster.URL()})
+				_, _ = s.Recv()
+			}
+		}
+	}()
+	relay.WaitLog(t, `event=aggregate-started target=aggregate-3 node="id=denied"`)
+	becomes(t, "the readiness", "200 ok", func() string { return readiness(t, web) })
+	p.setFor(t, "good", documents(staticCluster("good", 1), staticCluster("more", 1)))
+	becomes(t, "the clusters of the good node", "good more", func() string { return strings.Join(clustersFor(t, socket, "good"), " ") })
+	if got := clustersFor(t, socket, "bad"); len(got) != 1 || got[0] != "bad" {
+		t.Errorf("the bad node gets %q", got)
+	}
+	becomes(t, "the status", "", func() string {
+		text, _, _ := xdspub(t, "status", "--serve", "unix:"+socket)
+		for _, part := range []string{"aggregate-1: the source tree is invalid (1 error", "aggregate-3: nothing is published", "PermissionDenied: nothing for this node"} {
+			if !strings.Contains(text, part) {
+				return text
+			}
+		}
+		return ""
+	})
 }
 
 // hears waits for an answer of the client.

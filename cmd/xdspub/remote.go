@@ -90,11 +90,14 @@ func follow(v *call, source string, log *event.Log) error {
 		return err
 	}
 	o := upstream.Options{
-		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(), QuietPeriod: v.QuietPeriod.Value,
+		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(),
 		Judge: of.OfPart, Budget: upstream.NewBudget(mostRelayed), Log: log,
 	}
 	if o.Node, o.Runtime, err = upstreamNode(v, of); err != nil {
 		return err
+	}
+	if v.QuietPeriod.Given() || v.QuietPeriod.InFile() { // the default is for files, which a program may write in parts
+		o.QuietPeriod = v.QuietPeriod.Value
 	}
 	v.upstream = o
 	v.remote = upstream.New(o)

@@ -49,7 +49,7 @@ type Options struct {
 	// Envoy is the version of the Envoys that get the resources. Streams is load.Options.Streams.
 	Envoy   *envoyapi.Version
 	Streams bool
-	// QuietPeriod is how long a server must be silent before its resources are judged; 0 means 100ms.
+	// QuietPeriod is how long a server must be silent before its resources are judged; 0 means 10ms.
 	QuietPeriod time.Duration
 	// Judge returns the findings about Contents that are not whole. The client answers by them, because a server may
 	// wait for the answer before it sends the rest.
@@ -125,7 +125,7 @@ type Upstream struct {
 
 // New returns an Upstream.
 func New(o Options) *Upstream {
-	o.QuietPeriod = cmp.Or(o.QuietPeriod, 100*time.Millisecond)
+	o.QuietPeriod = cmp.Or(o.QuietPeriod, 10*time.Millisecond)
 	return &Upstream{
 		options: o, bounds: usual, changed: make(chan struct{}, 1), first: make(chan struct{}), errs: make([]error, len(o.Servers)),
 		state: load.State{Since: time.Now()}, told: make(map[xds.Key]bool),

@@ -4,19 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
-
-// relays are the measured relays: none, and xdspub serve with options.
-var relays = []struct {
-	name    string
-	options []string // nil for none
-}{
-	{"straight", nil},
-	{"behind `xdspub serve`", []string{}},
-	{"behind `xdspub serve --quiet-period 10ms`", []string{"--quiet-period", "10ms"}},
-}
 
 // measureRelay prints what clients cost a server of go-control-plane: straight, and behind one xdspub serve that has
 // the server as its source. The goals are a fiftieth of the processor time of the server, and 20 ms more for an edit.
@@ -27,12 +16,12 @@ func measureRelay(dir, xdspub string, sizes []int) error {
 		fmt.Print("| | all connected | CPU of the server | ratio | CPU of the relay | edit, p50 | p99 | more | CPU of the server an edit | ratio " +
 			"| of the relay |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 		var straight figures
-		for i, r := range relays {
-			f, err := measureRelayed(filepath.Join(dir, fmt.Sprintf("relay-%d-%d", n, i)), xdspub, n, r.options)
+		for i, r := range []struct{ name, relay string }{{"straight", ""}, {"behind `xdspub serve`", xdspub}} {
+			f, err := measureRelayed(filepath.Join(dir, fmt.Sprintf("relay-%d-%d", n, i)), r.relay, n)
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
-			if r.options == nil {
+			if r.relay == "" {
 				straight = f
 			}
 			ratio := func(a, b time.Duration) float64 { return float64(a) / float64(b) }
@@ -46,9 +35,9 @@ func measureRelay(dir, xdspub string, sizes []int) error {
 	return nil
 }
 
-// measureRelayed measures a server of go-control-plane, whose clients connect to the server or, with options, to a
-// relay.
-func measureRelayed(dir, xdspub string, n int, options []string) (f figures, err error) {
+// measureRelayed measures a server of go-control-plane, whose clients connect to the server or, if xdspub is not empty,
+// to a relay.
+func measureRelayed(dir, xdspub string, n int) (f figures, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return f, err
 	}
@@ -60,13 +49,12 @@ func measureRelayed(dir, xdspub string, n int, options []string) (f figures, err
 		return f, err
 	}
 	defer s.end()
-	if options == nil {
+	if xdspub == "" {
 		return s.measure(true)
 	}
 	server := s.socket
 	s.socket = filepath.Join(dir, "relay")
-	args := slices.Concat([]string{"serve", "--grpc", "unix:" + s.socket, forAll, "--node-id", "client"}, options, []string{"xds+unix:" + server})
-	if s.relay, err = begin(xdspub, args...); err != nil {
+	if s.relay, err = begin(xdspub, "serve", "--grpc", "unix:"+s.socket, forAll, "--node-id", "client", "xds+unix:"+server); err != nil {
 		return f, err
 	}
 	defer s.relay.end()
