@@ -104,10 +104,10 @@ func (a *aggregates) start(key string, node *corev3.Node) *Aggregate {
 	of.idle = time.AfterFunc(time.Hour, crash.Guard(func() { a.retire(of) }, of.Log().Crashed))
 	of.idle.Stop()
 	a.byKey[key], a.numbers[number] = of, true
-	of.Log().Write(event.AggregateStarted{Node: of.String()})
 	follow := crash.Again(ctx.Done(), func() { a.options.Follow(ctx, of) }, of.Log().Crashed)
 	a.running.Go(crash.Guard(func() {
 		defer a.free(of)
+		of.Log().Write(event.AggregateStarted{Node: of.String()})
 		follow()
 	}, of.Log().Crashed))
 	return of
@@ -128,15 +128,18 @@ func (a *aggregates) leave(of *Aggregate) {
 // retire ends an Aggregate without clients, or looks again later.
 func (a *aggregates) retire(of *Aggregate) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	free := of.members == 0 && !a.ended
+	retired := free && !of.keeps()
 	switch {
-	case of.members > 0 || a.ended:
-	case of.keeps():
-		of.idle.Reset(a.limits.AggregateIdle)
-	default:
+	case retired:
 		delete(a.byKey, of.key)
-		of.end()
+	case free:
+		of.idle.Reset(a.limits.AggregateIdle)
+	}
+	a.mu.Unlock()
+	if retired {
 		of.Log().Write(event.AggregateRetired{Node: of.String()})
+		of.end()
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *relay) toAll(channel func(passes) chan os.Signal, s os.Signal) {
 	for _, p := range r.passes {
 		select {
 		case channel(p) <- s:
-		default: // the watch has a signal that it has not read
+		default: // a signal waits for the watch already
 		}
 	}
 }
