@@ -11,13 +11,17 @@ import (
 
 	"xdspub/render"
 	"xdspub/tools/envoytest"
+	"xdspub/tools/portion"
 )
 
 // TestBusyEnvoy publishes a new cluster and a listener that routes to it, again and again, to a busy Envoy. Envoy
 // reads both files in the right order all the same, and no connection stays without an answer. Envoy would refuse a
-// listener before its cluster, because the listener has inline routes.
+// listener before its cluster, because the listener has inline routes. A sample has one format.
 func TestBusyEnvoy(t *testing.T) {
-	for _, f := range render.Formats { // not in parallel: each needs the whole machine
+	for i, f := range render.Formats { // not in parallel: each needs the whole machine
+		if i%portion.Every(4, 4) != 0 {
+			continue
+		}
 		t.Run(f.Name, func(t *testing.T) {
 			publishes := 4
 			if f == render.JSON {
