@@ -252,7 +252,7 @@ func TestReadsFail(t *testing.T) {
 				t.Fatalf("exit status %d: %s", well.exit, well.stderr)
 			}
 			after := s.files(t)
-			every := portion.Every(3, 9)
+			every := portion.Every(7, 9)
 			for i, r := range s.seen(t) {
 				if r.Nth > 1+c.times || i%every != every-1 {
 					continue
@@ -289,7 +289,7 @@ func TestReadsOfWatchFail(t *testing.T) {
 			}
 			s.watch = startCommand(t, s.command(t, append(args, s.src)...))
 			s.watch.WaitLog(t, "event=published ")
-			every := portion.Every(3, 9)
+			every := portion.Every(7, 9)
 			for i, r := range s.repeated(t) {
 				if i%every == every-1 {
 					s.failMeanwhile(t, r)

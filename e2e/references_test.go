@@ -16,6 +16,7 @@ import (
 	"xdspub/diag"
 	"xdspub/source/load"
 	"xdspub/tools/envoytest"
+	"xdspub/tools/portion"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"
@@ -42,7 +43,7 @@ var carried = []string{
 	"xds.core.v3.ResourceName.resource_type",
 }
 
-// TestReferences tries every reference with a missing target on the real Envoy and on the rules.
+// TestReferences tries every reference with a missing target on the rules, and a sample of them on the real Envoy.
 func TestReferences(t *testing.T) {
 	text, err := os.ReadFile("testdata/references.yaml")
 	if err != nil {
@@ -64,7 +65,7 @@ func TestReferences(t *testing.T) {
 	}{references: &table}); err != nil {
 		t.Fatal(err)
 	}
-	tried := make(map[string]bool)
+	tried, every := make(map[string]bool), portion.Every(6, 6)
 	for i, row := range table.Rows {
 		for _, field := range row["of"].([]any) {
 			tried[field.(string)] = true
@@ -74,7 +75,9 @@ func TestReferences(t *testing.T) {
 			resources := table.resources(t, row)
 			bootstrap := bootstrapOf(t, row, resources)
 			published := published(bootstrapOf(t, overNetwork(row), resources), missing)
-			asEnvoySees(t, row, published)
+			if i%every == 0 {
+				asEnvoySees(t, row, published)
+			}
 			asRulesSee(t, row, resources, bootstrap, published)
 		})
 	}

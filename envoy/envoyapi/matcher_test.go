@@ -11,6 +11,7 @@ import (
 
 	"xdspub/envoy/envoyapi"
 	"xdspub/tools/envoytest"
+	"xdspub/tools/portion"
 )
 
 // matcherPlaces are places of matchers in a listener, each with an input that Envoy accepts there.
@@ -61,10 +62,15 @@ func (m matcherTrial) String() string { return fmt.Sprintf("%s %s %s", m.place, 
 
 // TestMatchers gives each Envoy the inputs, actions and custom matchers of matchers.txt, and keep_matching, at the
 // places of matchers in a listener. An older Envoy accepts the same types as the latest, as far as its API has
-// them. The exception is 1.38, whose API has the matcher of a composite filter, but which does not read it.
+// them. The exception is 1.38, whose API has the matcher of a composite filter, but which does not read it. A sample
+// has the latest Envoy and the oldest.
 func TestMatchers(t *testing.T) {
 	var latest map[matcherTrial]bool
-	for _, v := range envoyapi.Versions {
+	last := len(envoyapi.Versions) - 1
+	for i, v := range envoyapi.Versions {
+		if i%portion.Every(last, last) != 0 {
+			continue
+		}
 		taken := takenByMatchers(t, v)
 		if v == envoyapi.Latest {
 			latest = taken

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"xdspub/tools/memdir"
+	"xdspub/tools/portion"
 )
 
 // generation returns the n-th text of a file. The text has its number and can be checked; its length differs
@@ -35,13 +36,10 @@ func generationOf(path string, data []byte) (int, error) {
 	return strconv.Atoi(n)
 }
 
-// TestReaders opens all files while 1,000 publishes change all of them. No file may be missing, short or mixed,
-// or get older. A reader that sees the file of a step must see the files of the steps before.
+// TestReaders opens all files while 1,000 publishes, or a sample of 250, change all of them. No file may be missing,
+// short or mixed, or get older. A reader that sees the file of a step must see the files of the steps before.
 func TestReaders(t *testing.T) {
-	publishes := 1000
-	if testing.Short() {
-		publishes = 100
-	}
+	publishes := 1000 / portion.Every(4, 10)
 	paths := []string{"sds/cert/sds.json", "eds/web/eds.json", "cds/cds.json", "lds/lds.json"}
 	plan := func(n int) (p Plan) {
 		for _, path := range paths {

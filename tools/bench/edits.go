@@ -2,16 +2,18 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xdspub/tools/sample"
 )
@@ -88,8 +90,8 @@ func measureEdit(dir, xdspub string, n int, k kind, more ...string) (wall, cpu t
 	}
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if werr := cmd.Wait(); err == nil && werr != nil {
-			err = fmt.Errorf("%w\n%s", werr, log)
+		if werr := cmd.Wait(); err != nil || werr != nil {
+			err = fmt.Errorf("%w\n%s", errors.Join(err, werr), log)
 		}
 	}()
 	published := filepath.Join(out, filepath.FromSlash(k.published))
@@ -136,18 +138,11 @@ func changed(path string, was os.FileInfo) (os.FileInfo, error) {
 	return nil, fmt.Errorf("%s did not change", path)
 }
 
-// processorTime returns the processor time that a process has used so far.
+// processorTime returns the processor time that a process has used so far; 0 if the process has ended.
 func processorTime(pid int) time.Duration {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+	var used unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|2), &used) != nil { // the clock of clock_getcpuclockid(3)
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(data), ") ")
-	fields := strings.Fields(rest)
-	var ticks int64
-	for _, f := range fields[11:13] { // utime, stime
-		n, _ := strconv.ParseInt(f, 10, 64)
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
+	return time.Duration(used.Nano())
 }

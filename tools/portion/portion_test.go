@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestWhole checks that make soak PART=whole runs each test that calls Every.
+// TestWhole checks that make soak PART=whole runs each test that calls Every, itself or by a function of its package.
 func TestWhole(t *testing.T) {
 	const root = "../.."
 	script, err := os.ReadFile(filepath.Join(root, "scripts/soak"))
@@ -25,71 +25,92 @@ func TestWhole(t *testing.T) {
 		t.Fatal("scripts/soak has no command with XDSPUB_WHOLE")
 	}
 	run, packages := regexp.MustCompile(string(command[1])), strings.Fields(string(command[2]))
-	found := 0
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	found := false
+	for folder, functions := range testFunctions(t, root) {
+		for name := range functions {
+			if !strings.HasPrefix(name, "Test") || !functions.reach(name, "portion.Every") {
+				continue
+			}
+			found = true
+			if !slices.Contains(packages, "./"+folder) || !run.MatchString(name) {
+				t.Errorf("%s in %s calls portion.Every, and scripts/soak does not run it", name, folder)
+			}
+		}
+	}
+	if !found {
+		t.Error("no test calls portion.Every")
+	}
+}
+
+// callees has the functions of a package, each with the names that it uses: of functions of the package, and of
+// other packages as "package.Name".
+type callees map[string][]string
+
+// reach reports whether a function calls another function, itself or by functions of its package.
+func (c callees) reach(from, to string) bool {
+	seen := map[string]bool{from: true}
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		for _, name := range c[next[0]] {
+			if name == to {
+				return true
+			}
+			if !seen[name] {
+				seen[name] = true
+				next = append(next, name)
+			}
+		}
+	}
+	return false
+}
+
+// testFunctions returns the functions of the test files below a directory, by folder. A method has the name of the
+// method alone.
+func testFunctions(t *testing.T, root string) map[string]callees {
+	t.Helper()
+	found := make(map[string]callees)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil || !strings.HasSuffix(path, "_test.go") && !d.IsDir():
+		case err != nil:
 			return err
 		case d.IsDir() && path != root && strings.HasPrefix(d.Name(), "."): // such as .git and .cache
 			return filepath.SkipDir
-		case d.IsDir():
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
-		tests, calls := callers(t, path)
-		if len(calls) == 0 {
-			return nil
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
 		}
-		found++
-		if folder := "./" + filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, root+"/"))); !slices.Contains(packages, folder) {
-			t.Errorf("%s calls portion.Every, and scripts/soak does not test %s", path, folder)
+		folder := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, root+"/")))
+		if found[folder] == nil {
+			found[folder] = make(callees)
 		}
-		for _, name := range calls {
-			if strings.HasPrefix(name, "Test") && !run.MatchString(name) {
-				t.Errorf("%s: %s calls portion.Every, and scripts/soak does not run it", path, name)
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				found[folder][f.Name.Name] = append(found[folder][f.Name.Name], namesIn(f)...)
 			}
-		}
-		if !slices.ContainsFunc(tests, run.MatchString) {
-			t.Errorf("%s calls portion.Every, and scripts/soak runs none of its tests", path)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found == 0 {
-		t.Error("no test calls portion.Every")
-	}
+	return found
 }
 
-// callers returns the names of the tests of a file, and of the functions that call portion.Every.
-func callers(t *testing.T, path string) (tests, calls []string) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(data), "portion.Every") {
-		return nil, nil
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), path, data, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range file.Decls {
-		f, ok := d.(*ast.FuncDecl)
-		if !ok {
-			continue
-		}
-		if strings.HasPrefix(f.Name.Name, "Test") {
-			tests = append(tests, f.Name.Name)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Every" {
-				if of, ok := s.X.(*ast.Ident); ok && of.Name == "portion" {
-					calls = append(calls, f.Name.Name)
-				}
+// namesIn returns the identifiers and selectors in a function.
+func namesIn(f *ast.FuncDecl) (names []string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if of, ok := n.X.(*ast.Ident); ok {
+				names = append(names, of.Name+"."+n.Sel.Name)
 			}
-			return true
-		})
-	}
-	return tests, calls
+			names = append(names, n.Sel.Name)
+		case *ast.Ident:
+			names = append(names, n.Name)
+		}
+		return true
+	})
+	return names
 }

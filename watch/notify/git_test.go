@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/tools/portion"
 	"xdspub/tools/sh"
 )
 
@@ -67,10 +68,7 @@ func texts(t *testing.T, root string) (map[string]int, int) {
 
 // TestCheckout checks that a reader that calls Read at each signal sees the files of one branch only.
 func TestCheckout(t *testing.T) {
-	files := 1000
-	if testing.Short() {
-		files = 200
-	}
+	files := 1000 / portion.Every(3, 5)
 	dir := repository(t, files)
 	sh.Run(t, dir, "echo '/*/' >.git/info/exclude; echo '!/envoy/' >>.git/info/exclude")
 	for _, tt := range []struct {
