@@ -18,33 +18,31 @@ type stateDirs struct {
 	dir  string // empty without --state
 	most int    // of directories
 
-	mu     sync.Mutex
-	inUse  map[string]bool          // by the key of the aggregate
-	leaves map[string]chan struct{} // closed when an aggregate leaves its directory
+	mu    sync.Mutex
+	inUse map[string]chan struct{} // by the key of the aggregate; each closes when the directory is free
 }
 
 func newStateDirs(state string, most int) *stateDirs {
-	s := &stateDirs{most: most, inUse: make(map[string]bool), leaves: make(map[string]chan struct{})}
+	s := &stateDirs{most: most, inUse: make(map[string]chan struct{})}
 	if state != "" {
 		s.dir = filepath.Join(state, "aggregates")
 	}
 	return s
 }
 
-// enter returns the directory of an aggregate, after an earlier aggregate of the same node has left the directory.
-// enter removes the directories that were left first if there are more than most. Without --state, the directory is
-// empty.
+// enter returns the directory of an aggregate, once no earlier aggregate of the same node uses the directory. enter
+// removes the directories beyond most that were used first. Without --state, the directory is empty.
 func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave func(), err error) {
 	if s.dir == "" {
 		return "", func() {}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.inUse[key] {
-		left := s.leaves[key]
+	for s.inUse[key] != nil {
+		free := s.inUse[key]
 		s.mu.Unlock()
 		select {
-		case <-left:
+		case <-free:
 		case <-ctx.Done():
 		}
 		s.mu.Lock()
@@ -52,7 +50,7 @@ func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave fu
 			return "", nil, ctx.Err()
 		}
 	}
-	s.inUse[key], s.leaves[key] = true, make(chan struct{})
+	s.inUse[key] = make(chan struct{})
 	if err := s.use(key); err != nil {
 		s.leave(key)
 		return "", nil, err
@@ -64,11 +62,10 @@ func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave fu
 	}, nil
 }
 
-// leave says that an aggregate has left its directory. The caller holds mu.
+// leave frees the directory of an aggregate. The caller holds mu.
 func (s *stateDirs) leave(key string) {
-	close(s.leaves[key])
+	close(s.inUse[key])
 	delete(s.inUse, key)
-	delete(s.leaves, key)
 }
 
 // isState matches the names of the directories.
@@ -97,7 +94,7 @@ func (s *stateDirs) use(key string) error {
 	}
 	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return !e.IsDir() || !isState.MatchString(e.Name()) })
 	more := len(all) - s.most
-	free := slices.DeleteFunc(all, func(e fs.DirEntry) bool { return s.inUse[e.Name()] })
+	free := slices.DeleteFunc(all, func(e fs.DirEntry) bool { return s.inUse[e.Name()] != nil })
 	slices.SortFunc(free, func(a, b fs.DirEntry) int { return used(a).Compare(used(b)) })
 	for _, e := range free[:max(0, min(more, len(free)))] {
 		if err := root.RemoveAll(e.Name()); err != nil {

@@ -11,7 +11,7 @@ type Budget struct {
 // NewBudget returns a Budget of a number of bytes.
 func NewBudget(bytes int64) *Budget { return &Budget{most: bytes} }
 
-// add adds bytes to those that are held.
+// add counts bytes as held.
 func (b *Budget) add(bytes int64) {
 	if b != nil {
 		b.held.Add(bytes)
@@ -37,7 +37,8 @@ func (u *Upstream) keepLocked(w *world) {
 	}
 }
 
-// endWorld says that a session has ended. Its bytes go back unless the contents have them.
+// endWorld ends the world of a session. The Budget gets back the bytes of the world unless they are those of the
+// contents.
 func (u *Upstream) endWorld(w *world) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
