@@ -72,7 +72,9 @@ func newFront(all *aggregates, o Options) (*front, error) {
 		if err := f.judge.Status(arrivalOf(ctx).client); err != nil {
 			return csds.Answer{}, err
 		}
-		return csds.Answer{Server: f.serverStatus(), Clients: all.clients()}, nil
+		itself := f.serverStatus()
+		itself.Aggregates = all.states(time.Now())
+		return csds.Answer{Server: itself, Clients: all.clients()}, nil
 	})
 	grpc_health_v1.RegisterHealthServer(f.grpc, f.health)
 	reflection.Register(f.grpc)
@@ -127,9 +129,9 @@ func (f *front) showHealth() {
 	}
 }
 
-// serverStatus returns the server's own part of a status answer.
+// serverStatus returns the server's own part of a status answer, without the other Aggregates.
 func (f *front) serverStatus() csds.Server {
-	s := csds.Server{Watch: *f.aggregates.own.watch.Load(), Aggregates: f.aggregates.states(time.Now())}
+	s := csds.Server{Watch: *f.aggregates.own.watch.Load()}
 	if f.keys != nil {
 		s.Certificate, s.ClientCA = f.keys.Certificate(), f.keys.ClientCA()
 	}
