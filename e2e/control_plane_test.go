@@ -12,16 +12,22 @@ import (
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	listenerservice "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
+	routeservice "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"xdspub/source/load"
+	"xdspub/source/upstream"
 	"xdspub/tools/envoytest"
 	"xdspub/tools/unixhttp"
 	"xdspub/xds"
@@ -217,27 +223,42 @@ type plane struct {
 func startPlane(t *testing.T) *plane {
 	t.Helper()
 	p := &plane{cache: cachev3.NewSnapshotCache(true, cachev3.IDHash{}, nil), socket: filepath.Join(t.TempDir(), "s")}
-	server := serverv3.NewServer(t.Context(), p.cache, serverv3.CallbackFuncs{StreamDeltaRequestFunc: func(_ int64, r *discoveryv3.DeltaDiscoveryRequest) error {
-		if r.GetNode().GetId() == "denied" {
-			return status.Error(codes.PermissionDenied, "nothing for this node")
-		}
-		if r.GetResponseNonce() != "" {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.answers = append(p.answers, strings.TrimPrefix(r.GetTypeUrl(), "type.googleapis.com/envoy.config.")+": "+r.GetErrorDetail().GetMessage())
-		}
-		return nil
-	}})
+	server := serverv3.NewServer(t.Context(), p.cache, serverv3.CallbackFuncs{
+		StreamDeltaRequestFunc: func(_ int64, r *discoveryv3.DeltaDiscoveryRequest) error {
+			if r.GetNode().GetId() == "denied" {
+				return status.Error(codes.PermissionDenied, "nothing for this node")
+			}
+			p.hear(r.GetTypeUrl(), r.GetResponseNonce(), r.GetErrorDetail())
+			return nil
+		},
+		StreamRequestFunc: func(_ int64, r *discoveryv3.DiscoveryRequest) error {
+			p.hear(r.GetTypeUrl(), r.GetResponseNonce(), r.GetErrorDetail())
+			return nil
+		},
+	})
 	l, err := net.Listen("unix", p.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := grpc.NewServer()
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server)
+	clusterservice.RegisterClusterDiscoveryServiceServer(g, server)
+	endpointservice.RegisterEndpointDiscoveryServiceServer(g, server)
+	listenerservice.RegisterListenerDiscoveryServiceServer(g, server)
+	routeservice.RegisterRouteDiscoveryServiceServer(g, server)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(l) })
 	t.Cleanup(func() { g.Stop(); serving.Wait() })
 	return p
+}
+
+// hear keeps an answer of the client.
+func (p *plane) hear(url, nonce string, refused *rpcstatus.Status) {
+	if nonce != "" {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.answers = append(p.answers, strings.TrimPrefix(url, "type.googleapis.com/envoy.config.")+": "+refused.GetMessage())
+	}
 }
 
 // set serves the resources of YAML documents to the node edge, and forgets the answers.
@@ -397,4 +418,35 @@ func TestControlPlaneHears(t *testing.T) {
 	p.set(t, strings.Replace(good, `"blue", type: EDS`, `"blue", connect_timeout: 3s, type: EDS`, 1))
 	m.watch.WaitLog(t, "event=published ")
 	p.hears(t, "cluster.v3.Cluster: ")
+}
+
+// TestTransports: by each transport, a control plane hears an ACK of what is published, and a NACK of what is refused,
+// and the valid resources after that are published.
+func TestTransports(t *testing.T) {
+	t.Parallel()
+	for _, by := range upstream.Transports {
+		t.Run(string(by), func(t *testing.T) {
+			t.Parallel()
+			good := documents(listener("in", 1, rds("main")), edsCluster("blue"), endpoints("blue", 1), routes("main", "blue"))
+			p := startPlane(t)
+			p.set(t, good)
+			m := following(t, p.socket, "--upstream-transport", string(by))
+			m.startWatch(t)
+			p.hears(t, "listener.v3.Listener: ")
+			p.hears(t, "cluster.v3.Cluster: ")
+			out := m.published(t)
+			p.set(t, documents(good, edsCluster("wrong", "lb_policy: MAGLEV, maglev_lb_config: {table_size: 4}"), endpoints("wrong", 1)))
+			p.hears(t, "cluster.v3.Cluster: wrong: ", "table_size 4 of maglev is not a prime number")
+			if is := m.published(t); is != out {
+				t.Errorf("the published files have changed:\n%s\n%s", out, is)
+			}
+			p.set(t, documents(listener("in", 1, rds("main")), edsCluster("green"), endpoints("green", 1), routes("main", "green")))
+			becomes(t, "the published files", "green", func() string {
+				if is := m.published(t); strings.Contains(is, "green") && !strings.Contains(is, "wrong") {
+					return "green"
+				}
+				return "others"
+			})
+		})
+	}
 }

@@ -231,6 +231,18 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.write(t, "xdspub.yaml", "no-such-setting: 7")
 		s.watch.WaitLog(t, "event=failed")
 	},
+	"control plane gone": func(t *testing.T, s *fixture) {
+		socket := filepath.Join(socketDir(t), "plane")
+		plane := start(t, watcher, "serve", "--grpc", "unix:"+socket, s.src)
+		plane.WaitLog(t, "event=published ")
+		tree := s.src
+		s.src = "xds+unix:" + socket
+		s.startWatch(t, "--node-id", "edge", "--max-stale", "1ms")
+		s.src = tree
+		plane.Signal(t, syscall.SIGKILL)
+		plane.Wait(t)
+		s.watch.WaitLog(t, "event=upstream-lost ")
+	},
 	"disk full": func(t *testing.T, s *fixture) {
 		disk := filepath.Dir(s.out)
 		s.src = filepath.Join(t.TempDir(), "src")

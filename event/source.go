@@ -228,13 +228,14 @@ func (UpstreamIgnored) kind() Kind {
 	return Kind{"upstream-ignored", slog.LevelWarn, "the control plane sends resources that nobody asked for"}
 }
 
-// UpstreamOnDemand means that Envoy asks the control plane for names on demand, by a config source of a resource.
-// xdspub does not know these names, and does not ask for them.
+// UpstreamOnDemand means that Envoy itself asks a server, by a config source of a resource: for names on demand, or
+// because the config source names a server. xdspub does not ask for these names, and without the server Envoy does not
+// get them.
 type UpstreamOnDemand struct {
 	Resource string // the resource, such as LDS/web
 	Path     string // of the config source
 }
 
 func (UpstreamOnDemand) kind() Kind {
-	return Kind{"upstream-on-demand", slog.LevelInfo, "Envoy requests names on demand; xdspub does not ask for these names"}
+	return Kind{"upstream-on-demand", slog.LevelInfo, "Envoy itself requests names of a server; xdspub does not ask for these names"}
 }

@@ -3,6 +3,8 @@ package settings
 import (
 	"strings"
 	"time"
+
+	"xdspub/source/upstream"
 )
 
 // Schemes of a source that is no source tree.
@@ -31,8 +33,13 @@ func Upstream() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeLocality }},
 		&setting[[]string]{about: about{name: "node-metadata", group: GroupUpstream, usage: "add `KEY=VALUE`, with a text as VALUE, to the metadata of the node"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
+		&setting[string]{about: about{name: "upstream-transport", group: GroupUpstream, usage: "how to ask the control plane, `" +
+			strings.Join(upstreamTransports(), "|") + "`: incremental or by state of the world, by one aggregated stream or a singleton stream for each type"},
+			kind: text, byDefault: string(upstream.DeltaAggregated), law: oneOfWords(upstreamTransports()...),
+			into: func(s *Settings) *Value[string] { return &s.UpstreamTransport }},
 		&setting[string]{about: about{name: "upstream-ca", group: GroupUpstream, usage: "CA certificates for the certificate of the control plane, a `FILE` in " +
-			"PEM (default: the CA certificates of the system); with one of the --upstream flags, xdspub connects by TLS 1.3"},
+			"PEM (default: the CA certificates of the system); with --upstream-ca, --upstream-cert, --upstream-key or " +
+			"--upstream-server-name, xdspub connects by TLS 1.3"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.UpstreamCA }},
 		&setting[string]{about: about{name: "upstream-cert", group: GroupUpstream, usage: "certificate chain of xdspub for the control plane, a `FILE` in PEM"},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.UpstreamCert }},
@@ -58,4 +65,12 @@ func MaxStale() Row {
 	return &setting[time.Duration]{about: about{name: "max-stale", group: GroupUpstream, usage: "no longer be ready (/readyz) once the control plane or the store is gone, " +
 		"or can't be used, for `TIME`; nothing else changes, and nothing expires; 0s is always ready"},
 		kind: times, law: notNegative, into: func(s *Settings) *Value[time.Duration] { return &s.MaxStale }}
+}
+
+// upstreamTransports returns the values of --upstream-transport.
+func upstreamTransports() (names []string) {
+	for _, t := range upstream.Transports {
+		names = append(names, string(t))
+	}
+	return names
 }

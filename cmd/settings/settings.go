@@ -101,6 +101,7 @@ type Settings struct {
 
 	// How xdspub connects to a control plane that is the source.
 	NodeFrom                  Value[string]
+	UpstreamTransport         Value[string]
 	UpstreamCA                Value[string]
 	UpstreamCert, UpstreamKey Value[string]
 	UpstreamServerName        Value[string]

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +69,7 @@ func follow(v *call, source string, log *event.Log) error {
 	if !settings.IsRemote(source) {
 		return nil
 	}
-	if err := v.MaxStale.Check(); err != nil {
+	if err := errors.Join(v.MaxStale.Check(), v.UpstreamTransport.Check()); err != nil {
 		return err
 	}
 	var usual []string
@@ -90,10 +92,13 @@ func follow(v *call, source string, log *event.Log) error {
 		return err
 	}
 	o := upstream.Options{
-		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(),
+		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(), Transport: upstream.Transport(v.UpstreamTransport.Value),
 		Judge: of.OfPart, Budget: upstream.NewBudget(mostRelayed), Log: log,
 	}
-	if o.Node, o.Runtime, err = upstreamNode(v, of); err != nil {
+	if v.Command.Name != "diff" { // there, --param is about the source tree
+		o.Params = of.Client.Parameters
+	}
+	if err := identify(v, of, &o); err != nil {
 		return err
 	}
 	if v.QuietPeriod.Given() || v.QuietPeriod.InFile() { // the default is for files, which a program may write in parts
@@ -113,7 +118,9 @@ func runRemote(ctx context.Context, v *call, log *event.Log) {
 
 // servers returns the servers of a source, with the files for TLS.
 func servers(v *call, source string) (list []upstream.Server, err error) {
-	ofTLS := slices.DeleteFunc(settings.Upstream(), func(r settings.Row) bool { return !strings.HasPrefix(r.Name(), "upstream-") })
+	ofTLS := slices.DeleteFunc(settings.Upstream(), func(r settings.Row) bool {
+		return !strings.HasPrefix(r.Name(), "upstream-") || r.Name() == "upstream-transport"
+	})
 	tls := settings.FirstGiven(v.Settings, ofTLS)
 	if v.UpstreamCert.Given() != v.UpstreamKey.Given() {
 		return nil, usagef("--upstream-cert and --upstream-key belong together: give both")
@@ -121,6 +128,9 @@ func servers(v *call, source string) (list []upstream.Server, err error) {
 	if path, ok := strings.CutPrefix(source, settings.XDSUnix); ok {
 		if _, err := addr.Parse("unix:" + path); err != nil {
 			return nil, usagef("%q has no path: write xds+unix:PATH", source)
+		}
+		if strings.HasPrefix(path, "//") {
+			return nil, usagef("%q is no URL of a Unix socket: write xds+unix:PATH, with one slash before an absolute path", source)
 		}
 		if tls != "" {
 			return nil, usagef("--%s is for xds://HOST:PORT: a Unix socket has no TLS", tls)
@@ -133,6 +143,9 @@ func servers(v *call, source string) (list []upstream.Server, err error) {
 			return nil, usagef("%q has no address of a server: write xds://HOST:PORT, or xds://HOST:PORT,HOST:PORT for several", source)
 		}
 		s := upstream.Server{Address: is.Name}
+		if slices.ContainsFunc(list, func(other upstream.Server) bool { return other.Address == s.Address }) {
+			return nil, usagef("%q has the server %s twice: write each server once", source, s.Address)
+		}
 		if tls != "" {
 			s.TLS = &grpcdial.Files{CA: v.UpstreamCA.Value, Cert: v.UpstreamCert.Value, Key: v.UpstreamKey.Value, ServerName: v.UpstreamServerName.Value}
 		}
@@ -144,30 +157,32 @@ func servers(v *call, source string) (list []upstream.Server, err error) {
 	return list, nil
 }
 
-// upstreamNode returns the node for the control plane, as Envoy would send it, and the names of the runtime layers.
-func upstreamNode(v *call, of check.Options) (node *corev3.Node, runtime []string, err error) {
-	node = &corev3.Node{}
+// identify sets the node for the control plane, as Envoy would send it, and what else a bootstrap says: the names of
+// the runtime layers, and for singleton transports the clusters that lead to the control plane.
+func identify(v *call, of check.Options, o *upstream.Options) error {
+	node := &corev3.Node{}
 	for _, path := range []string{v.NodeFrom.Value, v.Bootstrap.Value} {
 		if path == "" {
 			continue
 		}
 		b, list, err := load.Bootstrap(path, of.Envoy)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read the bootstrap: %w", err)
+			return fmt.Errorf("read the bootstrap: %w", err)
 		}
 		if list.HasErrors() {
-			return nil, nil, fmt.Errorf("read the bootstrap: %s", list[0])
+			return fmt.Errorf("read the bootstrap: %s", list[0])
 		}
-		if path == v.NodeFrom.Value && b.GetNode() != nil {
-			node = b.GetNode()
+		if path == v.NodeFrom.Value {
+			node = cmp.Or(b.GetNode(), node)
+			o.Clusters = o.Transport.Clusters(b)
 		}
-		runtime = append(runtime, layers(b)...)
+		o.Runtime = append(o.Runtime, layers(b)...)
 	}
 	if err := overrideNode(v, node); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if node.GetId() == "" {
-		return nil, nil, usagef("a control plane needs a node: give --node-from FILE, a bootstrap of the Envoy, or --node-id ID")
+		return usagef("a control plane needs a node: give --node-from FILE, a bootstrap of the Envoy, or --node-id ID")
 	}
 	node.UserAgentName = "envoy"
 	releases := check.EnvoyReleases()
@@ -178,8 +193,9 @@ func upstreamNode(v *call, of check.Options) (node *corev3.Node, runtime []strin
 	if version := semantic(release); version != nil {
 		node.UserAgentVersionType = &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{Version: version}}
 	}
-	slices.Sort(runtime)
-	return node, slices.Compact(runtime), nil
+	slices.Sort(o.Runtime)
+	o.Node, o.Runtime = node, slices.Compact(o.Runtime)
+	return nil
 }
 
 // semantic returns a version such as v1.40.0; nil for another text.

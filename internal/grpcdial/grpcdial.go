@@ -27,10 +27,10 @@ import (
 	"xdspub/internal/decoded"
 )
 
-// maxDecoded is the largest memory for a decoded message, in bytes.
-const maxDecoded = 1 << 30
+// MaxDecoded is the largest memory for a decoded message, in bytes.
+const MaxDecoded = 1 << 30
 
-// boundedCodec rejects a message before decoding if the decoded message would take more than maxDecoded
+// boundedCodec rejects a message before decoding if the decoded message would take more than MaxDecoded
 // bytes.
 type boundedCodec struct{ encoding.CodecV2 }
 
@@ -38,8 +38,8 @@ func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	m := v.(proto.Message)
-	if held := decoded.Size(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor()); held > maxDecoded {
-		return fmt.Errorf("the answer of the server would take %d MiB of memory, and %d MiB are allowed", held>>20, maxDecoded>>20)
+	if held := decoded.Size(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor()); held > MaxDecoded {
+		return fmt.Errorf("the answer of the server would take %d MiB of memory, and %d MiB are allowed", held>>20, MaxDecoded>>20)
 	}
 	return proto.Unmarshal(buffer.ReadOnlyData(), m)
 }

@@ -63,7 +63,9 @@ type State struct {
 	Connected bool
 	// Server is the connected server; empty if Connected is false.
 	Server string
-	// Since is the time at which Connected changed last, or at which a fault that UnusableSince told ended.
+	// Since is the time at which Connected changed last, or at which a fault that UnusableSince told ended. If the
+	// Remote loses a short connection again, Since is the time before the connection: a server that comes and goes is
+	// gone all the time.
 	Since time.Time
 	// UnusableSince is since when the Remote can't use what the other side has, also without a connection; zero if the
 	// Remote can.

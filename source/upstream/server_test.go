@@ -22,11 +22,10 @@ import (
 
 	"xdspub/diag"
 	"xdspub/source/load"
-	"xdspub/xds"
 )
 
-// listen serves a control plane at an address, unix:PATH or tcp.
-func listen(t *testing.T, address string, ads discoveryv3.AggregatedDiscoveryServiceServer, options ...grpc.ServerOption) (at string, stop func()) {
+// listen runs a server at an address, unix:PATH or tcp.
+func listen(t *testing.T, address string, g *grpc.Server) (at string, stop func()) {
 	t.Helper()
 	network, name := "unix", address
 	if address == "tcp" {
@@ -36,8 +35,6 @@ func listen(t *testing.T, address string, ads discoveryv3.AggregatedDiscoverySer
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := grpc.NewServer(options...)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, ads)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(l) })
 	stop = sync.OnceFunc(func() { g.Stop(); serving.Wait() })
@@ -48,6 +45,16 @@ func listen(t *testing.T, address string, ads discoveryv3.AggregatedDiscoverySer
 	return l.Addr().String(), stop
 }
 
+// overEach runs a test over each transport.
+func overEach(t *testing.T, run func(*testing.T, Transport)) {
+	for _, by := range Transports {
+		t.Run(string(by), func(t *testing.T) {
+			t.Parallel()
+			run(t, by)
+		})
+	}
+}
+
 // follower is an Upstream that runs, with shorter bounds.
 type follower struct {
 	*Upstream
@@ -56,15 +63,15 @@ type follower struct {
 }
 
 // followed runs an Upstream of servers.
-func followed(t *testing.T, change func(*Upstream), servers ...string) *follower {
+func followed(t *testing.T, by Transport, change func(*Upstream), servers ...string) *follower {
 	t.Helper()
-	o := Options{Name: "xds://test", Node: &corev3.Node{Id: "a", Cluster: "b"}, Runtime: []string{"rtds"}, QuietPeriod: 10 * time.Millisecond, Judge: decoded}
+	o := Options{Name: "xds://test", Transport: by, Node: &corev3.Node{Id: "a", Cluster: "b"}, Runtime: []string{"rtds"}, QuietPeriod: 10 * time.Millisecond, Judge: judgeDecoded}
 	for _, s := range servers {
 		o.Servers = append(o.Servers, Server{Address: s})
 	}
 	u := New(o)
 	u.bounds.startQuiet, u.bounds.leastPause, u.bounds.failbackEvery = 50*time.Millisecond, 10*time.Millisecond, 50*time.Millisecond
-	u.bounds.absentAfter = 300 * time.Millisecond
+	u.bounds.absentAfter, u.bounds.repeatEvery = 300*time.Millisecond, 100*time.Millisecond
 	if change != nil {
 		change(u)
 	}
@@ -76,8 +83,8 @@ func followed(t *testing.T, change func(*Upstream), servers ...string) *follower
 	return f
 }
 
-// decoded returns the findings of decoding.
-func decoded(_ context.Context, c load.Contents) (list diag.List, _ error) {
+// judgeDecoded returns the findings of decoding.
+func judgeDecoded(_ context.Context, c load.Contents) (list diag.List, _ error) {
 	for _, f := range c.Files {
 		list = append(list, f.Diagnostics()...)
 	}
@@ -150,46 +157,6 @@ func pack(m proto.Message) *anypb.Any {
 		panic(err)
 	}
 	return a
-}
-
-// script is a control plane that runs a function for each stream.
-type script struct {
-	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	run func(*scripted) error
-}
-
-// scripted is a stream of a script.
-type scripted struct {
-	discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer
-}
-
-// DeltaAggregatedResources runs the script.
-func (s script) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
-	return s.run(&scripted{stream})
-}
-
-// send sends a response of a type.
-func (s *scripted) send(t *xds.Type, nonce string, resources ...*discoveryv3.Resource) error {
-	return s.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: t.URL(), Nonce: nonce, Resources: resources})
-}
-
-// answer returns the next ACK or NACK of a nonce.
-func (s *scripted) answer(nonce string) (*discoveryv3.DeltaDiscoveryRequest, error) {
-	for {
-		r, err := s.Recv()
-		if err != nil || r.GetResponseNonce() == nonce {
-			return r, err
-		}
-	}
-}
-
-// drain reads requests until the stream ends.
-func (s *scripted) drain() error {
-	for {
-		if _, err := s.Recv(); err != nil {
-			return err
-		}
-	}
 }
 
 // wrap returns a resource with a name around.

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"xdspub/diag"
 	"xdspub/event"
@@ -22,7 +17,7 @@ import (
 	"xdspub/xds"
 )
 
-// session is a stream to a server.
+// session is a connection to a server.
 type session struct {
 	upstream *Upstream
 	index    int // of the server
@@ -31,11 +26,11 @@ type session struct {
 	world    *world
 	judged   chan load.Judgement
 	end      context.CancelCauseFunc
-	ended    chan struct{}                           // closed after the end
-	whole    chan struct{}                           // closed once the contents are taken over
-	requests chan *discoveryv3.DeltaDiscoveryRequest // to send
-	answered bool                                    // a response has come
-	taken    bool                                    // whole is closed
+	ended    chan struct{} // closed after the end
+	whole    chan struct{} // closed once the contents are taken over
+	requests chan request  // to send
+	answered bool          // a response has come
+	taken    bool          // whole is closed
 
 	pending []pending
 	held    int       // bytes of pending
@@ -43,22 +38,24 @@ type session struct {
 	quiet   *time.Timer
 	due     *time.Timer // a name counts as absent, or a TTL ends
 	ignored map[*xds.Type]bool
-	said    map[*xds.Type]string // the last logged NACK
-}
-
-// stream is the part of a stream that a session uses.
-type stream interface {
-	Send(*discoveryv3.DeltaDiscoveryRequest) error
-	Recv() (*discoveryv3.DeltaDiscoveryResponse, error)
+	said    map[*xds.Type]string  // the last logged NACK
+	later   map[*xds.Type]bool    // an answer has to tell the server a change of the subscription
+	refused map[*xds.Type]pending // responses that repeat a refused one, and have no answer yet
+	repeat  *time.Timer           // the refused get their answers
 }
 
 // pending is a response without an answer.
 type pending struct {
-	of    *xds.Type
-	nonce string
-	names map[string]bool
-	n     uint64 // the number of the Contents with the response; 0 before
-	size  int
+	of             *xds.Type
+	nonce, version string
+	names          map[string]bool
+	n              uint64 // the number of the Contents with the response; 0 before
+	size           int
+}
+
+// answer returns an ACK, or with a reason a NACK.
+func (p pending) answer(reason string) request {
+	return request{of: p.of, nonce: p.nonce, version: p.version, reason: reason}
 }
 
 func newSession(u *Upstream, i int) *session {
@@ -67,9 +64,9 @@ func newSession(u *Upstream, i int) *session {
 	return &session{
 		upstream: u, index: i, options: &u.options, bounds: &u.bounds,
 		world:    newWorld(&u.options, &u.bounds, u.options.Servers[i].secure(), u.entries),
-		requests: make(chan *discoveryv3.DeltaDiscoveryRequest, 4096), judged: make(chan load.Judgement, 1),
+		requests: make(chan request, 4096), judged: make(chan load.Judgement, 1),
 		ended: make(chan struct{}), whole: make(chan struct{}),
-		ignored: make(map[*xds.Type]bool), said: make(map[*xds.Type]string),
+		ignored: make(map[*xds.Type]bool), said: make(map[*xds.Type]string), later: make(map[*xds.Type]bool), refused: make(map[*xds.Type]pending),
 	}
 }
 
@@ -114,38 +111,30 @@ func (s *session) run(ctx context.Context) error {
 	defer disconnect()
 	late := s.endLate(fmt.Errorf("the server has not answered within %s", s.bounds.answerWithin))
 	defer late.Stop()
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
-	if err == nil {
-		err = s.follow(ctx, stream, late)
-	}
-	switch of, ok := status.FromError(err); {
+	err = s.follow(ctx, newLink(conn, s.options), late)
+	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case !s.answered && dialer.Reason() != nil:
 		return dialer.Reason()
-	case errors.Is(err, io.EOF):
-		return errors.New("the server has ended the stream")
-	case ok:
-		return fmt.Errorf("%s: %s", of.Code(), diag.Clip(of.Message(), diag.MaxText))
 	}
 	return err
 }
 
-// follow subscribes, and handles responses until the stream ends. The first response stops the timer late.
-func (s *session) follow(ctx context.Context, stream stream, late *time.Timer) error {
-	received, failed := make(chan *discoveryv3.DeltaDiscoveryResponse), make(chan error, 2)
-	go crash.Guard(func() { receive(ctx, stream, received, failed) }, func(e *crash.Error) { failed <- e })()
-	go crash.Guard(func() { s.transmit(ctx, stream) }, func(e *crash.Error) { failed <- e })()
-	s.quiet, s.due = time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+// follow subscribes, and handles responses until a stream ends. The first response stops the timer late.
+func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
+	go crash.Guard(func() { s.transmit(ctx, l) }, func(e *crash.Error) { l.failed <- e })()
+	s.quiet, s.due, s.repeat = time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer s.quiet.Stop()
 	defer s.due.Stop()
-	if err := s.subscribe(ctx, true); err != nil {
+	defer s.repeat.Stop()
+	if err := s.subscribe(ctx); err != nil {
 		return err
 	}
 	half := time.NewTimer(s.bounds.wholeWithin)
 	defer half.Stop()
 	for {
-		from := received
+		from := l.received
 		if s.held > s.bounds.pending {
 			from = nil // the server must wait for answers
 		}
@@ -153,15 +142,17 @@ func (s *session) follow(ctx context.Context, stream stream, late *time.Timer) e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err = <-failed:
-		case m := <-from:
+		case err = <-l.failed:
+		case r := <-from:
 			s.answered = true
 			late.Stop()
-			err = s.handle(ctx, m)
+			err = s.handle(ctx, r)
 		case <-s.quiet.C:
 			err = s.settle(ctx)
 		case <-s.due.C:
 			s.settleSoon()
+		case <-s.repeat.C:
+			err = s.refuseAgain(ctx)
 		case <-half.C:
 			if missing, _ := s.world.missing(time.Now()); !s.taken && len(s.options.Servers) > 1 {
 				err = fmt.Errorf("the server has not sent %s within %s", diag.Few(missing, 5), s.bounds.wholeWithin)
@@ -175,28 +166,17 @@ func (s *session) follow(ctx context.Context, stream stream, late *time.Timer) e
 	}
 }
 
-// receive passes responses on, one at a time, until the stream or ctx ends.
-func receive(ctx context.Context, from stream, to chan<- *discoveryv3.DeltaDiscoveryResponse, failed chan<- error) {
-	for {
-		m, err := from.Recv()
-		if err != nil {
-			failed <- err
-			return
-		}
-		select {
-		case to <- m:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// subscribe sends what has changed in the subscriptions. first means the first request of the stream.
-func (s *session) subscribe(ctx context.Context, first bool) error {
+// subscribe sends what has changed in the subscriptions.
+func (s *session) subscribe(ctx context.Context) error {
 	for _, c := range s.world.follow(time.Now()) {
-		r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: c.of.URL(), ResourceNamesSubscribe: c.subscribe, ResourceNamesUnsubscribe: c.unsubscribe}
-		if first {
-			r.Node, first = s.options.Node, false
+		r := request{of: c.of}
+		if p, ok := s.refused[c.of]; ok {
+			r = p.answer(s.said[c.of])
+			delete(s.refused, c.of)
+		}
+		r.subscribe, r.unsubscribe, r.wildcard = c.subscribe, c.unsubscribe, c.first && c.of.Wildcard
+		if !s.options.Transport.delta() && s.awaits(c.of) {
+			r.later, s.later[c.of] = true, true
 		}
 		if err := s.send(ctx, r); err != nil {
 			return err
@@ -205,8 +185,13 @@ func (s *session) subscribe(ctx context.Context, first bool) error {
 	return nil
 }
 
+// awaits reports whether a response of a type waits for its answer.
+func (s *session) awaits(of *xds.Type) bool {
+	return slices.ContainsFunc(s.pending, func(p pending) bool { return p.of == of })
+}
+
 // send queues a request. The queue is finite, so send may wait for the server to read.
-func (s *session) send(ctx context.Context, r *discoveryv3.DeltaDiscoveryRequest) error {
+func (s *session) send(ctx context.Context, r request) error {
 	select {
 	case s.requests <- r:
 		return nil
@@ -215,57 +200,96 @@ func (s *session) send(ctx context.Context, r *discoveryv3.DeltaDiscoveryRequest
 	}
 }
 
-// transmit sends the queued requests until the stream or ctx ends. transmit ends the session if the server stops
+// transmit sends the queued requests until a stream or ctx ends. transmit ends the session if the server stops
 // reading.
-func (s *session) transmit(ctx context.Context, to stream) {
+func (s *session) transmit(ctx context.Context, to *link) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case r := <-s.requests:
 			late := s.endLate(fmt.Errorf("the server has read nothing for %s", s.bounds.answerWithin))
-			err := to.Send(r)
+			err := to.send(ctx, r)
 			late.Stop()
 			if err != nil {
-				return // receive gets the reason
+				return
 			}
 		}
 	}
 }
 
 // handle handles a response.
-func (s *session) handle(ctx context.Context, m *discoveryv3.DeltaDiscoveryResponse) error {
-	t := xds.TypeOfURL(m.GetTypeUrl())
+func (s *session) handle(ctx context.Context, r response) error {
+	t := xds.TypeOfURL(r.url)
 	switch {
 	case t == nil || s.world.types[t] == nil:
-		return fmt.Errorf("the server sends the type %q, which nobody asked for", diag.Clip(m.GetTypeUrl(), diag.MaxWord))
-	case m.GetNonce() == "":
+		return nobodyAsked(r.url)
+	case r.nonce == "":
 		return fmt.Errorf("the server sends a %s response without a nonce, which nobody can answer", t.API)
 	}
-	p := pending{of: t, nonce: m.GetNonce(), names: make(map[string]bool), size: len(m.GetNonce()) + 256}
-	for _, r := range m.GetResources() {
-		p.names[nameOf(r)] = true
-		p.size += len(nameOf(r)) + 64
+	p := pending{of: t, nonce: r.nonce, version: r.version, names: make(map[string]bool), size: len(r.nonce) + len(r.version) + 256}
+	for _, is := range r.resources {
+		p.names[nameOf(is)] = true
+		p.size += len(nameOf(is)) + 64
 	}
-	refs, unasked, err := s.world.apply(t, m, time.Now())
+	is, err := s.world.apply(t, r, time.Now())
 	if err != nil {
 		return err
 	}
-	if len(unasked) > 0 && !s.ignored[t] {
+	if len(is.unasked) > 0 && !s.ignored[t] {
 		s.ignored[t] = true
-		for i, name := range unasked {
-			unasked[i] = diag.Printable(diag.Clip(name, diag.MaxWord))
+		for i, name := range is.unasked {
+			is.unasked[i] = diag.Printable(diag.Clip(name, diag.MaxWord))
 		}
-		s.options.Log.Write(event.UpstreamIgnored{Type: t.API, Resources: len(unasked), Names: unasked[:min(len(unasked), 20)]})
+		s.options.Log.Write(event.UpstreamIgnored{Type: t.API, Resources: len(is.unasked), Names: is.unasked[:min(len(is.unasked), 20)]})
 	}
-	if refs {
-		if err := s.subscribe(ctx, false); err != nil {
-			return err
+	if !s.options.Transport.delta() {
+		s.supersede(t)
+		if !is.changed && s.said[t] != "" {
+			s.refuseLater(p)
+			return nil
 		}
 	}
 	s.pending = append(s.pending, p)
 	s.held += p.size
+	if is.refs {
+		if err := s.subscribe(ctx); err != nil {
+			return err
+		}
+	}
 	s.settleSoon()
+	return nil
+}
+
+// supersede gives up the answers to the last responses of a type. By state of the world, a server ignores the answer to
+// a response that is not its last.
+func (s *session) supersede(t *xds.Type) {
+	delete(s.refused, t)
+	s.pending = slices.DeleteFunc(s.pending, func(p pending) bool {
+		if p.of == t {
+			s.held -= p.size
+		}
+		return p.of == t
+	})
+}
+
+// refuseLater delays the NACK of a response that repeats a refused one. By state of the world, servers such as
+// go-control-plane's send a refused response again as soon as they have the NACK.
+func (s *session) refuseLater(p pending) {
+	if len(s.refused) == 0 {
+		s.repeat.Reset(s.bounds.repeatEvery)
+	}
+	s.refused[p.of] = p
+}
+
+// refuseAgain answers the repeated responses: as the refused ones, or with an ACK if they have become valid since.
+func (s *session) refuseAgain(ctx context.Context) error {
+	for t, p := range s.refused {
+		delete(s.refused, t)
+		if err := s.send(ctx, p.answer(s.said[t])); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -292,7 +316,7 @@ func (s *session) settle(ctx context.Context) error {
 	now := time.Now()
 	refs, next := s.world.expire(now)
 	if refs {
-		if err := s.subscribe(ctx, false); err != nil {
+		if err := s.subscribe(ctx); err != nil {
 			return err
 		}
 	}
@@ -318,9 +342,11 @@ func (s *session) settle(ctx context.Context) error {
 	return nil
 }
 
-// answerPart answers the responses of Contents that are not whole.
+// answerPart answers the responses of Contents that are not whole, and each response whose answer has to tell the
+// server a change of the subscription.
 func (s *session) answerPart(ctx context.Context) error {
-	if !slices.ContainsFunc(s.pending, func(p pending) bool { return p.n == 0 }) {
+	answers := func(p pending) bool { return p.n == 0 || s.later[p.of] }
+	if !slices.ContainsFunc(s.pending, answers) {
 		return nil
 	}
 	findings, err := s.options.Judge(ctx, s.world.contents(true))
@@ -328,7 +354,7 @@ func (s *session) answerPart(ctx context.Context) error {
 		return err
 	}
 	return s.reply(ctx, func(p pending) (bool, string) {
-		if p.n != 0 {
+		if !answers(p) {
 			return false, ""
 		}
 		own, _ := s.reasons(p, findings)
@@ -338,6 +364,9 @@ func (s *session) answerPart(ctx context.Context) error {
 
 // answer answers the responses of judged Contents.
 func (s *session) answer(ctx context.Context, j load.Judgement) error {
+	if j.Accepted {
+		clear(s.said)
+	}
 	return s.reply(ctx, func(p pending) (bool, string) {
 		if p.n == 0 || p.n > j.N {
 			return false, ""
@@ -406,18 +435,15 @@ func (s *session) reply(ctx context.Context, judge func(pending) (decided bool, 
 			continue
 		}
 		s.held -= p.size
-		r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: p.of.URL(), ResponseNonce: p.nonce}
-		if reason != "" {
-			r.ErrorDetail = &rpcstatus.Status{Code: int32(codes.InvalidArgument), Message: reason}
-		}
 		if reason != "" && reason != s.said[p.of] {
 			s.options.Log.Write(event.UpstreamRefused{Type: p.of.API, Error: errors.New(reason)})
 		}
 		s.said[p.of] = reason
-		if err := s.send(ctx, r); err != nil {
+		if err := s.send(ctx, p.answer(reason)); err != nil {
 			return err
 		}
 	}
 	s.pending = rest
+	maps.DeleteFunc(s.later, func(of *xds.Type, _ bool) bool { return !s.awaits(of) })
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package upstream follows a control plane: a client of the xDS transport protocol by incremental ADS. The client
-// subscribes as Envoy does, to all clusters and listeners and to the names that resources refer to, and answers each
-// response once the resources are judged.
+// Package upstream follows a control plane: a client of the xDS transport protocol. The client subscribes as Envoy
+// does, to all clusters and listeners and to the names that resources refer to, and answers each response once the
+// resources are judged.
 //
 //	u := upstream.New(upstream.Options{Name: "xds://127.0.0.1:18000", Servers: []upstream.Server{{Address: "127.0.0.1:18000"}}})
 //	go u.Run(ctx)
@@ -33,8 +33,9 @@ var Codes = []diag.Code{codeUpstream}
 
 var codeUpstream = diag.Code{Name: "control-plane", Doc: `A control plane sends a resource that xdspub refuses.
 
-The name around a resource must be the name of the resource. Secrets, and resources that subscribe to
-secrets, must come by TLS or through a Unix socket.`}
+The name around a resource must be the name of the resource, and a response must have each name only once. Secrets, and
+resources that subscribe to secrets, must come by TLS or through a Unix socket. Virtual hosts of VHDS and endpoints of
+LEDS need an incremental transport.`}
 
 // Options configure an Upstream.
 type Options struct {
@@ -42,8 +43,15 @@ type Options struct {
 	Name string
 	// Servers are the servers of the control plane. A server is asked if no earlier one answers.
 	Servers []Server
+	// Transport is the variant of the protocol.
+	Transport Transport
+	// Clusters are the clusters of the bootstrap that lead to the control plane. A config source by gRPC with such a
+	// cluster asks the control plane, as self does. Only singleton transports need Clusters.
+	Clusters []string
 	// Node identifies the client.
 	Node *corev3.Node
+	// Params are the dynamic parameters of the client, which it sends in locators.
+	Params map[string]string
 	// Runtime are the names of the runtime layers of the bootstrap.
 	Runtime []string
 	// Envoy is the version of the Envoys that get the resources. Streams is load.Options.Streams.
@@ -82,6 +90,10 @@ type bounds struct {
 	wholeWithin time.Duration
 	// failbackEvery is how often the client asks the servers before the one that it follows.
 	failbackEvery time.Duration
+	// repeatEvery is how long a response that repeats a refused one waits for its NACK.
+	repeatEvery time.Duration
+	// steadyAfter is how long a connection must last to end an outage.
+	steadyAfter time.Duration
 	// leastPause and longestPause bound the pause after all servers have failed.
 	leastPause, longestPause time.Duration
 	// maxDelay is how long a server that is never silent delays the judgement.
@@ -100,7 +112,8 @@ type bounds struct {
 // usual are the bounds of each Upstream.
 var usual = bounds{
 	absentAfter: 15 * time.Second, answerWithin: 15 * time.Second, wholeWithin: 30 * time.Second, failbackEvery: 10 * time.Second,
-	leastPause: 500 * time.Millisecond, longestPause: 30 * time.Second, maxDelay: 2 * time.Second, startQuiet: 500 * time.Millisecond,
+	repeatEvery: 2 * time.Second, steadyAfter: 10 * time.Second, leastPause: 500 * time.Millisecond, longestPause: 30 * time.Second,
+	maxDelay: 2 * time.Second, startQuiet: 500 * time.Millisecond,
 	response: 128 << 20, total: load.MaxTotal, resources: load.MaxResources, pending: 32 << 20,
 }
 
@@ -117,7 +130,9 @@ type Upstream struct {
 	current  *session // the session of contents; nil before, and after its end
 	kept     *world   // the world of contents; nil before
 	state    load.State
-	errs     []error // the last error of each server; nil for none
+	began    time.Time // the last time at which state.Connected became true
+	outage   time.Time // the beginning of the last outage
+	errs     []error   // the last error of each server; nil for none
 	missing  []string
 	told     map[xds.Key]bool // resources whose on-demand names were logged
 	answered bool             // first is closed
@@ -126,9 +141,10 @@ type Upstream struct {
 // New returns an Upstream.
 func New(o Options) *Upstream {
 	o.QuietPeriod = cmp.Or(o.QuietPeriod, 10*time.Millisecond)
+	now := time.Now()
 	return &Upstream{
 		options: o, bounds: usual, changed: make(chan struct{}, 1), first: make(chan struct{}), errs: make([]error, len(o.Servers)),
-		state: load.State{Since: time.Now()}, told: make(map[xds.Key]bool),
+		state: load.State{Since: now}, outage: now, told: make(map[xds.Key]bool),
 	}
 }
 
@@ -291,6 +307,9 @@ func (u *Upstream) take(s *session) uint64 {
 	u.contents, u.entries, u.current, u.missing = &c, s.world.entries(), s, nil
 	u.errs[s.index] = nil
 	address := u.options.Servers[s.index].Address
+	if !u.state.Connected {
+		u.began = time.Now()
+	}
 	if !u.state.Connected || u.state.Server != address {
 		u.state = load.State{Connected: true, Server: address, Since: time.Now()}
 		u.options.Log.Write(event.UpstreamConnected{Server: address})
@@ -316,7 +335,10 @@ func (u *Upstream) lost(ctx context.Context, s *session, err error) {
 	}
 	was := u.state
 	if u.current == s {
-		u.current, u.state = nil, load.State{Since: time.Now()}
+		if now := time.Now(); now.Sub(u.began) >= u.bounds.steadyAfter {
+			u.outage = now
+		}
+		u.current, u.state = nil, load.State{Since: u.outage}
 		u.options.Log.Write(event.UpstreamLost{Server: u.options.Servers[s.index].Address, Error: err})
 	}
 	if u.state.Error = u.why(); u.state != was {

@@ -51,10 +51,11 @@ type entry struct {
 	file    *decode.File
 	data    []byte
 	refs    []xds.Key
-	demand  xds.Path  // of a config source by which Envoy asks for names on demand; empty for none
+	demand  xds.Path  // of a config source by which Envoy itself asks a server; empty for none
 	expires time.Time // zero without a TTL
 	secret  bool      // the resource holds a secret
 	unnamed string    // the fault of the name; empty for a valid name
+	twice   bool      // the response has the name more than once
 }
 
 func newWorld(o *Options, b *bounds, secure bool, before map[xds.Key]*entry) *world {
@@ -71,12 +72,15 @@ func (w *world) of(t *xds.Type) *subscription {
 	return s
 }
 
-// asked reports whether the stream subscribes to a resource.
+// asked reports whether the stream subscribes to a resource. A resource without a name counts as asked for, so that the
+// server gets a NACK.
 func (w *world) asked(t *xds.Type, name string) bool {
 	s := w.types[t]
 	switch {
 	case s == nil:
 		return false
+	case name == "":
+		return true
 	case t.Asked == xds.InGroups:
 		_, ok := s.names[t.Group(name)]
 		return ok
@@ -87,43 +91,61 @@ func (w *world) asked(t *xds.Type, name string) bool {
 	return ok
 }
 
-// apply applies a response. refs means that the references of resources have changed. unasked are the names of
-// resources that nobody has asked for. ended is the error of a response that ends the stream.
-func (w *world) apply(t *xds.Type, m *discoveryv3.DeltaDiscoveryResponse, now time.Time) (refs bool, unasked []string, ended error) {
+// applied is the effect of a response.
+type applied struct {
+	changed bool     // resources have changed
+	refs    bool     // the references of resources have changed
+	unasked []string // names of resources that nobody has asked for
+}
+
+// apply applies a response. An error ends the stream.
+func (w *world) apply(t *xds.Type, m response, now time.Time) (is applied, err error) {
 	s := w.of(t)
 	s.answered = true
-	for _, r := range m.GetResources() {
+	put := func(name string, e *entry) {
+		changed, refs := w.put(t, name, e)
+		is.changed, is.refs = is.changed || changed, is.refs || refs
+	}
+	sent := make(map[string]bool, len(m.resources))
+	for _, r := range m.resources {
 		name := nameOf(r)
 		switch {
 		case len(name) > maxName:
-			return refs, unasked, fmt.Errorf("the server sends a %s whose name has %d bytes, and %d are allowed", t.Noun, len(name), maxName)
+			return is, fmt.Errorf("the server sends a %s whose name has %d bytes, and %d are allowed", t.Noun, len(name), maxName)
 		case !w.asked(t, name):
-			unasked = append(unasked, name)
+			is.unasked = append(is.unasked, name)
 		case r.GetResource() == nil && s.entries[name] != nil: // a heartbeat
 			s.entries[name].alive(r, now)
 		case r.GetResource() == nil:
 			s.absent[name] = true
 		default:
 			e := w.entry(t, name, r, now)
-			refs = w.put(t, name, e) || refs
+			e.twice = sent[name]
+			put(name, e)
 		}
+		sent[name] = true
 		if w.bytes > w.bounds.total {
-			return refs, unasked, fmt.Errorf("the server sends more than %d bytes of resources", w.bounds.total)
+			return is, fmt.Errorf("the server sends more than %d bytes of resources", w.bounds.total)
 		}
 		if w.options.Budget.full() {
-			return refs, unasked, fmt.Errorf("the control plane sends more than %d bytes of resources for all nodes together", w.options.Budget.most)
+			return is, fmt.Errorf("the control plane sends more than %d bytes of resources for all nodes together", w.options.Budget.most)
 		}
 		if w.count > w.bounds.resources {
-			return refs, unasked, fmt.Errorf("the server sends more than %d resources", w.bounds.resources)
+			return is, fmt.Errorf("the server sends more than %d resources", w.bounds.resources)
 		}
 	}
-	for _, name := range m.GetRemovedResources() {
-		refs = w.put(t, name, nil) || refs
+	for _, name := range m.removed {
+		put(name, nil)
 		if _, named := s.names[name]; named {
 			s.absent[name] = true
 		}
 	}
-	return refs, unasked, nil
+	for name := range s.entries {
+		if !sent[name] && (m.whole || name == "") {
+			put(name, nil)
+		}
+	}
+	return is, nil
 }
 
 // nameOf returns the name of a resource in a response.
@@ -134,8 +156,8 @@ func nameOf(r *discoveryv3.Resource) string {
 	return r.GetName()
 }
 
-// put replaces a resource; a nil entry removes it. put reports whether references have changed.
-func (w *world) put(t *xds.Type, name string, e *entry) (refs bool) {
+// put replaces a resource; a nil entry removes it. put reports whether the resource, and its references, have changed.
+func (w *world) put(t *xds.Type, name string, e *entry) (changed, refs bool) {
 	s := w.of(t)
 	was, before := s.entries[name], w.bytes
 	defer func() { w.options.Budget.add(w.bytes - before) }()
@@ -150,7 +172,8 @@ func (w *world) put(t *xds.Type, name string, e *entry) (refs bool) {
 		s.entries[name] = e
 		delete(s.absent, name)
 	}
-	return !slices.Equal(was.references(), e.references())
+	same := was == e || was != nil && e != nil && was.twice == e.twice && bytes.Equal(was.data, e.data)
+	return !same, !slices.Equal(was.references(), e.references())
 }
 
 func (e *entry) references() []xds.Key {
@@ -177,11 +200,9 @@ func (w *world) entry(t *xds.Type, name string, r *discoveryv3.Resource, now tim
 			return &e
 		}
 	}
-	of := decode.SourceOptions{Envoy: w.options.Envoy, Streams: w.options.Streams}
-	file := decode.NewSource(w.options.Name+"/"+t.API+"/"+name, syntax.Binary, data, of).Decode(nil)
-	e := &entry{file: file, data: data}
+	e := &entry{file: w.decode(t, name, r, data), data: data}
 	e.alive(r, now)
-	for _, is := range file.Resources {
+	for _, is := range e.file.Resources {
 		if is.Type != t || is.Name != name && t.Asked != xds.InGroups {
 			e.unnamed = fmt.Sprintf("the response has %s under the name %s", is.Key, xds.Key{Type: t, Name: name})
 		}
@@ -194,6 +215,64 @@ func (w *world) entry(t *xds.Type, name string, r *discoveryv3.Resource, now tim
 	slices.SortFunc(e.refs, compareKeys)
 	e.refs = slices.Compact(e.refs)
 	return e
+}
+
+// decode decodes a resource whose document is data.
+func (w *world) decode(t *xds.Type, name string, r *discoveryv3.Resource, data []byte) *decode.File {
+	of := decode.SourceOptions{Envoy: w.options.Envoy, Streams: w.options.Streams}
+	read := func(data []byte) *decode.File {
+		return decode.NewSource(w.options.Name+"/"+t.API+"/"+name, syntax.Binary, data, of).Decode(nil)
+	}
+	file := read(data)
+	if own := w.owned(file); own != nil {
+		file = read(document(t, &discoveryv3.Resource{
+			Name: r.GetName(), ResourceName: r.GetResourceName(), Aliases: r.GetAliases(), Metadata: r.GetMetadata(),
+			Ttl: r.GetTtl(), CacheControl: r.GetCacheControl(), Resource: own,
+		}, w.options.Streams))
+	}
+	return file
+}
+
+// owned returns the resource of a file with self for each config source that leads to the control plane by a cluster of
+// Envoy; nil if the resource has none. By singleton transports, a control plane can't send ads.
+func (w *world) owned(file *decode.File) *anypb.Any {
+	if len(w.options.Clusters) == 0 || len(file.Resources) != 1 {
+		return nil
+	}
+	composed, changed := file.Resources[0].Compose(func(_ *xds.Composer, n *xds.Node) bool {
+		sub, ok := n.Subscription()
+		if !ok || !w.leadsHere(sub.Source) {
+			return false
+		}
+		source := proto.CloneOf(sub.Source)
+		source.ConfigSourceSpecifier = &corev3.ConfigSource_Self{Self: &corev3.SelfConfigSource{TransportApiVersion: corev3.ApiVersion_V3}}
+		sub.Set(source)
+		return true
+	})
+	if !changed {
+		return nil
+	}
+	body := &anypb.Any{}
+	if anypb.MarshalFrom(body, composed.Message(), proto.MarshalOptions{Deterministic: true}) != nil {
+		return nil
+	}
+	return body
+}
+
+// leadsHere reports whether a config source asks the control plane through one of the clusters of the options.
+func (w *world) leadsHere(source *corev3.ConfigSource) bool {
+	return slices.ContainsFunc(clustersOf(source), func(name string) bool { return slices.Contains(w.options.Clusters, name) })
+}
+
+// clustersOf returns the clusters through which a config source asks a server by gRPC.
+func clustersOf(source *corev3.ConfigSource) (names []string) {
+	api := source.GetApiConfigSource()
+	for _, g := range api.GetGrpcServices() {
+		if name := g.GetEnvoyGrpc().GetClusterName(); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func compareKeys(a, b xds.Key) int {
@@ -237,13 +316,14 @@ func references(r *xds.Resource) (refs []xds.Key) {
 	return refs
 }
 
-// onDemand returns the path of the first config source of a resource by which Envoy asks for names on demand; empty for
-// none.
+// onDemand returns the path of the first config source of a resource by which Envoy itself asks a server: for names on
+// demand, or because the config source names a server. The path is empty for none.
 func onDemand(r *xds.Resource) xds.Path {
 	f := r.Facts()
 	for _, n := range f.ConfigSources {
 		source := n.Message.(*corev3.ConfigSource)
-		if xds.FromSnapshot(source) && !slices.ContainsFunc(f.Subscriptions, func(s xds.Subscription) bool { return s.Source == source }) {
+		ours := xds.FromSnapshot(source) && slices.ContainsFunc(f.Subscriptions, func(s xds.Subscription) bool { return s.Source == source })
+		if xds.FromServer(source) && !ours && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
 			return n.Path()
 		}
 	}
@@ -312,7 +392,8 @@ func (w *world) followOnce(now time.Time) (changes []change, dropped bool) {
 func (w *world) drop(t *xds.Type) (refs bool) {
 	for name := range w.types[t].entries {
 		if !w.asked(t, name) {
-			refs = w.put(t, name, nil) || refs
+			_, had := w.put(t, name, nil)
+			refs = had || refs
 		}
 	}
 	return refs
@@ -322,7 +403,7 @@ func (w *world) drop(t *xds.Type) (refs bool) {
 func (w *world) wanted() map[*xds.Type]map[string]bool {
 	all := map[*xds.Type]map[string]bool{xds.Cluster: {}, xds.Listener: {}}
 	want := func(k xds.Key) {
-		if k.Type == xds.Secret && !w.secure {
+		if k.Type == xds.Secret && !w.secure || !w.options.Transport.carries(k.Type) {
 			return
 		}
 		if all[k.Type] == nil {
@@ -389,7 +470,8 @@ func (w *world) expire(now time.Time) (refs bool, next time.Time) {
 			switch {
 			case e.expires.IsZero():
 			case !e.expires.After(now):
-				refs = w.put(t, name, nil) || refs
+				_, had := w.put(t, name, nil)
+				refs = had || refs
 			case next.IsZero() || e.expires.Before(next):
 				next = e.expires
 			}
@@ -416,30 +498,39 @@ func (w *world) contents(partial bool) load.Contents {
 	for _, k := range slices.SortedFunc(maps.Keys(all), compareKeys) {
 		e := all[k]
 		c.Files = append(c.Files, e.file)
-		if e.unnamed != "" {
-			c.Findings = append(c.Findings, w.finding(k, e, e.unnamed, "correct the control plane: the name around a resource is the name of the resource"))
-		}
-		if w.secure {
-			continue
-		}
-		if e.secret {
-			c.Findings = append(c.Findings, w.finding(k, e, fmt.Sprintf("%s holds a secret, and the connection to the control plane has no TLS", k), secretHelp))
-		}
-		for _, ref := range e.refs {
-			if ref.Type == xds.Secret {
-				c.Findings = append(c.Findings, w.finding(k, e, fmt.Sprintf("%s subscribes to the %s, and the connection to the control plane has no TLS", k, ref), secretHelp))
-			}
-		}
+		c.Findings = append(c.Findings, w.faults(k, e)...)
 	}
 	slices.SortFunc(c.Files, func(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) })
 	return c
 }
 
-const secretHelp = "serve secrets by TLS and give --upstream-ca, or connect by a Unix socket: xds+unix:PATH"
-
-func (w *world) finding(k xds.Key, e *entry, message, help string) diag.Diagnostic {
-	return diag.Diagnostic{
-		Code: codeUpstream.Name, Position: diag.Position{File: e.file.Source.Name}, Message: message, Help: help,
-		Resource: diag.Resource{Type: k.Type.URL(), Name: k.Name},
+// faults returns the findings about a resource that no file has.
+func (w *world) faults(k xds.Key, e *entry) (list diag.List) {
+	add := func(message, help string) {
+		list = append(list, diag.Diagnostic{
+			Code: codeUpstream.Name, Position: diag.Position{File: e.file.Source.Name}, Message: message, Help: help,
+			Resource: diag.Resource{Type: k.Type.URL(), Name: k.Name},
+		})
 	}
+	if e.unnamed != "" {
+		add(e.unnamed, "correct the control plane: the name around a resource is the name of the resource")
+	}
+	if e.twice {
+		add(fmt.Sprintf("the response has the %s more than once", k), "correct the control plane: Envoy refuses such a response")
+	}
+	if e.secret && !w.secure {
+		add(fmt.Sprintf("%s holds a secret, and the connection to the control plane has no TLS", k), secretHelp)
+	}
+	for _, ref := range e.refs {
+		switch {
+		case ref.Type == xds.Secret && !w.secure:
+			add(fmt.Sprintf("%s subscribes to the %s, and the connection to the control plane has no TLS", k, ref), secretHelp)
+		case !w.options.Transport.carries(ref.Type):
+			add(fmt.Sprintf("%s subscribes to %s, and %s by state of the world can't ask for it", k, ref.Type.API, w.options.Transport),
+				"give an incremental transport: --upstream-transport delta-ads or delta-grpc")
+		}
+	}
+	return list
 }
+
+const secretHelp = "serve secrets by TLS and give --upstream-ca, or connect by a Unix socket: xds+unix:PATH"

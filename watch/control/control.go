@@ -170,7 +170,8 @@ type Upstream struct {
 	Connected bool   `json:"connected"`
 	// Server is the address of the connected server; empty if Connected is false.
 	Server string `json:"server,omitempty"`
-	// Since is the time at which Connected changed last, or at which the watch could use again what the source has.
+	// Since is the time at which Connected changed last, or at which the watch could use again what the source has;
+	// after a connection of less than 10s, the time before.
 	Since time.Time `json:"since"`
 	// Error is why no server is connected, or why what a connected server has can't be used. Error is empty if the
 	// watch follows the server, or before the first connection.
