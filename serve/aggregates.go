@@ -203,7 +203,7 @@ func (a *aggregates) states(now time.Time) (list []csds.Aggregate) {
 		w := of.watch.Load()
 		connected, _ := clients.Counts(of.cache.Clients())
 		list = append(list, csds.Aggregate{
-			Name: of.Name(), Node: of.String(), Clients: connected, Snapshot: w.Snapshot, Faults: w.Faults(now),
+			Name: of.Name(), Node: of.String(), State: w.State, Clients: connected, Snapshot: w.Snapshot, Faults: w.Faults(now),
 		})
 	}
 	return list

@@ -140,7 +140,11 @@ func (p *statusPrinter) server(s csds.Server) {
 	p.validity("certificate", s.Certificate)
 	p.validity("CA of clients", s.ClientCA)
 	for _, a := range s.Aggregates {
-		p.printf("%s (%s): %s, snapshot %s\n", word(a.Name), diag.Clip(a.Node, diag.MaxText), diag.Count(a.Clients, "client"), word(cmp.Or(a.Snapshot, "none")))
+		p.printf("%s (%s): %s, snapshot %s", word(a.Name), diag.Clip(a.Node, diag.MaxText), diag.Count(a.Clients, "client"), word(cmp.Or(a.Snapshot, "none")))
+		if a.State != "" {
+			p.printf(", state %s", diag.Clip(a.State, diag.MaxText))
+		}
+		p.printf("\n")
 	}
 }
 

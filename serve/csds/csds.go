@@ -70,6 +70,8 @@ type Aggregate struct {
 	// Name is its name in the log and in metrics, Node has the fields and their values.
 	Name string `json:"name"`
 	Node string `json:"node"`
+	// State is its directory with the history and the decisions of operators; empty without --state.
+	State string `json:"state,omitempty"`
 	// Clients is the number of connected clients.
 	Clients int `json:"clients"`
 	// Snapshot is the id of the published snapshot; empty for none. Faults are the faults of its watch, as text for
