@@ -190,11 +190,7 @@ func Approve(out string, asked control.Approve) (control.Result, error) {
 
 // approve records an approval, and returns the decisions with it.
 func (d decider) approve(asked control.Approve) (operator.Decisions, control.Result, error) {
-	by, err := d.by(asked.By, asked.Reason)
-	if err != nil {
-		return operator.Decisions{}, control.Result{}, err
-	}
-	now, err := operator.Read(d.dir.Path())
+	now, by, err := d.recorded(asked.By, asked.Reason)
 	if err != nil {
 		return now, control.Result{}, err
 	}
@@ -216,11 +212,7 @@ func (d decider) approve(asked control.Approve) (operator.Decisions, control.Res
 // withdraw removes an unused approval, and returns the decisions without it. An approval whose change is published in
 // part stays, because Envoy would keep half of the change.
 func (d decider) withdraw(asked control.Approve) (operator.Decisions, control.Result, error) {
-	by, err := d.by(asked.By, asked.Reason)
-	if err != nil {
-		return operator.Decisions{}, control.Result{}, err
-	}
-	now, err := operator.Read(d.dir.Path())
+	now, by, err := d.recorded(asked.By, asked.Reason)
 	if err != nil {
 		return now, control.Result{}, err
 	}

@@ -35,11 +35,7 @@ func Extend(out string, asked control.Extend) (control.Result, error) {
 
 // confirm records that a snapshot stays, and returns the decisions without its trial.
 func (d decider) confirm(asked control.Confirm) (operator.Decisions, control.Result, error) {
-	now, err := operator.Read(d.dir.Path())
-	if err != nil {
-		return now, control.Result{}, err
-	}
-	by, err := d.by(asked.By, asked.Reason)
+	now, by, err := d.recorded(asked.By, asked.Reason)
 	if err != nil {
 		return now, control.Result{}, err
 	}
@@ -83,11 +79,7 @@ func (d decider) note(snapshot, by string) {
 
 // extend sets the end of the trial, and returns the decisions with the new end.
 func (d decider) extend(asked control.Extend) (operator.Decisions, control.Result, error) {
-	now, err := operator.Read(d.dir.Path())
-	if err != nil {
-		return now, control.Result{}, err
-	}
-	by, err := d.by(asked.By, asked.Reason)
+	now, by, err := d.recorded(asked.By, asked.Reason)
 	if err != nil {
 		return now, control.Result{}, err
 	}

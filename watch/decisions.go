@@ -77,6 +77,14 @@ func (d decider) by(who, reason string) (control.Decision, error) {
 	return by, nil
 }
 
+// recorded returns the decisions on record, and the decision of an operator, made now. The error may be that of by.
+func (d decider) recorded(who, reason string) (now operator.Decisions, by control.Decision, err error) {
+	if by, err = d.by(who, reason); err == nil {
+		now, err = operator.Read(d.dir.Path())
+	}
+	return now, by, err
+}
+
 // pause records a pause, and returns the decisions with it.
 func (d decider) pause(asked control.Pause) (operator.Decisions, control.Result, error) {
 	p := operator.Pause{Decision: control.Decision{By: asked.By, Reason: asked.Reason, Since: d.clock.Now()}}
