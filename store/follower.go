@@ -214,8 +214,8 @@ func (f *Follower) take(h Head, tree *history.Tree) error {
 // filesOf returns the files of a Snapshot, by key and sorted by name. A key keeps its file if its resources stay the
 // same.
 func (f *Follower) filesOf(s *xds.Snapshot) (map[xds.Key]*held, []*decode.File, error) {
-	files, list := make(map[xds.Key]*held), []*decode.File(nil)
 	all := s.All()
+	files, list := make(map[xds.Key]*held, len(all)), make([]*decode.File, 0, len(all))
 	for len(all) > 0 {
 		key, n := all[0].Key, 1
 		for n < len(all) && all[n].Key == key {

@@ -31,6 +31,9 @@ type Head struct {
 	Whole int64 `json:"whole"`
 	// Step is the last step.
 	Step Step `json:"step"`
+	// Change has the bytes of the change of Step in base64, so that followers ask no second time. Change is empty if
+	// the bytes are more than maxChange. The objects have the bytes, too.
+	Change string `json:"change,omitempty"`
 }
 
 // Step is a change of the resources of a target.
@@ -83,6 +86,7 @@ const (
 	maxAck     = 4 << 10
 	maxMessage = 1 << 10
 	maxWords   = 200
+	maxChange  = 2 << 10
 	// maxPack bounds the bytes of a change.
 	maxPack = 256 << 20
 )

@@ -425,7 +425,7 @@ func TestDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.advance(t.Context(), at{}, *w.head); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), key) {
+		if _, err := r.advance(t.Context(), at{}, h.bare(w)); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -443,9 +443,24 @@ func TestDamage(t *testing.T) {
 	if _, err := h.client.etcd.Delete(t.Context(), w.keys.chunk(w.head.Step.Pack, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.advance(t.Context(), before, *w.head); err == nil {
+	if _, err := r.advance(t.Context(), before, h.bare(w)); err == nil {
 		t.Error("a step is missing, and a reader reads the head")
 	}
+	if is, err := r.advance(t.Context(), before, *w.head); err != nil || is.ID() != w.last.tree.ID() {
+		t.Errorf("the head has the change, and a reader does not read it: %v", err)
+	}
+	wrong := *w.head
+	wrong.Change = "AAAA"
+	if _, err := r.advance(t.Context(), before, wrong); err == nil {
+		t.Error("a reader trusts the bytes in the head")
+	}
+}
+
+// bare returns the head of a term without the bytes of its change.
+func (h *harness) bare(t *term) Head {
+	is := *t.head
+	is.Change = ""
+	return is
 }
 
 // running runs a slot on a goroutine. stop ends the slot.

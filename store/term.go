@@ -2,8 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,7 +141,9 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 	if same, err := t.encrypts(); err != nil || !same {
 		return err
 	}
-	if t.last.tree, err = r.advance(ctx, t.last, *t.head); err != nil {
+	whole := *t.head
+	whole.Change = "" // the writer checks the objects
+	if t.last.tree, err = r.advance(ctx, t.last, whole); err != nil {
 		t.fail(t.client.explained(err))
 		t.forget()
 	} else {
@@ -248,7 +249,7 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 	}
 	var then []clientv3.Op
 	if is {
-		next.Whole, next.Step = t.head.Whole, t.head.Step
+		next.Whole, next.Step, next.Change = t.head.Whole, t.head.Step, t.head.Change
 	} else if then, err = t.step(ctx, &next, tree); err != nil {
 		return err
 	}
@@ -304,9 +305,11 @@ func (t *term) stepOf(ctx context.Context, next *Head, base string, data []byte)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data)
 	next.Step = Step{
-		Serial: next.Serial, Base: base, Tree: next.Tree, Pack: hex.EncodeToString(sum[:]), Bytes: int64(len(data)), Cipher: t.cipher.marks(),
+		Serial: next.Serial, Base: base, Tree: next.Tree, Pack: hashOf(data), Bytes: int64(len(data)), Cipher: t.cipher.marks(),
+	}
+	if next.Change = ""; len(data) <= maxChange {
+		next.Change = base64.StdEncoding.EncodeToString(data)
 	}
 	if len(data) > maxPack {
 		return nil, fmt.Errorf("the change has %d bytes, and a store takes %d", len(data), int64(maxPack))
