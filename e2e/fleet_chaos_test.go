@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 
 	"xdspub/source/load"
 	"xdspub/store"
+	"xdspub/tools/certs"
 	"xdspub/tools/envoytest"
 	"xdspub/tools/etcdtest"
 	"xdspub/xds"
@@ -32,6 +35,7 @@ type fleetChaos struct {
 	network  *network // nil if there is only one node
 	store    string   // the address
 	options  store.Options
+	byTLS    []string // flags for the store
 	replicas []*replica
 	byFiles  []byte // the bootstrap of an Envoy that reads files
 	envoys   []*envoytest.Envoy
@@ -102,32 +106,54 @@ func TestFleetChaos(t *testing.T) {
 func newFleetChaos(t *testing.T, seed uint64, nodes int) *fleetChaos {
 	envoytest.Binary(t)
 	f := &fleetChaos{chaos: &chaos{soak: &soak{t: t, rand: rand.New(rand.NewPCG(seed, 0))}}, down: make([]bool, nodes)}
-	places := []etcdtest.Place{{Host: "127.0.0.1", Peer: "127.0.0.1"}}
-	if nodes > 1 {
-		f.network = newNetwork(t, nodes)
-		places = f.network.places
-	}
-	f.nodes = etcdtest.StartAt(t, places, "--heartbeat-interval=100", "--election-timeout=1000")
-	var endpoints []string
-	for _, s := range f.nodes {
-		endpoints = append(endpoints, s.Endpoint)
-	}
-	f.store = store.Scheme + strings.Join(endpoints, ",") + "/fleet"
-	var err error
-	f.options.Address, err = store.ParseAddress(f.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.startStore(nodes)
 	f.fixture = newFixture(t, nil, fleetFlags...)
 	f.grow()
 	f.writes()
 	f.watch.WaitLog(t, "event=store-published ")
 	f.byFiles = f.bootstrap(t)
-	f.files = newFixture(t, nil, append(fleetFlags, "--machine", "files")...)
+	f.files = newFixture(t, nil, slices.Concat(fleetFlags, f.byTLS, []string{"--machine", "files"})...)
 	f.files.src = f.store
 	f.files.startWatch(t)
-	f.files.startEnvoy(t)
+	f.files.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: f.files.bootstrap(t), Args: drainsSoon})
 	return f
+}
+
+// drainsSoon are flags of Envoy: draining listeners end soon.
+var drainsSoon = []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2", "--concurrency", "1"}
+
+// startStore starts an etcd of some nodes. Several nodes have a network, and clients need TLS.
+func (f *fleetChaos) startStore(nodes int) {
+	t := f.t
+	places, options := []etcdtest.Place{{Host: "127.0.0.1", Peer: "127.0.0.1"}}, []string{"--heartbeat-interval=100", "--election-timeout=1000"}
+	ca, dir := certs.NewAuthority(t), t.TempDir()
+	if nodes > 1 {
+		f.network = newNetwork(t, nodes)
+		places = f.network.places
+		var names []string
+		for _, at := range places {
+			names = append(names, at.Host)
+		}
+		cert, key := ca.Sign(2, names...)
+		for name, data := range map[string][]byte{"ca": ca.PEM(), "cert": cert, "key": key} {
+			f.must(os.WriteFile(filepath.Join(dir, name), data, 0o600))
+		}
+		f.options.CA = filepath.Join(dir, "ca")
+		f.byTLS = []string{"--store-ca", f.options.CA}
+		options = append(options, "--cert-file="+filepath.Join(dir, "cert"), "--key-file="+filepath.Join(dir, "key"))
+	}
+	f.nodes = etcdtest.StartAt(t, places, options...)
+	var endpoints []string
+	for _, s := range f.nodes {
+		endpoints = append(endpoints, s.Endpoint)
+		if nodes > 1 {
+			s.TLS = &tls.Config{RootCAs: pool(t, f.options.CA)}
+		}
+	}
+	f.store = store.Scheme + strings.Join(endpoints, ",") + "/fleet"
+	var err error
+	f.options.Address, err = store.ParseAddress(f.store)
+	f.must(err)
 }
 
 // fleetFlags are flags of watch and render.
@@ -135,13 +161,14 @@ var fleetFlags = []string{"--eds", "file", "--allow-removal", "--trim-delay", "5
 
 // writes starts the writer.
 func (f *fleetChaos) writes() {
-	f.beginWatch(f.t, "--quiet-period", "50ms", "--store", f.store)
+	f.beginWatch(f.t, append(f.byTLS, "--quiet-period", "50ms", "--store", f.store)...)
 }
 
 // serve starts a server.
 func (f *fleetChaos) serve(r *replica) {
 	os.Remove(r.socket) // a killed server leaves its socket
-	r.server = start(f.t, watcher, "serve", "--grpc", "unix:"+r.socket, "--machine", r.name, "--allow-removal", "--trim-delay", "500ms", "--drain-time", "100ms", f.store)
+	args := []string{"serve", "--grpc", "unix:" + r.socket, "--machine", r.name, "--allow-removal", "--trim-delay", "500ms", "--drain-time", "100ms"}
+	r.server = start(f.t, watcher, append(append(args, f.byTLS...), f.store)...)
 }
 
 // startEnvoy starts an Envoy, which asks any of the servers.
@@ -154,7 +181,7 @@ func (f *fleetChaos) startEnvoy(i int) {
 	bootstrap := string((&servedTree{socket: f.replicas[0].socket}).served(f.t, f.byFiles, transports[1]))
 	f.envoys[i] = envoytest.Start(f.t, envoytest.Options{
 		Bootstrap: []byte(strings.Replace(bootstrap, one, strings.Join(all, ","), 1)),
-		Args:      []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2", "--concurrency", "1"},
+		Args:      drainsSoon,
 	})
 }
 

@@ -8,6 +8,7 @@ package etcdtest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -42,6 +43,8 @@ type Server struct {
 	Endpoint string
 	// Dir has the data.
 	Dir string
+	// TLS configures clients of an etcd with the option --cert-file.
+	TLS *tls.Config
 
 	program, name, peer, cluster string
 	enter, options               []string
@@ -191,7 +194,7 @@ func (s *Server) End(t testing.TB) {
 // Client returns a client, which is closed with the test.
 func (s *Server) Client(t testing.TB) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Endpoint}, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Endpoint}, TLS: s.TLS, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
