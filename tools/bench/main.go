@@ -8,7 +8,8 @@
 // The parts are validate, large (ten times as many clusters), reports (findings in all formats), variants
 // (dynamic parameters), edits, confirmation, questions (the cost of Envoy's admin interface), envoy (until
 // Envoy has accepted an edit), memory (of a watch), serve (beside a server of go-control-plane), relay (serve in front
-// of that server), rest (beside sovereign), observe (the cost of --http), history (the cost of --history) and idle.
+// of that server), rest (beside sovereign), observe (the cost of --http), fleet (machines that follow a store), history
+// (the cost of --history) and idle.
 // Without a PART, bench measures all parts.
 package main
 
@@ -41,6 +42,13 @@ func main() {
 	if len(os.Args) == 5 && slices.Contains([]string{snapshotCache, staticCache}, os.Args[1]) {
 		fmt.Fprintln(os.Stderr, "bench:", serveSnapshotCache(os.Args[1:]))
 		os.Exit(1)
+	}
+	if len(os.Args) == 5 && os.Args[1] == followers {
+		if err := runFollowers(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	if len(os.Args) < 3 {
 		fmt.Fprintln(os.Stderr, "usage: bench XDSPUB ENVOY [PART...]")
@@ -76,6 +84,7 @@ func run(xdspub, envoy string, names []string) error {
 		{"relay", func() error { return measureRelay(dir, xdspub, []int{100, clusters}) }},
 		{"rest", func() error { return measureREST(dir, xdspub) }},
 		{"observe", func() error { return measureObserve(dir, xdspub, clusters) }},
+		{"fleet", func() error { return measureFleet(dir, xdspub, clusters/10) }},
 		{"history", func() error { return measureHistory(dir, xdspub, clusters) }},
 		{"idle", func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) }},
 	}
