@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -218,6 +219,9 @@ func (s *session) transmit(ctx context.Context, to *link) {
 	}
 }
 
+// large is the size in bytes of the resources of a response whose copies take much memory.
+const large = 16 << 20
+
 // handle handles a response.
 func (s *session) handle(ctx context.Context, r response) error {
 	t := xds.TypeOfURL(r.url)
@@ -249,6 +253,9 @@ func (s *session) handle(ctx context.Context, r response) error {
 			s.refuseLater(p)
 			return nil
 		}
+	}
+	if is.bytes > large {
+		runtime.GC() // frees the copies of the response before a judgement makes more
 	}
 	s.pending = append(s.pending, p)
 	s.held += p.size

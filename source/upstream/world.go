@@ -96,6 +96,7 @@ type applied struct {
 	changed bool     // resources have changed
 	refs    bool     // the references of resources have changed
 	unasked []string // names of resources that nobody has asked for
+	bytes   int      // the size of the resources
 }
 
 // apply applies a response. An error ends the stream.
@@ -109,6 +110,7 @@ func (w *world) apply(t *xds.Type, m response, now time.Time) (is applied, err e
 	sent := make(map[string]bool, len(m.resources))
 	for _, r := range m.resources {
 		name := nameOf(r)
+		is.bytes += len(r.GetResource().GetValue())
 		switch {
 		case len(name) > maxName:
 			return is, fmt.Errorf("the server sends a %s whose name has %d bytes, and %d are allowed", t.Noun, len(name), maxName)
@@ -122,6 +124,7 @@ func (w *world) apply(t *xds.Type, m response, now time.Time) (is applied, err e
 			e := w.entry(t, name, r, now)
 			e.twice = sent[name]
 			put(name, e)
+			r.Resource = nil // the entry has a copy
 		}
 		sent[name] = true
 		if w.bytes > w.bounds.total {
