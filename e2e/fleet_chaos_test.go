@@ -264,7 +264,7 @@ func (f *fleetChaos) end(p *process) {
 	p.Wait(f.t)
 }
 
-// turnWriter makes edits, kills the writer, mostly in the middle of a change, and starts it again.
+// turnWriter makes edits, kills the writer, and starts the writer again. Most kills come in the middle of a change.
 func (f *fleetChaos) turnWriter() string {
 	what := f.edit()
 	f.pause(f.pick(0, 20, 50, 60, 80, 100, 200, 400))
@@ -354,7 +354,7 @@ func (f *fleetChaos) heal() string {
 	return "is whole"
 }
 
-// rest ends all disturbances, and waits until everything is as TestFleetChaos says.
+// rest ends all disturbances, and waits for the state that TestFleetChaos describes.
 func (f *fleetChaos) rest() {
 	t := f.t
 	t.Helper()
@@ -397,7 +397,7 @@ func (f *fleetChaos) rest() {
 	(&servedTree{}).runs(t, transport{name: "files"}, f.files.envoy, want)
 }
 
-// sentTwice fails the test if a client or a machine was sent what it has.
+// sentTwice fails the test if a client or a machine was sent a resource that it had.
 func (f *fleetChaos) sentTwice() {
 	f.t.Helper()
 	for i, c := range f.clients {
@@ -416,8 +416,8 @@ func (f *fleetChaos) sentTwice() {
 	}
 }
 
-// cold renders the tree of the writer to an empty directory, which it returns. If as is true, the files name the
-// directory of s.
+// cold renders the tree of the writer into an empty directory, and returns the directory. If as is true, the paths in
+// the files are those of the directory of s.
 func (f *fleetChaos) cold(s *fixture, as bool) string {
 	f.t.Helper()
 	cold := filepath.Join(f.t.TempDir(), "cold")
@@ -470,8 +470,8 @@ func (f *fleetChaos) acknowledged(id string) {
 	})
 }
 
-// moves kills each server, so that its clients ask the other servers, and fails the test if an Envoy gets anything: no
-// resource has changed.
+// moves kills each server, so that its clients ask the other servers. moves fails the test if an Envoy gets a resource:
+// no resource has changed.
 func (f *fleetChaos) moves() {
 	t := f.t
 	t.Helper()

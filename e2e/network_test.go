@@ -66,7 +66,7 @@ func (n *network) run(command ...string) {
 	}
 }
 
-// cut disconnects a node from a bridge: what the node and the others send is lost.
+// cut disconnects a node from a bridge. Packets between the node and the bridge are then lost.
 func (n *network) cut(node int, bridge string) { n.ip("link", "set", cable(bridge, node), "nomaster") }
 
 // heal connects all nodes.

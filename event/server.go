@@ -55,8 +55,8 @@ func (CertificateExpired) kind() Kind {
 	return Kind{"certificate-expired", slog.LevelError, "a certificate of the server has expired; clients can't connect by TLS"}
 }
 
-// AggregateStarted means that a client has come whose node differs from those of all others in the fields of
-// --aggregate-by. xdspub asks the control plane as this node, for this client and those that have the same fields.
+// AggregateStarted means that a client has connected with new values of the fields of --aggregate-by. xdspub asks the
+// control plane with a node of these values, for this client and for each later client with equal values.
 type AggregateStarted struct {
 	Node string // the fields and their values
 }
@@ -65,8 +65,8 @@ func (AggregateStarted) kind() Kind {
 	return Kind{"aggregate-started", slog.LevelInfo, "clients with a new node: asking the control plane for them"}
 }
 
-// AggregateRetired means that no client has had these fields of --aggregate-by for a while. xdspub no longer asks the
-// control plane as this node.
+// AggregateRetired means that no client has had these values of the fields of --aggregate-by for the time of --limit
+// aggregate-idle. xdspub no longer asks the control plane with this node.
 type AggregateRetired struct {
 	Node string // the fields and their values
 }

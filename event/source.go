@@ -228,9 +228,9 @@ func (UpstreamIgnored) kind() Kind {
 	return Kind{"upstream-ignored", slog.LevelWarn, "the control plane sends resources that nobody asked for"}
 }
 
-// UpstreamOnDemand means that Envoy itself asks a server, by a config source of a resource: for names on demand, or
-// because the config source names a server. xdspub does not ask for these names, and without the server Envoy does not
-// get them.
+// UpstreamOnDemand means that a resource has a config source by which Envoy itself asks a server: for names on demand,
+// or because the config source names another server. xdspub does not ask for these names. Envoy gets them only while
+// this server answers.
 type UpstreamOnDemand struct {
 	Resource string // the resource, such as LDS/web
 	Path     string // of the config source

@@ -133,8 +133,8 @@ type part struct {
 	faults []string
 }
 
-// parts returns the parts of readiness: one for each target, one for the server, and one for each aggregate of clients,
-// which is always ready.
+// parts returns the parts of readiness: one for each target, one for the server, and one for each aggregate. The part
+// of an aggregate is always ready.
 func (o *Observer) parts(now time.Time) (list []part) {
 	if s := o.served(); s != nil {
 		p := part{name: "server"}

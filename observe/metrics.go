@@ -126,7 +126,7 @@ func (v *view) sample(write sample) {
 			since = u.Since
 		}
 		write("xdspub_upstream_connected", "1 while xdspub follows the control plane or the store that is its source.", truth(u.StaleSince.IsZero()))
-		write("xdspub_upstream_since_time_seconds", "When xdspub_upstream_connected changed last, in seconds since 1970.", seconds(since))
+		write("xdspub_upstream_since_time_seconds", "Since when xdspub_upstream_connected has its value, in seconds since 1970. A connection of less than 10s ends no outage of a control plane.", seconds(since))
 	}
 	if s := w.Store; s != nil {
 		write("xdspub_store_failed", "1 while xdspub can't write the published snapshot into the store of --store.", truth(s.Error != ""))

@@ -19,10 +19,10 @@ import (
 	"xdspub/xds/variants"
 )
 
-// Aggregate serves Snapshots to the clients whose nodes have equal values of the fields Options.AggregateBy. The own
-// Aggregate of a Server has the clients whose values are those of Options.Node or, without AggregateBy, all clients.
-// Publish, Retry and Trim may be called before and while the Server runs; clients that connect before the first Publish
-// wait for it.
+// Aggregate serves Snapshots to the clients whose nodes have equal values of the fields Options.AggregateBy. A Server
+// has an own Aggregate. Its clients have the values of Options.Node. Without AggregateBy, all clients belong to the own
+// Aggregate. Publish, Retry and Trim may be called before and while the Server runs; clients that connect before the
+// first Publish wait for it.
 type Aggregate struct {
 	options       *Options // with the Log of the Aggregate
 	cache         *cache.Cache
@@ -33,7 +33,7 @@ type Aggregate struct {
 
 	number int          // 0 for the own Aggregate
 	key    string       // the hash of node
-	node   *corev3.Node // the node of all clients, with the other fields of Options.Node
+	node   *corev3.Node // Options.Node with the fields AggregateBy of the clients
 	// The fields below belong to aggregates.
 	members int                // open streams, and requests by REST
 	idle    *time.Timer        // retires an Aggregate without members
@@ -52,8 +52,9 @@ func newAggregate(o Options, number int, key string, node *corev3.Node) *Aggrega
 	return a
 }
 
-// Name returns the name of the Aggregate in the log and in metrics, such as aggregate-3; empty for the own Aggregate
-// of a Server and for nil. Another Aggregate may get the name later. So clients can't multiply the names.
+// Name returns the name of the Aggregate in the log and in metrics, such as aggregate-3; empty for the own Aggregate of
+// a Server and for nil. After the end of the Aggregate, another Aggregate may get the name. So the number of names is
+// bounded, although clients choose their nodes.
 func (a *Aggregate) Name() string {
 	if a == nil || a.number == 0 {
 		return ""
@@ -61,16 +62,17 @@ func (a *Aggregate) Name() string {
 	return fmt.Sprintf("aggregate-%d", a.number)
 }
 
-// Key returns a name of the node for directories: 32 hexadecimal digits, which depend on the node alone.
+// Key returns the name of the directory of the Aggregate: 32 hexadecimal digits. Equal nodes have equal names, also in
+// a later process.
 func (a *Aggregate) Key() string { return fmt.Sprintf("%x", a.key[:16]) }
 
-// Node returns the node of the clients. The fields besides Options.AggregateBy are those of Options.Node.
+// Node returns Options.Node with the fields Options.AggregateBy of the clients.
 func (a *Aggregate) Node() *corev3.Node { return a.node }
 
 // Log returns the Log of the Aggregate.
 func (a *Aggregate) Log() *event.Log { return a.options.Log }
 
-// String returns the fields of the node that all clients share, such as "cluster=web metadata.env=prod"; empty for nil.
+// String returns the values of the fields Options.AggregateBy, such as "cluster=web metadata.env=prod"; empty for nil.
 func (a *Aggregate) String() string {
 	if a == nil {
 		return ""
@@ -78,8 +80,8 @@ func (a *Aggregate) String() string {
 	return diag.Hide(diag.ClipLine(admit.Describe(a.node, a.options.AggregateBy), diag.MaxText))
 }
 
-// keeps reports whether clients that come later need the Aggregate: its published Snapshot is the last valid one of a
-// source that is gone or invalid.
+// keeps reports whether the Aggregate must stay without clients: the Aggregate has a published Snapshot, and its source
+// is gone or invalid, so that the source would give no Snapshot to a new Aggregate of the same node.
 func (a *Aggregate) keeps() bool {
 	w := a.watch.Load()
 	return w.Snapshot != "" && (w.Refused != nil || w.Upstream != nil && !w.Upstream.Connected)
@@ -193,8 +195,8 @@ func (a *Aggregate) Retry(ctx context.Context) error { return a.cache.Retry(ctx)
 // Clients returns the connected clients, followed by clients that have disconnected within an hour.
 func (a *Aggregate) Clients() []clients.Client { return a.cache.Clients() }
 
-// Tell sets the state of the source tree. Status answers show the state; the gRPC health service shows that of the own
-// Aggregate of a Server. The caller must not change what w refers to afterwards.
+// Tell sets the state of the source tree. Status answers show the state; the gRPC health service shows the state
+// of the own Aggregate of a Server. The caller must not change what w refers to afterwards.
 func (a *Aggregate) Tell(w control.Watch) {
 	a.watch.Store(&w)
 	a.front.showHealth()

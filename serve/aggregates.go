@@ -22,8 +22,8 @@ import (
 	"xdspub/xds/clients"
 )
 
-// aggregates are the Aggregates of a Server. An Aggregate begins with its first client, and is retired when it has been
-// without clients for Limits.AggregateIdle. An Aggregate that keeps stays longer.
+// aggregates are the Aggregates of a Server. The first client of an Aggregate starts the Aggregate. An Aggregate ends
+// after Limits.AggregateIdle without clients, but not while Aggregate.keeps is true.
 type aggregates struct {
 	options Options
 	limits  Limits
@@ -53,7 +53,7 @@ func newAggregates(ctx context.Context, o Options) (*aggregates, error) {
 	return a, nil
 }
 
-// nodeOf returns the node of the Aggregate of a client, and its hash.
+// nodeOf returns the node of the Aggregate to which a client belongs, and the hash of this node.
 func (a *aggregates) nodeOf(client *corev3.Node) (node *corev3.Node, key string) {
 	node = admit.NodeWith(cmp.Or(a.options.Node, &corev3.Node{}), client, a.options.AggregateBy)
 	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(node) // a decoded node has valid text
@@ -61,8 +61,8 @@ func (a *aggregates) nodeOf(client *corev3.Node) (node *corev3.Node, key string)
 	return node, string(sum[:])
 }
 
-// enter returns the Aggregate of a client with a node, and starts the Aggregate if the client is its first one. The
-// caller calls leave when the client has left. The error is a gRPC status.
+// enter returns the Aggregate to which a client belongs, and starts the Aggregate if there is none. The caller calls
+// leave when the client has left. The error is a gRPC status.
 func (a *aggregates) enter(client *corev3.Node) (*Aggregate, error) {
 	if len(a.options.AggregateBy) == 0 {
 		return a.own, nil
@@ -113,7 +113,7 @@ func (a *aggregates) start(key string, node *corev3.Node) *Aggregate {
 	return of
 }
 
-// leave says that a client of an Aggregate has left.
+// leave records that a client of an Aggregate has left.
 func (a *aggregates) leave(of *Aggregate) {
 	if len(a.options.AggregateBy) == 0 {
 		return
@@ -125,7 +125,7 @@ func (a *aggregates) leave(of *Aggregate) {
 	}
 }
 
-// retire ends an Aggregate without clients, or looks again later.
+// retire ends an Aggregate without clients. If keeps is true, retire runs again after Limits.AggregateIdle.
 func (a *aggregates) retire(of *Aggregate) {
 	a.mu.Lock()
 	free := of.members == 0 && !a.ended
@@ -197,7 +197,7 @@ func (a *aggregates) clients() []clients.Client {
 	return list
 }
 
-// states returns the states of all Aggregates but the own one.
+// states returns the state of each Aggregate but the own one.
 func (a *aggregates) states(now time.Time) (list []csds.Aggregate) {
 	for _, of := range a.others() {
 		w := of.watch.Load()

@@ -30,8 +30,8 @@ type Limits struct {
 	Handshake, FirstRequest, Send time.Duration
 	// Idle is how long a connection without streams stays open.
 	Idle time.Duration
-	// Aggregates is the largest number of Aggregates besides the own one of the Server. AggregateIdle is how long an
-	// Aggregate without clients stays.
+	// Aggregates is the largest number of Aggregates; the own Aggregate of the Server does not count. AggregateIdle is
+	// how long an Aggregate without clients stays.
 	Aggregates    int
 	AggregateIdle time.Duration
 	// The server pings a client that was silent for Ping, and closes the connection without an answer within

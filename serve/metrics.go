@@ -66,7 +66,7 @@ func (m *metrics) watch(all *aggregates, s *sessions, w *web) {
 	gauge("xdspub_client_memory_limit_bytes", "Limit of xdspub_client_memory_bytes (--max-client-memory).", func() float64 { return float64(w.budget.Limit()) })
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
 	if len(all.options.AggregateBy) > 0 {
-		gauge("xdspub_aggregates", "Aggregates of clients with equal node fields (--aggregate-by), besides that of the own node.",
+		gauge("xdspub_aggregates", "Aggregates of clients with equal node fields (--aggregate-by), without the Aggregate of the node of the server.",
 			func() float64 { return float64(len(all.others())) })
 		gauge("xdspub_aggregates_limit", "Limit of xdspub_aggregates (--limit aggregates).", func() float64 { return float64(w.limits.Aggregates) })
 	}

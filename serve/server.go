@@ -28,9 +28,10 @@ type Options struct {
 	// from the node of such a client, and override Parameters.
 	Parameters     params.Parameters
 	NodeParameters []admit.NodeParameter
-	// AggregateBy are the fields of nodes that make an Aggregate of the clients with equal values; empty for one
-	// Aggregate of all clients. Node is the node of the Server, whose other fields the node of each Aggregate has.
-	// Follow publishes Snapshots to an Aggregate until ctx ends.
+	// AggregateBy are fields of nodes. Clients with equal values of these fields form an Aggregate; without fields, all
+	// clients form an Aggregate. Node is the node of the Server for its control plane. The node of an Aggregate has
+	// these fields of its clients, and all other fields of Node. Follow publishes Snapshots to an Aggregate until ctx
+	// ends.
 	AggregateBy []admit.NodeField
 	Node        *corev3.Node
 	Follow      func(ctx context.Context, a *Aggregate)
@@ -54,7 +55,7 @@ type Options struct {
 	Log *event.Log
 }
 
-// Server serves Snapshots to clients over the network, those of its own Aggregate.
+// Server serves Snapshots to clients over the network. The methods of its own Aggregate are those of the Server.
 type Server struct {
 	network
 	*Aggregate
@@ -121,5 +122,5 @@ func (s *Server) Ready(now time.Time) (ready bool, faults []string) {
 	return s.front.isReady(), itself.CertificateFaults(now)
 }
 
-// Clients returns the connected clients of all Aggregates, followed by clients that have disconnected within an hour.
+// Clients returns the connected clients of all Aggregates. The clients that have disconnected within an hour follow.
 func (s *Server) Clients() []clients.Client { return s.aggregates.clients() }

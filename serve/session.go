@@ -271,7 +271,7 @@ type guard struct {
 	heldReason map[string]int
 }
 
-// guarded returns the guard of a stream. only is the type of a singleton service, nil for the aggregated service.
+// guarded returns the guard of a stream. only is the type of a singleton service; nil for the aggregated service.
 func (s *session) guarded(kind cache.Kind, only *xds.Type) *guard {
 	g := &guard{
 		session: s, kind: kind, only: only, asks: s.of.judge.Stream(s.client),
@@ -300,8 +300,8 @@ func (g *guard) Close() {
 	g.session.of.aggregates.leave(g.of)
 }
 
-// ask judges a request. The first permitted request opens the Stream, in the Aggregate of its node. The error is a gRPC
-// status.
+// ask judges a request. The first permitted request opens a Stream of the Aggregate to which the node of the request
+// belongs. The error is a gRPC status.
 func (g *guard) ask(r admit.Request) error {
 	if err := g.asks.Ask(r); err != nil {
 		return err

@@ -32,8 +32,8 @@ type cipher struct {
 	path       string
 	identities []age.Identity
 	recipients []age.Recipient
-	secret     []byte // the key of name
-	mark       string // the name of the recipients
+	secret     []byte // the key for name
+	mark       string // the result of marks
 }
 
 // CipherError means that a change in the store is not encrypted as this process requires, or that the file with the age
@@ -45,8 +45,8 @@ type CipherError struct {
 
 func (e *CipherError) Error() string { return e.Place + " " + e.Reason }
 
-// readCipher reads a file with age keys: an identity or a recipient a line. Without a path, it returns nil. No error
-// quotes the file.
+// readCipher reads a file with age keys. Each line has an identity or a recipient. Without a path, readCipher returns
+// nil. No error quotes the file.
 func readCipher(path string) (*cipher, error) {
 	if path == "" {
 		return nil, nil
@@ -103,8 +103,8 @@ func (c *cipher) add(line string) (r age.Recipient, ok bool) {
 	return nil, false
 }
 
-// marks returns the name of the recipients, empty without encryption. Other recipients, or another first identity, have
-// another name.
+// marks returns a name of the recipients; empty without encryption. The name changes if a recipient or the first
+// identity of the file changes.
 func (c *cipher) marks() string {
 	if c == nil {
 		return ""
@@ -112,8 +112,8 @@ func (c *cipher) marks() string {
 	return c.mark
 }
 
-// name returns the name by which the store knows a hash of resources, because the hash would prove a guess of a secret.
-// A name depends on the hash and on the first identity of the file, so equal resources keep their name.
+// name returns the name that the store has in place of a hash of resources: the hash itself would confirm a guess of a
+// secret. A name depends on the hash and on the first identity of the file, so equal resources keep their name.
 func (c *cipher) name(hash string) string {
 	if c == nil || hash == "" {
 		return hash
@@ -144,7 +144,7 @@ func (c *cipher) encrypt(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// requires returns an error unless a change is encrypted if and only if c is not nil.
+// requires returns an error if c is nil and the change is encrypted, or if c is not nil and the change is plain.
 func (c *cipher) requires(encrypted bool, key string) error {
 	switch place := "the change at " + key; {
 	case c == nil && encrypted:

@@ -84,7 +84,7 @@ func holds(data []byte, text string) bool {
 	}
 }
 
-// dump returns all keys and values of the etcd, its users' view, and then all bytes of its directory.
+// dump returns all keys and values of the etcd, and then all bytes of its directory.
 func (h *harness) dump() (all [][]byte) {
 	h.Helper()
 	r, err := h.client.etcd.Get(h.Context(), "\x00", clientv3.WithFromKey())
@@ -164,7 +164,7 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestEncryptedAgain: equal resources keep their names, and a later writer writes them no second time.
+// TestEncryptedAgain: equal resources keep their names, and a later writer does not write them again.
 func TestEncryptedAgain(t *testing.T) {
 	h := start(t)
 	own, _ := identity(t)
@@ -195,8 +195,8 @@ func TestEncryptedAgain(t *testing.T) {
 	}
 }
 
-// TestRotation: the machines get the new identity, then the writer, and then the old identity goes. No machine misses a
-// change, and nothing for the old identity stays.
+// TestRotation: the machines get the new identity, then the writer gets its recipient, and then the machines lose the
+// old identity. No machine misses a change, and no change for the old identity stays.
 func TestRotation(t *testing.T) {
 	h := start(t)
 	old, _ := identity(t)
@@ -294,8 +294,8 @@ func TestPlainWriter(t *testing.T) {
 	}
 }
 
-// TestCipherFaults: a follower refuses what is not encrypted for it, says why with the place, and keeps what it has. It
-// goes on as soon as the fault is gone.
+// TestCipherFaults: a follower refuses a change that is not encrypted for this machine, names the place and the reason,
+// and keeps its resources. After the end of the fault, the follower goes on.
 func TestCipherFaults(t *testing.T) {
 	h := start(t)
 	own, _ := identity(t)
@@ -365,7 +365,7 @@ func TestCipherFaults(t *testing.T) {
 	h.untilMachines(map[string]Standing{"m": InSync})
 }
 
-// TestKeyFile: a wrong file of age keys is said with its place, and without its text.
+// TestKeyFile: the error of an invalid file of age keys names the line, and does not quote the line.
 func TestKeyFile(t *testing.T) {
 	own, public := identity(t)
 	for want, lines := range map[string][]string{

@@ -30,8 +30,8 @@ type Options struct {
 	CA, Cert, Key string
 	// User is a user of the etcd; empty for no user. Password is the file with the password.
 	User, Password string
-	// AgeKeys is a file with age identities, and recipients of other machines. Changes are encrypted for all of them;
-	// empty for no encryption.
+	// AgeKeys is a file with age identities of this machine and recipients of other machines. Changes are encrypted for
+	// all of these machines. Without AgeKeys, changes are not encrypted.
 	AgeKeys string
 }
 
@@ -208,12 +208,12 @@ func (c *client) explained(err error) error {
 // maxUnreachable bounds the number of servers in the text of unreachable.
 const maxUnreachable = 5
 
-// unreachable says why no connection to a server works, or what to look for.
+// unreachable returns why no connection to a server works; or, if no reason is known, what the operator can look for.
 func (c *client) unreachable() string {
 	var reasons []string
 	for _, server := range c.address.Endpoints {
 		reason := c.dialers[server].Reason()
-		if op, ok := errors.AsType[*net.OpError](reason); ok { // without the address
+		if op, ok := errors.AsType[*net.OpError](reason); ok { // its text repeats the address
 			reason = op.Err
 		}
 		if reason != nil {

@@ -12,8 +12,8 @@ import (
 const batch = 100
 
 // collect removes the steps that no follower needs, and the objects that no step needs, and measures the chain. It
-// keeps the last step with all resources, all later steps, and for slow followers the 64 steps before that have the
-// same recipients.
+// keeps the last step with all resources, and all later steps. For slow followers, it keeps the 64 steps before, if
+// they have the same recipients.
 func (t *term) collect(ctx context.Context) error {
 	if t.head == nil {
 		return nil

@@ -28,7 +28,7 @@ type Report struct {
 type Target struct {
 	Target string `json:"target,omitempty"` // empty for a source tree without targets
 	Head   Head   `json:"head"`
-	// Error is why machines can't use the head, whose fields are then empty; empty if they can.
+	// Error is why machines can't use the head; empty if they can. With an Error, Head has no fields.
 	Error string `json:"error,omitempty"`
 	// Writer is the present writer; empty for none.
 	Writer   string    `json:"writer,omitempty"`

@@ -332,7 +332,8 @@ func TestDamagedForFollower(t *testing.T) {
 	})
 }
 
-// TestDamagedHead: a damaged head of a target hides no other target, and its machines are not in sync.
+// TestDamagedHead: status shows the other targets beside a target with a damaged head. The machines of the damaged head
+// are not in sync.
 func TestDamagedHead(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -123,8 +123,8 @@ func parseStep(kv *mvccpb.KeyValue) (s Step, err error) {
 	return s, nil
 }
 
-// apply applies steps to a tree, which may be nil. Steps with all resources need no tree. An encrypted change has the
-// hash of its resources inside.
+// apply applies steps to a tree, which may be nil. Steps with all resources need no tree. With
+// encryption, Step.Tree is no hash, and only Unpack compares the hash of the resources.
 func (r reader) apply(ctx context.Context, is at, steps []Step) (at, error) {
 	c, err := readCipher(r.ageKeys)
 	if err != nil {

@@ -72,10 +72,11 @@ type Ack struct {
 	Layout int `json:"layout"`
 	// Serial is the serial of the last head that the machine has published or refused.
 	Serial int64 `json:"serial"`
-	// Snapshot is the id of the snapshot that is out on the machine; empty for none.
+	// Snapshot is the id of the snapshot that is out on the machine, with encryption the name in the head; empty for
+	// none.
 	Snapshot string `json:"snapshot,omitempty"`
 	State    State  `json:"state"`
-	// Message is the first finding of a refused head.
+	// Message is the first finding of a refused head, or why the machine can't read the head.
 	Message string    `json:"message,omitempty"`
 	Time    time.Time `json:"time"` // by the clock of the machine
 	Version string    `json:"version,omitempty"`

@@ -46,7 +46,7 @@ type term struct {
 	head  *Head
 	moved int64
 	chain chain
-	// cipher is that of the last step; nil without encryption.
+	// cipher encrypts the next step; nil without encryption.
 	cipher *cipher
 }
 
@@ -155,11 +155,11 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 // forget forgets the resources of the head, so that the next step has all resources.
 func (t *term) forget() { t.last = at{serial: t.last.serial} }
 
-// id returns the name by which the store knows a tree: Head.Tree.
+// id returns the Head.Tree of a tree.
 func (t *term) id(tree *history.Tree) string { return t.cipher.name(tree.ID()) }
 
-// encrypts reads the age keys for the next step. If the head has other recipients, same is false, and the next step has
-// all resources.
+// encrypts reads the age keys for the next step. same means that the head has the same recipients. Otherwise, the next
+// step has all resources.
 func (t *term) encrypts() (same bool, err error) {
 	if t.cipher, err = readCipher(t.options.AgeKeys); err != nil {
 		return false, err

@@ -253,7 +253,8 @@ func (w *watching) withdraw(ctx context.Context, d decider, asked control.Approv
 	return result, nil
 }
 
-// approve executes a request to approve a change, and publishes the change. Or approve withdraws the approval.
+// approve executes a request to approve a change, and publishes the change. With asked.Withdraw, approve withdraws the
+// approval instead.
 func (w *watching) approve(ctx context.Context, asked control.Approve) (control.Result, error) {
 	d, err := w.decider()
 	if err != nil {

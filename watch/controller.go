@@ -95,11 +95,12 @@ type Observer interface {
 	Removed(target string)
 }
 
-// Store publishes what an Observer gets elsewhere. A Store is safe for concurrent use.
+// Store shows whether an Observer has written the published snapshots to the store of a fleet. A Store is safe for
+// concurrent use.
 type Store interface {
-	// State returns how the watch of a target stands to the Store.
+	// State returns the state of a target in the store.
 	State(target string) *control.Store
-	// Changed receives a value after a State has changed. Unreceived values merge.
+	// Changed receives a value after a State has changed. One value may stand for several changes.
 	Changed() <-chan struct{}
 }
 
@@ -163,7 +164,7 @@ type Controller struct {
 	guarding  guarding
 	clock     operator.Clock
 	// frozen is the freeze of the last Prepare; nil without one. through is the decision of an operator who publishes
-	// during a freeze, and overridden means that the log has it.
+	// during a freeze; nil for none. overridden means that the log has this decision.
 	frozen     *freeze.State
 	through    *control.Decision
 	overridden bool

@@ -22,8 +22,9 @@ import (
 func (c *Controller) takeFreeze() { c.frozen = c.options.Freeze.At(c.clock.Day()) }
 
 // Frozen returns the freeze that keeps the plan for a checked source tree from being published, after Prepare; nil if
-// the plan may be published. A freeze does not hold the first snapshot, without which no Envoy starts, a snapshot whose
-// publish had begun before, changes that Options.WhileRefused admits, and what an operator publishes nevertheless.
+// the plan may be published. A freeze does not hold the first snapshot, without which no Envoy starts, or a snapshot
+// whose publish had begun before. Nor does it hold changes that Options.WhileRefused admits, or that an operator
+// publishes.
 func (c *Controller) Frozen(ctx context.Context, checked *check.Result, plan *planner.Plan) (*freeze.State, error) {
 	if c.frozen == nil || plan == nil || plan.Held != nil {
 		return nil, nil
@@ -46,8 +47,8 @@ func (c *Controller) Frozen(ctx context.Context, checked *check.Result, plan *pl
 	return c.frozen, nil
 }
 
-// overrides reports whether an operator publishes during the freeze in force. overrides logs that, once for each
-// request of an operator: call it only if something is about to be published that the freeze would hold.
+// overrides reports whether an operator publishes during the freeze in force. overrides logs the first true result for
+// each request of an operator. So call overrides only before a publish that the freeze would hold.
 func (c *Controller) overrides() bool {
 	d := c.through
 	if d == nil || c.frozen == nil {

@@ -170,7 +170,7 @@ func (c *Controller) PublishPart(ctx context.Context, checked *check.Result, ref
 	return p.publish(ctx)
 }
 
-// ownersIn returns the owners of folders. ok is false if a folder is not in the folder of an owner.
+// ownersIn returns the owners of folders. ok is false if a folder has no owner.
 func (c *Controller) ownersIn(folders []string) (list []string, ok bool) {
 	of := owners.New(c.options.Source.Path, c.options.Source.Owners)
 	for _, dir := range folders {
@@ -240,7 +240,7 @@ func (p *partly) execute(ctx context.Context, mixed *check.Result, plan *planner
 		return p.done, nil
 	}
 	if p.settled.mixed != nil && plan != nil && plan.Held == nil {
-		p.overrides() // a freeze holds folders, and no change of Options.WhileRefused
+		p.overrides() // a freeze holds the folders of owners, but not changes that Options.WhileRefused admits
 	}
 	o, err := p.Publish(ctx, mixed, plan)
 	p.done.Outcome = o

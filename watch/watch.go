@@ -22,10 +22,12 @@ import (
 // WatchOptions are the options of Watch.
 type WatchOptions struct {
 	// Remote is the source in place of a source tree, with Options.Source.Remote; nil for a source tree. The caller
-	// runs the Remote. MaxStale is how long the Remote may be gone until the watch is no longer ready; 0 for ever.
+	// runs the Remote. MaxStale is how long the watch stays ready while the Remote is gone or can't be used; 0 for
+	// ever.
 	Remote   load.Remote
 	MaxStale time.Duration
-	// Aggregate are the node fields of the clients for which the Remote is asked; empty for all clients.
+	// Aggregate has the node fields of the clients that get the snapshots. It is empty for the clients with the node of
+	// the server, and without --aggregate-by.
 	Aggregate string
 	// Watch configures when Watch reads the source tree. Watch itself sets Ignore, Skip, Files and Log.
 	Watch notify.Options
@@ -54,7 +56,7 @@ type WatchOptions struct {
 	RetryHeld bool
 	// Observer gets the state and the published snapshots of each target; nil for none.
 	Observer Observer
-	// Store publishes the snapshots elsewhere, too; nil for none.
+	// Store shows what the Observer has written to the store of a fleet; nil without a store.
 	Store Store
 	// Events are the last events, for the control socket; nil for none.
 	Events *event.History

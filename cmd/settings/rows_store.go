@@ -11,7 +11,7 @@ func IsStore(source string) bool { return strings.HasPrefix(source, Etcd) }
 // Store returns the rows about the store of a fleet. The first row is the store.
 func Store() []Row { return append(askedStore(), encryptSecrets()) }
 
-// askedStore returns the rows about a store that is asked.
+// askedStore returns the rows for a command that only asks a store.
 func askedStore() []Row {
 	return append([]Row{
 		&setting[string]{about: about{name: "store", group: GroupStore, usage: "the store of a fleet, " +

@@ -30,7 +30,7 @@ type call struct {
 	writer   *store.Writer      // nil without --store
 	remote   load.Remote        // nil for a source tree
 	upstream upstream.Options   // of remote, if it is a control plane
-	// aggregate are the clients for whom remote is asked; nil for all clients of a server.
+	// aggregate gets what remote has; nil for the own aggregate of a server, and for other commands.
 	aggregate *serve.Aggregate
 }
 

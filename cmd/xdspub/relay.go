@@ -35,24 +35,24 @@ func aggregateFields(v *call) (list []admit.NodeField, err error) {
 	return list, nil
 }
 
-// mostRelayed bounds the bytes of the resources of a control plane, for all aggregates together.
+// mostRelayed bounds the bytes of the resources that the control plane sends for all aggregates together.
 const mostRelayed = 4 * load.MaxTotal
 
 // relay follows the control plane for the aggregates of a server.
 type relay struct {
-	v      call // a copy from before the server began: a running watch replaces its own settings
+	v      call // a copy, because the watch of the own aggregate replaces its call when the settings change
 	source string
 	states *stateDirs
 
 	mu     sync.Mutex
-	passes map[int]passes // to each aggregate, by a number
-	next   int
+	passes map[int]passes // of each aggregate, by a number
+	next   int            // the number of the next passes
 }
 
-// passes pass signals on.
+// passes are the channels by which an aggregate gets the signals of the process.
 type passes struct{ hangup, report chan os.Signal }
 
-// newRelay returns the relay for a number of aggregates at most.
+// newRelay returns a relay. most is the largest number of aggregates.
 func newRelay(v *call, source string, most int) *relay {
 	return &relay{v: *v, source: source, states: newStateDirs(v.State.Value, most), passes: make(map[int]passes)}
 }
@@ -82,7 +82,7 @@ func (r *relay) toAll(channel func(passes) chan os.Signal, s os.Signal) {
 	}
 }
 
-// signals returns the signals to an aggregate until leave is called.
+// signals returns the signals for an aggregate. After leave, no signal follows.
 func (r *relay) signals() (s signals, leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

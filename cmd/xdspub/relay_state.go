@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// stateDirs are the directories of the aggregates of a relay in the directory of --state. An aggregate that comes
-// again, also to a later process, begins with the last valid snapshot in its directory.
+// stateDirs are the directories of the aggregates of a relay, below the directory of --state. An aggregate whose node
+// had a directory before, also in an earlier process, begins with the last valid snapshot in this directory.
 type stateDirs struct {
 	dir  string // empty without --state
-	most int    // of directories
+	most int    // the number of directories that stay
 
 	mu    sync.Mutex
 	inUse map[string]chan struct{} // by the key of the aggregate; each closes when the directory is free
@@ -30,8 +30,9 @@ func newStateDirs(state string, most int) *stateDirs {
 	return s
 }
 
-// enter returns the directory of an aggregate, once no earlier aggregate of the same node uses the directory. enter
-// removes the directories beyond most that were used first. Without --state, the directory is empty.
+// enter returns the directory of an aggregate. enter waits until no earlier aggregate of the same node uses the
+// directory. If there are more than most directories, enter removes the least recently used ones. Without --state,
+// enter returns "".
 func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave func(), err error) {
 	if s.dir == "" {
 		return "", func() {}, nil
@@ -71,7 +72,8 @@ func (s *stateDirs) leave(key string) {
 // isState matches the names of the directories.
 var isState = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// use makes a directory the one that was used last, and removes the directories beyond most that were used first.
+// use marks a directory as the most recently used one. If there are more than most directories, use removes the least
+// recently used ones that are not in use.
 func (s *stateDirs) use(key string) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -104,7 +106,7 @@ func (s *stateDirs) use(key string) error {
 	return nil
 }
 
-// used returns when a directory was used last.
+// used returns the time of the last use of a directory.
 func used(e fs.DirEntry) time.Time {
 	info, err := e.Info()
 	if err != nil { // removed meanwhile

@@ -95,13 +95,13 @@ func follow(v *call, source string, log *event.Log) error {
 		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(), Transport: upstream.Transport(v.UpstreamTransport.Value),
 		Judge: of.OfPart, Budget: upstream.NewBudget(mostRelayed), Log: log,
 	}
-	if v.Command.Name != "diff" { // there, --param is about the source tree
+	if v.Command.Name != "diff" { // --param of diff is about the source tree
 		o.Params = of.Client.Parameters
 	}
 	if err := identify(v, of, &o); err != nil {
 		return err
 	}
-	if v.QuietPeriod.Given() || v.QuietPeriod.InFile() { // the default is for files, which a program may write in parts
+	if v.QuietPeriod.Given() || v.QuietPeriod.InFile() { // the default is for files: a program may write a file in parts
 		o.QuietPeriod = v.QuietPeriod.Value
 	}
 	v.upstream = o
@@ -157,8 +157,8 @@ func servers(v *call, source string) (list []upstream.Server, err error) {
 	return list, nil
 }
 
-// identify sets the node for the control plane, as Envoy would send it, and what else a bootstrap says: the names of
-// the runtime layers, and for singleton transports the clusters that lead to the control plane.
+// identify sets o.Node as Envoy would send it. From the bootstraps, identify also sets the names of the runtime layers,
+// and for a singleton transport the clusters that lead to the control plane.
 func identify(v *call, of check.Options, o *upstream.Options) error {
 	node := &corev3.Node{}
 	for _, path := range []string{v.NodeFrom.Value, v.Bootstrap.Value} {

@@ -53,7 +53,7 @@ type Dialer struct {
 	tls     *tls.Config // nil for no TLS
 
 	mu  sync.Mutex
-	err error // of the last connection
+	err error // the error of the last connection; nil if the connection works
 }
 
 // New returns a Dialer for an address HOST:PORT or unix:PATH. The Dialer uses TLS with the files, or no TLS if files
@@ -83,7 +83,7 @@ func (d *Dialer) Connect(ctx context.Context, most int) (*grpc.ClientConn, error
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most), grpc.ForceCodecV2(boundedCodec{encoding.GetCodecV2("proto")})))
 }
 
-// Dial returns a connection, which lasts longer than ctx.
+// Dial returns a connection. The connection stays open after the end of ctx.
 func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	conn, detach, err := d.dial(ctx)
 	if err == nil && !detach() {
@@ -92,14 +92,15 @@ func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	return conn, err
 }
 
-// Reason returns the error of the last connection; nil if the connection works, or for none.
+// Reason returns the error of the last connection; nil if the connection works, and before the first connection.
 func (d *Dialer) Reason() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// record records for Reason the error of a connection, nil if the connection works, and returns the error.
+// record keeps the error of a connection for Reason, and returns the error. A nil error means that the connection
+// works.
 func (d *Dialer) record(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,8 +111,8 @@ func (d *Dialer) record(err error) error {
 // dialer finds within 30 s that a peer is gone.
 var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 
-// dial returns a connection, and closes the connection when ctx ends, unless detach is called before. detach then
-// returns true.
+// dial returns a connection, and closes the connection when ctx ends. After a call of detach, the connection stays
+// open; detach returns false if ctx has ended before.
 func (d *Dialer) dial(ctx context.Context) (conn net.Conn, detach func() bool, err error) {
 	network, name := "tcp", d.address
 	if path, ok := strings.CutPrefix(d.address, "unix:"); ok {

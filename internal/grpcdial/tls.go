@@ -21,8 +21,8 @@ type Files struct {
 	// Cert is the client's certificate chain, Key its private key. Both are empty if the server needs no
 	// client certificate.
 	Cert, Key string
-	// ServerName is the name in the server's certificate. Empty means the host of the address, and FixedName that users
-	// can't give another name.
+	// ServerName is the name in the server's certificate; empty for the host of the address. FixedName means that no
+	// option sets ServerName, so that errors name no such option.
 	ServerName string
 	FixedName  bool
 }
@@ -73,7 +73,7 @@ func (f *Files) explain(options string, err error) error {
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
 		return fmt.Errorf("a certificate of the server is valid from %s to %s: renew the certificate, or correct the clock of this machine",
-			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339)) // err has the present time
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339)) // the text of err changes with the time
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok && f.FixedName {
 		return fmt.Errorf("%w; connect to a name in the certificate", err)

@@ -42,7 +42,7 @@ type Options struct {
 	Params         []ParamRule
 	// Status lists names in certificates; a client with such a name may request the status of all clients.
 	Status []NamePattern
-	// AggregateBy are the fields of nodes that decide which resources a client gets.
+	// AggregateBy are the node fields of --aggregate-by. Clients with other values get other resources.
 	AggregateBy []NodeField
 	// Names is the largest number of names on a stream, in addition to the number of resources; 0 means
 	// 10,000. NameLength is the largest length of a name or a type URL in bytes; 0 means 4096.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// NodeField is the name of a field of a client's node, such as cluster or metadata.env.
+// NodeField is the name of a field of a node, such as cluster or metadata.env.
 type NodeField string
 
 // nodeField reads a field of a node as text, and copies the field. The text of a missing field is empty.
@@ -107,12 +107,13 @@ func copyUserAgentVersion(to, from *corev3.Node) {
 	}
 }
 
-// path returns the names that lead to the field in the metadata of a node; nil if the metadata has no scalar there.
-// Dots in the name of the field separate the names of nested Structs, and belong to a name that contains dots.
+// path returns the names that lead to the field in the metadata of a node; nil if the metadata has no scalar there. A
+// dot in the name of the field separates the names of nested Structs, or is a part of a name in the metadata.
 func (f NodeField) path(s *structpb.Struct) []string {
 	return pathIn(s, strings.TrimPrefix(string(f), ofMetadata))
 }
 
+// pathIn is path for a name below a Struct.
 func pathIn(s *structpb.Struct, name string) []string {
 	if v := s.GetFields()[name]; v != nil {
 		if _, ok := scalar(v); ok {
@@ -141,7 +142,8 @@ func at(s *structpb.Struct, path []string) *structpb.Value {
 	return v
 }
 
-// copyMetadata copies the field between the metadata of two nodes.
+// copyMetadata copies the field from the metadata of a node to the metadata of another node. If from lacks the field,
+// copyMetadata removes the field of to.
 func (f NodeField) copyMetadata(to, from *structpb.Struct) {
 	for path := f.path(to); path != nil; path = f.path(to) {
 		remove(to, path)
@@ -168,7 +170,7 @@ func put(s *structpb.Struct, path []string, v *structpb.Value) {
 	put(s.Fields[path[0]].GetStructValue(), path[1:], v)
 }
 
-// remove removes the value at a path, and the Structs that are empty then.
+// remove removes the value at a path, and each Struct of the path that is then empty.
 func remove(s *structpb.Struct, path []string) {
 	if len(path) > 1 {
 		below := s.GetFields()[path[0]].GetStructValue()
@@ -179,8 +181,8 @@ func remove(s *structpb.Struct, path []string) {
 	delete(s.Fields, path[0])
 }
 
-// Describe returns fields of a node as text, such as "cluster=web metadata.env=prod". A field that the node lacks has
-// no text after the equals sign.
+// Describe returns the values of fields of a node as text, such as "cluster=web metadata.env=prod". A field that the
+// node lacks has no text after the equals sign.
 func Describe(n *corev3.Node, fields []NodeField) string {
 	var parts []string
 	for _, f := range fields {

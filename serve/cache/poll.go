@@ -90,8 +90,8 @@ type polled struct {
 	since       time.Time // time of the last answer, ACK or NACK
 	last        time.Time // time of the last request
 
-	// wait waits for the client's answer to a Snapshot, the state with the number waitFrom; nil without a wait. before
-	// means that the client had already rejected an earlier Snapshot.
+	// wait waits for the client's answer to a Snapshot; nil without a wait. waitFrom is the number of the state with
+	// this Snapshot. before means that the client had already rejected an earlier Snapshot.
 	client   *clients.Client
 	wait     *wait
 	waitFrom int

@@ -61,21 +61,22 @@ type Server struct {
 	// certificate of --client-ca; zero without such a certificate.
 	Certificate expiry.Validity `json:"certificate,omitzero"`
 	ClientCA    expiry.Validity `json:"client_ca,omitzero"`
-	// Aggregates are the states of the other Aggregates of the server; Watch is that of its own Aggregate.
+	// Aggregates are the states of the Aggregates of a server with --aggregate-by, but for the own Aggregate, whose
+	// state is Watch.
 	Aggregates []Aggregate `json:"aggregates,omitempty"`
 }
 
 // Aggregate is the state of the clients whose nodes have equal values of some fields.
 type Aggregate struct {
-	// Name is its name in the log and in metrics, Node has the fields and their values.
+	// Name is the name of the Aggregate in the log and in metrics. Node has the fields and their values.
 	Name string `json:"name"`
 	Node string `json:"node"`
-	// State is its directory with the history and the decisions of operators; empty without --state.
+	// State is the directory of the Aggregate, with its history and the decisions of operators; empty without --state.
 	State string `json:"state,omitempty"`
 	// Clients is the number of connected clients.
 	Clients int `json:"clients"`
-	// Snapshot is the id of the published snapshot; empty for none. Faults are the faults of its watch, as text for
-	// people.
+	// Snapshot is the id of the published snapshot; empty for none. Faults are the faults of the watch of the
+	// Aggregate, as text for people.
 	Snapshot string   `json:"snapshot,omitempty"`
 	Faults   []string `json:"faults,omitempty"`
 }

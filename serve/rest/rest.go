@@ -48,8 +48,8 @@ type Options struct {
 	// needs no Client.
 	Judge  *admit.Judge
 	Client func(*http.Request) admit.Client
-	// Choose returns the Cache for a client with a node, and a function that ends its use. The error is a gRPC
-	// status. A nil Choose means the Cache of the Handler.
+	// Choose returns the Cache for a client with a node. The Handler calls leave after the answer. The error is a gRPC
+	// status. With a nil Choose, all clients get the Cache that New got.
 	Choose func(*corev3.Node) (c *cache.Cache, leave func(), err error)
 	// Counter counts requests and responses; may be nil.
 	Counter Counter

@@ -27,7 +27,7 @@ type entry struct {
 	linked                bool // by a link of its own
 	beyond                bool // a link leads here, or to a folder around
 	single                bool // somebody named it by itself
-	// unreadable is why the entry, in the folder of an owner, can't be read or listed; nil if unknown.
+	// unreadable is why an entry in the folder of an owner can't be read or listed; nil if no error is known.
 	unreadable error
 	// clients are the clients of the file; nil for any client, and before the settings files are read.
 	clients *settingsfile.Clients
@@ -174,7 +174,8 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	return nil
 }
 
-// passOver records that a place in the folder of an owner can't be read, and returns false for any other error.
+// passOver records an error of a path in the folder of an owner, so that the rest of the tree is read. passOver returns
+// false for a path elsewhere, and for an error of the process or the machine.
 func (f *finder) passOver(path string, err error) bool {
 	if f.l.ownerOf(f.tree, filepath.Join(path, "any")) == "" || !isOfPlace(err) {
 		return false

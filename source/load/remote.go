@@ -63,18 +63,17 @@ type State struct {
 	Connected bool
 	// Server is the connected server; empty if Connected is false.
 	Server string
-	// Since is the time at which Connected changed last, or at which a fault that UnusableSince told ended. If the
-	// Remote loses a short connection again, Since is the time before the connection: a server that comes and goes is
-	// gone all the time.
+	// Since is the time at which Connected changed last, or at which UnusableSince became zero. A Remote may ignore a
+	// short connection: a server that comes and goes is then gone since the first loss.
 	Since time.Time
-	// UnusableSince is since when the Remote can't use what the other side has, also without a connection; zero if the
-	// Remote can.
+	// UnusableSince is since when the Remote can't use what the other side has; zero if the Remote can. The end of the
+	// connection does not change UnusableSince.
 	UnusableSince time.Time
 	// Error is why the Remote is not connected, or why a connected Remote can't use what the other side has.
 	Error string
 }
 
-// StaleSince returns since when the other side may have newer Contents; zero while the Remote follows it.
+// StaleSince returns since when the other side may have newer Contents; zero while the Remote follows the other side.
 func (s State) StaleSince() time.Time {
 	switch {
 	case !s.UnusableSince.IsZero():

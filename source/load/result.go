@@ -19,7 +19,7 @@ type Result struct {
 	// included, with its Lost.
 	Partial bool
 	// ClientsUnknownIn are the folders of the tree in which, and below which, the clients of files are unknown.
-	// Findings report that. It is empty if all clients are known.
+	// Findings report the reasons. ClientsUnknownIn is empty if all clients are known.
 	ClientsUnknownIn []string
 	// SaysNone means that a file holds an explicitly empty list, such as resources: []. It is for
 	// Subscribed.

@@ -86,8 +86,8 @@ func NewWhens(root string, settings []*Folder) *Whens {
 // IsFull reports whether the constraints exceed maxWhenText. The further constraints are missing then.
 func (w *Whens) IsFull() bool { return w.text > maxWhenText }
 
-// UnknownIn returns the folders in which, and below which, the clients of files are unknown, although each settings
-// file is valid. UnknownIn returns none for a nil Whens.
+// UnknownIn returns the folders in which, and below which, the clients of files are unknown, because rules can't be
+// combined or the constraints exceed maxWhenText. UnknownIn returns none for a nil Whens.
 func (w *Whens) UnknownIn() (folders []string) {
 	if w == nil {
 		return nil

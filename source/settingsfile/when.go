@@ -48,7 +48,8 @@ type Folder struct {
 }
 
 // ReadFolder reads the rules about clients from the text of a settings file, and ignores other settings at
-// the root. After a fault ok is false, and f is nil if the file is empty or can't be read at all.
+// the root. After a fault ok is false. f is nil if the file can't be read at all, or is the empty settings file of the
+// root.
 func ReadFolder(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f *Folder, ok bool) {
 	doc, members, ok := settingsDocument(s, report)
 	if !ok {

@@ -21,7 +21,7 @@ func (b *Budget) add(bytes int64) {
 // full reports whether more bytes are held than allowed.
 func (b *Budget) full() bool { return b != nil && b.held.Load() > b.most }
 
-// keep makes a world the one of the contents, and gives back the bytes of the world before.
+// keep records the world of the contents. The Budget gets back the bytes of the world before, if its session has ended.
 func (u *Upstream) keep(w *world) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -37,8 +37,8 @@ func (u *Upstream) keepLocked(w *world) {
 	}
 }
 
-// endWorld ends the world of a session. The Budget gets back the bytes of the world unless they are those of the
-// contents.
+// endWorld records that the session of a world has ended. The Budget gets back the bytes of the world, unless the
+// contents have them.
 func (u *Upstream) endWorld(w *world) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

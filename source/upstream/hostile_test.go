@@ -384,7 +384,7 @@ func testUnnamed(t *testing.T, by Transport) {
 	}
 }
 
-// TestLate changes the subscription to endpoints while a response of endpoints waits for its verdict.
+// TestLate changes the subscription to endpoints while a response with endpoints waits for its verdict.
 func TestLate(t *testing.T) {
 	overEach(t, testLate)
 }

@@ -21,7 +21,7 @@ type link struct {
 	transport Transport
 	node      *corev3.Node
 	codec     codec
-	streams   map[*xds.Type]grpc.ClientStream // by type; under nil for all types
+	streams   map[*xds.Type]grpc.ClientStream // by type; the stream of an aggregated transport is under nil
 	received  chan response
 	failed    chan error // why a stream has ended
 }
@@ -33,8 +33,8 @@ func newLink(conn grpc.ClientConnInterface, o *Options) *link {
 	}
 }
 
-// send sends a request, and opens the stream of the type before its first request. An error means that no request
-// follows; failed gets the reason.
+// send sends a request. The first request for a stream opens the stream. After an error, no further request can be
+// sent, and failed gets the reason.
 func (l *link) send(ctx context.Context, r request) error {
 	of := r.of
 	if l.transport.aggregated() {
@@ -57,7 +57,7 @@ func (l *link) send(ctx context.Context, r request) error {
 	return nil
 }
 
-// receive passes responses on, one at a time, until the stream or ctx ends.
+// receive sends the responses of a stream to received, until the stream or ctx ends.
 func (l *link) receive(ctx context.Context, of *xds.Type, stream grpc.ClientStream) {
 	for {
 		m := l.codec.message()

@@ -26,7 +26,7 @@ type heard struct {
 	node                   *corev3.Node
 }
 
-// hearing turns requests into heard.
+// hearing turns the messages of a client into heard.
 type hearing map[*xds.Type][]string // the names in the last request by state of the world
 
 func (h hearing) delta(r *discoveryv3.DeltaDiscoveryRequest) heard {

@@ -40,9 +40,9 @@ type session struct {
 	due     *time.Timer // a name counts as absent, or a TTL ends
 	ignored map[*xds.Type]bool
 	said    map[*xds.Type]string  // the last logged NACK
-	later   map[*xds.Type]bool    // an answer has to tell the server a change of the subscription
-	refused map[*xds.Type]pending // responses that repeat a refused one, and have no answer yet
-	repeat  *time.Timer           // the refused get their answers
+	later   map[*xds.Type]bool    // the next answer of the type also tells the server a change of the subscription
+	refused map[*xds.Type]pending // responses without an answer that repeat a refused response
+	repeat  *time.Timer           // answers the responses of refused
 }
 
 // pending is a response without an answer.
@@ -268,8 +268,8 @@ func (s *session) handle(ctx context.Context, r response) error {
 	return nil
 }
 
-// supersede gives up the answers to the last responses of a type. By state of the world, a server ignores the answer to
-// a response that is not its last.
+// supersede forgets the unanswered responses of a type after a newer response. By state of the world, a server ignores
+// an answer to an older response.
 func (s *session) supersede(t *xds.Type) {
 	delete(s.refused, t)
 	s.pending = slices.DeleteFunc(s.pending, func(p pending) bool {
@@ -280,8 +280,8 @@ func (s *session) supersede(t *xds.Type) {
 	})
 }
 
-// refuseLater delays the NACK of a response that repeats a refused one. By state of the world, servers such as
-// go-control-plane's send a refused response again as soon as they have the NACK.
+// refuseLater delays the NACK of a response that repeats a refused response. By state of the world, a server such as
+// that of go-control-plane sends a refused response again when the NACK arrives.
 func (s *session) refuseLater(p pending) {
 	if len(s.refused) == 0 {
 		s.repeat.Reset(s.bounds.repeatEvery)
@@ -289,7 +289,8 @@ func (s *session) refuseLater(p pending) {
 	s.refused[p.of] = p
 }
 
-// refuseAgain answers the repeated responses: as the refused ones, or with an ACK if they have become valid since.
+// refuseAgain answers the responses that repeat a refused response: with the same NACK, or with an ACK if the resources
+// have been accepted since.
 func (s *session) refuseAgain(ctx context.Context) error {
 	for t, p := range s.refused {
 		delete(s.refused, t)
@@ -349,8 +350,8 @@ func (s *session) settle(ctx context.Context) error {
 	return nil
 }
 
-// answerPart answers the responses of Contents that are not whole, and each response whose answer has to tell the
-// server a change of the subscription.
+// answerPart answers the responses of Contents that are not whole. answerPart also answers the responses of each type
+// in later: the server needs the answer to learn the change of the subscription.
 func (s *session) answerPart(ctx context.Context) error {
 	answers := func(p pending) bool { return p.n == 0 || s.later[p.of] }
 	if !slices.ContainsFunc(s.pending, answers) {

@@ -63,7 +63,7 @@ func (c stateOfTheWorld) request(r request, node *corev3.Node) proto.Message {
 
 func (stateOfTheWorld) message() proto.Message { return &discoveryv3.DiscoveryResponse{} }
 
-// response wraps each resource in its name. A response that has only heartbeats removes nothing.
+// response gives each resource a wrapper with its name. A response with heartbeats alone removes no resource.
 func (stateOfTheWorld) response(m proto.Message) (response, error) {
 	d := m.(*discoveryv3.DiscoveryResponse)
 	r := response{url: d.GetTypeUrl(), nonce: d.GetNonce(), version: d.GetVersionInfo()}
@@ -95,7 +95,7 @@ func (stateOfTheWorld) response(m proto.Message) (response, error) {
 	return r, nil
 }
 
-// nameIn returns the name in a packed resource of a type; empty if the bytes can't be read.
+// nameIn returns the name in the bytes of a resource; empty if the bytes are invalid.
 func nameIn(t *xds.Type, body *anypb.Any) (name string) {
 	message, err := protoregistry.GlobalTypes.FindMessageByName(t.Message)
 	if err != nil {

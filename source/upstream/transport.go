@@ -11,11 +11,12 @@ import (
 	"xdspub/xds"
 )
 
-// Transport is a variant of the xDS transport protocol. An aggregated transport has one stream for all types, a
+// Transport is a variant of the xDS transport protocol. An aggregated transport has one stream for all types. A
 // singleton transport has a stream for each type.
 type Transport string
 
-// The transports: incremental, and by state of the world. The zero value is DeltaAggregated.
+// The delta transports are incremental, the other transports are by state of the world. The empty Transport means
+// DeltaAggregated.
 const (
 	DeltaAggregated Transport = "delta-ads"
 	Aggregated      Transport = "ads"
@@ -29,10 +30,10 @@ var Transports = []Transport{DeltaAggregated, Aggregated, DeltaSingleton, Single
 // delta reports whether the transport is incremental.
 func (t Transport) delta() bool { return t != Aggregated && t != Singleton }
 
-// aggregated reports whether one stream has all types.
+// aggregated reports whether all types share a stream.
 func (t Transport) aggregated() bool { return t != DeltaSingleton && t != Singleton }
 
-// Clusters returns the clusters by which a bootstrap asks for clusters and listeners by singleton streams; none for an
+// Clusters returns the names of the clusters through which a bootstrap asks for CDS and LDS by gRPC; none for an
 // aggregated transport.
 func (t Transport) Clusters(b *bootstrapv3.Bootstrap) (names []string) {
 	if t.aggregated() {
@@ -42,7 +43,7 @@ func (t Transport) Clusters(b *bootstrapv3.Bootstrap) (names []string) {
 	return append(clustersOf(of.GetCdsConfig()), clustersOf(of.GetLdsConfig())...)
 }
 
-// carries reports whether clients can ask for a type by the transport.
+// carries reports whether a client can subscribe to a type by the transport.
 func (t Transport) carries(of *xds.Type) bool { return t.delta() || of.Asked != xds.InGroups }
 
 // codec returns a new codec of the transport, for a client with dynamic parameters.
@@ -90,8 +91,8 @@ type request struct {
 	wildcard bool
 	// subscribe and unsubscribe are changes of the names that the stream subscribes to.
 	subscribe, unsubscribe []string
-	// later means that the next answer of the type tells the server the changes. By state of the world, each request
-	// answers the last response. So a request between the response and the verdict would be a false ACK.
+	// later means that the changes wait for the next answer of the type. By state of the world, each request answers
+	// the last response. So a request between the response and the verdict would be a false ACK.
 	later bool
 	// nonce and version are those of the response that the request answers; nonce is empty for a request without an
 	// answer. With a reason, the answer is a NACK.
@@ -117,9 +118,10 @@ type response struct {
 
 // codec turns requests into messages of the protocol, and messages into responses.
 type codec interface {
-	// request returns the message of a request; nil if the request waits. A stream's first message has a node.
+	// request returns the message of a request; nil for a request with later. node is for the first message of a
+	// stream; nil for other messages.
 	request(r request, node *corev3.Node) proto.Message
-	// message returns an empty message for response.
+	// message returns an empty message, into which the caller decodes a response.
 	message() proto.Message
 	response(proto.Message) (response, error)
 }

@@ -45,12 +45,12 @@ type Options struct {
 	Servers []Server
 	// Transport is the variant of the protocol.
 	Transport Transport
-	// Clusters are the clusters of the bootstrap that lead to the control plane. A config source by gRPC with such a
-	// cluster asks the control plane, as self does. Only singleton transports need Clusters.
+	// Clusters are the names of the clusters of Envoy whose endpoints are the control plane. A gRPC config source with
+	// such a cluster asks the control plane, as self does. Only singleton transports need Clusters.
 	Clusters []string
 	// Node identifies the client.
 	Node *corev3.Node
-	// Params are the dynamic parameters of the client, which it sends in locators.
+	// Params are the dynamic parameters of the client. The client sends them in locators.
 	Params map[string]string
 	// Runtime are the names of the runtime layers of the bootstrap.
 	Runtime []string
@@ -90,7 +90,7 @@ type bounds struct {
 	wholeWithin time.Duration
 	// failbackEvery is how often the client asks the servers before the one that it follows.
 	failbackEvery time.Duration
-	// repeatEvery is how long a response that repeats a refused one waits for its NACK.
+	// repeatEvery is how long a response that repeats a refused response waits for its NACK.
 	repeatEvery time.Duration
 	// steadyAfter is how long a connection must last to end an outage.
 	steadyAfter time.Duration
@@ -130,8 +130,8 @@ type Upstream struct {
 	current  *session // the session of contents; nil before, and after its end
 	kept     *world   // the world of contents; nil before
 	state    load.State
-	began    time.Time // the last time at which state.Connected became true
-	outage   time.Time // the beginning of the last outage
+	began    time.Time // when state.Connected became true last
+	outage   time.Time // when the last outage began
 	errs     []error   // the last error of each server; nil for none
 	missing  []string
 	told     map[xds.Key]bool // resources whose on-demand names were logged

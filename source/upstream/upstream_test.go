@@ -449,7 +449,7 @@ func TestOwnClusters(t *testing.T) {
 	}
 }
 
-// TestNoGroups: by state of the world, nobody can ask for virtual hosts by VHDS.
+// TestNoGroups: by state of the world, a client can't subscribe to virtual hosts of VHDS.
 func TestNoGroups(t *testing.T) {
 	at := serving(t, Aggregated, func(s *scripted) error {
 		if err := s.send(xds.Cluster, "1"); err != nil {

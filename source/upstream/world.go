@@ -159,7 +159,8 @@ func nameOf(r *discoveryv3.Resource) string {
 	return r.GetName()
 }
 
-// put replaces a resource; a nil entry removes it. put reports whether the resource, and its references, have changed.
+// put replaces a resource; a nil entry removes the resource. changed means that the resource has changed, refs that its
+// references have.
 func (w *world) put(t *xds.Type, name string, e *entry) (changed, refs bool) {
 	s := w.of(t)
 	was, before := s.entries[name], w.bytes
@@ -236,8 +237,8 @@ func (w *world) decode(t *xds.Type, name string, r *discoveryv3.Resource, data [
 	return file
 }
 
-// owned returns the resource of a file with self for each config source that leads to the control plane by a cluster of
-// Envoy; nil if the resource has none. By singleton transports, a control plane can't send ads.
+// owned returns the resource of a file with self in place of each gRPC config source that leads to the control plane;
+// nil if the resource has no such config source.
 func (w *world) owned(file *decode.File) *anypb.Any {
 	if len(w.options.Clusters) == 0 || len(file.Resources) != 1 {
 		return nil
@@ -319,8 +320,8 @@ func references(r *xds.Resource) (refs []xds.Key) {
 	return refs
 }
 
-// onDemand returns the path of the first config source of a resource by which Envoy itself asks a server: for names on
-// demand, or because the config source names a server. The path is empty for none.
+// onDemand returns the path of the first config source by which Envoy itself asks a server: for names on demand, or
+// because the config source names another server. onDemand returns an empty path if the resource has none.
 func onDemand(r *xds.Resource) xds.Path {
 	f := r.Facts()
 	for _, n := range f.ConfigSources {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// measureRelay prints what clients cost a server of go-control-plane: straight, and behind one xdspub serve that has
-// the server as its source. The goals are a fiftieth of the processor time of the server, and 20 ms more for an edit.
+// measureRelay prints what clients cost a server of go-control-plane, if they connect to the server, and if they
+// connect to an xdspub serve that has the server as its source. The goals are a fiftieth of the processor time of the
+// server, and 20 ms more for an edit.
 func measureRelay(dir, xdspub string, sizes []int) error {
 	for _, n := range sizes {
 		fmt.Printf("%d clients on ADS (delta) ask for all of %d clusters, then one cluster is edited %d times: until they have it, best of "+

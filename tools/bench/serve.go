@@ -27,7 +27,7 @@ const (
 	served = 1_000
 	// servedEdits is the number of edits of a cluster.
 	servedEdits = 5
-	// forAll is the option of xdspub serve for the memory of all clients, which the server takes for one.
+	// forAll is an option of xdspub serve. The server takes all clients for one client, which must hold their memory.
 	forAll = "--max-client-memory=1GiB"
 )
 
@@ -77,7 +77,7 @@ type figures struct {
 	memory     float64       // MiB
 	p50, p99   time.Duration
 	editCPU    time.Duration
-	// relayCPU and relayEditCPU are those of the relay.
+	// relayCPU is the processor time of the relay for all clients, relayEditCPU that of an edit.
 	relayCPU, relayEditCPU time.Duration
 }
 
@@ -120,7 +120,7 @@ func newContender(dir, xdspub, who string, t sample.Topology, more ...string) (*
 	return s, s.open()
 }
 
-// beginCache starts a server of go-control-plane, of a kind of clusterOf.
+// beginCache starts a server of go-control-plane. kind is snapshotCache or staticCache.
 func (s *contender) beginCache(dir, kind string) error {
 	edited := filepath.Join(dir, "edited.yaml")
 	self, err := os.Executable()

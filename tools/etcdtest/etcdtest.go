@@ -70,7 +70,8 @@ func StartCluster(t testing.TB, nodes int, options ...string) (all []*Server) {
 type Place struct {
 	// Host is the address of the node for clients, and Peer the address for other nodes.
 	Host, Peer string
-	// Enter runs the command after it at the place, such as nsenter --net=PATH; empty for none.
+	// Enter is a command that runs the command in its arguments at the place, such as nsenter --net=PATH; empty for
+	// none.
 	Enter []string
 }
 
@@ -108,7 +109,7 @@ func (s *Server) Run(t testing.TB) {
 	s.wait(t)
 }
 
-// Begin is Run without the wait. Without the other nodes, a node does not answer.
+// Begin is Run without the wait: without the other nodes, a node does not answer.
 func (s *Server) Begin(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(s.Dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

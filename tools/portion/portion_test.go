@@ -42,8 +42,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// callees has the functions of a package, each with the names that it uses: of functions of the package, and of
-// other packages as "package.Name".
+// callees has the names that each function of a package uses. A name of another package is "package.Name".
 type callees map[string][]string
 
 // reach reports whether a function calls another function, itself or by functions of its package.

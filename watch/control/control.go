@@ -8,7 +8,7 @@
 //	POST /v1/pause       publish nothing until a resume: a Result
 //	POST /v1/resume      end the pause and the pin: a Result, after the publish
 //	POST /v1/rollback    publish a snapshot of the history, and pin it: a Result, after the publish
-//	POST /v1/approve     publish a change that the guards have refused: a Result, after the publish; or withdraw that
+//	POST /v1/approve     publish a change that the guards have refused: a Result, after the publish; or withdraw the approval
 //	POST /v1/confirm     keep the snapshot that awaits confirmation: a Result, after the publish of what waits
 //	POST /v1/cancel      undo the snapshot that awaits confirmation: a Result, after the publish
 //	POST /v1/extend      set the end of the wait for a confirmation: a Result
@@ -148,7 +148,8 @@ type Watch struct {
 	Inotify *Inotify `json:"inotify,omitempty"`
 	// Upstream is the connection to a control plane or a store that is the source; nil for a source tree.
 	Upstream *Upstream `json:"upstream,omitempty"`
-	// Aggregate are the node fields of the clients for which the Upstream is asked, as text; empty for all clients.
+	// Aggregate has the node fields of the clients that get the snapshot, as text. It is empty for the clients with the
+	// node of the server, and without --aggregate-by.
 	Aggregate string `json:"aggregate,omitempty"`
 	// Store is the store of a fleet that gets the published snapshots; nil without --store.
 	Store *Store `json:"store,omitempty"`
@@ -170,14 +171,14 @@ type Upstream struct {
 	Connected bool   `json:"connected"`
 	// Server is the address of the connected server; empty if Connected is false.
 	Server string `json:"server,omitempty"`
-	// Since is the time at which Connected changed last, or at which the watch could use again what the source has;
-	// after a connection of less than 10s, the time before.
+	// Since is the time at which Connected changed last, or at which the watch could use again what the source has. A
+	// control plane that connects for less than 10s is gone since the time before the connection.
 	Since time.Time `json:"since"`
 	// Error is why no server is connected, or why what a connected server has can't be used. Error is empty if the
 	// watch follows the server, or before the first connection.
 	Error string `json:"error,omitempty"`
-	// StaleSince is since when the watch does not follow the source: the source is gone, or can't be used. StaleSince
-	// is zero while the watch follows.
+	// StaleSince is since when the watch does not follow the source, because the source is gone or can't be used; zero
+	// while the watch follows the source.
 	StaleSince time.Time `json:"stale_since,omitzero"`
 	// MaxStale is how long the watch stays ready after StaleSince, in seconds; 0 for ever.
 	MaxStale float64 `json:"max_stale,omitempty"`
@@ -617,8 +618,8 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	return faults
 }
 
-// UnconfirmedText returns why the published snapshot is not acknowledged, as text; empty if it is, or if the watch asks
-// nobody.
+// UnconfirmedText returns why the published snapshot is not confirmed, as text; empty if the snapshot is confirmed, or
+// if nobody has to confirm it.
 func (w *Watch) UnconfirmedText() string {
 	if w.Unconfirmed == "" {
 		return ""

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Store says how a watch with --store stands to the store of its fleet.
+// Store is what a watch with --store has done in the store of its fleet.
 type Store struct {
 	Address string `json:"address"`
-	// Writes means that the watch is the writer of its target. Writer is another writer, as user@host, whose end the
-	// watch awaits; empty for none.
+	// Writes means that the watch is the writer of its target. Writer is another process that is the writer, as
+	// user@host; empty for none. The watch waits for the end of that process.
 	Writes bool   `json:"writes"`
 	Writer string `json:"writer,omitempty"`
 	// Snapshot is the id of the last snapshot that the watch has published in the store; empty for none.
@@ -20,8 +20,8 @@ type Store struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Fault returns since when, and why, the published snapshot is not in the store. Fault returns "" if it is, if another
-// process is the writer, and for a nil Store.
+// Fault returns since when, and why, the published snapshot is not in the store. Fault returns "" if the store has the
+// snapshot, if another process is the writer, and for a nil Store.
 func (s *Store) Fault() string {
 	if s == nil || s.Error == "" {
 		return ""
@@ -29,7 +29,7 @@ func (s *Store) Fault() string {
 	return fmt.Sprintf("the store can't be written since %s: %s", s.Since.UTC().Format(time.RFC3339), s.Error)
 }
 
-// String returns the address, and how the watch stands to the store.
+// String returns the address of the store, and what the store has of the watch.
 func (s *Store) String() string {
 	is := "has nothing of this watch yet"
 	switch {

@@ -83,8 +83,8 @@ func (d *Decisions) Approve(id string, by control.Decision) (Approval, error) {
 	return *d.Approved, nil
 }
 
-// Withdraw removes the unused approval, if id is the beginning of the id of its change, and returns the removed
-// Approval. The change waits for an approval again, since a time.
+// Withdraw removes the unused approval of a change, and returns the removed Approval. id is the beginning of the id of
+// the change. The change waits for an approval again; since is the beginning of this wait.
 func (d *Decisions) Withdraw(id string, since time.Time) (Approval, error) {
 	a := d.Approved
 	switch {

@@ -131,7 +131,8 @@ func Read(out string) (Decisions, error) {
 	return d, nil
 }
 
-// remedied returns the error of reading the record with a remedy, if publish.ReadRecord does not know one that works.
+// remedied adds a remedy to an error of publish.ReadRecord. If the error has the right remedy already, remedied returns
+// the error as it is.
 func remedied(out string, err error) error {
 	path := filepath.Join(out, ".xdspub", record)
 	info, missing := os.Lstat(path)

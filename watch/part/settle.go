@@ -18,8 +18,8 @@ type Tree struct {
 	Folders    owners.Folders
 	// Faults are the errors for which the source tree is refused, without those that Judge returns for Read.
 	Faults diag.List
-	// Rejected are owners whose folders wait: Envoys or clients have rejected the folder, which has not changed since,
-	// or nobody knows the clients of its files.
+	// Rejected are owners whose folders wait. Envoys or clients have rejected the folder, and it has not changed since;
+	// or the clients of its files are unknown.
 	Rejected []string
 	// Judge returns the errors of a Snapshot, in which the folders of held owners have their last valid resources.
 	Judge func(mixed *xds.Snapshot, held []string) (diag.List, error)
@@ -84,8 +84,8 @@ func (t *Tree) Settle() (Settled, error) {
 	}
 }
 
-// further returns the owners that wait because of an error of a mix: those whose folders cause the error, or, if they
-// wait already, all that the error involves.
+// further returns the owners whose folders must wait because of an error: the owners whose folders cause the error. If
+// all of their folders wait already, further returns all owners that the error involves.
 func (t *Tree) further(d diag.Diagnostic, changed, held map[string]bool) []string {
 	if blamed := t.blamed(d, changed); slices.ContainsFunc(blamed, func(owner string) bool { return !held[owner] }) {
 		return blamed

@@ -188,7 +188,7 @@ func (s *Status) watched() bool {
 }
 
 // quorumMissed reports whether the quorum of clients of a running serve has not acknowledged the published snapshot.
-// What Envoys run that read files, a Status asks the Envoys themselves.
+// If Envoys read files, quorumMissed returns false: a Status asks these Envoys themselves.
 func (s *Status) quorumMissed() bool {
 	return s.Watch != nil && s.Watch.Serves && s.Watch.Unconfirmed != ""
 }
