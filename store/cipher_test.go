@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,7 +94,13 @@ func (h *harness) dump() (all [][]byte) {
 		h.Fatal(err)
 	}
 	for _, kv := range r.Kvs {
-		all = append(all, kv.Key, kv.Value)
+		var head Head
+		_ = json.Unmarshal(kv.Value, &head) // other values have no change
+		change, err := base64.StdEncoding.DecodeString(head.Change)
+		if err != nil {
+			h.Fatal(err)
+		}
+		all = append(all, kv.Key, kv.Value, change)
 	}
 	h.etcd.End(h)
 	err = filepath.WalkDir(h.etcd.Dir, func(path string, e fs.DirEntry, err error) error {

@@ -26,4 +26,7 @@
 //
 // Followers trust no byte of the store. Each read is bounded. A follower refuses the bytes of a change that do not have
 // the hash in their key, and the resources that do not have the hash in the head.
+//
+// With age keys (Options.AgeKeys) changes are encrypted, and heads and steps have names in place of hashes. Followers
+// then refuse a plain change. Nothing proves who has written a change: the encryption hides resources, and signs none.
 package store
