@@ -19,8 +19,8 @@ func (Paused) kind() Kind {
 	return Kind{"paused", slog.LevelWarn, "publishing is paused; no published file changes"}
 }
 
-// DecisionsKept means that earlier decisions of operators are in force at the start of a watch or server, or that a
-// change waits for an approval. Each key has the text that status shows.
+// DecisionsKept means that earlier decisions of operators are in force at the start of a watch or server. If a change
+// waits for an approval, the event names the change, too. Each key has the text that status shows.
 //
 // Do: `xdspub status --out OUT` says how to end each of them.
 type DecisionsKept struct {
