@@ -488,9 +488,8 @@ func TestFlapping(t *testing.T) {
 	f := followed(t, DeltaAggregated, func(u *Upstream) { u.bounds.steadyAfter = time.Hour }, at)
 	began := f.State().Since
 	flap := func() {
-		f.wait(true, has())
 		eventually(t, "the server is followed", func() bool { return f.State().Connected })
-		f.Judged(load.Judgement{N: f.contents.N, Accepted: true})
+		f.Judged(load.Judgement{N: f.wait(true, has()).N, Accepted: true})
 		end <- struct{}{}
 		eventually(t, "the server is lost", func() bool { return !f.State().Connected })
 	}
