@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -205,20 +204,26 @@ func connectDelta(t *testing.T, socket string, versions map[string]string) grpc.
 	return s
 }
 
+// revokeWriter ends the lease of the writer, as the end of its time does.
+func (f *etcdFleet) revokeWriter(t *testing.T) {
+	t.Helper()
+	c := f.etcd.Client(t)
+	r, err := c.Get(t.Context(), "/fleet/writers/-")
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatal(r, err)
+	}
+	if _, err := c.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestSuspendedWriter: a writer that was suspended until its lease was over does not move the head when it goes on.
 func TestSuspendedWriter(t *testing.T) {
 	t.Parallel()
 	f := startEtcdFleet(t, map[string]string{"a.yaml": cluster("a", "1s")})
 	f.watch.Signal(t, syscall.SIGSTOP)
 	f.write(t, "b.yaml", cluster("b", "1s")) // to be published once the writer goes on
-	c := f.etcd.Client(t)
-	r, err := c.Get(t.Context(), "/fleet/writers/-")
-	if err != nil || len(r.Kvs) != 1 {
-		t.Fatal(r, err)
-	}
-	if _, err := c.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil { // as the end of its time does
-		t.Fatal(err)
-	}
+	f.revokeWriter(t)
 	other := newFixture(t, map[string]string{"c.yaml": cluster("c", "1s"), "d.yaml": cluster("d", "1s"), "e.yaml": cluster("e", "1s")}, "--store", f.store)
 	other.startWatch(t)
 	other.watch.WaitLog(t, "event=store-published ")
@@ -230,14 +235,75 @@ func TestSuspendedWriter(t *testing.T) {
 	}
 	other.watch.Signal(t, syscall.SIGKILL)
 	other.watch.Wait(t)
-	if r, err = c.Get(context.Background(), "/fleet/writers/-"); err != nil || len(r.Kvs) != 1 {
-		t.Fatal(r, err)
-	}
-	if _, err := c.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease)); err != nil {
-		t.Fatal(err)
-	}
+	f.revokeWriter(t)
 	f.watch.WaitLog(t, "event=store-published ")
 	if status := f.status(t); !strings.Contains(status, "2 resources") {
 		t.Errorf("the writer that waited has not moved the head:\n%s", status)
 	}
+}
+
+// TestRolloutOnEtcd: the machine with the label of the first wave has a change first. After a kill -9 of the writer in
+// the middle of a rollout, the next writer continues. What a machine refuses is taken back, and every view says so.
+func TestRolloutOnEtcd(t *testing.T) {
+	t.Parallel()
+	f := &etcdFleet{etcd: etcdtest.Start(t)}
+	f.store = "etcd://" + f.etcd.Endpoint + "/fleet"
+	f.fixture = *newFixture(t, map[string]string{
+		"a.yaml": cluster("a", "1s"), "web.yaml": answeringText(1, "one"), "xdspub.yaml": "rollout: {waves: [{label: tier=canary}], bake: 500ms}",
+	}, "--store", f.store, "--quiet-period", "20ms", "--allow-removal")
+	f.startWatch(t)
+	f.watch.WaitLog(t, "event=store-published ")
+	canary, other := f.machine(t, "m1"), f.machine(t, "m2")
+	canary.startWatch(t, "--label", "tier=canary")
+	other.startWatch(t)
+	has := func(m *fixture, timeout string) {
+		t.Helper()
+		envoytest.Eventually(t, patience, "the timeout "+timeout, func() (bool, string) {
+			text := (&fixture{src: m.out}).read(t, "cds/cds.json")
+			return strings.Contains(text, timeout), text
+		})
+	}
+	says := func(want string) {
+		t.Helper()
+		envoytest.Eventually(t, patience, want, func() (bool, string) {
+			out, stderr, _ := xdspub(t, "rollout", "status", "--store", f.store)
+			return strings.Contains(out, want), out + stderr
+		})
+	}
+	envoytest.Eventually(t, patience, "two machines", func() (bool, string) {
+		is := f.status(t)
+		return strings.HasPrefix(is, "in sync: 2 machines\n"), is
+	})
+
+	if out, stderr, exit := xdspub(t, "rollout", "pause", "--store", f.store, "--reason", "incident 42"); exit != 0 {
+		t.Fatal(out, stderr, exit)
+	}
+	f.write(t, "a.yaml", cluster("a", "2s"))
+	says("waits for its rollout: rollouts are paused by")
+	if out, stderr, exit := xdspub(t, "rollout", "resume", "--store", f.store); exit != 0 {
+		t.Fatal(out, stderr, exit)
+	}
+	has(canary, "2s")
+	f.watch.Signal(t, syscall.SIGKILL)
+	f.watch.Wait(t)
+	has(other, "1s")
+	f.revokeWriter(t)
+	f.startWatch(t)
+	has(other, "2s")
+	says("no rollout: all machines get the same snapshot")
+
+	f.remove(t, "web.yaml") // the machines have no --allow-removal
+	says("the machine m1 refuses the snapshot: ")
+	for _, view := range [][]string{{"status", "--store", f.store}, {"status", "--out", f.out}} {
+		if out, stderr, exit := xdspub(t, view...); exit != 1 || !strings.Contains(out, "was taken back in wave 1 of 2 (tier=canary)") {
+			t.Errorf("%v: exit status %d: %s%s", view, exit, out, stderr)
+		}
+	}
+	f.watch.WaitLog(t, "event=rollout-taken-back ")
+	f.write(t, "web.yaml", answeringText(1, "two"))
+	f.watch.WaitLog(t, "event=rollout-done ")
+	envoytest.Eventually(t, patience, "the fleet is in sync", func() (bool, string) {
+		is := f.status(t)
+		return strings.HasPrefix(is, "in sync: 2 machines\n"), is
+	})
 }

@@ -518,7 +518,7 @@ type machine struct {
 
 // start makes the machine follow the store. Call end before another start.
 func (m *machine) start(f *fleetChaos) {
-	is := store.NewFollower(store.FollowerOptions{Options: f.options, Machine: m.name})
+	is := store.NewFollower(store.FollowerOptions{Options: f.options, Machine: m.name, Acknowledge: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	m.has = load.Contents{}
 	var running sync.WaitGroup

@@ -235,6 +235,7 @@ var all = []Event{
 	PublishedLeftOut{}, ReasonMissing{}, RecordIncomplete{}, Recovered{}, RefusalEnded{}, RefusedKept{},
 	ResourcesTrimmed{}, ResponseRejected{}, ResponseRetried{}, Resumed{}, RetiredClusterDamaged{}, RetiredFileMissing{},
 	RetryRequested{}, RollbackFailed{}, RollbackKeptEdit{}, RollbackResumed{}, RollbackUnconfirmed{}, RolledBack{},
+	RolloutDone{}, RolloutTakenBack{}, RolloutWaits{}, RolloutWave{},
 	Serving{}, ServingPublished{}, SettingIgnored{}, SettingsRead{}, SnapshotConfirmed{}, SnapshotRefused{},
 	SnapshotUnconfirmed{}, SnapshotWaits{}, SocketLost{}, SocketMadeAgain{}, SourceInvalid{}, SourceValid{}, StateReplaced{}, Status{},
 	StepConfirmed{}, StepPublished{}, StepRefused{}, StepRetried{}, StepUnconfirmed{}, StoreFailed{}, StoreHasWriter{},

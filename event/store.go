@@ -63,3 +63,61 @@ type StoreFailed struct {
 func (StoreFailed) kind() Kind {
 	return Kind{"store-failed", slog.LevelWarn, "the store can't be used; what is published stays, and xdspub tries again"}
 }
+
+// RolloutWave means that the machines of a wave get the snapshot of a rollout.
+type RolloutWave struct {
+	Store    string // the address of --store
+	Snapshot string // the id of the snapshot
+	Wave     int    // the number of the wave, from 1
+	Waves    int    // the number of waves
+	Machines string // the name of the wave, or which machines are in the wave
+}
+
+func (RolloutWave) kind() Kind {
+	return Kind{"rollout-wave", slog.LevelInfo, "the machines of a wave get the snapshot"}
+}
+
+// RolloutWaits means that a rollout needs somebody: rollouts are paused or frozen, no machine of the wave answers, or a
+// check can't tell. The machines keep what they have.
+//
+// Do: `reason` says what the rollout waits for. `xdspub rollout status` shows whether the rollout still waits.
+type RolloutWaits struct {
+	Store    string // the address of --store
+	Snapshot string // the id of the snapshot
+	Wave     int    // the number of the wave, from 1; 0 if the rollout has not begun
+	Waves    int    // the number of waves
+	Reason   string // what the rollout waits for
+}
+
+func (RolloutWaits) kind() Kind {
+	return Kind{"rollout-waits", slog.LevelWarn, "the rollout waits for somebody"}
+}
+
+// RolloutTakenBack means that all machines get the snapshot before the rollout again: a machine has refused the new
+// snapshot, a check has failed, or an operator has aborted the rollout. The writer keeps its own files.
+//
+// Do: correct the source tree. If `reason` has another cause, correct the cause, and run `xdspub rollout resume`, which
+// begins the rollout again.
+type RolloutTakenBack struct {
+	Store    string // the address of --store
+	Snapshot string // the id of the refused snapshot
+	Base     string // the id of the snapshot that all machines get
+	Wave     int    // the number of the last wave that had the snapshot, from 1
+	Waves    int    // the number of waves
+	Reason   string // who has refused the snapshot, and why
+}
+
+func (RolloutTakenBack) kind() Kind {
+	return Kind{"rollout-taken-back", slog.LevelError, "the snapshot was taken back; all machines get the snapshot before"}
+}
+
+// RolloutDone means that the last wave of a rollout has acknowledged the snapshot. The snapshot is now that of the
+// whole fleet.
+type RolloutDone struct {
+	Store    string // the address of --store
+	Snapshot string // the id of the snapshot
+}
+
+func (RolloutDone) kind() Kind {
+	return Kind{"rollout-done", slog.LevelInfo, "all waves have the snapshot"}
+}

@@ -131,6 +131,12 @@ func (v *view) sample(write sample) {
 	if s := w.Store; s != nil {
 		write("xdspub_store_failed", "1 while xdspub can't write the published snapshot into the store of --store.", truth(s.Error != ""))
 	}
+	if r := w.Rollout(); r != nil {
+		write("xdspub_rollout_wave", "The last wave that has the snapshot of the rollout, from 1; 0 before the first.", float64(r.Wave))
+		for _, state := range control.RolloutStates() {
+			write("xdspub_rollout_state", "1 for what the rollout waits for, or for taken-back; 0 for the others.", truth(r.State == state), "state", string(state))
+		}
+	}
 	write("xdspub_paused", "1 while an operator pauses publishing.", truth(w.Paused != nil))
 	write("xdspub_pinned", "1 while a snapshot of the history is pinned, by a rollback.", truth(w.Pinned != nil))
 	write("xdspub_frozen", "1 during a freeze of the settings, in which changes of the source tree wait.", truth(w.Frozen != nil))

@@ -94,7 +94,9 @@ func everything() control.Watch {
 		},
 		CertificateExpires: now.Add(time.Hour), Inotify: &control.Inotify{Used: 7, Budget: 120}, Notices: control.ByEvents,
 		Upstream: &control.Upstream{Kind: "store", Server: "127.0.0.1:1", Since: now, Error: "<script>", StaleSince: now, MaxStale: 60},
-		Store:    &control.Store{Address: "etcd://127.0.0.1:1/fleet", Writes: true, Writer: "dave@host", Snapshot: "v1", Since: now, Error: "<script>"},
+		Store: &control.Store{Address: "etcd://127.0.0.1:1/fleet", Writes: true, Writer: "dave@host", Snapshot: "v1", Since: now, Error: "<script>", Rollout: &control.Rollout{
+			Snapshot: "v1", Base: "v0", Wave: 1, Waves: 2, Name: "tier=canary", Since: now, State: control.Baking, Message: "<script>", Until: now,
+		}},
 		Paused:   &control.Shown{Decision: control.Decision{By: "alice@host", Reason: "<script>", Since: now}, Until: now},
 		Guarded:  &control.Guarded{Change: "0123456789abcdef", Since: now, What: "<script>"},
 		Approved: &control.Shown{Decision: control.Decision{By: "bob@host", Reason: "<script>", Since: now}, Change: "0123456789abcdef"},
@@ -213,6 +215,7 @@ func TestMetrics(t *testing.T) {
 		`xdspub_watch_mode{mode="events"} 1`, `xdspub_watch_mode{mode="polling"} 0`, `xdspub_clients{kind="ads",program="other",state="in-sync"} 81`,
 		`xdspub_clients{kind="rest",program="other",state="in-sync"} 1`, `go_goroutines`,
 		`xdspub_upstream_connected 0`, `xdspub_upstream_since_time_seconds 1`, `xdspub_store_failed 1`,
+		`xdspub_rollout_wave 1`, `xdspub_rollout_state{state="baking"} 1`, `xdspub_rollout_state{state="taken-back"} 0`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)

@@ -190,6 +190,10 @@ func (v *view) page(now time.Time) pageTarget {
 		t.Word, t.Mood = "failed", poor
 	case w.Paused != nil:
 		t.Word, t.Mood = "paused", soso
+	case w.Rollout() != nil && w.Rollout().State == control.TakenBack:
+		t.Word, t.Mood = "taken back", poor
+	case w.Rollout() != nil:
+		t.Word, t.Mood = "rolling out", soso
 	case w.Trial != nil:
 		t.Word, t.Mood = "awaits confirmation", soso
 	case w.Pinned != nil:

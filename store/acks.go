@@ -16,8 +16,8 @@ import (
 	"xdspub/source/load"
 )
 
-// spread is the longest delay of an acknowledgement, so that many machines don't write at once.
-const spread = 2 * time.Second
+// spread is the longest delay of an acknowledgement, so that many machines don't write at once. Tests shorten spread.
+var spread = 2 * time.Second
 
 // acknowledger writes the key of a machine.
 type acknowledger struct {
@@ -37,7 +37,10 @@ func newAcknowledger(f *Follower) *acknowledger {
 func (a *acknowledger) judged(h Head, j load.Judgement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	is := Ack{Layout: layout, Serial: h.Serial, Snapshot: a.wanted.Snapshot, State: Refused, Version: a.follower.options.Version}
+	is := Ack{
+		Layout: layout, Serial: h.Serial, Snapshot: a.wanted.Snapshot, State: Refused, Version: a.follower.options.Version,
+		Waves: true, Labels: a.follower.options.Labels,
+	}
 	if j.Accepted {
 		is.Snapshot, is.State = h.Snapshot, Published
 	} else if len(j.Findings) > 0 {

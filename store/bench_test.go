@@ -21,7 +21,10 @@ func BenchmarkFleet(b *testing.B) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	w := &slot{options: WriterOptions{Options: o, By: "me@here"}, keys: o.Address.keys(""), log: event.New(discard{}), news: make(chan struct{}, 1)}
+	options := WriterOptions{Options: o, By: "me@here"}
+	w := &slot{
+		options: options, keys: o.Address.keys(""), log: event.New(discard{}), news: make(chan struct{}, 1), writer: NewWriter(options), now: time.Now,
+	}
 	w.wanted.Store(many(1000))
 	running.Go(func() { w.run(ctx) })
 	var list []*Follower

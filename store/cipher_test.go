@@ -134,7 +134,7 @@ func TestEncrypted(t *testing.T) {
 		w := h.begin(slot)
 		o := h.options
 		o.AgeKeys = machine
-		f, _ := h.follower(FollowerOptions{Options: o, Machine: "m"})
+		f, _ := h.follower(FollowerOptions{Options: o, Machine: "m", Acknowledge: true})
 		marks := []string{"canary-one", "canary-two", "named-canary", "cluster-00001"}
 		for i, s := range append(snapshots, snapshots[0]) { // the last is a rollback
 			h.publish(w, s)
@@ -350,7 +350,7 @@ func TestCipherFaults(t *testing.T) {
 	}
 	o := h.options
 	o.AgeKeys = keyFile(t, own)
-	f, said := h.follower(FollowerOptions{Options: o, Machine: "m"})
+	f, said := h.follower(FollowerOptions{Options: o, Machine: "m", Acknowledge: true})
 	until(t, f, 2)
 	writeKeys(t, o.AgeKeys, own[:20])
 	h.publish(w, many(3))

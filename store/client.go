@@ -226,6 +226,11 @@ func (c *client) unreachable() string {
 	return diag.Few(reasons, maxUnreachable)
 }
 
+// isForbidden reports whether the user may not read a key.
+func isForbidden(err error) bool {
+	return errors.Is(rpctypes.Error(rootOf(err)), rpctypes.ErrPermissionDenied)
+}
+
 // rootOf unwraps an error to the innermost error.
 func rootOf(err error) error {
 	for {

@@ -6,6 +6,7 @@
 //	/PREFIX/objects/TARGET/HASH/NUMBER   the bytes of a change (history.Tree.Pack), in chunks
 //	/PREFIX/writers/TARGET               the Term of the writer, with its lease
 //	/PREFIX/machines/TARGET/MACHINE      the Ack of a machine, with its lease
+//	/PREFIX/orders/TARGET/KIND           the Order of an operator
 //
 // A source tree without targets has the target "-".
 //
@@ -21,6 +22,17 @@
 // larger. So clocks may differ. If a backup of the store is restored, the head has a smaller serial than a follower has
 // seen, and the follower keeps its resources until a writer publishes again. A writer gives the head a new serial if
 // the head is not the last head of this writer: after the start of the writer, and after the restore.
+//
+// # Rollouts
+//
+// During a rollout the head has two sets of resources: the base and the candidate. The steps lead to the base first,
+// and then to the candidate. Each machine finds its wave (package waves) by its own name and labels, and takes the
+// candidate if its wave is open. So a wave costs one write. To take a candidate back, the writer writes the step from
+// the candidate to the base, and gives the base a later serial.
+//
+// The state of a rollout is a part of the head, and moves with the head in one transaction. So the next writer
+// continues the rollout of a writer that has ended; the bake time begins again. A changed source tree supersedes the
+// candidate: all machines outside of the first wave get the base until their waves open.
 //
 // # Trust
 //

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +12,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"xdspub/diag"
-	"xdspub/internal/parallel"
+	"xdspub/store/waves"
+	"xdspub/watch/control"
 )
 
 // Report is what a store says of a fleet.
 type Report struct {
 	Store   string   `json:"store"`
 	Targets []Target `json:"targets"`
-	// InSync reports whether each target has a valid head, a writer, and only machines in sync.
+	// InSync reports whether each target has a valid head, a writer, no rollout, and only machines in sync.
 	InSync bool `json:"in_sync"`
 }
 
@@ -33,6 +33,12 @@ type Target struct {
 	// Writer is the present writer; empty for none.
 	Writer   string    `json:"writer,omitempty"`
 	Machines []Machine `json:"machines"`
+	// Rollout is the rollout that runs, or that was taken back last; nil for none. Wave counts the machines of its last
+	// open wave.
+	Rollout *control.Rollout `json:"rollout,omitempty"`
+	Wave    Tally            `json:"wave,omitzero"`
+	// Paused is the decision of an operator who pauses rollouts; nil for none.
+	Paused *Order `json:"paused,omitempty"`
 }
 
 // Standing says how a machine stands to the head of its target.
@@ -138,9 +144,18 @@ func (c *client) target(ctx context.Context, at Address, k keys) (t Target, err 
 	if err != nil {
 		return t, err
 	}
+	t.Rollout = t.Head.view()
 	if writer != nil {
-		t.Writer = writerIn(writer)
+		is := termIn(writer)
+		if t.Writer = is.Writer; isOf(is.Rollout, &t.Head) {
+			t.Rollout = is.Rollout.Shown()
+		}
 	}
+	given, err := c.orders(ctx, k)
+	if err != nil && !isForbidden(err) {
+		return t, err
+	}
+	t.Paused = given[pauseOrder]
 	err = c.below(ctx, k.machines(), func(kv *mvccpb.KeyValue) error {
 		t.Machines = append(t.Machines, machineIn(kv, k))
 		return nil
@@ -172,19 +187,20 @@ func machineIn(kv *mvccpb.KeyValue, k keys) Machine {
 
 // judge asks the store how long ago each machine was heard of, and says how the machines stand.
 func (t *Target) judge(ctx context.Context, c *client) error {
-	errs := make([]error, len(t.Machines))
-	var asking parallel.Group
-	for first := range askers {
-		asking.Go(func() {
-			for i := first; i < len(t.Machines); i += askers {
-				m := &t.Machines[i]
-				m.Silent, errs[i] = c.silent(ctx, m.lease)
-				m.Standing = m.standing(t.Head)
-			}
-		})
+	all := make([]*Machine, len(t.Machines))
+	for i := range all {
+		all[i] = &t.Machines[i]
 	}
-	asking.Wait()
-	return cmp.Or(errs...)
+	if err := c.hear(ctx, all); err != nil {
+		return err
+	}
+	for _, m := range all {
+		m.Standing = m.standing(t.headOf(m))
+	}
+	if r := t.Head.Rollout; r != nil {
+		t.Wave = r.count(t.Target, slices.Values(all)).Tally
+	}
+	return nil
 }
 
 // silent returns how many seconds ago the owner of a lease was heard of.
@@ -201,10 +217,27 @@ func (c *client) silent(ctx context.Context, lease clientv3.LeaseID) (int64, err
 	return max(0, l.GrantedTTL-max(0, l.TTL)), nil
 }
 
-// standing says how the machine stands to a head.
+// silent reports whether the machine has not been heard of for a while.
+func (m *Machine) silent() bool { return m.Silent > int64(silentAfter/time.Second) }
+
+// member returns the machine as a member of a wave of a target.
+func (m *Machine) member(target string) waves.Machine {
+	return waves.Machine{Target: target, Name: m.Name, Labels: m.Labels}
+}
+
+// headOf returns the head that a machine should have.
+func (t *Target) headOf(m *Machine) Head {
+	member := m.member(t.Target)
+	if !m.Waves {
+		member.Name = "" // in no wave
+	}
+	return t.Head.of(member)
+}
+
+// standing says how the machine stands to its head.
 func (m *Machine) standing(h Head) Standing {
 	switch {
-	case m.Silent > int64(silentAfter/time.Second):
+	case m.silent():
 		return Silent
 	case h.Serial != 0 && m.State == Published && m.Snapshot == h.Snapshot:
 		return InSync
@@ -214,7 +247,8 @@ func (m *Machine) standing(h Head) Standing {
 	return Broken
 }
 
-// inSync reports whether the target has a valid head and a writer, and all its machines are in sync.
+// inSync reports whether the target has a valid head, a writer and no rollout, and all its machines are in sync.
 func (t *Target) inSync() bool {
-	return t.Error == "" && t.Writer != "" && !slices.ContainsFunc(t.Machines, func(m Machine) bool { return m.Standing != InSync })
+	return t.Error == "" && t.Writer != "" && t.Rollout == nil &&
+		!slices.ContainsFunc(t.Machines, func(m Machine) bool { return m.Standing != InSync })
 }

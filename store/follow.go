@@ -102,12 +102,14 @@ func (f *Follower) look(ctx context.Context, c *client) (revision int64, err err
 // readTries bounds the attempts to read a head whose steps the writer removes.
 const readTries = 3
 
-// reach reads the resources of a head, and hands them to take. reach ignores a head that is not newer than the last
-// one.
-func (f *Follower) reach(ctx context.Context, r reader, head *Head, moved int64) error {
-	switch {
-	case head == nil:
+// reach reads the resources of the head of this machine, and hands them to take. reach ignores a head that is not newer
+// than the last one. out is the value of the key of the head.
+func (f *Follower) reach(ctx context.Context, r reader, out *Head, moved int64) error {
+	if out == nil {
 		return r.client.noHead(ctx, f.options.Address, f.keys)
+	}
+	head := out.of(f.member())
+	switch {
 	case head.Serial < f.at.serial:
 		if moved != f.moved {
 			f.moved = moved
@@ -117,17 +119,17 @@ func (f *Follower) reach(ctx context.Context, r reader, head *Head, moved int64)
 	case head.Serial == f.at.serial:
 		return nil
 	}
-	tree, err := r.advance(ctx, f.at, *head)
+	tree, err := r.advance(ctx, f.at, head)
 	if err != nil {
 		if _, gone := errors.AsType[*GoneError](err); !gone && isFault(err) {
-			f.acks.judged(*head, load.Judgement{Findings: diag.List{{Message: err.Error()}}})
+			f.acks.judged(head, load.Judgement{Findings: diag.List{{Message: err.Error()}}})
 		}
 		return err
 	}
-	if err := f.take(*head, tree); err != nil {
+	if err := f.take(head, tree); err != nil {
 		return err
 	}
-	f.at, f.moved = at{head.Serial, tree, head.Tree}, moved
+	f.at, f.moved = at{head.Serial, head.Step.Serial, tree, head.Tree}, moved
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/source/syntax"
+	"xdspub/store/waves"
 	"xdspub/xds"
 )
 
@@ -26,8 +27,11 @@ type FollowerOptions struct {
 	Options
 	// Target is the target to follow; empty for the target of a source tree without targets.
 	Target string
-	// Machine is the name by which the machine acknowledges heads; empty for none.
-	Machine string
+	// Machine is the name of the machine, and Labels are its labels (waves.Labels): they say when the machine gets the
+	// candidate of a rollout. A follower without a name gets no candidate.
+	Machine, Labels string
+	// Acknowledge makes the machine acknowledge heads.
+	Acknowledge bool
 	// Envoy is the release that gets the resources; nil means the latest known release. Streams means that clients get
 	// the resources by streams alone.
 	Envoy   *envoyapi.Version
@@ -81,11 +85,16 @@ func NewFollower(o FollowerOptions) *Follower {
 	return f
 }
 
+// member returns this machine as a member of a wave.
+func (f *Follower) member() waves.Machine {
+	return waves.Machine{Target: f.keys.target, Name: f.options.Machine, Labels: f.options.Labels}
+}
+
 // Run implements load.Remote.
 func (f *Follower) Run(ctx context.Context) {
 	var running parallel.Group
 	running.Go(crash.Again(ctx.Done(), func() { f.follow(ctx) }, f.options.Log.Crashed))
-	if f.options.Machine != "" {
+	if f.options.Acknowledge {
 		running.Go(crash.Again(ctx.Done(), func() { f.acks.run(ctx) }, f.options.Log.Crashed))
 	}
 	running.Wait()

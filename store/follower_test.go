@@ -123,7 +123,7 @@ func TestAcks(t *testing.T) {
 	w := h.begin(slot)
 	h.publish(w, many(2))
 	follow := func(name string) *Follower {
-		f, _ := h.follower(FollowerOptions{Machine: name, Version: "1"})
+		f, _ := h.follower(FollowerOptions{Machine: name, Acknowledge: true, Version: "1"})
 		f.Judged(load.Judgement{N: until(t, f, 2).N, Accepted: true})
 		return f
 	}
@@ -341,7 +341,7 @@ func TestDamagedHead(t *testing.T) {
 		slot, _ := h.slot(many(2))
 		slot.keys = h.options.Address.keys(target)
 		h.publish(h.begin(slot), many(2))
-		f, _ := h.follower(FollowerOptions{Target: target, Machine: "m-" + target})
+		f, _ := h.follower(FollowerOptions{Target: target, Machine: "m-" + target, Acknowledge: true})
 		f.Judged(load.Judgement{N: until(t, f, 2).N, Accepted: true})
 	}
 	var r Report
@@ -416,7 +416,7 @@ func TestRoles(t *testing.T) {
 	_, denied := h.follower(FollowerOptions{Options: byCert, Target: "pay"})
 	o := h.options
 	o.User, o.Password = "m1", file("password", []byte("secret\n"))
-	f, _ := h.follower(FollowerOptions{Options: o, Target: "web", Machine: "m1"})
+	f, _ := h.follower(FollowerOptions{Options: o, Target: "web", Machine: "m1", Acknowledge: true})
 	f.Judged(load.Judgement{N: until(t, f, 2).N, Accepted: true})
 	c, err := connect(t.Context(), o)
 	if err != nil {

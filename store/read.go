@@ -26,6 +26,7 @@ type reader struct {
 // at is the last head that a process has read or written.
 type at struct {
 	serial int64
+	step   int64         // the serial of the last step
 	tree   *history.Tree // nil for none
 	id     string        // Head.Tree of the tree
 }
@@ -66,13 +67,16 @@ func (r reader) head(ctx context.Context) (h *Head, moved, revision int64, err e
 // advance returns the resources of a head. It reads the changes since was. If the store no longer has these changes,
 // advance reads all resources.
 func (r reader) advance(ctx context.Context, was at, h Head) (*history.Tree, error) {
-	if was.id == h.Tree {
+	switch {
+	case h.Tree == "":
+		return history.NewTree(xds.NewSnapshot(nil), was.tree)
+	case was.id == h.Tree:
 		return was.tree, nil
 	}
 	r.change, _ = base64.StdEncoding.DecodeString(h.Change) // pack ignores a wrong Change, by its hash
 	is, err := r.apply(ctx, was, []Step{h.Step})
 	if errors.Is(err, errGap) && was.tree != nil {
-		is, err = r.applySince(ctx, was, was.serial+1, h)
+		is, err = r.applySince(ctx, was, was.step+1, h)
 	}
 	if isIncomplete(err) {
 		whole, e := r.applySince(ctx, at{}, h.Whole, h)
@@ -93,10 +97,10 @@ func isIncomplete(err error) bool {
 	return errors.Is(err, errGap) || gone || damaged || foreign || cipher
 }
 
-// applySince applies the steps from a serial to a head.
+// applySince applies the steps from a serial to a head. A later step may lead to the candidate of a rollout.
 func (r reader) applySince(ctx context.Context, was at, from int64, h Head) (at, error) {
 	var steps []Step
-	err := r.client.each(ctx, r.keys.step(from), r.keys.step(h.Serial+1), func(kv *mvccpb.KeyValue) error {
+	err := r.client.each(ctx, r.keys.step(from), r.keys.step(h.Step.Serial+1), func(kv *mvccpb.KeyValue) error {
 		if s, err := parseStep(kv); err == nil { // otherwise, the steps have a gap
 			steps = append(steps, s)
 		}

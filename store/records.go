@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/watch/control"
 )
 
 // layout is the layout of the keys and values of a store.
@@ -34,11 +35,13 @@ type Head struct {
 	// Change has the bytes of the change of Step in base64, so that followers ask no second time. Change is empty if
 	// the bytes are more than maxChange. The objects have the bytes, too.
 	Change string `json:"change,omitempty"`
+	// Rollout is the rollout that runs, or that was taken back last; nil for none.
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // Step is a change of the resources of a target.
 type Step struct {
-	// Serial is the serial of the first head with the change.
+	// Serial is the serial of the first head with the change, and part of the step's key.
 	Serial int64 `json:"serial"`
 	// Base and Tree are the hashes of the resources before and after the change, with encryption names of the hashes. A
 	// step with all resources has no Base.
@@ -56,6 +59,8 @@ type Term struct {
 	Writer string    `json:"writer"` // user@host
 	PID    int       `json:"pid"`
 	Since  time.Time `json:"since"`
+	// Rollout is the running rollout as the writer sees it; nil for none.
+	Rollout *control.Rollout `json:"rollout,omitempty"`
 }
 
 // State is the outcome of a head on a machine.
@@ -80,11 +85,15 @@ type Ack struct {
 	Message string    `json:"message,omitempty"`
 	Time    time.Time `json:"time"` // by the clock of the machine
 	Version string    `json:"version,omitempty"`
+	// Waves means that the machine follows rollouts, with Labels (waves.Labels). Another machine has the base.
+	Waves  bool   `json:"waves,omitempty"`
+	Labels string `json:"labels,omitempty"`
 }
 
 const (
 	maxHead    = 16 << 10 // bounds a Head, in bytes
 	maxAck     = 4 << 10
+	maxTerm    = 8 << 10
 	maxMessage = 1 << 10
 	maxWords   = 200
 	maxChange  = 2 << 10
@@ -113,11 +122,16 @@ func parseHead(key string, value []byte) (h Head, err error) {
 	switch {
 	case h.Layout != layout:
 		return h, &ForeignError{key, fmt.Sprintf("layout %d, and this program knows layout %d: use the version of xdspub that wrote the key", h.Layout, layout)}
-	case h.Serial <= 0 || h.Whole <= 0 || h.Whole > h.Serial || !snapshotID.MatchString(h.Snapshot) || h.Step.check() != nil || h.Step.Tree != h.Tree:
+	case !h.valid() || h.Rollout != nil && !h.Rollout.valid():
 		return h, &ForeignError{key, "a head with invalid fields"}
 	}
 	h.Writer = diag.ClipLine(h.Writer, maxWords)
 	return h, nil
+}
+
+// valid reports whether the fields of a head are valid, without its Rollout.
+func (h *Head) valid() bool {
+	return h.Serial > 0 && h.Whole > 0 && h.Whole <= h.Serial && snapshotID.MatchString(h.Snapshot) && h.Step.check() == nil && h.Step.Tree == h.Tree
 }
 
 // parse reads a value as JSON.

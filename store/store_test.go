@@ -76,7 +76,10 @@ func start(t *testing.T, options ...string) *harness {
 // slot returns a slot that publishes a Snapshot, and its events.
 func (h *harness) slot(s *xds.Snapshot) (*slot, *events) {
 	e := new(events)
-	t := &slot{options: WriterOptions{Options: h.options, By: "me@here"}, keys: h.options.Address.keys(""), log: event.New(discard{}, e.add), news: make(chan struct{}, 1)}
+	o := WriterOptions{Options: h.options, By: "me@here"}
+	t := &slot{
+		options: o, keys: h.options.Address.keys(""), log: event.New(discard{}, e.add), news: make(chan struct{}, 1), writer: NewWriter(o), now: time.Now,
+	}
 	t.wanted.Store(s)
 	return t, e
 }
@@ -94,7 +97,7 @@ func (h *harness) begin(s *slot) *term {
 		for range alive {
 		}
 	}()
-	t := &term{slot: s, client: h.client}
+	t := s.newTerm(h.client)
 	if err := t.begin(ctx, lease); err != nil {
 		h.Fatal(err)
 	}
@@ -113,7 +116,7 @@ func (h *harness) read(was at) at {
 	if err != nil {
 		h.Fatal(err)
 	}
-	return at{head.Serial, tree, head.Tree}
+	return at{head.Serial, head.Step.Serial, tree, head.Tree}
 }
 
 func (h *harness) publish(t *term, s *xds.Snapshot) {
@@ -272,7 +275,7 @@ func TestSameLease(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		w := &term{slot: second, client: h.client}
+		w := second.newTerm(h.client)
 		done <- w.begin(ctx, h.writerLease())
 	}()
 	said.wait(t, func(e event.Event) bool {
@@ -571,7 +574,7 @@ func TestKilledWriter(t *testing.T) {
 	}
 	next := *w.head
 	next.Serial = w.serial()
-	if _, err := w.step(t.Context(), &next, tree); err != nil { // killed before the head moves
+	if _, err := w.step(t.Context(), &next, tree, w.last.tree); err != nil { // killed before the head moves
 		t.Fatal(err)
 	}
 	if n, _ := h.keys("objects"); n != 2 {

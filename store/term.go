@@ -41,6 +41,8 @@ var errLost = errors.New("the lease of the writer is over, or another process ha
 type term struct {
 	*slot
 	client *client
+	lease  clientv3.LeaseID
+	is     Term  // the value of the key of the writer
 	made   int64 // the revision that made the key of the writer
 	// head is the present head, and moved the revision that moved it; nil and 0 for none.
 	head  *Head
@@ -48,6 +50,7 @@ type term struct {
 	chain chain
 	// cipher encrypts the next step; nil without encryption.
 	cipher *cipher
+	rolling
 }
 
 // chain measures the steps since the last step with all resources.
@@ -77,7 +80,7 @@ func (s *slot) term(ctx context.Context) (err error) {
 		for range alive { // until the lease is over
 		}
 	}, s.log.Crashed)()
-	t := &term{slot: s, client: c}
+	t := s.newTerm(c)
 	if err = t.begin(ctx, lease); err == nil {
 		err = t.follow(ctx)
 	}
@@ -87,20 +90,32 @@ func (s *slot) term(ctx context.Context) (err error) {
 	return err
 }
 
-// follow publishes what is wanted until ctx ends.
+// follow publishes what is wanted, and advances rollouts, until ctx ends.
 func (t *term) follow(ctx context.Context) error {
 	for {
-		if err := t.publish(ctx, t.wanted.Load()); err != nil {
+		again, err := t.turn(ctx)
+		if err != nil {
 			return err
 		}
-		var again <-chan time.Time
-		if t.options.AgeKeys != "" { // the file may have changed
-			again = time.After(jittered(lookAgain))
+		var crowd <-chan struct{}
+		if t.crowd != nil {
+			crowd = t.crowd.changed
 		}
+		if t.options.AgeKeys != "" { // the file may have changed
+			again = min(again, jittered(lookAgain))
+		}
+		timer := time.NewTimer(again)
 		select {
 		case <-t.news:
-		case <-again:
+		case <-crowd:
+			time.Sleep(gather)
+		case r := <-t.checked:
+			t.check.end(r)
+		case <-timer.C:
 		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
@@ -138,18 +153,41 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 		t.forget()
 		return nil
 	}
-	if same, err := t.encrypts(); err != nil || !same {
+	if err := t.encrypts(); err != nil {
 		return err
+	}
+	if t.head.Step.Cipher == "" { // the writer may encrypt from now on
+		r.ageKeys = ""
 	}
 	whole := *t.head
 	whole.Change = "" // the writer checks the objects
-	if t.last.tree, err = r.advance(ctx, t.last, whole); err != nil {
-		t.fail(t.client.explained(err))
-		t.forget()
-	} else {
+	if t.last.tree, err = r.advance(ctx, t.last, whole); err == nil {
 		t.last.id = t.head.Tree
+	} else if err = t.unread(err); err != nil {
+		return err
+	}
+	if running := t.head.running(); running != nil {
+		if t.next, err = r.advance(ctx, at{t.head.Serial, t.head.Step.Serial, t.last.tree, t.last.id}, running.Candidate); err != nil {
+			t.fail(t.client.explained(err))
+			t.next = nil
+		}
+		t.newWave()
 	}
 	return t.collect(ctx)
+}
+
+// unread handles the error of the read of the head. The next step then has all resources. If there are rollouts and the
+// head is encrypted for others, unread returns the error: without the base, all machines would get the next snapshot at
+// once.
+func (t *term) unread(err error) error {
+	_, others := errors.AsType[*CipherError](err)
+	if others && (t.plan() != nil || t.head.Rollout != nil) {
+		return err
+	}
+	if t.forget(); !t.rekeyed() {
+		t.fail(t.client.explained(err))
+	}
+	return nil
 }
 
 // forget forgets the resources of the head, so that the next step has all resources.
@@ -158,25 +196,21 @@ func (t *term) forget() { t.last = at{serial: t.last.serial} }
 // id returns the Head.Tree of a tree.
 func (t *term) id(tree *history.Tree) string { return t.cipher.name(tree.ID()) }
 
-// encrypts reads the age keys for the next step. same means that the head has the same recipients. Otherwise, the next
-// step has all resources.
-func (t *term) encrypts() (same bool, err error) {
-	if t.cipher, err = readCipher(t.options.AgeKeys); err != nil {
-		return false, err
+// rekeyed reports whether the head has other recipients than the next step. The next step then has all resources.
+func (t *term) rekeyed() bool { return t.head != nil && t.head.Step.Cipher != t.cipher.marks() }
+
+// encrypts reads the age keys for the next step.
+func (t *term) encrypts() (err error) {
+	if t.cipher, err = readCipher(t.options.AgeKeys); err == nil && t.cipher == nil && t.rekeyed() {
+		err = &CipherError{"the head at " + t.keys.head(), "is encrypted, and this writer would write secrets in plain: set --encrypt-secrets, or remove the key"}
 	}
-	if t.head == nil || t.head.Step.Cipher == t.cipher.marks() {
-		return true, nil
-	}
-	if t.cipher == nil {
-		return false, &CipherError{"the head at " + t.keys.head(), "is encrypted, and this writer would write secrets in plain: set --encrypt-secrets, or remove the key"}
-	}
-	t.forget()
-	return false, nil
+	return err
 }
 
 // campaign waits until the key of the writer is gone, and makes the key.
 func (t *term) campaign(ctx context.Context, lease clientv3.LeaseID) error {
-	text, err := json.Marshal(Term{Writer: t.options.By, PID: os.Getpid(), Since: time.Now().UTC().Round(0)})
+	t.lease, t.is = lease, Term{Writer: t.options.By, PID: os.Getpid(), Since: time.Now().UTC().Round(0)}
+	text, err := json.Marshal(t.is)
 	if err != nil {
 		return err
 	}
@@ -195,7 +229,7 @@ func (t *term) campaign(ctx context.Context, lease clientv3.LeaseID) error {
 		if kv == nil {
 			continue
 		}
-		if other := writerIn(kv); other != said {
+		if other := termIn(kv).Writer; other != said {
 			said = other
 			t.show(func(c *control.Store) { c.Writer, c.Error = other, "" })
 			t.log.Write(event.StoreHasWriter{Store: t.options.Address.String(), Writer: other})
@@ -206,13 +240,19 @@ func (t *term) campaign(ctx context.Context, lease clientv3.LeaseID) error {
 	}
 }
 
-// writerIn returns the writer that a key names.
-func writerIn(kv *mvccpb.KeyValue) string {
-	var other Term
-	if parse(string(kv.Key), kv.Value, maxAck, &other) != nil {
-		return "an unknown writer"
+// termIn returns the term that a key of a writer holds.
+func termIn(kv *mvccpb.KeyValue) (is Term) {
+	if parse(string(kv.Key), kv.Value, maxTerm, &is) != nil {
+		return Term{Writer: "an unknown writer"}
 	}
-	return diag.ClipLine(other.Writer, maxWords)
+	is.Writer = diag.ClipLine(is.Writer, maxWords)
+	if r := is.Rollout; r != nil {
+		for _, text := range []*string{&r.Snapshot, &r.Base, &r.Name} {
+			*text = diag.ClipLine(*text, maxWords)
+		}
+		r.Message = diag.ClipLine(r.Message, maxMessage)
+	}
+	return is
 }
 
 // waitRemoved waits until a key is removed after a revision, but not longer than lookEvery.
@@ -226,85 +266,85 @@ func (c *client) waitRemoved(ctx context.Context, key string, revision int64) {
 	}
 }
 
-// publish moves the head to a snapshot. If the head has the snapshot already, and is the last head of this process,
-// publish changes nothing. Any other head with the snapshot gets a new serial: the store may have been restored from a
-// backup.
+// publish moves the head to a snapshot, or begins the rollout of the snapshot. If the head has the snapshot already,
+// and is the last head of this process, publish changes nothing. Any other head with the snapshot gets a new serial:
+// the store may have been restored from a backup.
 func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
-	if _, err := t.encrypts(); err != nil {
+	if err := t.encrypts(); err != nil {
 		return err
 	}
-	tree, err := history.NewTree(s, t.last.tree)
+	tree, err := history.NewTree(s, t.tail())
 	if err != nil {
 		return err
 	}
-	id := t.id(tree)
-	is := t.head != nil && t.last.tree != nil && t.head.Tree == id
-	if is && t.head.Serial == t.last.serial {
-		t.published(s.ID())
-		return nil
+	base, id, r := t.head != nil && t.last.tree != nil, t.id(tree), t.head.running()
+	switch {
+	case base && tree.ID() == t.last.tree.ID():
+		return t.keep(ctx, s)
+	case base && t.head.Rollout != nil && t.head.Rollout.Candidate.Tree == id && (r == nil || t.next != nil && !t.rekeyed()):
+		return t.keepCandidate(ctx, s, tree)
+	case base && (t.plan() != nil || r != nil && t.rekeyed()):
+		return t.rollOut(ctx, s, tree)
 	}
-	next := Head{
-		Layout: layout, Serial: t.serial(), Time: time.Now().UTC().Round(0), Writer: diag.ClipLine(t.options.By, maxWords),
-		Snapshot: t.cipher.name(s.ID()), Resources: s.Len(), Tree: id,
+	next, from := t.newHead(s, tree, t.serial()), t.tail()
+	if t.rekeyed() {
+		from = nil
 	}
-	var then []clientv3.Op
-	if is {
-		next.Whole, next.Step, next.Change = t.head.Whole, t.head.Step, t.head.Change
-	} else if then, err = t.step(ctx, &next, tree); err != nil {
+	then, err := t.step(ctx, &next, tree, from)
+	if err != nil {
 		return err
 	}
 	if err := t.move(ctx, next, then...); err != nil {
 		return err
 	}
-	t.last = at{next.Serial, tree, id}
-	if t.published(s.ID()); is {
-		return nil
-	}
-	published := event.StorePublished{Store: t.options.Address.String(), Snapshot: s.ID(), Bytes: next.Step.Bytes}
-	if t.cipher != nil {
-		published.Name = next.Snapshot
-	}
-	t.log.Write(published)
-	if next.Whole == next.Serial {
-		return t.collect(ctx)
-	}
-	if t.chain.steps < maxChain && t.chain.bytes <= bigChain*t.chain.whole {
-		return nil
-	}
-	return t.writeWhole(ctx, next, tree)
+	t.last, t.next = at{next.Serial, next.Step.Serial, tree, id}, nil
+	t.published(s, &next)
+	return t.shorten(ctx)
 }
 
-// published shows that a snapshot is in the store.
-func (t *term) published(snapshot string) {
+// published shows that a snapshot is in the store. moved is the head that has brought the snapshot there; nil for an
+// earlier one.
+func (t *term) published(s *xds.Snapshot, moved *Head) {
 	t.said = ""
-	t.show(func(c *control.Store) { c.Snapshot, c.Error = snapshot, "" })
+	t.show(func(c *control.Store) { c.Snapshot, c.Error = s.ID(), "" })
+	if moved == nil {
+		return
+	}
+	published := event.StorePublished{Store: t.options.Address.String(), Snapshot: s.ID(), Bytes: moved.Step.Bytes}
+	if t.cipher != nil {
+		published.Name = moved.Snapshot
+	}
+	t.log.Write(published)
+}
+
+// newHead returns the head of a snapshot, without a step.
+func (t *term) newHead(s *xds.Snapshot, tree *history.Tree, serial int64) Head {
+	h := Head{
+		Layout: layout, Serial: serial, Time: time.Now().UTC().Round(0), Writer: diag.ClipLine(t.options.By, maxWords),
+		Snapshot: t.cipher.name(s.ID()), Resources: s.Len(), Tree: t.id(tree),
+	}
+	if t.head != nil {
+		h.Whole = t.head.Whole
+	}
+	return h
 }
 
 // serial returns the serial of the next head.
 func (t *term) serial() int64 {
-	last := t.last.serial
-	if t.head != nil {
-		last = max(last, t.head.Serial)
-	}
-	return max(last+1, time.Now().UnixMilli())
+	return max(max(t.last.serial, t.head.lastSerial())+1, time.Now().UnixMilli())
 }
 
-// step writes the bytes of the change that leads to tree, and sets Step and Whole of next. step returns the operation
-// that writes the key of the step.
-func (t *term) step(ctx context.Context, next *Head, tree *history.Tree) ([]clientv3.Op, error) {
-	data, err := tree.Pack(t.last.tree)
+// step writes the bytes of the change from one tree to another, and sets Step of next. Without the tree from, step
+// writes all resources, and sets Whole. step returns the operation that writes the key of the step.
+func (t *term) step(ctx context.Context, next *Head, tree, from *history.Tree) ([]clientv3.Op, error) {
+	data, err := tree.Pack(from)
 	if err != nil {
 		return nil, err
 	}
-	return t.stepOf(ctx, next, t.id(t.last.tree), data)
-}
-
-// stepOf is step with the bytes of the change, which begins at the tree base; empty for all resources.
-func (t *term) stepOf(ctx context.Context, next *Head, base string, data []byte) ([]clientv3.Op, error) {
-	data, err := t.cipher.encrypt(data)
-	if err != nil {
+	if data, err = t.cipher.encrypt(data); err != nil {
 		return nil, err
 	}
+	base := t.id(from)
 	next.Step = Step{
 		Serial: next.Serial, Base: base, Tree: next.Tree, Pack: hashOf(data), Bytes: int64(len(data)), Cipher: t.cipher.marks(),
 	}
@@ -321,7 +361,6 @@ func (t *term) stepOf(ctx context.Context, next *Head, base string, data []byte)
 		next.Whole = next.Serial
 		t.chain = chain{whole: next.Step.Bytes}
 	} else {
-		next.Whole = t.head.Whole
 		t.chain.steps++
 		t.chain.bytes += next.Step.Bytes
 	}
@@ -376,21 +415,29 @@ func (t *term) move(ctx context.Context, next Head, then ...clientv3.Op) error {
 	return nil
 }
 
-// writeWhole writes a step with all resources, and removes old steps.
-func (t *term) writeWhole(ctx context.Context, next Head, tree *history.Tree) error {
-	data, err := tree.Pack(nil)
-	if err != nil {
-		return err
+// isLong reports whether a step with all resources has to follow.
+func (t *term) isLong() bool {
+	return t.chain.steps >= maxChain || t.chain.bytes > bigChain*t.chain.whole
+}
+
+// shorten writes a step with all resources if the chain is long, and removes old steps. No rollout may run.
+func (t *term) shorten(ctx context.Context) error {
+	switch {
+	case t.head.Whole == t.head.Serial:
+		return t.collect(ctx)
+	case !t.isLong():
+		return nil
 	}
+	next := *t.head
 	next.Serial = t.serial()
-	then, err := t.stepOf(ctx, &next, "", data)
+	then, err := t.step(ctx, &next, t.last.tree, nil)
 	if err != nil {
 		return err
 	}
 	if err := t.move(ctx, next, then...); err != nil {
 		return err
 	}
-	t.last.serial = next.Serial
+	t.last.serial, t.last.step = next.Serial, next.Step.Serial
 	return t.collect(ctx)
 }
 

@@ -9,6 +9,7 @@ import (
 	"xdspub/event"
 	"xdspub/internal/crash"
 	"xdspub/internal/parallel"
+	"xdspub/store/waves"
 	"xdspub/watch/control"
 	"xdspub/xds"
 )
@@ -18,6 +19,8 @@ type WriterOptions struct {
 	Options
 	// By is the user of the process, as user@host.
 	By string
+	// Checks judge the fleet while a candidate is out on a part of the machines.
+	Checks []Check
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
 }
@@ -26,18 +29,30 @@ type WriterOptions struct {
 // safe for concurrent use. The watch does not wait for the store.
 type Writer struct {
 	options WriterOptions
-
+	plan    atomic.Pointer[waves.Plan] // nil before Configure
 	changed chan struct{}
 
 	mu      sync.Mutex
 	ctx     context.Context // nil before RunWhile
 	targets map[string]*slot
+	watches map[string]control.Watch // by target
 	running parallel.Group
 }
 
 // NewWriter returns a Writer. NewWriter connects to no server.
 func NewWriter(o WriterOptions) *Writer {
-	return &Writer{options: o, changed: make(chan struct{}, 1), targets: make(map[string]*slot)}
+	return &Writer{options: o, changed: make(chan struct{}, 1), targets: make(map[string]*slot), watches: make(map[string]control.Watch)}
+}
+
+// Configure sets the waves of the next rollouts; a nil Plan means that all machines get a snapshot at once. A running
+// rollout keeps its waves.
+func (w *Writer) Configure(p waves.Plan) {
+	w.plan.Store(&p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.targets {
+		t.wake()
+	}
 }
 
 // RunWhile publishes while run runs, and then gives the leases back. The error is that of run.
@@ -57,7 +72,11 @@ func (w *Writer) Published(target string, s *xds.Snapshot) {
 	defer w.mu.Unlock()
 	t := w.targets[target]
 	if t == nil {
-		t = &slot{options: w.options, keys: w.options.Address.keys(target), log: w.options.Log.For(target), changed: w.changed, news: make(chan struct{}, 1)}
+		t = &slot{
+			options: w.options, target: target, keys: w.options.Address.keys(target), log: w.options.Log.For(target), changed: w.changed,
+			news: make(chan struct{}, 1), writer: w, now: time.Now,
+		}
+		t.pauseFor(w.watches[target])
 		var ctx context.Context
 		ctx, t.end = context.WithCancel(w.ctx)
 		w.targets[target] = t
@@ -65,14 +84,34 @@ func (w *Writer) Published(target string, s *xds.Snapshot) {
 		w.running.Go(crash.Again(ctx.Done(), func() { t.run(ctx) }, t.log.Crashed))
 	}
 	t.wanted.Store(s)
-	select {
-	case t.news <- struct{}{}:
-	default:
+	t.wake()
+}
+
+// Tell implements watch.Observer: a pause, a freeze or a trial of the watch keeps waves from opening.
+func (w *Writer) Tell(target string, is control.Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches[target] = is
+	if t := w.targets[target]; t != nil && t.pauseFor(is) {
+		t.wake()
 	}
 }
 
-// Tell implements watch.Observer, and does nothing.
-func (w *Writer) Tell(string, control.Watch) {}
+// unsettled returns why machines of a target may lack the snapshot of the source tree; empty if all have the snapshot.
+func (w *Writer) unsettled(target string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t, is := w.targets[target], w.watches[target]
+	switch {
+	case t == nil || is.Snapshot == "":
+		return "nothing of it is published"
+	case is.Refused != nil || is.Waits != nil || is.Failed != "":
+		return "its source tree is refused or waits"
+	case is.Running != nil || t.wanted.Load() != t.through.Load():
+		return "its machines do not all have its snapshot"
+	}
+	return ""
+}
 
 // Read implements watch.Observer, and does nothing.
 func (w *Writer) Read(string, *xds.Snapshot) {}
@@ -85,6 +124,7 @@ func (w *Writer) Removed(target string) {
 		t.end()
 		delete(w.targets, target)
 	}
+	delete(w.watches, target)
 }
 
 // State implements watch.Store.
@@ -104,16 +144,60 @@ func (w *Writer) Changed() <-chan struct{} { return w.changed }
 
 // slot publishes the snapshots of one target.
 type slot struct {
-	options WriterOptions
-	keys    keys
-	log     *event.Log
-	end     context.CancelFunc
-	news    chan struct{} // full while wanted is not published
-	wanted  atomic.Pointer[xds.Snapshot]
-	said    string // the last logged error
-	last    at     // what this process knows of the head
-	changed chan struct{}
-	is      atomic.Pointer[control.Store] // nil before the first change
+	options     WriterOptions
+	writer      *Writer
+	target      string
+	keys        keys
+	log         *event.Log
+	end         context.CancelFunc
+	news        chan struct{} // full while wanted is not published
+	wanted      atomic.Pointer[xds.Snapshot]
+	watchPaused atomic.Pointer[string]       // why the watch keeps waves from opening; nil for no reason
+	through     atomic.Pointer[xds.Snapshot] // the wanted snapshot, if all machines get it; otherwise nil
+	said        string                       // the last logged error
+	last        at                           // the base, as this process knows the head
+	now         func() time.Time
+	changed     chan struct{}
+	is          atomic.Pointer[control.Store] // nil before the first change
+}
+
+// wake makes the term look again.
+func (s *slot) wake() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// pauseFor sets watchPaused to what a watch says, and reports whether watchPaused has changed.
+func (s *slot) pauseFor(is control.Watch) bool {
+	var why string
+	switch {
+	case is.Paused != nil:
+		why = "publishing is paused " + is.Paused.String()
+	case is.Frozen != nil:
+		why = "publishing is frozen " + is.Frozen.String()
+	case is.Trial != nil:
+		why = is.Trial.String()
+	}
+	was := s.watchPaused.Load()
+	if was == nil && why == "" || was != nil && *was == why {
+		return false
+	}
+	if why == "" {
+		s.watchPaused.Store(nil)
+	} else {
+		s.watchPaused.Store(&why)
+	}
+	return true
+}
+
+// plan returns the waves of the next rollout; nil for none.
+func (s *slot) plan() waves.Plan {
+	if p := s.writer.plan.Load(); p != nil && len(*p) > 0 {
+		return *p
+	}
+	return nil
 }
 
 // minPause is the pause after the first error, and maxPause the longest one. Tests shorten maxPause.
@@ -127,7 +211,7 @@ func (s *slot) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.term(ctx)
-		s.show(func(c *control.Store) { c.Writes, c.Writer = false, "" })
+		s.show(func(c *control.Store) { c.Writes, c.Writer, c.Rollout = false, "", nil })
 		if ctx.Err() != nil {
 			return
 		}

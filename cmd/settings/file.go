@@ -155,6 +155,10 @@ func sections() []section {
 			ownersSection, (*fileReader).readOwners,
 			func(a, b *Settings) bool { return slices.Equal(a.Owners.Value, b.Owners.Value) }, ownersSchema,
 		},
+		{
+			rolloutSection, (*fileReader).readRollout,
+			func(a, b *Settings) bool { return reflect.DeepEqual(a.Rollout.Value, b.Rollout.Value) }, rolloutSchema,
+		},
 		{settingsfile.When, (*fileReader).readWhen, func(_, _ *Settings) bool { return true }, whenSchema}, // package load reads it
 	}
 }

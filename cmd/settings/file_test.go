@@ -43,7 +43,7 @@ func TestRows(t *testing.T) {
 	for name, rows := range map[string][]Row{
 		"validate": Validate(), "render": Render(), "watch": Watched(), "serve": Served(), "status": Status(), "doctor": Doctor(), "bootstrap envoy": BootstrapEnvoy(),
 		"bootstrap grpc": BootstrapGRPC(), "import": Import(), "convert": Convert(), "rules": Rules(), "explain-params": ExplainParams(), "diff": Diff(),
-		"history": History(), "approve": Approve(),
+		"history": History(), "approve": Approve(), "rollout status": RolloutStatus(), "rollout abort": DecideRollout(),
 	} {
 		known := make(map[string]bool)
 		for _, r := range rows {

@@ -93,8 +93,8 @@ func published() []Row {
 
 // Watched returns the rows of watch.
 func Watched() []Row {
-	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(whileRefused(), MaxStale(), Store()[0], Machine(), confirmWithin(),
-		maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
+	return slices.Concat(published(), oracle(), Watch(), Hooks(), Operations(), rows(whileRefused(), MaxStale(), Store()[0], rolloutCheck(),
+		Machine(), Label(), confirmWithin(), maxFindings(), color(), retryHeld(), quiet(), logFormat(), logLevel(),
 		&setting[bool]{about: about{name: "once", group: GroupRun, usage: "publish once and exit, like render"},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Once }},
 	))
@@ -103,7 +103,7 @@ func Watched() []Row {
 // Served returns the rows of serve.
 func Served() []Row {
 	list := slices.Concat(Serve(), Source(), Upstream(), FromStore(), Publish(), Confirm(), Watch(), Hooks(), oracle(), rows(
-		whileRefused(), AggregateBy(), MaxStale(), Machine(), confirmWithin(), maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
+		whileRefused(), AggregateBy(), MaxStale(), Machine(), Label(), confirmWithin(), maxFindings(), retryHeld(), quiet(), logFormat(), logLevel(),
 	))
 	for i, r := range list {
 		list[i] = r.served()
@@ -121,6 +121,16 @@ func Status() []Row {
 		envoyAdmin(),
 		printFormat("print the status as `text|json`"),
 	))
+}
+
+// RolloutStatus returns the rows of rollout status.
+func RolloutStatus() []Row {
+	return append(askedStore(), storeTarget(), printFormat("print the rollouts as `text|json`"))
+}
+
+// DecideRollout returns the rows of rollout pause, resume and abort.
+func DecideRollout() []Row {
+	return append(askedStore(), storeTarget(), reasonOf("none given"), printFormat("print the rollouts as `text|json`"))
 }
 
 // Pause returns the rows of pause.

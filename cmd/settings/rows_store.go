@@ -31,7 +31,7 @@ func encryptSecrets() Row {
 }
 
 // OfFollower returns the rows that have no use without a store as source.
-func OfFollower() []Row { return rows(storeTarget(), Machine()) }
+func OfFollower() []Row { return rows(storeTarget(), Machine(), Label()) }
 
 // storeTarget returns the row of --store-target.
 func storeTarget() Row {
@@ -45,6 +45,20 @@ func Machine() Row {
 	return &setting[string]{about: about{name: "machine", group: GroupStore, usage: "acknowledge snapshots of the store as the machine " +
 		"`NAME`", defaultText: "the name of the host"},
 		kind: text, into: func(s *Settings) *Value[string] { return &s.Machine }}
+}
+
+// Label returns the row of --label.
+func Label() Row {
+	return &setting[[]string]{about: about{name: "label", group: GroupStore, usage: "label this machine with `KEY=VALUE`: a wave of the " +
+		"setting rollout may choose the label"},
+		kind: list, into: func(s *Settings) *Value[[]string] { return &s.Label }}
+}
+
+// rolloutCheck returns the row of --check.
+func rolloutCheck() Row {
+	return &setting[[]string]{about: about{name: "check", group: GroupStore, usage: "take a rollout back when `CMD|URL` fails: a program, by " +
+		"its exit status, or a query of a Prometheus, http://HOST/api/v1/query?query=EXPRESSION, by having a result (with --webhook-ca)", outside: true},
+		kind: wholeTexts, into: func(s *Settings) *Value[[]string] { return &s.RolloutCheck }}
 }
 
 // storeConnection returns the rows about the connection to a store.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"xdspub/check/policy"
+	"xdspub/store/waves"
 	"xdspub/watch/freeze"
 )
 
@@ -84,6 +85,8 @@ type Settings struct {
 	StoreUser, StorePassword            Value[string]
 	StoreTarget, Machine                Value[string]
 	EncryptSecrets                      Value[string]
+	Label, RolloutCheck                 Value[[]string]
+	Rollout                             Value[waves.Plan]
 
 	// Who gets events.
 	OnEvent, Webhook         Value[[]string]
@@ -179,14 +182,14 @@ func (s *Settings) Check(rows ...Row) error {
 
 // Settable returns the rows of the settings that a settings file can have.
 func Settable() []Row {
-	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), Hooks(), Store(), []Row{allOrNothing(), whileRefused()})
+	return slices.Concat(Source()[1:], Publish(), Serve(), Confirm(), Watch(), Hooks(), Store(), []Row{rolloutCheck(), allOrNothing(), whileRefused()})
 }
 
 // Fixed returns the rows of the settings that stay as they were when a watch began, even if the settings file
 // changes.
 func Fixed() []Row {
 	list := slices.Concat(Serve(), Watch(), Hooks(), Store())
-	return append(list, Publish()[0], group())
+	return append(list, rolloutCheck(), Publish()[0], group())
 }
 
 // SameFile reports whether a and b have the same values for all settings that a settings file can have.

@@ -180,6 +180,7 @@ xdspub COMMAND --help shows the options of a command.`,
 		Commands: []*cli.Command{
 			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), historyCommand(),
 			pauseCommand(), resumeCommand(), rollbackCommand(), approveCommand(), confirmCommand(), cancelCommand(), extendCommand(),
+			rolloutCommand(),
 			doctorCommand(), bootstrapCommand(), initCommand(), importCommand(),
 			convertCommand(), rulesCommand(), explainCommand(), explainParamsCommand(), graphCommand(), diffCommand(),
 			completionCommand(), manCommand(), schemaCommand(), versionCommand(), helpCommand(),

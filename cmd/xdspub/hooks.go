@@ -26,7 +26,8 @@ func newHooks(v *call) (*hook.Hooks, error) {
 		}
 		o.Webhooks = append(o.Webhooks, webhook)
 	}
-	if name := settings.FirstGiven(v.Settings, settings.Hooks()[2:]); name != "" && len(o.Webhooks) == 0 {
+	forCheck := func(name string) bool { return name == "webhook-ca" && len(v.RolloutCheck.Value) > 0 }
+	if name := settings.FirstGiven(v.Settings, settings.Hooks()[2:]); name != "" && len(o.Webhooks) == 0 && !forCheck(name) {
 		return nil, usagef("--%s needs --webhook: it says how events are posted", name)
 	}
 	if len(o.Commands)+len(o.Webhooks) > 0 {

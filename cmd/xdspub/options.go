@@ -150,6 +150,9 @@ func settingsAndOptions(c *call, options optionsOf) (v *call, o []watch.Options,
 	if v.writer, err = newWriter(v, log); err != nil {
 		return v, o, err
 	}
+	if err := configureRollouts(v); err != nil {
+		return v, o, err
+	}
 	if err := follow(v, source, log); err != nil {
 		return v, o, err
 	}

@@ -38,6 +38,7 @@ In sync means:
   - the watch runs, answers and can publish its source tree, unless render published last;
   - every connected client of a running serve runs the resources that it asks for;
   - every machine of the fleet of --store has published the head, and the store has a writer;
+  - no rollout to a fleet is under way, and none was taken back;
   - SRC, if given, is published.`,
 		Flags:  options(settings.Status()),
 		Action: action(statusAction),

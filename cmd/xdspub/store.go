@@ -7,13 +7,16 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"xdspub/check"
 	"xdspub/cmd/settings"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/observe/hook"
 	"xdspub/store"
+	"xdspub/store/waves"
 	"xdspub/watch"
 )
 
@@ -70,7 +73,12 @@ func followStore(v *call, source string, of check.Options, log *event.Log) (err 
 	if o.Options, err = storeOptions(v, source); err != nil {
 		return err
 	}
-	if acknowledges := v.Command.Name == "serve" || v.Command.Name == "watch" && !v.Once.Value; acknowledges {
+	if v.Command.Name == "serve" || v.Command.Name == "watch" {
+		o.Acknowledge = !v.Once.Value
+		var wrong string
+		if o.Labels, wrong = waves.Labels(v.Label.Value); wrong != "" {
+			return v.Label.Invalid(strings.Join(v.Label.Value, ","), wrong)
+		}
 		if o.Machine = v.Machine.Value; o.Machine == "" {
 			if o.Machine, err = os.Hostname(); err != nil {
 				return fmt.Errorf("the name of this machine: %w; write --machine NAME", err)
@@ -86,14 +94,50 @@ func followStore(v *call, source string, of check.Options, log *event.Log) (err 
 
 // newWriter returns the writer of the store of --store; nil for none.
 func newWriter(v *call, log *event.Log) (*store.Writer, error) {
-	if v.Store.Value == "" || v.Command.Name != "watch" {
+	if v.Command.Name != "watch" {
+		return nil, nil
+	}
+	if v.Store.Value == "" {
+		if v.RolloutCheck.Given() {
+			return nil, usagef("--check needs --store: it judges a rollout in the fleet of a store")
+		}
 		return nil, nil
 	}
 	if v.Once.Value {
 		return nil, usagef("--store and --once exclude each other: the writer of a store is a running watch")
 	}
 	o, err := storeOptions(v, v.Store.Value)
-	return store.NewWriter(store.WriterOptions{Options: o, By: operatorOf(), Log: log}), err
+	if err != nil {
+		return nil, err
+	}
+	of := store.WriterOptions{Options: o, By: operatorOf(), Log: log}
+	for _, text := range v.RolloutCheck.Value {
+		c, err := hook.ParseCheck(text, hook.Options{CA: v.WebhookCA.Value, Version: buildVersion().program})
+		if err != nil {
+			if strings.Contains(text, "://") {
+				text = hook.Shown(text)
+			}
+			return nil, v.RolloutCheck.Invalid(text, err.Error())
+		}
+		of.Checks = append(of.Checks, c)
+	}
+	return store.NewWriter(of), nil
+}
+
+// configureRollouts sets the waves of the writer of the store.
+func configureRollouts(v *call) error {
+	if v.writer == nil {
+		return nil
+	}
+	for _, w := range v.Rollout.Value {
+		for _, name := range w.Targets {
+			if !slices.ContainsFunc(v.Targets.Value, func(t settings.Target) bool { return t.Name == name }) {
+				return usagef("rollout has a wave of the target %q, and the setting targets has no such target: correct the name", diag.ClipLine(name, 60))
+			}
+		}
+	}
+	v.writer.Configure(v.Rollout.Value)
+	return nil
 }
 
 // storeOf returns the writer of --store as the Store of a watch; nil for none.
@@ -123,13 +167,22 @@ func storeStatus(c *call) error {
 	}
 	ctx, stop := interruptible(c)
 	defer stop()
+	report, err := askStore(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	return printReport(c, report, report.InSync, writeFleet)
+}
+
+// askStore asks a store for the target of --store-target.
+func askStore(ctx context.Context, c *call, o store.Options) (store.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	report, err := store.Ask(ctx, o, c.StoreTarget.Value)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", o.Address, err)
+		err = fmt.Errorf("ask %s: %w", o.Address, err)
 	}
-	return printReport(c, report, report.InSync, writeFleet)
+	return report, err
 }
 
 // writeFleet prints a Report as text, the verdict first.
@@ -188,6 +241,10 @@ func writeTarget(p *statusPrinter, t store.Target) {
 		p.printf("  writer: none; xdspub watch --store publishes changes\n")
 	} else {
 		p.printf("  writer: %s\n", t.Writer)
+	}
+	if t.Rollout != nil || t.Paused != nil {
+		p.printf("  ")
+		p.rollout(rolloutReport{t.Target, t.Rollout, t.Wave, t.Paused, t.Writer})
 	}
 	shown := make(map[store.Standing]int)
 	for _, m := range t.Machines {

@@ -193,6 +193,9 @@ func (l *liveSettings) reload() (all []watch.Options, changed bool, err error) {
 	if all, err = l.options(is.with(&stays), l.source, l.log); err != nil {
 		return nil, false, err
 	}
+	if err := configureRollouts(is); err != nil {
+		return nil, false, err
+	}
 	for _, r := range settings.Fixed() {
 		if !r.Same(is.Settings, l.v.Settings) {
 			l.log.Write(event.SettingIgnored{Setting: r.Name()})

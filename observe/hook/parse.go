@@ -84,14 +84,21 @@ func ParseCommand(text string) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
+	c, err := commandOf(words, "NAME=CMD or CMD")
+	c.selection = s
+	return c, err
+}
+
+// commandOf returns the Command of a program and its arguments. form is what to write instead of no program.
+func commandOf(words []string, form string) (Command, error) {
 	if len(words) == 0 || words[0] == "" {
-		return Command{}, errors.New("write NAME=CMD or CMD, a program and its arguments")
+		return Command{}, fmt.Errorf("write %s, a program and its arguments", form)
 	}
 	path, err := exec.LookPath(words[0])
 	if err != nil {
 		return Command{}, fmt.Errorf("no program: %w", err)
 	}
-	return Command{s, path, words[1:]}, nil
+	return Command{path: path, args: words[1:]}, nil
 }
 
 // split splits a command at spaces that are outside of quotes.

@@ -30,14 +30,21 @@ func (p *program) failed(err error, lost int) event.Event {
 	return event.HookFailed{Program: p.path, Error: err, Lost: lost}
 }
 
-// send runs the program with the event on its standard input. The processes of the program have a group of their own,
-// and send kills all that remain in the group.
-func (p *program) send(ctx context.Context, i item) error {
+// send runs the program with the event on its standard input.
+func (p *program) send(ctx context.Context, i item) error { return p.run(ctx, i.json, false) }
+
+// run runs the program with a line on its standard input. The error has the end of the standard error and, if both is
+// true, of the standard output. The processes of the program have a group of their own, and run kills all that remain
+// in the group.
+func (p *program) run(ctx context.Context, line []byte, both bool) error {
 	limited, cancel := context.WithTimeout(ctx, p.times.Timeout)
 	defer cancel()
 	said := tail{most: maxSaid}
 	cmd := exec.CommandContext(limited, p.path, p.args...)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(append(i.json[:len(i.json):len(i.json)], '\n')), &said
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(append(line[:len(line):len(line)], '\n')), &said
+	if both {
+		cmd.Stdout = &said
+	}
 	cmd.SysProcAttr = processAttributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = p.times.Grace

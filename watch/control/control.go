@@ -601,6 +601,9 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	if fault := w.Store.Fault(); fault != "" {
 		faults = append(faults, fault)
 	}
+	if r := w.Rollout(); r != nil {
+		faults = append(faults, r.String())
+	}
 	if w.Failed != "" {
 		faults = append(faults, "the source tree can't be read or published")
 	}

@@ -18,6 +18,16 @@ type Store struct {
 	Since time.Time `json:"since,omitzero"`
 	// Error is why the published snapshot is not in the store; empty if it is, or if another process is the writer.
 	Error string `json:"error,omitempty"`
+	// Rollout is the rollout of the fleet that runs, or that was taken back last; nil for none.
+	Rollout *Rollout `json:"rollout,omitempty"`
+}
+
+// Rollout returns the rollout of the fleet; nil for none.
+func (w Watch) Rollout() *Rollout {
+	if w.Store == nil {
+		return nil
+	}
+	return w.Store.Rollout
 }
 
 // Fault returns since when, and why, the published snapshot is not in the store. Fault returns "" if the store has the

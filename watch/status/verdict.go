@@ -92,6 +92,9 @@ func (s *Status) faultsOfWatch(all *faults) {
 		fault = w.Store.Fault()
 		all.add(fault != "", "%s", fault)
 		all.add(s.quorumMissed(), "%s", w.UnconfirmedText())
+		if r := w.Rollout(); r != nil {
+			all.add(true, "%s", r)
+		}
 		all.add(w.Failed != "", "the watch can't publish")
 		all.add(s.waitsForTrial(), "a change waits for the confirmation of another one")
 	}

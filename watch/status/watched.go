@@ -184,7 +184,7 @@ func (s *Status) watched() bool {
 		return s.WatchState == WatchNone && !s.State
 	}
 	return w.Refused == nil && w.Waits == nil && w.Failed == "" && w.Upstream.Fault() == "" && w.Store.Fault() == "" &&
-		clients.Fault(s.Clients) == "" && !s.quorumMissed() && !s.Replaced()
+		w.Rollout() == nil && clients.Fault(s.Clients) == "" && !s.quorumMissed() && !s.Replaced()
 }
 
 // quorumMissed reports whether the quorum of clients of a running serve has not acknowledged the published snapshot.

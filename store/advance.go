@@ -1,0 +1,255 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/internal/crash"
+	"xdspub/render/history"
+	"xdspub/watch/control"
+	"xdspub/xds"
+)
+
+const (
+	// gather is how long a term waits for more acknowledgements after one.
+	gather = 100 * time.Millisecond
+	// gateEvery is how often a term looks at the targets of an earlier wave.
+	gateEvery = time.Second
+	// idle is the longest time between two turns of a term.
+	idle = time.Hour
+)
+
+// rolling is what a term knows of rollouts, besides the head.
+type rolling struct {
+	next  *history.Tree // the resources of the running candidate; nil for none
+	crowd *crowd        // nil before the first rollout
+	// reached is since when the last open wave has its quorum; zero for not. A new term begins the bake time again,
+	// because the clocks of two writers may differ.
+	reached time.Time
+	check   checking
+	checked chan checkResult
+	// waits is why the rollout of the wanted snapshot has not begun; empty for no reason.
+	waits  string
+	warned string // the last logged reason to wait
+}
+
+// unread is why a rollout waits at the beginning of a term.
+const unread = "the acknowledgements are not read yet"
+
+// waiting is what a running rollout waits for.
+type waiting struct {
+	state   control.RolloutState
+	message string
+	until   time.Time     // of a bake time
+	again   time.Duration // when to look again, at the latest
+	warns   bool          // somebody has to do something
+}
+
+// newTerm returns a term that has not begun.
+func (s *slot) newTerm(c *client) *term {
+	return &term{slot: s, client: c, rolling: rolling{checked: make(chan checkResult, 1)}}
+}
+
+// newWave forgets what the term knows of an earlier wave of the running rollout.
+func (t *term) newWave() {
+	r := t.head.running()
+	t.reached, t.warned = time.Time{}, ""
+	t.check = checking{wave: waveKey{r.Candidate.Step.Serial, r.Open}, running: t.check.running}
+}
+
+// turn publishes the wanted snapshot, advances the rollout, and returns when the next turn is due.
+func (t *term) turn(ctx context.Context) (again time.Duration, err error) {
+	t.attend(ctx)
+	t.waits = ""
+	wanted := t.wanted.Load()
+	if err := t.publish(ctx, wanted); err != nil {
+		return 0, err
+	}
+	for {
+		is, moved, err := t.advance(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if !moved {
+			return is.again, t.tell(ctx, wanted, is)
+		}
+	}
+}
+
+// attend begins to follow machines and operators, if there is or may be a rollout.
+func (t *term) attend(ctx context.Context) {
+	if t.crowd != nil || t.plan() == nil && (t.head == nil || t.head.Rollout == nil) {
+		return
+	}
+	t.crowd = newCrowd(t.client, t.keys)
+	said := ""
+	go crash.Again(ctx.Done(), func() {
+		t.crowd.run(ctx, func(err error) {
+			if err = t.client.explained(err); err.Error() != said {
+				said = err.Error()
+				t.log.Write(event.StoreFailed{Store: t.options.Address.String(), Error: err})
+			}
+		})
+	}, t.log.Crashed)()
+}
+
+// paused returns why no rollout begins and no wave is opened; empty for no reason.
+func (t *term) paused(given map[string]*Order) string {
+	if o := given[pauseOrder]; o != nil {
+		return o.pause()
+	}
+	if why := t.watchPaused.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// advance does what the running rollout needs next. moved means that advance has moved the head.
+func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) {
+	r := t.head.running()
+	if r == nil {
+		return waiting{again: idle}, false, nil
+	}
+	given, known := t.crowd.orders()
+	if !known {
+		return waiting{control.Acknowledging, unread, time.Time{}, idle, false}, false, nil
+	}
+	of := t.crowd.count(r, t.keys.target)
+	switch o := given[abortOrder]; {
+	case o != nil && o.Candidate == r.Candidate.Step.Serial:
+		return is, true, t.takeBack(ctx, "aborted "+o.String())
+	case of.refuses != nil:
+		return is, true, t.takeBack(ctx, fmt.Sprintf("the machine %s refuses the snapshot: %s", of.refuses.Name, of.refuses.Message))
+	case t.check.failed != nil:
+		return is, true, t.takeBack(ctx, t.check.failed.Error())
+	}
+	is, passes := t.lacks(r, of)
+	if is.state == "" {
+		is = t.bakes(r, passes)
+	} else {
+		t.reached = time.Time{}
+		if err := t.crowd.listen(ctx, of.missing); err != nil {
+			return is, false, err
+		}
+	}
+	why := t.paused(given)
+	switch {
+	case is.state != "" || why != "":
+		t.checkAgain(ctx, r, is)
+	case r.Open < len(r.Waves):
+		return is, true, t.open(ctx)
+	default:
+		return is, true, t.finish(ctx)
+	}
+	if why != "" {
+		is = waiting{control.RolloutPaused, why, time.Time{}, idle, false}
+	}
+	if len(t.options.Checks) > 0 {
+		is.again = min(is.again, checkEvery)
+	}
+	return is, false, nil
+}
+
+// lacks returns what the quorum of the last open wave lacks; no state for nothing. passes means that no machine of the
+// target is in the wave, so that the wave needs no bake time.
+func (t *term) lacks(r *Rollout, of counted) (is waiting, passes bool) {
+	w := r.wave()
+	if !w.In(t.keys.target) {
+		for _, target := range w.Targets {
+			if why := t.writer.unsettled(target); why != "" {
+				return waiting{control.Acknowledging, fmt.Sprintf("the target %s is first, and %s", target, why), time.Time{}, gateEvery, false}, false
+			}
+		}
+		return is, false
+	}
+	switch heard := of.Machines - of.Silent; {
+	case of.Machines == 0 && w.Label != "" && of.left > 0:
+		return waiting{control.Acknowledging, fmt.Sprintf("no machine has the label %s: start one with --label %[1]s, or correct the wave", w.Label),
+			time.Time{}, idle, true}, false
+	case of.Machines == 0:
+		return is, true
+	case heard == 0:
+		return waiting{control.Acknowledging, "all machines of the wave are silent", time.Time{}, beatEvery, true}, false
+	case !of.reached(w):
+		return waiting{control.Acknowledging, "its machines acknowledge", time.Time{}, beatEvery, false}, false
+	}
+	return is, false
+}
+
+// bakes returns what a wave with a quorum waits for; no state for nothing.
+func (t *term) bakes(r *Rollout, passes bool) (is waiting) {
+	if passes {
+		return is
+	}
+	if t.reached.IsZero() {
+		t.reached = t.now()
+	}
+	until := t.reached.Add(r.wave().Bake)
+	if rest := until.Sub(t.now()); rest > 0 {
+		again := rest
+		if !r.wave().In(t.keys.target) {
+			again = min(rest, gateEvery)
+		}
+		return waiting{control.Baking, "", until, again, false}
+	}
+	if t.isOut(r) && len(t.options.Checks) > 0 && t.check.passed.Before(until) {
+		is = waiting{control.Checking, "a check has not answered yet", time.Time{}, checkEvery, false}
+		if t.check.unknown != nil {
+			is.message, is.warns = t.check.unknown.Error(), true
+		}
+	}
+	return is
+}
+
+// isOut reports whether an open wave takes machines of the target.
+func (t *term) isOut(r *Rollout) bool {
+	for _, w := range r.Waves[:r.Open] {
+		if w.In(t.keys.target) {
+			return true
+		}
+	}
+	return false
+}
+
+// tell shows the rollout to the watch and, in the key of the writer, to everybody.
+func (t *term) tell(ctx context.Context, wanted *xds.Snapshot, is waiting) error {
+	if t.head.Rollout == nil && t.head.Snapshot == t.cipher.name(wanted.ID()) {
+		t.through.Store(wanted)
+	} else {
+		t.through.Store(nil)
+	}
+	v := t.view(wanted, is)
+	if v != nil && v.Message != t.warned && v.Message != unread && (is.warns || v.State == control.RolloutPaused) {
+		t.log.Write(event.RolloutWaits{Store: t.options.Address.String(), Snapshot: v.Snapshot, Wave: v.Wave, Waves: v.Waves, Reason: diag.Hide(v.Message)})
+		t.warned = v.Message
+	}
+	t.show(func(c *control.Store) {
+		if !same(c.Rollout, v) {
+			c.Rollout = v.Shown()
+		}
+	})
+	if same(v, t.is.Rollout) {
+		return nil
+	}
+	of := t.is
+	of.Rollout = v
+	text, err := json.Marshal(of)
+	if err != nil {
+		return err
+	}
+	done, _, err := t.client.commit(ctx, []clientv3.Cmp{t.mine()}, clientv3.OpPut(t.keys.writer(), string(text), clientv3.WithLease(t.lease)))
+	if err == nil && !done {
+		err = errLost
+	}
+	t.is = of
+	return err
+}
+
+// same reports whether a and b have equal fields, or are both nil.
+func same(a, b *control.Rollout) bool { return a == b || a != nil && b != nil && *a == *b }
