@@ -13,12 +13,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"filippo.io/age"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"xdspub/event"
@@ -401,4 +403,56 @@ func TestKeyFile(t *testing.T) {
 	if _, err := readCipher("/dev/zero"); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Error(err)
 	}
+}
+
+// TestPlainBase: a writer that encrypts, with rollouts, takes no base from a plain head, which anybody may have written.
+// If the head has the snapshot of the writer, the writer encrypts it.
+func TestPlainBase(t *testing.T) {
+	h := start(t)
+	plain := func(resources int) {
+		slot, _ := h.slot(many(resources))
+		stop := running(t, slot)
+		h.untilHead(resources)
+		stop()
+	}
+	plain(7)
+	own, _ := identity(t)
+	h.options.AgeKeys = keyFile(t, own)
+	f := h.fleet()
+	f.writer.Published("", many(2))
+	f.said.wait(t, func(e event.Event) bool {
+		failed, ok := e.(event.StoreFailed)
+		return ok && strings.Contains(failed.Error.Error(), "the head at /test/heads/- is not encrypted, and has other resources than this writer, so no rollout can begin")
+	})
+	if head := h.headOf(); head.Resources != 7 || head.Step.Cipher != "" || head.Rollout != nil {
+		t.Errorf("%+v", head)
+	}
+	if _, err := h.client.etcd.Delete(t.Context(), h.options.Address.keys("").head()); err != nil {
+		t.Fatal(err)
+	}
+	h.untilEncrypted(2)
+	f.end()
+	if _, err := h.client.etcd.Delete(t.Context(), h.options.Address.keys("").head()); err != nil {
+		t.Fatal(err)
+	}
+	h.options.AgeKeys = ""
+	plain(3)
+	h.options.AgeKeys = keyFile(t, own)
+	f = h.fleet()
+	f.writer.Published("", many(3))
+	h.untilEncrypted(3)
+	envoytest.Eventually(t, patience, "the plain resources are removed", func() (bool, string) {
+		r, err := h.client.etcd.Get(t.Context(), h.options.Address.keys("").objects(), clientv3.WithPrefix())
+		return err == nil && !slices.ContainsFunc(r.Kvs, func(kv *mvccpb.KeyValue) bool { return !bytes.HasPrefix(kv.Value, []byte(intro)) }), fmt.Sprint(r, err)
+	})
+}
+
+// untilEncrypted waits until the head is encrypted, and has a number of resources and no rollout.
+func (h *harness) untilEncrypted(resources int) {
+	h.Helper()
+	h.untilHead(resources)
+	envoytest.Eventually(h, patience, "the head is encrypted", func() (bool, string) {
+		head := h.headOf()
+		return head.Step.Cipher != "" && head.Resources == resources && head.Rollout == nil, fmt.Sprintf("%+v", head)
+	})
 }

@@ -156,8 +156,8 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 	if err := t.encrypts(); err != nil {
 		return err
 	}
-	if t.head.Step.Cipher == "" { // the writer may encrypt from now on
-		r.ageKeys = ""
+	if t.cipher != nil && t.head.Step.Cipher == "" {
+		return t.beginPlain()
 	}
 	whole := *t.head
 	whole.Change = "" // the writer checks the objects
@@ -174,6 +174,23 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 		t.newWave()
 	}
 	return t.collect(ctx)
+}
+
+// beginPlain begins to encrypt. Whoever can write the store may have written the plain head, so the base of rollouts is
+// not read: the base is the snapshot of this process, if the head has that snapshot.
+func (t *term) beginPlain() error {
+	tree, err := history.NewTree(t.wanted.Load(), nil)
+	switch {
+	case err != nil:
+		return err
+	case tree.ID() == t.head.Tree:
+		t.last.tree, t.last.id = tree, t.head.Tree
+	case t.plan() != nil:
+		return &CipherError{"the head at " + t.keys.head(), "is not encrypted, and has other resources than this writer, so no rollout can begin: remove the key, and all machines get the next snapshot at once"}
+	default:
+		t.forget()
+	}
+	return nil
 }
 
 // unread handles the error of the read of the head. The next step then has all resources. If there are rollouts and the
