@@ -119,10 +119,10 @@ func newFleetChaos(t *testing.T, seed uint64, nodes int) *fleetChaos {
 	return f
 }
 
-// drainsSoon are flags of Envoy: draining listeners end soon.
+// drainsSoon are flags of an Envoy whose draining listeners end soon.
 var drainsSoon = []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2", "--concurrency", "1"}
 
-// startStore starts an etcd of some nodes. Several nodes have a network, and clients need TLS.
+// startStore starts an etcd of some nodes. Several nodes run in a network, so that their clients need TLS.
 func (f *fleetChaos) startStore(nodes int) {
 	t := f.t
 	places, options := []etcdtest.Place{{Host: "127.0.0.1", Peer: "127.0.0.1"}}, []string{"--heartbeat-interval=100", "--election-timeout=1000"}

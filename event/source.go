@@ -237,5 +237,5 @@ type UpstreamOnDemand struct {
 }
 
 func (UpstreamOnDemand) kind() Kind {
-	return Kind{"upstream-on-demand", slog.LevelInfo, "Envoy itself requests names of a server; xdspub does not ask for these names"}
+	return Kind{"upstream-on-demand", slog.LevelInfo, "Envoy itself requests names from a server; xdspub does not ask for these names"}
 }

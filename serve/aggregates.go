@@ -68,7 +68,7 @@ func (a *aggregates) enter(client *corev3.Node) (*Aggregate, error) {
 		return a.own, nil
 	}
 	if proto.Size(client) == 0 {
-		return nil, status.Error(codes.InvalidArgument, "the first request of the stream has no node, by which the server sorts its clients "+
+		return nil, status.Error(codes.InvalidArgument, "the first request has no node, and the server chooses the resources by the node "+
 			"(--aggregate-by): send a node")
 	}
 	node, key := a.nodeOf(client)
@@ -82,7 +82,7 @@ func (a *aggregates) enter(client *corev3.Node) (*Aggregate, error) {
 	case a.ended:
 		return nil, status.Error(codes.Unavailable, "the server ends")
 	case len(a.numbers) >= a.limits.Aggregates:
-		return nil, status.Errorf(codes.ResourceExhausted, "the clients have %d different nodes, and no more are allowed: try again later, "+
+		return nil, status.Errorf(codes.ResourceExhausted, "the clients form %d aggregates, and no more are allowed: try again later, "+
 			"aggregate by fewer fields (--aggregate-by), or see --limit aggregates", len(a.numbers))
 	default:
 		of = a.start(key, node)

@@ -73,7 +73,7 @@ func (r reader) advance(ctx context.Context, was at, h Head) (*history.Tree, err
 	case was.id == h.Tree:
 		return was.tree, nil
 	}
-	r.change, _ = base64.StdEncoding.DecodeString(h.Change) // pack ignores a wrong Change, by its hash
+	r.change, _ = base64.StdEncoding.DecodeString(h.Change) // pack compares the hash, and ignores a wrong Change
 	is, err := r.apply(ctx, was, []Step{h.Step})
 	if errors.Is(err, errGap) && was.tree != nil {
 		is, err = r.applySince(ctx, was, was.step+1, h)

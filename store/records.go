@@ -32,8 +32,8 @@ type Head struct {
 	Whole int64 `json:"whole"`
 	// Step is the last step.
 	Step Step `json:"step"`
-	// Change has the bytes of the change of Step in base64, so that followers ask no second time. Change is empty if
-	// the bytes are more than maxChange. The objects have the bytes, too.
+	// Change has the bytes of the change of Step in base64, so that followers need no second request. Change is empty
+	// for more than maxChange bytes. The objects have the bytes, too.
 	Change string `json:"change,omitempty"`
 	// Rollout is the rollout that runs, or that was taken back last; nil for none.
 	Rollout *Rollout `json:"rollout,omitempty"`

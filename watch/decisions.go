@@ -77,7 +77,7 @@ func (d decider) by(who, reason string) (control.Decision, error) {
 	return by, nil
 }
 
-// recorded returns the decisions on record, and the decision of an operator, made now. The error may be that of by.
+// recorded returns the decisions of the record, and a new decision of an operator. An error may be that of by.
 func (d decider) recorded(who, reason string) (now operator.Decisions, by control.Decision, err error) {
 	if by, err = d.by(who, reason); err == nil {
 		now, err = operator.Read(d.dir.Path())

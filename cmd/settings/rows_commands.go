@@ -180,7 +180,7 @@ func Approve() []Row {
 	return rows(
 		outOfDecision(),
 		reasonOf("approve"),
-		&setting[bool]{about: about{name: "withdraw", group: GroupRun, usage: "withdraw the approval of the change, before its use", noVariable: true},
+		&setting[bool]{about: about{name: "withdraw", group: GroupRun, usage: "withdraw the unused approval of the change", noVariable: true},
 			kind: boolean, into: func(s *Settings) *Value[bool] { return &s.Withdraw }},
 		printFormat("print the result as `text|json`"),
 	)

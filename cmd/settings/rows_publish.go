@@ -150,7 +150,7 @@ func Watch() []Row {
 	return []Row{
 		&setting[time.Duration]{about: about{name: "quiet-period", group: GroupWatch, usage: "publish once nothing in the tree " +
 			"has changed for `TIME`, or after 2s of changes; on Linux one changed file goes out as soon as it is complete; " +
-			"a control plane must be silent for 10ms, or for a TIME that is given"},
+			"for a control plane, the default is 10ms"},
 			kind: times, byDefault: 100 * time.Millisecond, law: aboveZero, into: func(s *Settings) *Value[time.Duration] { return &s.QuietPeriod }},
 		&setting[time.Duration]{about: about{name: "rescan", group: GroupWatch, usage: "read the whole tree every `TIME`, even " +
 			"without a file event; less often if that takes more than 0.05% of a CPU"},

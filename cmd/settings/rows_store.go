@@ -25,8 +25,8 @@ func FromStore() []Row { return append(storeConnection(), encryptSecrets(), stor
 
 // encryptSecrets returns the row of --encrypt-secrets.
 func encryptSecrets() Row {
-	return &setting[string]{about: about{name: "encrypt-secrets", group: GroupStore, usage: "write and accept only encrypted changes of the store, by age: a " +
-		"`FILE` of identities, and of recipients of other machines; a changed FILE is read again", outside: true},
+	return &setting[string]{about: about{name: "encrypt-secrets", group: GroupStore, usage: "encrypt the changes in the store by age, and refuse plain " +
+		"changes: a `FILE` with identities of this machine and recipients of other machines; a changed FILE is read again", outside: true},
 		kind: filePath, into: func(s *Settings) *Value[string] { return &s.EncryptSecrets }}
 }
 

@@ -33,8 +33,8 @@ func Upstream() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeLocality }},
 		&setting[[]string]{about: about{name: "node-metadata", group: GroupUpstream, usage: "add `KEY=VALUE`, with a text as VALUE, to the metadata of the node"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
-		&setting[string]{about: about{name: "upstream-transport", group: GroupUpstream, usage: "how to ask the control plane, `" +
-			strings.Join(upstreamTransports(), "|") + "`: incremental or by state of the world, by one aggregated stream or a singleton stream for each type"},
+		&setting[string]{about: about{name: "upstream-transport", group: GroupUpstream, usage: "ask the control plane by `" +
+			strings.Join(upstreamTransports(), "|") + "`: delta is incremental, without delta by state of the world; ads is one stream, grpc a stream for each type"},
 			kind: text, byDefault: string(upstream.DeltaAggregated), law: oneOfWords(upstreamTransports()...),
 			into: func(s *Settings) *Value[string] { return &s.UpstreamTransport }},
 		&setting[string]{about: about{name: "upstream-ca", group: GroupUpstream, usage: "CA certificates for the certificate of the control plane, a `FILE` in " +
@@ -54,7 +54,7 @@ func Upstream() []Row {
 // AggregateBy returns the row of --aggregate-by.
 func AggregateBy() Row {
 	return &setting[[]string]{about: about{name: "aggregate-by", group: GroupUpstream,
-		usage: "ask the control plane once for all clients with equal `FIELDS` of their nodes, by a node with these fields; the fields are " +
+		usage: "ask the control plane once for all clients whose nodes have equal `FIELDS`, as a node with these fields; the fields are " +
 			"id, cluster, locality.region, locality.zone, locality.sub_zone, metadata.NAME, user_agent_name and user_agent_version " +
 			"(default: once for all clients)"},
 		kind: list, into: func(s *Settings) *Value[[]string] { return &s.AggregateBy }}

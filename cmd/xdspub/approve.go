@@ -20,14 +20,14 @@ func approveCommand() *cli.Command {
 		Description: `The guards refuse a change that removes too much, and name its ID, as status does. approve lets
 exactly this change through. A running watch or server publishes the change at once, and approve
 waits for the outcome. Without a watch, the next render or watch publishes. An approval is void
-once the source tree removes more or less, or something else. --withdraw withdraws an approval
-that is not used yet, such as during a pause.
+once the source tree removes more or less, or something else. --withdraw withdraws an unused
+approval, such as during a pause.
 
 Examples:
   xdspub approve --out /var/lib/xds --reason "shop moves out" 3fa94c1b07d2e5a6
   xdspub approve --out /var/lib/xds --withdraw 3fa94c1b07d2e5a6
 
-Exit status: 0 approved, and published if a watch runs; or withdrawn; 1 no such change waits, or
+Exit status: 0 approved, and published if a watch runs, or withdrawn; 1 no such change waits, or
 the change is not published; 2 wrong usage; 3 could not run.`,
 		Flags: options(settings.Approve()),
 		Action: action(func(c *call) error {

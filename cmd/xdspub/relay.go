@@ -30,7 +30,7 @@ func aggregateFields(v *call) (list []admit.NodeField, err error) {
 	case len(list) == 0:
 		return nil, nil
 	case v.Out.Value != "":
-		return nil, usagef("--aggregate-by and --out exclude each other: files are for one node. Run watch for the node of the files beside it")
+		return nil, usagef("--aggregate-by and --out exclude each other: files are for one node; beside serve, run watch for the node of the files")
 	}
 	return list, nil
 }

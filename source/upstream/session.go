@@ -219,7 +219,7 @@ func (s *session) transmit(ctx context.Context, to *link) {
 	}
 }
 
-// large is the size in bytes of the resources of a response whose copies take much memory.
+// large is the size in bytes of the resources of a response after which handle frees the garbage at once.
 const large = 16 << 20
 
 // handle handles a response.
@@ -255,7 +255,7 @@ func (s *session) handle(ctx context.Context, r response) error {
 		}
 	}
 	if is.bytes > large {
-		runtime.GC() // frees the copies of the response before a judgement makes more
+		runtime.GC() // the judgement makes further copies of the resources
 	}
 	s.pending = append(s.pending, p)
 	s.held += p.size

@@ -96,7 +96,7 @@ type applied struct {
 	changed bool     // resources have changed
 	refs    bool     // the references of resources have changed
 	unasked []string // names of resources that nobody has asked for
-	bytes   int      // the size of the resources
+	bytes   int      // the size of the resources in the response
 }
 
 // apply applies a response. An error ends the stream.

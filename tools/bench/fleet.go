@@ -35,14 +35,15 @@ const (
 	fleetEdits = 5
 	// fleetIdle is how long an idle etcd is measured.
 	fleetIdle = 30 * time.Second
-	// fleetSettles is how long the machines acknowledge a change.
+	// fleetSettles is the pause in which the machines acknowledge a change.
 	fleetSettles = 4 * time.Second
 )
 
 // fleetSizes are the numbers of machines.
 var fleetSizes = []int{10, 100, 1_000}
 
-// fleetChanges are the changes: a number of clusters in a file. A third file has the other clusters.
+// fleetChanges are the edited files, each with the number of its first cluster and the number of its clusters. A third
+// file has all other clusters.
 var fleetChanges = []struct {
 	file     string
 	from, of int
@@ -73,11 +74,12 @@ type fleet struct {
 	etcd, writer *program
 	endpoint     string
 	machines     []*program
-	arrivals     chan time.Time // the time at which a machine has a change
+	arrivals     chan time.Time // gets the time at which a machine has a change
 	all          []*program
 }
 
-// measureMachines prints the costs of edits for a number of machines. It returns a row about the idle fleet.
+// measureMachines prints the costs of edits for a number of machines. measureMachines returns a
+// row about the idle fleet.
 func measureMachines(dir, xdspub string, clusters, machines int) (row string, err error) {
 	f := &fleet{source: filepath.Join(dir, "src"), arrivals: make(chan time.Time, machines)}
 	defer func() {
@@ -107,7 +109,7 @@ func measureMachines(dir, xdspub string, clusters, machines int) (row string, er
 		memory(f.etcd.Process.Pid, "VmRSS"), alone, 100*used.Seconds()/fleetIdle.Seconds(), each(sentBytes), each(requests)), nil
 }
 
-// run starts a program, which ends with the measurement.
+// run starts a program. The end of the measurement ends the program.
 func (f *fleet) run(name string, args ...string) (*program, error) {
 	p, err := begin(name, args...)
 	if err == nil {
@@ -292,7 +294,7 @@ func (f *fleet) counts() map[string]float64 {
 	return sums
 }
 
-// runFollowers runs machines that follow a store, and prints the time at which a machine has a change, in
+// runFollowers runs machines that follow a store. When a machine has a change, runFollowers prints the time in
 // nanoseconds since 1970. The arguments are the address of the store, the number of the first machine, and the number
 // of machines.
 func runFollowers(args []string) error {
