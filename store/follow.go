@@ -17,7 +17,7 @@ import (
 )
 
 // lookAgain is how often a follower reads the head even if etcd tells no change. After the restore of a backup, etcd
-// tells no change before it reaches the old revision. A writer reads its file of age keys as often. Tests shorten
+// tells no change before it reaches the old revision. A writer reads the head and its file of age keys as often. Tests shorten
 // lookAgain.
 var lookAgain = time.Minute
 

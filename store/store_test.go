@@ -256,6 +256,35 @@ func TestPausedWriter(t *testing.T) {
 	}
 }
 
+// TestForeignHead: a writer without a new snapshot notices that another process has replaced or removed the head, and
+// writes the head again.
+func TestForeignHead(t *testing.T) {
+	h := start(t)
+	s, said := h.slot(many(2))
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		s.run(ctx)
+		close(ended)
+	}()
+	defer func() { end(); <-ended }()
+	said.wait(t, func(e event.Event) bool { _, ok := e.(event.StorePublished); return ok })
+	key := s.keys.head()
+	kv, _, err := h.client.get(t.Context(), key)
+	if err != nil || kv == nil {
+		t.Fatal(kv, err)
+	}
+	for _, change := range []clientv3.Op{clientv3.OpDelete(key), clientv3.OpPut(key, string(kv.Value))} {
+		if _, err := h.client.etcd.Do(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		envoytest.Eventually(t, patience, "a new head", func() (bool, string) {
+			is, _, err := h.client.get(t.Context(), key)
+			return err == nil && is != nil && string(is.Value) != string(kv.Value), fmt.Sprint(is, err)
+		})
+	}
+}
+
 // writerLease returns the lease of the present writer.
 func (h *harness) writerLease() clientv3.LeaseID {
 	h.Helper()

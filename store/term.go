@@ -101,10 +101,7 @@ func (t *term) follow(ctx context.Context) error {
 		if t.crowd != nil {
 			crowd = t.crowd.changed
 		}
-		if t.options.AgeKeys != "" { // the file may have changed
-			again = min(again, jittered(lookAgain))
-		}
-		timer := time.NewTimer(again)
+		timer := time.NewTimer(min(again, jittered(lookAgain))) // the file of age keys may have changed
 		select {
 		case <-t.news:
 		case <-crowd:
@@ -112,6 +109,9 @@ func (t *term) follow(ctx context.Context) error {
 		case r := <-t.checked:
 			t.check.end(r)
 		case <-timer.C:
+			if err := t.look(ctx); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -119,6 +119,15 @@ func (t *term) follow(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// look returns errLost if another process has replaced or removed the head.
+func (t *term) look(ctx context.Context) error {
+	kv, _, err := t.client.get(ctx, t.keys.head())
+	if err == nil && (kv == nil || kv.ModRevision != t.moved) {
+		err = errLost
+	}
+	return err
 }
 
 // lease returns a lease that the client keeps alive until ctx ends. alive is closed when the lease is over.
