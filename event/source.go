@@ -89,7 +89,7 @@ func (Unchanged) kind() Kind {
 // Do: remove the cause in error. Every change and every rescan tries again.
 type Failed struct {
 	Error  error  // the cause
-	Reason string // of the reconcile: start, change, rescan, SIGHUP, retry-held or trim
+	Reason string // of the reconcile: start, change, rescan, SIGHUP, retry-held, trim or end
 }
 
 func (Failed) kind() Kind {

@@ -128,7 +128,11 @@ func (r *relay) followOnce(ctx context.Context, v *call, asked signals) error {
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer func() {
+		if err := leave(); err != nil {
+			v.aggregate.Log().Write(event.Failed{Error: err, Reason: "end"})
+		}
+	}()
 	v.remote = upstream.New(v.upstream)
 	all, err := servedOptions(v, r.source, v.aggregate.Log())
 	if err != nil {

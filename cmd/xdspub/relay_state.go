@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,11 +32,11 @@ func newStateDirs(state string, most int) *stateDirs {
 }
 
 // enter returns the directory of an aggregate. enter waits until no earlier aggregate of the same node uses the
-// directory. If there are more than most directories, enter removes the least recently used ones. Without --state,
-// enter returns "".
-func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave func(), err error) {
+// directory. Without --state, enter returns "". enter removes no directory: clients can invent nodes while the control
+// plane is gone, and must not remove the snapshots of other clients.
+func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave func() error, err error) {
 	if s.dir == "" {
-		return "", func() {}, nil
+		return "", func() error { return nil }, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,29 +53,26 @@ func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave fu
 		}
 	}
 	s.inUse[key] = make(chan struct{})
-	if err := s.use(key); err != nil {
-		s.leave(key)
+	if err := s.within(func(root *os.Root) error { return use(root, key) }); err != nil {
+		s.free(key)
 		return "", nil, err
 	}
-	return filepath.Join(s.dir, key), func() {
+	return filepath.Join(s.dir, key), func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.leave(key)
+		defer s.free(key)
+		return s.within(func(root *os.Root) error { return s.leave(root, key) })
 	}, nil
 }
 
-// leave frees the directory of an aggregate. The caller holds mu.
-func (s *stateDirs) leave(key string) {
+// free frees the directory of an aggregate. The caller holds mu.
+func (s *stateDirs) free(key string) {
 	close(s.inUse[key])
 	delete(s.inUse, key)
 }
 
-// isState matches the names of the directories.
-var isState = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// use marks a directory as the most recently used one. If there are more than most directories, use removes the least
-// recently used ones that are not in use.
-func (s *stateDirs) use(key string) error {
+// within calls do with the directory of all directories.
+func (s *stateDirs) within(do func(*os.Root) error) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
@@ -83,11 +81,29 @@ func (s *stateDirs) use(key string) error {
 		return err
 	}
 	defer root.Close()
+	return do(root)
+}
+
+// use marks a directory as the most recently used one.
+func use(root *os.Root, key string) error {
 	if err := root.Mkdir(key, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	now := time.Now()
-	if err := root.Chtimes(key, now, now); err != nil {
+	return root.Chtimes(key, now, now)
+}
+
+// isState matches the names of the directories.
+var isState = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// leave removes the directory of an aggregate that has published nothing. Otherwise leave marks the directory as the
+// most recently used one. If there are more than most directories, leave removes the least recently used ones that are
+// not in use.
+func (s *stateDirs) leave(root *os.Root, key string) error {
+	if list, err := fs.ReadDir(root.FS(), path.Join(key, ".xdspub/history")); len(list) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist)) {
+		return root.RemoveAll(key)
+	}
+	if err := use(root, key); err != nil {
 		return err
 	}
 	all, err := fs.ReadDir(root.FS(), ".")

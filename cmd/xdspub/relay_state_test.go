@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestStateDirs keeps the directories of as many aggregates as allowed, the ones that were used last, and removes
-// nothing else.
+// TestStateDirs keeps the directories of as many aggregates as allowed, the ones that were used last and have published,
+// and removes nothing else.
 func TestStateDirs(t *testing.T) {
 	state := t.TempDir()
 	s := newStateDirs(state, 2)
@@ -27,12 +27,21 @@ func TestStateDirs(t *testing.T) {
 		}
 		return names
 	}
-	enter := func(n int) (leave func()) {
+	enter := func(n int) func() {
 		dir, leave, err := s.enter(t.Context(), key(n))
 		if err != nil || dir != filepath.Join(state, "aggregates", key(n)) {
 			t.Fatal(dir, err)
 		}
-		return leave
+		return func() {
+			if err := leave(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	publish := func(n int) {
+		if err := os.MkdirAll(filepath.Join(s.dir, key(n), ".xdspub/history/entry"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	stays := enter(1)
 	elsewhere := t.TempDir()
@@ -43,14 +52,27 @@ func TestStateDirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := 2; n < 5; n++ {
-		enter(n)()
+		leave := enter(n)
+		publish(n)
+		leave()
 		at := time.Now().Add(time.Duration(n-10) * time.Second) // a file system may have coarse times
 		if err := os.Chtimes(filepath.Join(s.dir, key(n)), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := list(), []string{key(1), key(4), key(8), key(9), "backup"}; !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
+	left := []string{key(1), key(4), key(8), key(9), "backup"}
+	if got := list(); !slices.Equal(got, left) {
+		t.Errorf("%q, not %q", got, left)
+	}
+	for n := 10; n < 13; n++ { // the node of a client that invents nodes while the control plane is gone
+		leave := enter(n)
+		if !slices.Contains(list(), key(4)) {
+			t.Fatal("an aggregate that has published nothing removes the directory of another one")
+		}
+		leave()
+	}
+	if got := list(); !slices.Equal(got, left) {
+		t.Errorf("after aggregates that have published nothing: %q, not %q", got, left)
 	}
 	if _, _, err := s.enter(t.Context(), key(9)); err == nil {
 		t.Error("a link that leads elsewhere is the directory of an aggregate")
@@ -69,6 +91,23 @@ func TestStateDirs(t *testing.T) {
 		defer close(entered)
 		enter(1)()
 	}()
+	publish(1)
 	stays()
 	<-entered
+
+	// An aggregate that has run for long was used last when it ends, not when it began.
+	for n := 5; n < 7; n++ {
+		leave := enter(n)
+		publish(n)
+		if n == 6 {
+			long := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(filepath.Join(s.dir, key(n)), long, long); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leave()
+	}
+	if got := list(); !slices.Contains(got, key(6)) {
+		t.Errorf("%q, without the aggregate that was used last", got)
+	}
 }
