@@ -17,8 +17,8 @@ import (
 )
 
 // lookAgain is how often a follower reads the head even if etcd tells no change. After the restore of a backup, etcd
-// tells no change before it reaches the old revision. A writer reads the head and its file of age keys as often. Tests shorten
-// lookAgain.
+// tells no change before it reaches the old revision. A writer reads the head and its file of age keys as often. Tests
+// shorten lookAgain.
 var lookAgain = time.Minute
 
 // errWatch means that the watch of the head has ended. The follower then reads the head again.

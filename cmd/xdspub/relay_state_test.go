@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestStateDirs keeps the directories of as many aggregates as allowed, the ones that were used last and have published,
-// and removes nothing else.
+// TestStateDirs keeps the directories of as many aggregates as allowed, the ones that have published and were used
+// last, and removes nothing else.
 func TestStateDirs(t *testing.T) {
 	state := t.TempDir()
 	s := newStateDirs(state, 2)
