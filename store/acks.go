@@ -41,7 +41,11 @@ func (a *acknowledger) judged(h Head, j load.Judgement) {
 		Layout: layout, Serial: h.Serial, Snapshot: a.wanted.Snapshot, State: Refused, Version: a.follower.options.Version,
 		Waves: true, Labels: a.follower.options.Labels,
 	}
-	if j.Accepted {
+	if h.Serial < a.wanted.Serial && a.follower.unusable() { // the later head can't be read, and stays refused
+		if is = a.wanted; j.Accepted {
+			is.Snapshot = h.Snapshot
+		}
+	} else if j.Accepted {
 		is.Snapshot, is.State = h.Snapshot, Published
 	} else if len(j.Findings) > 0 {
 		is.Message = diag.ClipLine(diag.Hide(j.Findings[0].Message), maxMessage)
@@ -108,6 +112,7 @@ func (a *acknowledger) session(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	beat := time.After(jittered(beatEvery)) // an acknowledgement keeps no lease alive
 	for {
 		if err := a.write(ctx, c, lease); err != nil {
 			return err
@@ -119,10 +124,11 @@ func (a *acknowledger) session(ctx context.Context) (err error) {
 				return nil
 			case <-a.news:
 				waits = false
-			case <-time.After(jittered(beatEvery)):
+			case <-beat:
 				if err := c.beat(ctx, lease); err != nil {
 					return err
 				}
+				beat = time.After(jittered(beatEvery))
 			}
 		}
 		select {

@@ -47,6 +47,6 @@ type discard struct{ slog.Handler }
 func (discard) Enabled(context.Context, slog.Level) bool { return false }
 
 func TestMain(m *testing.M) {
-	maxPause, lookAgain, spread = 2*time.Second, 2*time.Second, 100*time.Millisecond
+	maxPause, lookAgain, beatEvery, spread = 2*time.Second, 2*time.Second, 2*time.Second, 100*time.Millisecond
 	m.Run()
 }

@@ -61,10 +61,12 @@ type Machine struct {
 	lease  clientv3.LeaseID
 }
 
+// beatEvery is how often a machine is heard of. Tests shorten beatEvery.
+var beatEvery = 30 * time.Second
+
 const (
-	// beatEvery is how often a machine is heard of, and silentAfter how long a machine may be silent.
-	beatEvery   = 30 * time.Second
-	silentAfter = 3 * beatEvery
+	// silentAfter is how long a machine may be silent: three times beatEvery.
+	silentAfter = 90 * time.Second
 	// rememberFor is how long the store knows a silent machine.
 	rememberFor = 24 * time.Hour
 	// askers is the number of concurrent requests.

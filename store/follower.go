@@ -192,6 +192,13 @@ func (f *Follower) works() {
 	}
 }
 
+// unusable reports whether the store answers, and the head can't be used.
+func (f *Follower) unusable() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.state.UnusableSince.IsZero()
+}
+
 // signal wakes the receiver of Changed.
 func (f *Follower) signal() {
 	select {

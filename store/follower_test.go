@@ -115,6 +115,58 @@ func TestTarget(t *testing.T) {
 	until(t, f, 3)
 }
 
+// TestAckOfUnreadableHead: a machine refuses a head that it can't read until another head comes. Verdicts on the
+// resources that the machine has change nothing about that, and the store hears of the machine in spite of many
+// acknowledgements.
+func TestAckOfUnreadableHead(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	slot, _ := h.slot(many(2))
+	w := h.begin(slot)
+	h.publish(w, many(2))
+	f, _ := h.follower(FollowerOptions{Machine: "a", Acknowledge: true})
+	n := until(t, f, 2).N
+	f.Judged(load.Judgement{N: n, Accepted: true})
+	h.untilMachines(map[string]Standing{"a": InSync})
+	unreadable := *w.head
+	unreadable.Serial++
+	unreadable.Tree, unreadable.Step.Tree = strings.Repeat("0", 64), strings.Repeat("0", 64)
+	unreadable.Step.Base = strings.Repeat("1", 64)
+	if err := w.move(t.Context(), unreadable); err != nil {
+		t.Fatal(err)
+	}
+	h.untilMachines(map[string]Standing{"a": Broken})
+	f.Judged(load.Judgement{N: n, Accepted: true}) // as a rescan does
+	f.acks.mu.Lock()
+	is := f.acks.wanted
+	f.acks.mu.Unlock()
+	if is.State != Refused || is.Serial != unreadable.Serial || is.Message == "" || is.Snapshot != many(2).ID() {
+		t.Errorf("after a rescan: %+v", is)
+	}
+
+	kv, _, err := h.client.get(t.Context(), f.acks.key())
+	if err != nil || kv == nil {
+		t.Fatal(kv, err)
+	}
+	was := int64(0)
+	envoytest.Eventually(t, patience, "a beat", func() (bool, string) {
+		select {
+		case f.acks.news <- struct{}{}:
+		default:
+		}
+		ttl, err := h.client.etcd.TimeToLive(t.Context(), clientv3.LeaseID(kv.Lease))
+		if err != nil {
+			return false, err.Error()
+		}
+		renewed := was != 0 && ttl.TTL > was
+		was = ttl.TTL
+		return renewed, fmt.Sprint(was)
+	})
+	h.publish(w, many(3))
+	f.Judged(load.Judgement{N: until(t, f, 3).N, Accepted: true})
+	h.untilMachines(map[string]Standing{"a": InSync})
+}
+
 // TestAcks: acknowledgements tell machines in sync from machines that are behind, refuse the head, or are silent.
 func TestAcks(t *testing.T) {
 	t.Parallel()

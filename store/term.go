@@ -124,7 +124,11 @@ func (t *term) follow(ctx context.Context) error {
 // look returns errLost if another process has replaced or removed the head.
 func (t *term) look(ctx context.Context) error {
 	kv, _, err := t.client.get(ctx, t.keys.head())
-	if err == nil && (kv == nil || kv.ModRevision != t.moved) {
+	moved := int64(0)
+	if kv != nil {
+		moved = kv.ModRevision
+	}
+	if err == nil && moved != t.moved {
 		err = errLost
 	}
 	return err
