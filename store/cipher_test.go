@@ -405,8 +405,8 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
-// TestPlainBase: a writer that encrypts, with rollouts, takes no base from a plain head, which anybody may have written.
-// If the head has the snapshot of the writer, the writer encrypts it.
+// TestPlainBase: a writer that encrypts takes no base of a rollout from a plain head, because anybody may have written
+// the head. If the head has the snapshot of the writer, the writer encrypts the snapshot.
 func TestPlainBase(t *testing.T) {
 	h := start(t)
 	plain := func(resources int) {
