@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// gather is how long a term waits for more acknowledgements after one.
+	// gather is how long a term waits for more acknowledgements after an acknowledgement.
 	gather = 100 * time.Millisecond
 	// gateEvery is how often a term looks at the targets of an earlier wave.
 	gateEvery = time.Second
@@ -29,14 +29,14 @@ const (
 type rolling struct {
 	next  *history.Tree // the resources of the running candidate; nil for none
 	crowd *crowd        // nil before the first rollout
-	// reached is since when the last open wave has its quorum; zero for not. A new term begins the bake time again,
-	// because the clocks of two writers may differ.
+	// reached is since when the last open wave has its quorum; zero without the quorum. A new term begins the bake time
+	// again, because the clocks of two writers may differ.
 	reached time.Time
 	check   checking
 	checked chan checkResult
 	// waits is why the rollout of the wanted snapshot has not begun; empty for no reason.
 	waits  string
-	warned string // the last logged reason to wait
+	warned string // the last logged reason for which the rollout waits
 }
 
 // unread is why a rollout waits at the beginning of a term.
@@ -47,7 +47,7 @@ type waiting struct {
 	state   control.RolloutState
 	message string
 	until   time.Time     // of a bake time
-	again   time.Duration // when to look again, at the latest
+	again   time.Duration // the longest time until the next turn
 	warns   bool          // somebody has to do something
 }
 
@@ -82,7 +82,7 @@ func (t *term) turn(ctx context.Context) (again time.Duration, err error) {
 	}
 }
 
-// attend begins to follow machines and operators, if there is or may be a rollout.
+// attend begins to follow the keys of machines and operators, if a rollout runs or the writer has waves.
 func (t *term) attend(ctx context.Context) {
 	if t.crowd != nil || t.plan() == nil && (t.head == nil || t.head.Rollout == nil) {
 		return
@@ -156,8 +156,8 @@ func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) 
 	return is, false, nil
 }
 
-// lacks returns what the quorum of the last open wave lacks; no state for nothing. passes means that no machine of the
-// target is in the wave, so that the wave needs no bake time.
+// lacks returns what the quorum of the last open wave waits for; a waiting without a state if the wave has the quorum.
+// passes means that no machine of the target is in the wave, so that the wave needs no bake time.
 func (t *term) lacks(r *Rollout, of counted) (is waiting, passes bool) {
 	w := r.wave()
 	if !w.In(t.keys.target) {
@@ -182,7 +182,8 @@ func (t *term) lacks(r *Rollout, of counted) (is waiting, passes bool) {
 	return is, false
 }
 
-// bakes returns what a wave with a quorum waits for; no state for nothing.
+// bakes returns what a wave with a quorum waits for; a waiting without a state if the bake time and the checks are
+// over.
 func (t *term) bakes(r *Rollout, passes bool) (is waiting) {
 	if passes {
 		return is
@@ -217,7 +218,8 @@ func (t *term) isOut(r *Rollout) bool {
 	return false
 }
 
-// tell shows the rollout to the watch and, in the key of the writer, to everybody.
+// tell shows the rollout to the watch. It also writes the rollout into the key of the writer, which rollout status
+// reads.
 func (t *term) tell(ctx context.Context, wanted *xds.Snapshot, is waiting) error {
 	if t.head.Rollout == nil && t.head.Snapshot == t.cipher.name(wanted.ID()) {
 		t.through.Store(wanted)

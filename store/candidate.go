@@ -13,8 +13,8 @@ import (
 	"xdspub/xds"
 )
 
-// tail returns the resources after the last step: those of the running candidate, otherwise those of the head; nil if
-// they are unknown.
+// tail returns the resources after the last step: the resources of the running candidate or, without a candidate, of
+// the head. tail returns nil if the resources are unknown.
 func (t *term) tail() *history.Tree {
 	if t.head.running() != nil {
 		return t.next
@@ -41,7 +41,7 @@ func (t *term) base(ctx context.Context) (next Head, then []clientv3.Op, err err
 	return next, then, err
 }
 
-// settle moves the head, which keeps its resources, and ends the running rollout.
+// settle moves the head to next, which has the resources of the head, and ends the running rollout.
 func (t *term) settle(ctx context.Context, next Head, then []clientv3.Op) error {
 	if err := t.move(ctx, next, then...); err != nil {
 		return err
@@ -72,8 +72,8 @@ func (t *term) keep(ctx context.Context, s *xds.Snapshot) error {
 	return nil
 }
 
-// keepCandidate goes on with the rollout of the candidate s. A candidate that was taken back gets another rollout only
-// by an order.
+// keepCandidate continues the rollout of the candidate s. If the candidate was taken back, only an order of an operator
+// begins another rollout.
 func (t *term) keepCandidate(ctx context.Context, s *xds.Snapshot, tree *history.Tree) error {
 	r := t.head.Rollout
 	given, _ := t.crowd.orders()
@@ -185,7 +185,7 @@ func (t *term) takeBack(ctx context.Context, reason string) error {
 		return err
 	}
 	reason = diag.ClipLine(diag.Hide(reason), maxMessage)
-	r.Candidate.Change = "" // nobody reads it
+	r.Candidate.Change = "" // no machine reads a candidate that was taken back
 	r.TakenBack = &TakenBack{Reason: reason, Time: t.now().UTC().Round(0)}
 	next.Rollout = &r
 	if err := t.settle(ctx, next, append(then, clientv3.OpDelete(t.keys.orders()+abortOrder))); err != nil {

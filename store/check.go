@@ -35,11 +35,11 @@ type About struct {
 // checking is the state of the checks in the last open wave.
 type checking struct {
 	wave    waveKey
-	began   time.Time // of the last run
+	began   time.Time // when the last run began
 	running bool
 	// passed is when the last successful run began; zero for none.
 	passed time.Time
-	// failed is why the last run failed, and unknown why the last run can't tell; nil for neither.
+	// failed is why the last run failed; nil if it did not. unknown is why the last run can't tell; nil if it can.
 	failed, unknown error
 }
 
@@ -93,11 +93,11 @@ func runChecks(ctx context.Context, all []Check, about About) (failed bool, err 
 	return false, nil
 }
 
-// end takes the end of a run.
+// end records the result of a run.
 func (c *checking) end(r checkResult) {
 	c.running = false
 	switch {
-	case r.wave != c.wave: // an earlier one
+	case r.wave != c.wave: // the run was about an earlier wave
 	case r.failed:
 		c.failed = r.err
 	default:

@@ -16,7 +16,8 @@ import (
 	"xdspub/internal/parallel"
 )
 
-// crowd has what the machines and the operators of a target say, for the writer. A crowd is safe for concurrent use.
+// crowd has the acknowledgements of the machines of a target, and the orders of operators, for the writer. A crowd is
+// safe for concurrent use.
 type crowd struct {
 	client  *client
 	keys    keys
@@ -92,7 +93,7 @@ func (c *crowd) signal() {
 	}
 }
 
-// read reads all keys, and returns a revision of the store before.
+// read reads all keys. All changes after the returned revision are still to come.
 func (c *crowd) read(ctx context.Context) (revision int64, err error) {
 	if _, revision, err = c.client.get(ctx, c.keys.head()); err != nil {
 		return 0, err
@@ -131,7 +132,7 @@ func (c *crowd) readOrders(ctx context.Context) error {
 	return nil
 }
 
-// take takes changes of the keys of machines.
+// take applies changes of the keys of machines.
 func (c *crowd) take(changes []*clientv3.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@
 //
 // # Rollouts
 //
-// During a rollout the head has two sets of resources: the base and the candidate. The steps lead to the base first,
+// During a rollout, the head has two sets of resources, the base and the candidate. The steps lead to the base first,
 // and then to the candidate. Each machine finds its wave (package waves) by its own name and labels, and takes the
 // candidate if its wave is open. So a wave costs one write. To take a candidate back, the writer writes the step from
 // the candidate to the base, and gives the base a later serial.

@@ -61,7 +61,7 @@ type Machine struct {
 	lease  clientv3.LeaseID
 }
 
-// beatEvery is how often a machine is heard of. Tests shorten beatEvery.
+// beatEvery is how often a machine renews its lease. Tests shorten beatEvery.
 var beatEvery = 30 * time.Second
 
 const (
@@ -227,7 +227,7 @@ func (m *Machine) member(target string) waves.Machine {
 	return waves.Machine{Target: target, Name: m.Name, Labels: m.Labels}
 }
 
-// headOf returns the head that a machine should have.
+// headOf returns the head that a machine must publish.
 func (t *Target) headOf(m *Machine) Head {
 	member := m.member(t.Target)
 	if !m.Waves {
@@ -236,7 +236,7 @@ func (t *Target) headOf(m *Machine) Head {
 	return t.Head.of(member)
 }
 
-// standing says how the machine stands to its head.
+// standing returns the Standing of the machine.
 func (m *Machine) standing(h Head) Standing {
 	switch {
 	case m.silent():

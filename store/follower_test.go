@@ -115,9 +115,8 @@ func TestTarget(t *testing.T) {
 	until(t, f, 3)
 }
 
-// TestAckOfUnreadableHead: a machine refuses a head that it can't read until another head comes. Verdicts on the
-// resources that the machine has change nothing about that, and the store hears of the machine in spite of many
-// acknowledgements.
+// TestAckOfUnreadableHead: a machine refuses a head that it can't read, until another head comes. A verdict on the
+// resources of the machine does not end the refusal. A machine that acknowledges often keeps its lease alive, too.
 func TestAckOfUnreadableHead(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -14,21 +14,22 @@ import (
 	"xdspub/diag"
 )
 
-// Order is the value of a key of an operator: what the writer does with the rollouts of a target.
+// Order is the value of a key by which an operator tells the writer of a target what to do with rollouts.
 type Order struct {
 	Layout int       `json:"layout"`
 	By     string    `json:"by"` // user@host
 	Reason string    `json:"reason,omitempty"`
 	Time   time.Time `json:"time"` // by the clock of the operator
-	// Candidate is the serial of the step to the candidate that the order is about; 0 for a pause, which is about all.
+	// Candidate identifies the rollout by the serial of the step to the candidate; 0 for a pause, which concerns all
+	// rollouts.
 	Candidate int64 `json:"candidate,omitempty"`
 }
 
 // The kinds of orders.
 const (
-	pauseOrder = "pause" // opens no wave, and begins no rollout
-	abortOrder = "abort" // takes the candidate back
-	retryOrder = "retry" // begins the rollout of a candidate that was taken back
+	pauseOrder = "pause" // the writer opens no wave, and begins no rollout
+	abortOrder = "abort" // the writer takes the candidate back
+	retryOrder = "retry" // the writer begins the rollout of a candidate that was taken back
 )
 
 // maxOrders bounds the keys of orders that a writer reads.
@@ -48,8 +49,8 @@ func (o *Order) pause() string { return "rollouts are paused " + o.String() }
 // orders returns the beginning of the keys of orders.
 func (k keys) orders() string { return k.of("orders") + "/" }
 
-// orders reads the orders of a target, by kind. A value that is no order counts as an order of somebody unknown: a
-// damaged pause must not go on.
+// orders reads the orders of a target, by kind. An invalid value counts as an order, because a damaged pause must
+// not let rollouts continue.
 func (c *client) orders(ctx context.Context, k keys) (map[string]*Order, error) {
 	all := make(map[string]*Order)
 	err := c.below(ctx, k.orders(), func(kv *mvccpb.KeyValue) error {
@@ -150,8 +151,8 @@ func AbortRollout(ctx context.Context, o Options, target string, d Decision) err
 	})
 }
 
-// untilShown waits until the writer of a running rollout shows that the rollout waits for the reason, or no longer
-// does, but not longer than noticeTime.
+// untilShown waits until the writer of a running rollout shows that it has noticed a pause or its end, but not longer
+// than noticeTime.
 func (c *client) untilShown(ctx context.Context, k keys, reason string, shown bool) error {
 	ctx, cancel := context.WithTimeout(ctx, noticeTime)
 	defer cancel()

@@ -97,7 +97,8 @@ func isIncomplete(err error) bool {
 	return errors.Is(err, errGap) || gone || damaged || foreign || cipher
 }
 
-// applySince applies the steps from a serial to a head. A later step may lead to the candidate of a rollout.
+// applySince applies the steps from a serial to a head. Steps after the head, such as the step to a candidate, are
+// ignored.
 func (r reader) applySince(ctx context.Context, was at, from int64, h Head) (at, error) {
 	var steps []Step
 	err := r.client.each(ctx, r.keys.step(from), r.keys.step(h.Step.Serial+1), func(kv *mvccpb.KeyValue) error {

@@ -85,7 +85,8 @@ type Ack struct {
 	Message string    `json:"message,omitempty"`
 	Time    time.Time `json:"time"` // by the clock of the machine
 	Version string    `json:"version,omitempty"`
-	// Waves means that the machine follows rollouts, with Labels (waves.Labels). Another machine has the base.
+	// Waves means that the machine takes part in rollouts, with Labels (waves.Labels). A machine without Waves gets the
+	// base until the end of a rollout.
 	Waves  bool   `json:"waves,omitempty"`
 	Labels string `json:"labels,omitempty"`
 }

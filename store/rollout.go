@@ -9,8 +9,8 @@ import (
 	"xdspub/watch/control"
 )
 
-// Rollout is the way of a candidate to the machines of a target. The machines of open waves have the candidate. All
-// other machines have the Head, which has the Rollout in a field.
+// Rollout brings a candidate to the machines of a target, wave by wave. The machines of open waves get the candidate.
+// All other machines get the base, the Head with the Rollout in a field.
 type Rollout struct {
 	// Candidate is the head of the machines in open waves. Its Rollout is nil.
 	Candidate Head       `json:"candidate"`
@@ -22,7 +22,7 @@ type Rollout struct {
 	TakenBack *TakenBack `json:"taken_back,omitempty"`
 }
 
-// TakenBack says why a candidate was taken back.
+// TakenBack is the reason for which a candidate was taken back, and the time.
 type TakenBack struct {
 	Reason string    `json:"reason"`
 	Time   time.Time `json:"time"`
@@ -66,7 +66,7 @@ func (h *Head) lastSerial() int64 {
 // wave returns the last open wave.
 func (r *Rollout) wave() waves.Wave { return r.Waves[r.Open-1] }
 
-// view returns what the store alone says of the rollout of a head; nil for none.
+// view returns the rollout of a head as the head alone shows the rollout; nil for none.
 func (h *Head) view() *control.Rollout {
 	r := h.Rollout
 	if r == nil {
@@ -82,7 +82,7 @@ func (h *Head) view() *control.Rollout {
 	return v
 }
 
-// isOf reports whether what a writer says is about the rollout of a head, or about a rollout that has not begun.
+// isOf reports whether the rollout in the key of a writer is the rollout of a head, or a rollout that has not begun.
 func isOf(said *control.Rollout, h *Head) bool {
 	r := h.running()
 	return said != nil && (said.Wave == 0 || r != nil && said.Wave == r.Open && said.Snapshot == r.Candidate.Snapshot)
@@ -102,10 +102,10 @@ func (t Tally) reached(w waves.Wave) bool {
 	return heard > 0 && t.Acknowledged*100 >= heard*w.Quorum
 }
 
-// counted are the machines of a target, as a rollout sees them.
+// counted has the numbers of machines that decide about a rollout.
 type counted struct {
 	Tally              // of the last open wave
-	left    int        // machines that no wave before has
+	left    int        // machines that no earlier wave takes
 	refuses *Machine   // the first machine that refuses the candidate; nil for none
 	missing []*Machine // machines of the wave that have not acknowledged the candidate
 }
@@ -113,7 +113,7 @@ type counted struct {
 // count counts the machines.
 func (r *Rollout) count(target string, machines iter.Seq[*Machine]) (is counted) {
 	for m := range machines {
-		if !m.Waves { // a program that knows no waves has the base
+		if !m.Waves { // the program of the machine does not know rollouts
 			continue
 		}
 		wave := r.Waves.Of(m.member(target))

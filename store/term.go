@@ -189,8 +189,9 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 	return t.collect(ctx)
 }
 
-// beginPlain begins to encrypt. Whoever can write the store may have written the plain head, so the base of rollouts is
-// not read: the base is the snapshot of this process, if the head has that snapshot.
+// beginPlain begins a term that encrypts, with a plain head. Another process may have written the plain head, so
+// rollouts must not take their base from the head. If the head has the snapshot of this process, this snapshot is the
+// base.
 func (t *term) beginPlain() error {
 	tree, err := history.NewTree(t.wanted.Load(), nil)
 	switch {

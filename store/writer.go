@@ -87,7 +87,7 @@ func (w *Writer) Published(target string, s *xds.Snapshot) {
 	t.wake()
 }
 
-// Tell implements watch.Observer: a pause, a freeze or a trial of the watch keeps waves from opening.
+// Tell implements watch.Observer. During a pause, a freeze or a trial of the watch, no wave opens.
 func (w *Writer) Tell(target string, is control.Watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +161,7 @@ type slot struct {
 	is          atomic.Pointer[control.Store] // nil before the first change
 }
 
-// wake makes the term look again.
+// wake begins the next turn of the term.
 func (s *slot) wake() {
 	select {
 	case s.news <- struct{}{}:
@@ -169,7 +169,7 @@ func (s *slot) wake() {
 	}
 }
 
-// pauseFor sets watchPaused to what a watch says, and reports whether watchPaused has changed.
+// pauseFor sets watchPaused by the state of a watch, and reports whether watchPaused has changed.
 func (s *slot) pauseFor(is control.Watch) bool {
 	var why string
 	switch {

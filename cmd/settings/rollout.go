@@ -18,7 +18,7 @@ const rolloutSection = "rollout"
 const (
 	// exampleOfRollout is a rollout.
 	exampleOfRollout = "{waves: [{label: tier=canary}, {percent: 10}], bake: 10m}"
-	// defaultQuorum and defaultBake are those of a wave.
+	// defaultQuorum and defaultBake are the quorum and the bake time of a wave without these settings.
 	defaultQuorum = 100
 	defaultBake   = time.Minute
 )

@@ -71,7 +71,7 @@ func (s *stateDirs) free(key string) {
 	delete(s.inUse, key)
 }
 
-// within calls do with the directory of all directories.
+// within calls do with the directory that has the directories of the aggregates.
 func (s *stateDirs) within(do func(*os.Root) error) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err

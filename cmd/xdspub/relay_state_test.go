@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestStateDirs keeps the directories of as many aggregates as allowed, the ones that have published and were used
-// last, and removes nothing else.
+// TestStateDirs checks that the most recently used directories stay if their aggregates have published, at most as many
+// as allowed, and that nothing else is removed.
 func TestStateDirs(t *testing.T) {
 	state := t.TempDir()
 	s := newStateDirs(state, 2)

@@ -116,7 +116,8 @@ func rolloutStore(c *call) (store.Options, error) {
 	return storeOptions(c, c.Store.Value)
 }
 
-// showRollouts prints the rollouts of the targets of --store. decided means that the exit status is that of a decision.
+// showRollouts prints the rollouts of the targets of --store. After a decision, the exit status is 0 whatever rollouts
+// run.
 func showRollouts(c *call, decided bool) error {
 	o, err := rolloutStore(c)
 	if err != nil {

@@ -30,8 +30,8 @@ type Check struct {
 }
 
 // ParseCheck parses CMD, as ParseCommand does, or the URL of an instant query of a Prometheus. The options have the
-// bounds of time, the CA file and the version. The error says what to write instead, without the URL, which may hold a
-// secret.
+// bounds of time, the CA file and the version. The error says what to write instead. It does not quote the URL, which
+// may hold a secret.
 func ParseCheck(text string, o Options) (*Check, error) {
 	c := &Check{ca: o.CA, agent: "xdspub/" + o.Version, times: o.Times.withDefaults()}
 	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
@@ -56,7 +56,7 @@ func ParseCheck(text string, o Options) (*Check, error) {
 	return c, nil
 }
 
-// String returns the program without its arguments, or scheme and host of the URL.
+// String returns the program without its arguments, or the scheme and the host of the URL.
 func (c *Check) String() string {
 	if c.program != nil {
 		return c.program.String()

@@ -26,7 +26,7 @@ const (
 	MaxBake = 7 * 24 * time.Hour
 	// MaxSize bounds a Plan as JSON in bytes, because each machine reads it.
 	MaxSize = 6 << 10
-	// MaxText bounds a name and a label in bytes, and maxLabels the labels of a machine.
+	// MaxText bounds a name and a label in bytes. maxLabels bounds all labels of a machine in bytes.
 	MaxText   = 100
 	maxLabels = 1000
 	// LabelPattern matches a label.
@@ -38,12 +38,12 @@ const (
 // Wave is a part of a fleet. A machine of the wave fits Targets, Label and Percent. An empty field fits all machines.
 type Wave struct {
 	Name string `json:"name,omitempty"`
-	// Targets are targets of the fleet. For another target, the wave takes no machine.
+	// Targets are the targets of the machines; empty for all targets.
 	Targets []string `json:"targets,omitempty"`
 	// Label is a label of the machines, KEY=VALUE.
 	Label string `json:"label,omitempty"`
-	// Percent is the percentage of all machines, chosen by the hashes of their names. So a wave of 10 and a wave of 50
-	// are the first tenth of the machines, and the four tenths after.
+	// Percent is the percentage of all machines, chosen by the hashes of their names. The machines of a smaller Percent
+	// are among those of a larger Percent. So after a wave of 10, a wave of 50 adds four tenths of the machines.
 	Percent int `json:"percent,omitempty"`
 	// Quorum is the percentage of the answering machines that must acknowledge.
 	Quorum int `json:"quorum"`
@@ -54,13 +54,13 @@ type Wave struct {
 // Plan has the waves of a rollout, the first wave first.
 type Plan []Wave
 
-// Machine is a machine. The zero value of Name is no machine.
+// Machine is a machine of a fleet. A Machine without a Name is in no wave.
 type Machine struct {
 	Target, Name string
 	Labels       string // as Labels returns them
 }
 
-// Of returns the number of the wave of a machine, from 0; len(p) for none.
+// Of returns the index of the wave of a machine; len(p) for none.
 func (p Plan) Of(m Machine) int {
 	if i := slices.IndexFunc(p, func(w Wave) bool { return w.takes(m) }); i >= 0 && m.Name != "" {
 		return i
@@ -79,7 +79,7 @@ func (w Wave) In(target string) bool {
 	return len(w.Targets) == 0 || slices.Contains(w.Targets, target)
 }
 
-// hundredth returns a number from 0 to 99, which is always the same for a name.
+// hundredth returns a number from 0 to 99, which depends on the name alone.
 func hundredth(name string) int {
 	sum := sha256.Sum256([]byte(name))
 	return int(binary.BigEndian.Uint64(sum[:8]) % 100)
@@ -107,7 +107,7 @@ func (w Wave) String() string {
 }
 
 // EmptyError means that a wave takes no machine, because an earlier wave takes its machines.
-type EmptyError struct{ Wave, Before int } // from 0
+type EmptyError struct{ Wave, Before int } // indexes in the Plan
 
 func (e *EmptyError) Error() string {
 	return fmt.Sprintf("wave %d has no machine, because wave %d takes its machines before: let the percentages grow, as in 10 and 50, and give the "+

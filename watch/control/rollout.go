@@ -18,7 +18,7 @@ type Rollout struct {
 	Waves int       `json:"waves"`
 	Name  string    `json:"name,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// State says what the rollout waits for, and Message why, in words.
+	// State says what the rollout waits for. Message is the reason, as text.
 	State   RolloutState `json:"state"`
 	Message string       `json:"message,omitempty"`
 	// Until is the end of the bake time; zero unless State is Baking.
@@ -35,9 +35,10 @@ const (
 	Baking RolloutState = "baking"
 	// Checking: a check has no answer yet.
 	Checking RolloutState = "checking"
-	// RolloutPaused: an operator or a freeze keeps the next wave from its turn.
+	// RolloutPaused: an operator, a freeze or a trial keeps the next wave from opening.
 	RolloutPaused RolloutState = "paused"
-	// TakenBack: all machines have the base again. The candidate gets no other try before the source tree changes.
+	// TakenBack: all machines get the base again. The candidate gets no other rollout until the source tree changes, or
+	// until an operator resumes the rollout.
 	TakenBack RolloutState = "taken-back"
 )
 
