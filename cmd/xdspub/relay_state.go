@@ -17,7 +17,7 @@ import (
 // had a directory before, also in an earlier process, begins with the last valid snapshot in this directory.
 type stateDirs struct {
 	dir  string // empty without --state
-	most int    // the number of directories that stay
+	most int    // the number of directories that stay without use
 
 	mu    sync.Mutex
 	inUse map[string]chan struct{} // by the key of the aggregate; each closes when the directory is free
@@ -97,8 +97,7 @@ func use(root *os.Root, key string) error {
 var isState = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // leave removes the directory of an aggregate that has published nothing. Otherwise leave marks the directory as the
-// most recently used one. If there are more than most directories, leave removes the least recently used ones that are
-// not in use.
+// most recently used one. If more than most directories are not in use, leave removes the least recently used ones.
 func (s *stateDirs) leave(root *os.Root, key string) error {
 	if list, err := fs.ReadDir(root.FS(), path.Join(key, ".xdspub/history")); len(list) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist)) {
 		return root.RemoveAll(key)
@@ -111,8 +110,8 @@ func (s *stateDirs) leave(root *os.Root, key string) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return !e.IsDir() || !isState.MatchString(e.Name()) })
-	more := len(all) - s.most
 	free := slices.DeleteFunc(all, func(e fs.DirEntry) bool { return s.inUse[e.Name()] != nil })
+	more := len(free) + 1 - s.most // with the directory that becomes free
 	slices.SortFunc(free, func(a, b fs.DirEntry) int { return used(a).Compare(used(b)) })
 	for _, e := range free[:max(0, min(more, len(free)))] {
 		if err := root.RemoveAll(e.Name()); err != nil {
