@@ -77,8 +77,8 @@ func (RolloutWave) kind() Kind {
 	return Kind{"rollout-wave", slog.LevelInfo, "the machines of a wave get the snapshot"}
 }
 
-// RolloutWaits means that a rollout needs somebody: rollouts are paused or frozen, no machine of the wave answers, or a
-// check can't tell. The machines keep what they have.
+// RolloutWaits means that a rollout waits for an operator: rollouts are paused or frozen, no machine of the wave
+// answers, or a check can't tell. The machines keep their snapshots.
 //
 // Do: `reason` says what the rollout waits for. `xdspub rollout status` shows whether the rollout still waits.
 type RolloutWaits struct {
@@ -90,7 +90,7 @@ type RolloutWaits struct {
 }
 
 func (RolloutWaits) kind() Kind {
-	return Kind{"rollout-waits", slog.LevelWarn, "the rollout waits for somebody"}
+	return Kind{"rollout-waits", slog.LevelWarn, "the rollout waits for an operator"}
 }
 
 // RolloutTakenBack means that all machines get the snapshot before the rollout again: a machine has refused the new

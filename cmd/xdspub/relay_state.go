@@ -17,7 +17,7 @@ import (
 // had a directory before, also in an earlier process, begins with the last valid snapshot in this directory.
 type stateDirs struct {
 	dir  string // empty without --state
-	most int    // the number of directories that stay without use
+	most int    // the number of directories that stay while no aggregate uses them
 
 	mu    sync.Mutex
 	inUse map[string]chan struct{} // by the key of the aggregate; each closes when the directory is free
