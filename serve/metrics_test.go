@@ -99,7 +99,7 @@ func everything(s *running) {
 			Snapshot: "v0123456789abcde", SnapshotSince: now, Unconfirmed: "no",
 			CertificateExpires: now, Inotify: &control.Inotify{Used: 1, Budget: 2}, Notices: control.ByEvents,
 			Last:    &control.Reconcile{Began: now, Ended: now, Outcome: control.Published, Stages: []control.Stage{{Name: "read", Seconds: 1}}},
-			Running: &control.Reconcile{Began: now}, Refused: &control.Refusal{Since: now, Errors: 1, Part: &control.Part{Held: []owners.Held{{Owner: "a", Since: now}}}}, Waits: &control.Waits{Since: now}, Upstream: &control.Upstream{Since: now}, Store: &control.Store{},
+			Running: &control.Reconcile{Began: now}, Refused: &control.Refusal{Since: now, Errors: 1, Part: &control.Part{Held: []owners.Held{{Owner: "a", Since: now}}}}, Waits: &control.Waits{Since: now}, Upstream: &control.Upstream{Since: now}, Store: &control.Store{Rollout: &control.Rollout{State: control.Baking}},
 			Trial:       &control.Trial{Until: now},
 			EnvoyStates: []control.EnvoyState{{Address: "a", State: control.InSync}},
 			Checked: control.Checked{

@@ -118,7 +118,7 @@ func TestCompletions(t *testing.T) {
 func TestPlaceholders(t *testing.T) {
 	free := strings.Fields(`PATTERN TIME GROUP URL N NAME NAME=VALUE ADDR ID KEY=VALUE IP:PORT SIZE REV ID=SAN SAN
 		REGION[/ZONE[/SUB-ZONE]] TEMPLATE NAME[=TEMPLATE] NAME=ADDR TARGET NAME=CERT:KEY:CA COMMAND KEY=FIELD KEY=VALUE=SAN
-		[NAME,…=]URL [NAME,…=]CMD RESOURCE TEXT USER PERCENT etcd://HOST:PORT[,…]/PREFIX`)
+		[NAME,…=]URL [NAME,…=]CMD RESOURCE TEXT USER PERCENT FIELDS CMD|URL etcd://HOST:PORT[,…]/PREFIX`)
 	var look func(commands []*cli.Command)
 	look = func(commands []*cli.Command) {
 		for _, c := range commands {
