@@ -125,10 +125,11 @@ func (a *aggregates) leave(of *Aggregate) {
 	}
 }
 
-// retire ends an Aggregate without clients. If keeps is true, retire runs again after Limits.AggregateIdle.
+// retire ends an Aggregate without clients. If keeps is true, retire runs again after Limits.AggregateIdle. The idle
+// timer may fire twice: a client may enter and leave while retire waits for mu.
 func (a *aggregates) retire(of *Aggregate) {
 	a.mu.Lock()
-	free := of.members == 0 && !a.ended
+	free := of.members == 0 && a.byKey[of.key] == of && !a.ended
 	retired := free && !of.keeps()
 	switch {
 	case retired:

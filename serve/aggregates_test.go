@@ -49,10 +49,10 @@ func (f *followed) follow(ctx context.Context, a *serve.Aggregate) {
 	f.started, f.all[a.String()] = append(f.started, a.String()), a
 	f.mu.Unlock()
 	if name := a.Node().GetCluster(); name != "silent" {
+		a.Tell(control.Watch{Snapshot: "v1", Acknowledged: true}) // first, since a client that has the Snapshot may Tell, too
 		if err := a.Publish(ctx, parse(f.t, strings.ReplaceAll(oneCluster, "web", "of-"+name))); err != nil && ctx.Err() == nil {
 			f.t.Error(err)
 		}
-		a.Tell(control.Watch{Snapshot: "v1", Acknowledged: true})
 	}
 	<-ctx.Done()
 	f.mu.Lock()
@@ -239,6 +239,30 @@ func TestAggregateEnds(t *testing.T) {
 	if got := strings.Count(s.log.String(), "event=aggregate-retired target=aggregate-2 "); got != 2 {
 		t.Errorf("the log:\n%s", s.log)
 	}
+}
+
+// TestAggregateEndsOnce checks that an Aggregate ends once if clients come and go while its time without clients ends.
+func TestAggregateEndsOnce(t *testing.T) {
+	f := new(followed)
+	o := f.options(t, "cluster")
+	o.Limits.AggregateIdle = time.Microsecond
+	s := run(t, o)
+	s.publish(oneCluster)
+	var requests sync.WaitGroup
+	for range 8 {
+		requests.Go(func() {
+			for range 50 {
+				r, err := http.Post("http://"+s.web+"/v3/discovery:clusters", "application/json", strings.NewReader(`{"node": {"id": "a", "cluster": "web"}}`))
+				textOfResponse(t, r, err)
+			}
+		})
+	}
+	requests.Wait()
+	envoytest.Eventually(t, patience, "each Aggregate ends once", func() (bool, string) {
+		log := s.log.String()
+		started, retired := strings.Count(log, "event=aggregate-started "), strings.Count(log, "event=aggregate-retired ")
+		return started > 0 && started == retired, fmt.Sprintf("%d started, %d ends in the log", started, retired)
+	})
 }
 
 // TestAggregateSecrets checks that a client gets a secret of an Aggregate only if its certificate shows its node id,

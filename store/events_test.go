@@ -48,5 +48,6 @@ func (discard) Enabled(context.Context, slog.Level) bool { return false }
 
 func TestMain(m *testing.M) {
 	maxPause, lookAgain, beatEvery, spread = 2*time.Second, 2*time.Second, 2*time.Second, 100*time.Millisecond
+	checkEvery = 50 * time.Millisecond
 	m.Run()
 }

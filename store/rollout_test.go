@@ -159,9 +159,6 @@ func (f *fleet) done() {
 // an operator take the change back; a pause and a check that can't tell keep the next wave from opening.
 func TestRollout(t *testing.T) {
 	t.Parallel()
-	was := checkEvery
-	checkEvery = 50 * time.Millisecond
-	t.Cleanup(func() { checkEvery = was })
 	h := start(t)
 	check := new(verdict)
 	f := h.fleet(check)
