@@ -69,21 +69,11 @@ func (a *acknowledger) run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	pause := minPause
-	for ctx.Err() == nil {
-		err := a.session(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	again(ctx, func(func()) error { return a.session(ctx) }, func(err error) {
+		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			a.fail(err)
 		}
-		select {
-		case <-time.After(jittered(pause)):
-		case <-ctx.Done():
-		}
-		pause = min(2*pause, maxPause)
-	}
+	})
 }
 
 // fail logs an error, unless the last logged error is the same.

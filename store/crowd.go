@@ -36,30 +36,20 @@ func newCrowd(c *client, k keys) *crowd {
 
 // run follows the keys until ctx ends.
 func (c *crowd) run(ctx context.Context, failed func(error)) {
-	pause := minPause
-	for ctx.Err() == nil {
-		err := c.session(ctx, &pause)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil && !errors.Is(err, errWatch) {
+	again(ctx, func(works func()) error { return c.session(ctx, works) }, func(err error) {
+		if !errors.Is(err, errWatch) {
 			failed(err)
 		}
-		select {
-		case <-time.After(jittered(pause)):
-		case <-ctx.Done():
-		}
-		pause = min(2*pause, maxPause)
-	}
+	})
 }
 
-// session reads the keys, and follows them.
-func (c *crowd) session(ctx context.Context, pause *time.Duration) error {
+// session reads the keys, and follows them. session calls works when the keys are read.
+func (c *crowd) session(ctx context.Context, works func()) error {
 	revision, err := c.read(ctx)
 	if err != nil {
 		return err
 	}
-	*pause = minPause
+	works()
 	c.signal()
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()

@@ -26,24 +26,17 @@ var errWatch = errors.New("the watch of the head has ended")
 
 // follow follows the head until ctx ends.
 func (f *Follower) follow(ctx context.Context) {
-	pause := minPause
-	for ctx.Err() == nil {
-		connected, err := f.session(ctx)
-		if ctx.Err() != nil {
-			return
+	var connected bool
+	again(ctx, func(works func()) (err error) {
+		if connected, err = f.session(ctx); connected {
+			works()
 		}
-		if connected {
-			pause = minPause
-		}
+		return err
+	}, func(err error) {
 		if !errors.Is(err, errWatch) {
 			f.fail(err, connected)
 		}
-		select {
-		case <-time.After(jittered(pause)):
-		case <-ctx.Done():
-		}
-		pause = min(2*pause, maxPause)
-	}
+	})
 }
 
 // session follows the head by one connection. connected means that the store has answered.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"time"
 
@@ -471,6 +470,3 @@ func (t *term) shorten(ctx context.Context) error {
 	t.last.serial, t.last.step = next.Serial, next.Step.Serial
 	return t.collect(ctx)
 }
-
-// jittered returns a duration between a half and the whole of d, so that many processes don't act at once.
-func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

@@ -200,33 +200,17 @@ func (s *slot) plan() waves.Plan {
 	return nil
 }
 
-// minPause is the pause after the first error, and maxPause the longest one. Tests shorten maxPause.
-const minPause = time.Second
-
-var maxPause = 30 * time.Second
-
 // run begins a term, and after its end another term, until ctx ends.
 func (s *slot) run(ctx context.Context) {
-	pause := minPause
-	for ctx.Err() == nil {
+	again(ctx, func(works func()) error {
 		began := time.Now()
 		err := s.term(ctx)
 		s.show(func(c *control.Store) { c.Writes, c.Writer, c.Rollout = false, "", nil })
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			s.fail(err)
-		}
 		if time.Since(began) > maxPause {
-			pause = minPause
+			works()
 		}
-		select {
-		case <-time.After(jittered(pause)):
-		case <-ctx.Done():
-		}
-		pause = min(2*pause, maxPause)
-	}
+		return err
+	}, s.fail)
 }
 
 // fail shows an error, and logs the error unless the last logged error is the same.
