@@ -192,6 +192,16 @@ func (r *fileReader) read(in settingsfile.Setting) {
 	}
 }
 
+// unknownKey returns the message that a mapping can't have a key. where names the mapping, such as "of a window". has
+// lists the keys in words.
+func unknownKey(key, where string, keys []string, has string) string {
+	meant := "it has " + has
+	if near := Nearest(keys, key); near != "" {
+		meant = "did you mean " + near + "?"
+	}
+	return fmt.Sprintf("unknown setting %q %s: %s", diag.ClipLine(key, 60), where, meant)
+}
+
 func (r *fileReader) unknown(in settingsfile.Setting) {
 	if meant := Nearest(append(Names(r.rows), SectionNames()...), in.Key); meant != "" {
 		r.fail(in.Position, "unknown setting %q: did you mean %s?", in.Key, meant)

@@ -85,11 +85,7 @@ func setWindow(w *freeze.Window, field settingsfile.Value) (err error) {
 	case "reason":
 		w.Reason = field.Text
 	default:
-		meant := "it has from, to, zone and reason"
-		if near := Nearest(freezeKeys, field.Key); near != "" {
-			meant = fmt.Sprintf("did you mean %s?", near)
-		}
-		return fmt.Errorf("unknown setting %q of a window: %s", diag.ClipLine(field.Key, 60), meant)
+		return errors.New(unknownKey(field.Key, "of a window", freezeKeys, "from, to, zone and reason"))
 	}
 	if err != nil {
 		return fmt.Errorf("invalid %s %q: %w", field.Key, diag.ClipLine(field.Text, 60), err)

@@ -50,7 +50,7 @@ func (r *fileReader) rollout(in settingsfile.Setting) (p waves.Plan) {
 		case "quorum", "bake":
 			r.ofWave(&usual, field)
 		default:
-			r.unknownKey(field, "rollout", rolloutKeys)
+			r.fail(field.Position, "%s", unknownKey(field.Key, "of rollout", rolloutKeys, "waves, quorum, bake"))
 		}
 	}
 	if list == nil && len(r.wrong) == before {
@@ -81,19 +81,10 @@ func (r *fileReader) wave(v settingsfile.Value, usual waves.Wave) (w waves.Wave)
 		if slices.Contains(waveKeys, field.Key) {
 			r.ofWave(&w, field)
 		} else {
-			r.unknownKey(field, "a wave", waveKeys)
+			r.fail(field.Position, "%s", unknownKey(field.Key, "of a wave", waveKeys, "name, target, label, percent, quorum, bake"))
 		}
 	}
 	return w
-}
-
-// unknownKey reports a key that a mapping can't have.
-func (r *fileReader) unknownKey(field settingsfile.Value, of string, keys []string) {
-	meant := fmt.Sprintf("it has %s", diag.Few(keys, len(keys)))
-	if near := Nearest(keys, field.Key); near != "" {
-		meant = fmt.Sprintf("did you mean %s?", near)
-	}
-	r.fail(field.Position, "unknown setting %q of %s: %s", diag.ClipLine(field.Key, 60), of, meant)
 }
 
 // ofWave sets a field of a wave.

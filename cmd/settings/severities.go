@@ -50,11 +50,7 @@ func (r *fileReader) override(v settingsfile.Value) (o policy.Override) {
 		case "rules":
 			o.Levels = r.levels(field, field.Position, false)
 		default:
-			message := fmt.Sprintf("unknown setting %q in overrides: it has files and rules", field.Key)
-			if meant := Nearest([]string{"files", "rules"}, field.Key); meant != "" {
-				message = fmt.Sprintf("unknown setting %q in overrides: did you mean %s?", field.Key, meant)
-			}
-			r.fail(field.Position, "%s", message)
+			r.fail(field.Position, "%s", unknownKey(field.Key, "in overrides", []string{"files", "rules"}, "files and rules"))
 			return o
 		}
 	}

@@ -112,11 +112,7 @@ func (r *fileReader) target(v settingsfile.Value) Target {
 				r.ofTarget(&t, targetRows()[i], field)
 				continue
 			}
-			message := fmt.Sprintf("unknown setting %q of a target: it has params, authorities, output, format, profile and envoy-admin", field.Key)
-			if meant := Nearest(targetKeys(), field.Key); meant != "" {
-				message = fmt.Sprintf("unknown setting %q of a target: did you mean %s?", field.Key, meant)
-			}
-			r.fail(field.Position, "%s", message)
+			r.fail(field.Position, "%s", unknownKey(field.Key, "of a target", targetKeys(), "params, authorities, output, format, profile and envoy-admin"))
 		}
 	}
 	if !has {
