@@ -43,8 +43,14 @@ Example:
 
 Exit status: 0 no rollout, 1 a rollout is under way, paused or taken back; 2 wrong usage, 3 the
 store can't be asked.`,
-		Flags:  options(settings.RolloutStatus()),
-		Action: action(func(c *call) error { return showRollouts(c, false) }),
+		Flags: options(settings.RolloutStatus()),
+		Action: action(func(c *call) error {
+			o, err := rolloutStore(c)
+			if err != nil {
+				return err
+			}
+			return showRollouts(c, o, false)
+		}),
 	}
 }
 
@@ -97,7 +103,7 @@ func rolloutDecision(
 			if err != nil {
 				return fmt.Errorf("%s the rollout: %w", name, err)
 			}
-			return showRollouts(c, true)
+			return showRollouts(c, o, true)
 		}),
 	}
 }
@@ -118,14 +124,8 @@ func rolloutStore(c *call) (store.Options, error) {
 
 // showRollouts prints the rollouts of the targets of --store. After a decision, the exit status is 0 whatever rollouts
 // run.
-func showRollouts(c *call, decided bool) error {
-	o, err := rolloutStore(c)
-	if err != nil {
-		return err
-	}
-	ctx, stop := interruptible(c)
-	defer stop()
-	report, err := askStore(ctx, c, o)
+func showRollouts(c *call, o store.Options, decided bool) error {
+	report, err := askStore(c, o)
 	if err != nil {
 		return err
 	}

@@ -165,9 +165,7 @@ func storeStatus(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(c)
-	defer stop()
-	report, err := askStore(ctx, c, o)
+	report, err := askStore(c, o)
 	if err != nil {
 		return err
 	}
@@ -175,7 +173,9 @@ func storeStatus(c *call) error {
 }
 
 // askStore asks a store for the target of --store-target.
-func askStore(ctx context.Context, c *call, o store.Options) (store.Report, error) {
+func askStore(c *call, o store.Options) (store.Report, error) {
+	ctx, stop := interruptible(c)
+	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	report, err := store.Ask(ctx, o, c.StoreTarget.Value)
