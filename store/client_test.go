@@ -12,16 +12,23 @@ import (
 	"xdspub/tools/etcdtest"
 )
 
-// TestFaultsOfTLS: if no connection works, the error names the cause of each server and the option that helps.
-func TestFaultsOfTLS(t *testing.T) {
-	ca, other, dir := certs.NewAuthority(t), certs.NewAuthority(t), t.TempDir()
-	file := func(name string, data []byte) string {
+// files returns an empty directory, and a function that writes a file in the directory and returns its path.
+func files(t *testing.T) (dir string, file func(name string, data []byte) string) {
+	t.Helper()
+	dir = t.TempDir()
+	return dir, func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
+}
+
+// TestFaultsOfTLS: if no connection works, the error names the cause of each server and the option that helps.
+func TestFaultsOfTLS(t *testing.T) {
+	ca, other := certs.NewAuthority(t), certs.NewAuthority(t)
+	dir, file := files(t)
 	cert, key := ca.Sign(2, "127.0.0.1")
 	good := Options{CA: file("ca.pem", ca.PEM())}
 	s := etcdtest.Start(t, "--cert-file="+file("cert.pem", cert), "--key-file="+file("key.pem", key), "--client-cert-auth", "--trusted-ca-file="+good.CA)

@@ -424,14 +424,8 @@ func TestDamagedHead(t *testing.T) {
 // lease of the writer.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	ca, dir := certs.NewAuthority(t), t.TempDir()
-	file := func(name string, data []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	ca := certs.NewAuthority(t)
+	_, file := files(t)
 	cert, key := ca.Sign(2, "127.0.0.1")
 	own, secret := ca.Sign(3, "m1")
 	byCert := Options{CA: file("ca.pem", ca.PEM()), Cert: file("m1.pem", own), Key: file("m1.key", secret)}
