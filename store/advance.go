@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -12,6 +13,7 @@ import (
 	"xdspub/event"
 	"xdspub/internal/crash"
 	"xdspub/render/history"
+	"xdspub/store/waves"
 	"xdspub/watch/control"
 	"xdspub/xds"
 )
@@ -118,7 +120,7 @@ func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) 
 	}
 	given, known := t.crowd.orders()
 	if !known {
-		return waiting{control.Acknowledging, unread, time.Time{}, idle, false}, false, nil
+		return waiting{state: control.Acknowledging, message: unread, again: idle}, false, nil
 	}
 	of := t.crowd.count(r, t.keys.target)
 	switch o := given[abortOrder]; {
@@ -148,7 +150,7 @@ func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) 
 		return is, true, t.finish(ctx)
 	}
 	if why != "" {
-		is = waiting{control.RolloutPaused, why, time.Time{}, idle, false}
+		is = waiting{state: control.RolloutPaused, message: why, again: idle}
 	}
 	if len(t.options.Checks) > 0 {
 		is.again = min(is.again, checkEvery)
@@ -163,21 +165,23 @@ func (t *term) lacks(r *Rollout, of counted) (is waiting, passes bool) {
 	if !w.In(t.keys.target) {
 		for _, target := range w.Targets {
 			if why := t.writer.unsettled(target); why != "" {
-				return waiting{control.Acknowledging, fmt.Sprintf("the target %s is first, and %s", target, why), time.Time{}, gateEvery, false}, false
+				return waiting{state: control.Acknowledging, message: fmt.Sprintf("the target %s is first, and %s", target, why), again: gateEvery}, false
 			}
 		}
 		return is, false
 	}
 	switch heard := of.Machines - of.Silent; {
 	case of.Machines == 0 && w.Label != "" && of.left > 0:
-		return waiting{control.Acknowledging, fmt.Sprintf("no machine has the label %s: start one with --label %[1]s, or correct the wave", w.Label),
-			time.Time{}, idle, true}, false
+		return waiting{
+			state: control.Acknowledging, again: idle, warns: true,
+			message: fmt.Sprintf("no machine has the label %s: start one with --label %[1]s, or correct the wave", w.Label),
+		}, false
 	case of.Machines == 0:
 		return is, true
 	case heard == 0:
-		return waiting{control.Acknowledging, "all machines of the wave are silent", time.Time{}, beatEvery, true}, false
+		return waiting{state: control.Acknowledging, message: "all machines of the wave are silent", again: beatEvery, warns: true}, false
 	case !of.reached(w):
-		return waiting{control.Acknowledging, "its machines acknowledge", time.Time{}, beatEvery, false}, false
+		return waiting{state: control.Acknowledging, message: "its machines acknowledge", again: beatEvery}, false
 	}
 	return is, false
 }
@@ -197,10 +201,10 @@ func (t *term) bakes(r *Rollout, passes bool) (is waiting) {
 		if !r.wave().In(t.keys.target) {
 			again = min(rest, gateEvery)
 		}
-		return waiting{control.Baking, "", until, again, false}
+		return waiting{state: control.Baking, until: until, again: again}
 	}
 	if t.isOut(r) && len(t.options.Checks) > 0 && t.check.passed.Before(until) {
-		is = waiting{control.Checking, "a check has not answered yet", time.Time{}, checkEvery, false}
+		is = waiting{state: control.Checking, message: "a check has not answered yet", again: checkEvery}
 		if t.check.unknown != nil {
 			is.message, is.warns = t.check.unknown.Error(), true
 		}
@@ -210,12 +214,7 @@ func (t *term) bakes(r *Rollout, passes bool) (is waiting) {
 
 // isOut reports whether an open wave takes machines of the target.
 func (t *term) isOut(r *Rollout) bool {
-	for _, w := range r.Waves[:r.Open] {
-		if w.In(t.keys.target) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Waves[:r.Open], func(w waves.Wave) bool { return w.In(t.keys.target) })
 }
 
 // tell shows the rollout to the watch. It also writes the rollout into the key of the writer, which rollout status
@@ -253,5 +252,5 @@ func (t *term) tell(ctx context.Context, wanted *xds.Snapshot, is waiting) error
 	return err
 }
 
-// same reports whether a and b have equal fields, or are both nil.
+// same reports whether a and b are equal. nil equals nil alone.
 func same(a, b *control.Rollout) bool { return a == b || a != nil && b != nil && *a == *b }
