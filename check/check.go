@@ -108,8 +108,8 @@ type Result struct {
 	// Variants has all variants of all resources.
 	Variants *variants.Tree
 	// ClientsUnknownIn are the folders in which, and below which, the clients of files are unknown. No rule has judged
-	// the resources then, and Snapshot has all variants. Findings report the reason. It is empty if all clients are
-	// known.
+	// the resources then, and Snapshot has all variants. Findings report the reason. ClientsUnknownIn is empty if all
+	// clients are known.
 	ClientsUnknownIn []string
 	Diagnostics      diag.List
 	Summary          diag.Summary

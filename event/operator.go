@@ -20,7 +20,7 @@ func (Paused) kind() Kind {
 }
 
 // DecisionsKept means that earlier decisions of operators are in force at the start of a watch or server. If a change
-// waits for an approval, the event names the change, too. Each key has the text that status shows.
+// waits for an approval, the event names the change, too. The keys have the texts of xdspub status.
 //
 // Do: `xdspub status --out OUT` says how to end each of them.
 type DecisionsKept struct {
@@ -300,7 +300,7 @@ func (UndoFailed) kind() Kind {
 // Do: nothing. The next change awaits a confirmation.
 type NothingToUndo struct {
 	Snapshot string // the id of the published snapshot
-	Cause    string // why there is nothing to go back to
+	Cause    string // why no earlier snapshot can be published
 }
 
 func (NothingToUndo) kind() Kind {

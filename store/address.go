@@ -62,7 +62,7 @@ func ParseAddress(text string) (a Address, err error) {
 // String returns the address as ParseAddress reads it.
 func (a Address) String() string { return Scheme + strings.Join(a.Endpoints, ",") + a.Prefix }
 
-// local reports whether all servers are on this machine, so that other machines can't read a connection.
+// local reports whether all servers run on this machine. No other machine can then read a connection.
 func (a Address) local() bool {
 	return !slices.ContainsFunc(a.Endpoints, func(server string) bool {
 		is, err := addr.Parse(server)

@@ -23,8 +23,8 @@ func (t *term) tail() *history.Tree {
 }
 
 // base returns the head that takes the running candidate back, and the operation that writes its step. Without a
-// candidate, base returns the head, with a new serial if the head is not the last head of this process. With other
-// recipients, the step has all resources.
+// candidate, base returns the head, with a new serial if the head is not the last head of this process. If the
+// recipients have changed, the step has all resources.
 func (t *term) base(ctx context.Context) (next Head, then []clientv3.Op, err error) {
 	next = *t.head
 	next.Rollout = nil

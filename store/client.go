@@ -30,8 +30,8 @@ type Options struct {
 	CA, Cert, Key string
 	// User is a user of the etcd; empty for no user. Password is the file with the password.
 	User, Password string
-	// AgeKeys is a file with age identities of this machine and recipients of other machines. Changes are encrypted for
-	// all of these machines. Without AgeKeys, changes are not encrypted.
+	// AgeKeys is a file with age identities of this machine and recipients of other machines. The writer encrypts
+	// changes for all of them. Without AgeKeys, the writer encrypts nothing.
 	AgeKeys string
 }
 

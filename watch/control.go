@@ -267,7 +267,7 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 	r.Answer(result)
 }
 
-// execute executes a request. A *control.ConflictError means that the watch does not do it.
+// execute executes a request. A *control.ConflictError refuses the request.
 func (w *watching) execute(ctx context.Context, asked any) (control.Result, error) {
 	switch r := asked.(type) {
 	case control.Pause:

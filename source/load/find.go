@@ -33,7 +33,7 @@ type entry struct {
 	clients *settingsfile.Clients
 }
 
-// same reports whether two entries are the same file for the same clients.
+// same reports whether two entries have one file, for equal clients.
 func (e entry) same(other entry) bool {
 	mine, its := e.clients, other.clients
 	e.clients, other.clients = nil, nil
