@@ -98,6 +98,9 @@ resources {
 // TestHostileIgnoreComments checks that comments cost time and memory in proportion to the text, and that their
 // number is limited.
 func TestHostileIgnoreComments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads megabytes, in one goroutine: nothing for the race detector")
+	}
 	for name, text := range map[string]string{
 		"many":  strings.Repeat("# xdspub:ignore a b\n", 300_000),
 		"lines": strings.Repeat("a: 1 # xdspub:ignore a b\n", 10_001),

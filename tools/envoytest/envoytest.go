@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -65,7 +66,12 @@ func Fetched(t testing.TB, missing, script string) string {
 
 func fetched(t testing.TB, required bool, missing, script string, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(moduleRoot(t), "scripts", script), append([]string{"--no-install"}, args...)...).Output()
+	line := append([]string{filepath.Join(moduleRoot(t), "scripts", script), "--no-install"}, args...)
+	key := strings.Join(append(line, os.Getenv("XDSPUB_ENVOY")), "\x00")
+	if path, ok := found.Load(key); ok {
+		return path.(string)
+	}
+	out, err := exec.Command(line[0], line[1:]...).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		missing += "\n" + string(failed.Stderr)
 		if required || os.Getenv("CI") == "true" {
@@ -76,8 +82,14 @@ func fetched(t testing.TB, required bool, missing, script string, args ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSuffix(string(out), "\n")
+	path := strings.TrimSuffix(string(out), "\n")
+	found.Store(key, path)
+	return path
 }
+
+// found has what scripts print, by the line that runs the script and XDSPUB_ENVOY. scripts/envoy runs an Envoy, which
+// takes as long as some tests.
+var found sync.Map
 
 // moduleRoot returns the nearest directory with a go.mod, from the working directory up. go test runs the tests of
 // a package in its directory.

@@ -264,6 +264,9 @@ func manager(more string) string {
 // TestGrowth: the memory for references to names in the same resource grows no faster than the number of
 // references.
 func TestGrowth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("allocates hundreds of megabytes, in one goroutine: nothing for the race detector")
+	}
 	for _, kind := range []string{
 		"JWT providers that rules name", "named filter chains that actions name",
 		"routes that allow redirects to routes", "unknown names of configurations per filter",

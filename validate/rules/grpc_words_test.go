@@ -12,6 +12,9 @@ import (
 
 // TestWordsForGRPC judges the examples of all rules for gRPC clients alone. No finding mentions Envoy.
 func TestWordsForGRPC(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads hundreds of trees, in one goroutine: nothing for the race detector")
+	}
 	for _, rule := range rules.All {
 		archive, dir := write(t, rule.Code, t.TempDir())
 		trees, _ := examples(t, archive)
