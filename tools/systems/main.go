@@ -1,5 +1,5 @@
-// Systems checks the types of packages as they are on another system: systems GOOS PACKAGE…. It prints the errors, and
-// exits 1 if there are any.
+// Systems checks the types of packages on another system: systems GOOS PACKAGE…. Systems prints the errors. If there
+// are errors, Systems exits 1.
 //
 // Systems leaves out the bodies of functions of other modules, so that it reads the API of Envoy within seconds. go vet
 // would compile the API for the other system.
