@@ -69,7 +69,7 @@ func (a *acknowledger) run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	again(ctx, func(func()) error { return a.session(ctx) }, func(err error) {
+	again(ctx, func(works func()) error { return a.session(ctx, works) }, func(err error) {
 		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			a.fail(err)
 		}
@@ -90,8 +90,8 @@ func (a *acknowledger) key() string {
 	return a.follower.keys.machines() + a.follower.options.Machine
 }
 
-// session writes acknowledgements with one lease, and keeps the lease alive.
-func (a *acknowledger) session(ctx context.Context) (err error) {
+// session writes acknowledgements with one lease, and keeps the lease alive. session calls works after each write.
+func (a *acknowledger) session(ctx context.Context, works func()) (err error) {
 	c, err := connect(ctx, a.follower.options.Options)
 	if err != nil {
 		return err
@@ -107,6 +107,7 @@ func (a *acknowledger) session(ctx context.Context) (err error) {
 		if err := a.write(ctx, c, lease); err != nil {
 			return err
 		}
+		works()
 		a.said = ""
 		for waits := true; waits; {
 			select {

@@ -203,6 +203,30 @@ func TestAcks(t *testing.T) {
 	}
 }
 
+// TestAckPause: a session of an acknowledger that has written its key makes the next pause short. A session that
+// reaches no etcd does not.
+func TestAckPause(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	slot, _ := h.slot(many(1))
+	h.publish(h.begin(slot), many(1))
+	f := NewFollower(FollowerOptions{Options: h.options, Machine: "a"})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	written := false
+	if err := f.acks.session(ctx, func() { written = true; cancel() }); err != nil || !written {
+		t.Errorf("written: %t, %v", written, err)
+	}
+	way := newProxy(t, h.etcd.Endpoint)
+	way.cut()
+	f.options.Address.Endpoints = []string{way.address}
+	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := f.acks.session(ctx, func() { t.Error("the session has written nothing") }); err == nil {
+		t.Error("no error")
+	}
+}
+
 // untilMachines waits until the machines stand to the head as given.
 func (h *harness) untilMachines(want map[string]Standing) (r Report) {
 	h.Helper()

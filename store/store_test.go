@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -544,6 +545,30 @@ func TestNoSpace(t *testing.T) {
 		is := slot.state()
 		return is.Snapshot == many(4).ID() && is.Error == "", fmt.Sprintf("%+v", is)
 	})
+}
+
+// TestFailsSince: a writer fails since the first error, whatever errors and terms follow, until a term has published.
+func TestFailsSince(t *testing.T) {
+	h := start(t)
+	slot, _ := h.slot(many(1))
+	slot.fail(errors.New("no server answers"))
+	since := slot.state().Since
+	stays := func(when, text string) {
+		t.Helper()
+		if is := slot.state(); is.Error != text || !is.Since.Equal(since) {
+			t.Errorf("%s: since %s: %+v", when, since, is)
+		}
+	}
+	slot.fail(errors.New("the etcd has no leader"))
+	stays("another error", "the etcd has no leader")
+	w := h.begin(slot)
+	stays("a term that has published nothing", "the etcd has no leader")
+	if _, err := w.turn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if is := slot.state(); is.Error != "" || !is.Writes || !is.Since.After(since) {
+		t.Errorf("a term that has published: %+v", is)
+	}
 }
 
 // makeSpace removes the keys of others, compacts and defragments the etcd, and ends the alarm.

@@ -154,7 +154,7 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 	if err := t.campaign(ctx, lease); err != nil {
 		return err
 	}
-	t.show(func(c *control.Store) { c.Writes, c.Writer, c.Error = true, "", "" })
+	t.show(func(c *control.Store) { c.Writes, c.Writer = true, "" })
 	t.log.Write(event.StoreTerm{Store: t.options.Address.String()})
 	r := reader{client: t.client, keys: t.keys, ageKeys: t.options.AgeKeys}
 	var err error
@@ -336,7 +336,7 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 // earlier one.
 func (t *term) published(s *xds.Snapshot, moved *Head) {
 	t.said = ""
-	t.show(func(c *control.Store) { c.Snapshot, c.Error = s.ID(), "" })
+	t.show(func(c *control.Store) { c.Snapshot = s.ID() })
 	if moved == nil {
 		return
 	}

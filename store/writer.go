@@ -239,7 +239,7 @@ func (s *slot) show(change func(*control.Store)) {
 	if is == was {
 		return
 	}
-	if is.Writes != was.Writes || is.Error != was.Error {
+	if failed, fails := was.Error != "", is.Error != ""; failed != fails || !fails && is.Writes != was.Writes {
 		is.Since = time.Now().UTC().Round(0)
 	}
 	s.is.Store(&is)

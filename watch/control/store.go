@@ -14,7 +14,8 @@ type Store struct {
 	Writer string `json:"writer,omitempty"`
 	// Snapshot is the id of the last snapshot that the watch has published in the store; empty for none.
 	Snapshot string `json:"snapshot,omitempty"`
-	// Since is the time at which Writes or Error changed last.
+	// Since is since when there is an Error. Without an Error, Since is the time at which the Error ended or Writes
+	// changed, whichever is later.
 	Since time.Time `json:"since,omitzero"`
 	// Error is why the published snapshot is not in the store; empty if it is, or if another process is the writer.
 	Error string `json:"error,omitempty"`
