@@ -51,7 +51,7 @@ func TestConfig(t *testing.T) {
 		"settings": {"# a comment\ninotify-budget: 1000000\nignore: [ci, '*.tmpl']\nallow-empty: yes\n", []string{"inotify-budget=1000000 2:1", "ignore=ci,*.tmpl 3:1", "allow-empty=true 4:1"}, ""},
 		"float":    {"a: 1.5", []string{"a=1.5 1:1"}, ""},
 		"empty":    {"# nothing\n", nil, ""},
-		"null":     {"---\n", nil, ""},
+		"null":     {"---\n", nil, "xdspub.yaml:1:1: the settings file has no setting, and may be half written: write a setting or a comment, or delete the file [invalid-value]"},
 		"bom":      {"\ufeffa: b\n", []string{"a=b 1:1"}, ""},
 		"object":   {"a: {c: [d, {e: 1}],\n b: off}\n", []string{"a={c@1:5=d,{e@1:13=1} b@2:2=false} 1:1"}, ""},
 		"deep":     {"a: [[[[[[[[[[1]]]]]]]]]]\n", nil, "xdspub.yaml:1:12: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},

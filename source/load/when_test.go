@@ -59,9 +59,11 @@ func TestWhenHalfWritten(t *testing.T) {
 		"":                    {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
 		" \n\n":               {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
 		"# later":             {"in/xdspub.yaml:1:1 invalid-when", ""},
-		"---\n":               {"in/xdspub.yaml:1:1 invalid-when", ""},
-		"{}":                  {"in/xdspub.yaml:1:1 invalid-when", ""},
-		"null":                {"in/xdspub.yaml:1:1 invalid-when", ""},
+		"--- # later":         {"in/xdspub.yaml:1:1 invalid-when", ""},
+		"\ufeff":              {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
+		"---\n":               {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
+		"{}":                  {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
+		"null":                {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-value"},
 	} {
 		for _, folder := range []string{"in", "."} {
 			dir := t.TempDir()

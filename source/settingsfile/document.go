@@ -36,13 +36,15 @@ func settingsDocument(s *syntax.Text, report func(...diag.Diagnostic)) (doc *syn
 	return doc, members, ok
 }
 
-// isEmpty reports whether a settings file holds nothing but white space. An editor may empty a file before it writes
-// the file, and an empty file must not end a freeze.
-func isEmpty(s *syntax.Text) bool { return len(bytes.TrimSpace(s.Data())) == 0 }
+// isEmpty reports whether a settings file has no setting and no comment, as a file with --- or {} alone. An editor may
+// empty a file before it writes the file, and an empty file must not end a freeze. members are those of the document.
+func isEmpty(s *syntax.Text, members map[string]json.RawMessage) bool {
+	return len(members) == 0 && !bytes.ContainsRune(s.Data(), '#')
+}
 
 // empty returns the finding about an empty settings file.
 func empty(s *syntax.Text) diag.Diagnostic {
-	return s.Finding(syntax.CodeInvalidValue, s.Point(0), "the settings file is empty, and may be half written: write a setting or a comment, or delete the file", "")
+	return s.Finding(syntax.CodeInvalidValue, s.Point(0), "the settings file has no setting, and may be half written: write a setting or a comment, or delete the file", "")
 }
 
 // directiveIn returns the offset of the first line with a YAML directive; -1 for none.

@@ -42,7 +42,7 @@ func Read(s *syntax.Text) ([]Setting, diag.List) {
 		return nil, list()
 	}
 	doc, members, ok := settingsDocument(s, findings.Add)
-	if ok && isEmpty(s) {
+	if ok && isEmpty(s, members) {
 		findings.Add(empty(s))
 		ok = false
 	}

@@ -55,7 +55,7 @@ func ReadFolder(s *syntax.Text, isRoot bool, report func(...diag.Diagnostic)) (f
 	if !ok {
 		return nil, false
 	}
-	if isRoot && isEmpty(s) {
+	if isRoot && isEmpty(s, members) {
 		report(empty(s))
 		return nil, false
 	}
