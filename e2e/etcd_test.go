@@ -204,6 +204,38 @@ func connectDelta(t *testing.T, socket string, versions map[string]string) grpc.
 	return s
 }
 
+// TestImportStore: the head of an encrypted store becomes the source tree of the writer, for who has the key.
+func TestImportStore(t *testing.T) {
+	t.Parallel()
+	keys := filepath.Join(t.TempDir(), "keys")
+	own, err := age.GenerateHybridIdentity()
+	if err == nil {
+		err = os.WriteFile(keys, []byte(own.String()), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := startEtcdFleet(t, map[string]string{
+		"web.yaml": answeringText(10000, "one"), "a.yaml": cluster("a", "1s"), "limits.yaml": `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: limits, layer: {a.b: 1}}`,
+		"secret.yaml": `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: token, generic_secret: {secret: {inline_string: hidden}}}`,
+	}, "--encrypt-secrets", keys)
+	dir := filepath.Join(t.TempDir(), "fleet")
+	if out, stderr, exit := xdspub(t, "import", f.store, dir); exit != 3 || !strings.Contains(stderr, "nothing is written") {
+		t.Errorf("without the key: exit status %d: %s%s", exit, out, stderr)
+	}
+	out := must(t, "import", "--encrypt-secrets", keys, f.store, dir)
+	if want := fmt.Sprintf("%s: 4 resources in %s/config, and no bootstrap\n", f.store, dir); out != want {
+		t.Errorf("import: %s, want %s", out, want)
+	}
+	must(t, "diff", f.src, dir+"/config")
+	if info, err := os.Stat(dir + "/config/secrets/token.yaml"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the secret: %v, %v", info, err)
+	}
+	if out, stderr, exit := xdspub(t, "import", "--encrypt-secrets", keys, "--store-target", "eu", f.store, dir+"2"); exit != 3 {
+		t.Errorf("a target that is not in the store: exit status %d: %s%s", exit, out, stderr)
+	}
+}
+
 // revokeWriter ends the lease of the writer, as the end of its time does.
 func (f *etcdFleet) revokeWriter(t *testing.T) {
 	t.Helper()

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -146,6 +147,31 @@ func TestImportEnds(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("nobody has asked")
 	}
+	p.Signal(t, syscall.SIGTERM)
+	if exit := p.Wait(t); exit != 3 || !strings.Contains(p.Log(), "nothing is written") {
+		t.Errorf("exit status %d: %s", exit, p.Log())
+	}
+	if entries, err := os.ReadDir(around); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// TestImportRemoteEnds: SIGTERM ends the wait for a control plane that does not answer, and import writes no file.
+func TestImportRemoteEnds(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(shortDir(t), "xds.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	around := t.TempDir()
+	p := start(t, binary, "import", "--node-id", "edge-1", "xds+unix:"+socket, filepath.Join(around, "edge"))
+	asks, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { asks.Close() })
 	p.Signal(t, syscall.SIGTERM)
 	if exit := p.Wait(t); exit != 3 || !strings.Contains(p.Log(), "nothing is written") {
 		t.Errorf("exit status %d: %s", exit, p.Log())

@@ -276,12 +276,12 @@ func BootstrapGRPC() []Row {
 
 // Import returns the rows of import.
 func Import() []Row {
-	return rows(
+	return slices.Concat(Upstream(), FromStore(), rows(
 		&setting[string]{about: about{name: "root", group: GroupSource, usage: "`DIR` that Envoy is started in, where relative " +
 			"paths begin (default: the current one)", noVariable: true},
 			kind: filePath, into: func(s *Settings) *Value[string] { return &s.Root }},
-		descriptorSet(), maxFindings(), color(),
-	)
+		param(), descriptorSet(), maxFindings(), color(),
+	))
 }
 
 // Convert returns the rows of convert.

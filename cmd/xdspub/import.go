@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -25,14 +23,20 @@ func importCommand() *cli.Command {
 		Name:      "import",
 		Usage:     "make a source tree and a bootstrap of an Envoy's whole configuration",
 		ArgsUsage: "SRC DIR",
-		Description: `SRC is a bootstrap with static resources, in YAML, JSON or protobuf; or what an Envoy's
-/config_dump?include_eds prints, in a file; or the admin interface of a running Envoy itself:
-http://HOST:PORT or unix:PATH.
+		Description: `SRC is one of these:
+  FILE                           a bootstrap with static resources, in YAML, JSON or protobuf; or what an
+                                 Envoy's /config_dump?include_eds prints
+  http://HOST:PORT, unix:PATH    the admin interface of a running Envoy
+  xds://HOST:PORT, xds+unix:PATH a control plane, as the node of --node-from or --node-id sees it
+  etcd://HOST:PORT/PREFIX        the store of a fleet
 
 Each resource becomes a file below DIR/config, with its comments in YAML. The rest, with the clusters
 that the rest needs, becomes DIR/bootstrap.yaml or bootstrap.json. A finding names each difference. DIR
-must be new or empty. If there is an error, nothing is written. Users who can read SRC can read the
-files; the files from a running Envoy are for you alone.
+must be new or empty. If there is an error, nothing is written. Users who can read a FILE can read
+the files that import writes. From any other SRC, the files are for you alone.
+
+From a control plane, the bootstrap is the file of --node-from, with its static resources and without
+dynamic_resources. Without --node-from, and from a store, import writes no bootstrap.
 
 Envoy shows no secrets. A secret of a dump that Envoy gets by SDS from a file, or from another server
 than the ADS server, stays there; any other secret is an error.
@@ -44,6 +48,8 @@ Examples:
   xdspub import /etc/envoy/envoy.yaml edge
   xdspub import --root /etc/envoy envoy.yaml edge
   xdspub import http://127.0.0.1:9901 edge
+  xdspub import --node-from envoy.yaml xds://127.0.0.1:18000 edge
+  xdspub import --store-ca ca.pem etcd://10.0.0.1:2379/fleet edge
 
 Exit status: 0 written, 1 errors in SRC, 2 wrong usage, 3 could not run.`,
 		Flags:  options(settings.Import()),
@@ -63,6 +69,9 @@ func importAction(c *call) error {
 	if name == "" || dir == "" {
 		return usagef("SRC or DIR is empty")
 	}
+	if err := checkRemote(c, name); err != nil {
+		return err
+	}
 	imported, mode, err := importFrom(c, name)
 	if err != nil {
 		return err
@@ -80,15 +89,25 @@ func importAction(c *call) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s: %s in %s, %d in %s\n", name,
-		diag.Count(imported.Resources, "resource"), filepath.Join(dir, importer.Tree), imported.Static, filepath.Join(dir, imported.Bootstrap))
+	rest := "and no bootstrap"
+	switch {
+	case imported.Bootstrap != "":
+		rest = fmt.Sprintf("%d in %s", imported.Static, filepath.Join(dir, imported.Bootstrap))
+	case !settings.IsStore(name):
+		rest += " without --node-from"
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s: %s in %s, %s\n", name, diag.Count(imported.Resources, "resource"), filepath.Join(dir, importer.Tree), rest)
 	return err
 }
 
-// importFrom imports a file or the configuration of a running Envoy, and returns the mode of the files to
-// write.
+// importFrom imports a file, the configuration of a running Envoy, or the resources of a control plane or a store.
+// importFrom also returns the mode of the files to write.
 func importFrom(c *call, name string) (*importer.Imported, os.FileMode, error) {
 	options := importer.Options{Root: c.Root.Value}
+	if settings.IsRemote(name) {
+		imported, err := importRemote(c, name, options)
+		return imported, onlyMine, err
+	}
 	of, err := c.withTypes()
 	if err != nil {
 		return nil, 0, err
@@ -105,11 +124,11 @@ func importFrom(c *call, name string) (*importer.Imported, os.FileMode, error) {
 	if err != nil {
 		return nil, 0, usagef("invalid SRC %q: %s", name, adminForm(name))
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(c)
 	defer stop()
 	data, err := admin.ConfigDump(ctx)
 	if errors.Is(err, context.Canceled) {
-		return nil, 0, errors.New("ended by a signal: nothing is written")
+		return nil, 0, errEndedBySignal
 	}
 	if _, late := errors.AsType[*envoy.TimeoutError](err); late {
 		return nil, 0, fmt.Errorf("%w: nothing is written. Save the dump by curl %q, and import that file", err, name+"/config_dump?include_eds")
@@ -120,7 +139,57 @@ func importFrom(c *call, name string) (*importer.Imported, os.FileMode, error) {
 	stop() // from now on a signal ends the process
 	dump := load.Input{Name: name + "/config_dump", Format: "json", Data: data}
 	dump.Envoy = dump.Envoy.With(of.Types.Registry)
-	return importer.Dump(dump, options), 0o600, nil
+	return importer.Dump(dump, options), onlyMine, nil
+}
+
+// onlyMine is the mode of files that do not come from a file.
+const onlyMine os.FileMode = 0o600
+
+// importRemote imports the resources of a control plane or a store.
+func importRemote(c *call, source string, o importer.Options) (*importer.Imported, error) {
+	v, of, err := settingsAndSource(c, source, check.Streams)
+	if err != nil {
+		return nil, err
+	}
+	if err := follow(v, source, nil); err != nil {
+		return nil, err
+	}
+	from := importer.Remote{Name: source, Kind: v.remote.Kind()}
+	if v.NodeFrom.Value != "" {
+		if from.Bootstrap, err = load.Open(v.NodeFrom.Value); err != nil {
+			return nil, fmt.Errorf("read the bootstrap: %w", err)
+		}
+	}
+	from.Bootstrap.Envoy, from.Bootstrap.Streams = of.Envoy, of.Streams()
+	ctx, stop := interruptible(c)
+	defer stop()
+	runRemote(ctx, v, nil)
+	end := showProgress(c, "asking "+source)
+	contents, err := v.remote.Read(ctx)
+	end()
+	if ctx.Err() != nil {
+		return nil, errEndedBySignal
+	}
+	stop() // from now on a signal ends the process
+	if err != nil {
+		return nil, fmt.Errorf("%w: nothing is written", err)
+	}
+	from.Read = load.New(load.Options{Envoy: of.Envoy, Streams: of.Streams()}).Take(source, contents)
+	if len(contents.Files) == 0 {
+		return nil, &exit{exitRefused, noResources(v, source)}
+	}
+	return from.Import(o), nil
+}
+
+var errEndedBySignal = errors.New("ended by a signal: nothing is written")
+
+// noResources returns why nothing is imported from a control plane or a store without resources.
+func noResources(v *call, source string) error {
+	if settings.IsStore(source) {
+		return fmt.Errorf("%s has no resources: nothing is written", source)
+	}
+	return fmt.Errorf("%s has no resources for the node %q: nothing is written. Correct --node-from, or --node-id and --node-cluster",
+		source, v.upstream.Node.GetId())
 }
 
 // isAdmin reports whether SRC is an admin interface and not a file.

@@ -28,6 +28,12 @@ var onlyTrees = []string{
 	"ignore", "allow-path", "target", "only", "changed-since", "root", "stdin-filename", "fix", "fix-unsafe", "diff", "baseline", "write-baseline", "poll",
 }
 
+// isOnlyTrees reports whether an option is only about the files of a source tree.
+func isOnlyTrees(c *call, r settings.Row) bool {
+	isRootOfEnvoy := c.Command.Name == "import" && r.Name() == "root"
+	return slices.Contains(onlyTrees, r.Name()) && !isRootOfEnvoy
+}
+
 // checkRemote returns an error if the command, or one of its options, does not allow the source.
 func checkRemote(c *call, source string) error {
 	if settings.IsStore(source) {
@@ -37,22 +43,24 @@ func checkRemote(c *call, source string) error {
 		return nil
 	}
 	if !settings.IsRemote(source) {
+		isImport := c.Command.Name == "import"
 		of := append(settings.Upstream(), settings.MaxStale(), settings.AggregateBy())
 		for _, g := range c.Line { // a variable may be for other commands
-			if isRemoteRow := slices.ContainsFunc(of, func(r settings.Row) bool { return r.Name() == g.Row.Name() }); isRemoteRow && isRowOf(c, "node-from") {
+			isRemoteRow := slices.ContainsFunc(of, func(r settings.Row) bool { return r.Name() == g.Row.Name() })
+			if isRemoteRow && isRowOf(c, "node-from") || isImport && g.Row.Name() == "param" {
 				return usagef("--%s is for a control plane: write xds://HOST:PORT or xds+unix:PATH instead of %s", g.Row.Name(), source)
 			}
 		}
-		if strings.Contains(source, "://") && isRowOf(c, "node-from") {
+		if strings.Contains(source, "://") && isRowOf(c, "node-from") && !(isImport && isAdmin(source)) {
 			return usagef("%q is no source: write a path, xds://HOST:PORT, xds+unix:PATH or etcd://HOST:PORT/PREFIX", source)
 		}
 		return noStore(c)
 	}
 	if !isRowOf(c, "node-from") {
-		return usagef("%s reads no control plane: validate, render, watch, serve and diff read %s", c.Command.Name, source)
+		return usagef("%s reads no control plane: validate, render, watch, serve, diff and import read %s", c.Command.Name, source)
 	}
 	for _, r := range rowsOf(c.Command) {
-		if slices.Contains(onlyTrees, r.Name()) && r.Origin(c.Settings).Given() {
+		if isOnlyTrees(c, r) && r.Origin(c.Settings).Given() {
 			return usagef("--%s is for a source tree, and %s is a control plane", r.Name(), source)
 		}
 	}
@@ -73,7 +81,7 @@ func follow(v *call, source string, log *event.Log) error {
 		return err
 	}
 	var usual []string
-	if v.Command.Name == "serve" || v.Command.Name == "diff" {
+	if slices.Contains([]string{"serve", "diff", "import"}, v.Command.Name) {
 		usual = []string{check.Streams}
 	}
 	with, err := v.withFile(source)

@@ -36,14 +36,16 @@ func storeOptions(v *call, address string) (o store.Options, err error) {
 // checkStore returns an error if the command, or one of its options, does not allow a store as source.
 func checkStore(c *call, source string) error {
 	if !isRowOf(c, "store-target") {
-		return usagef("%s reads no store: validate, render, watch and serve read %s", c.Command.Name, source)
+		return usagef("%s reads no store: validate, render, watch, serve and import read %s", c.Command.Name, source)
 	}
 	for _, r := range rowsOf(c.Command) {
 		switch given := r.Origin(c.Settings).Given(); {
-		case given && slices.Contains(onlyTrees, r.Name()):
+		case given && isOnlyTrees(c, r):
 			return usagef("--%s is for a source tree, and %s is a store", r.Name(), source)
 		case given && slices.ContainsFunc(append(settings.Upstream(), settings.AggregateBy()), func(u settings.Row) bool { return u.Name() == r.Name() }):
 			return usagef("--%s is for a control plane, and %s is a store", r.Name(), source)
+		case given && r.Name() == "param" && c.Command.Name == "import": // the tree gets all variants
+			return usagef("--param is for a control plane, and %s is a store", source)
 		case given && r.Name() == "store":
 			return usagef("--store is for a source tree, and %s is a store: a machine follows a store, or writes a store", source)
 		}

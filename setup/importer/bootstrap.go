@@ -32,20 +32,20 @@ var envoysOwn = []protoreflect.Name{"user_agent_name", "user_agent_version", "us
 
 // cleanBootstrap removes from the bootstrap the fields that Envoy adds, and the subscriptions that the source tree
 // replaces. It reports each removal.
-func (r *reading) cleanBootstrap() {
-	for _, n := range r.bootstrap.Facts().ConfigSources {
+func (d *draft) cleanBootstrap() {
+	for _, n := range d.bootstrap.Facts().ConfigSources {
 		if source := n.Message.(*corev3.ConfigSource); xds.FromSnapshot(source) && !strings.HasPrefix(string(n.Path()), "dynamic_resources.") {
-			r.warn(r.bootstrap, n.Path(), fmt.Sprintf("%s asks an ADS server, and the bootstrap has none any more: what it got is not in a dump", n.Path()),
+			d.warn(d.bootstrap, n.Path(), fmt.Sprintf("%s asks an ADS server, and the bootstrap has none any more: what it got is not imported", n.Path()),
 				"write it into the source tree, or remove this; the values of a runtime layer are in /runtime")
 		}
 	}
-	b := proto.CloneOf(r.message())
+	b := proto.CloneOf(d.message())
 	dynamic := b.GetDynamicResources().ProtoReflect()
 	for _, field := range present(dynamic) {
-		r.warn(r.bootstrap, xds.Path("dynamic_resources").Field(string(field)),
-			fmt.Sprintf("dynamic_resources.%s is left out: the source tree has what it led to", field), "")
+		d.leaveOut(dynamic, field)
 	}
 	b.DynamicResources = nil
+	d.document.drop("dynamic_resources")
 	node := b.GetNode().ProtoReflect()
 	var own []string
 	for _, field := range present(node) {
@@ -55,11 +55,22 @@ func (r *reading) cleanBootstrap() {
 		}
 	}
 	if len(own) > 0 {
-		f := r.bootstrap.Diagnostic(codeChange.Name, xds.Path("node").Field(own[0]), "left out of node: "+strings.Join(own, ", ")+", which Envoy sets itself")
+		f := d.bootstrap.Diagnostic(codeChange.Name, xds.Path("node").Field(own[0]), "left out of node: "+strings.Join(own, ", ")+", which Envoy sets itself")
 		f.Severity = diag.Info
-		r.found.Add(f)
+		d.found.Add(f)
 	}
-	r.bootstrap = r.bootstrap.With(b)
+	d.bootstrap = d.bootstrap.With(b)
+}
+
+// leaveOut reports a field of dynamic_resources that the bootstrap does not get.
+func (d *draft) leaveOut(dynamic protoreflect.Message, field protoreflect.Name) {
+	why, help := "the source tree has what it led to", ""
+	if m, ok := dynamic.Get(dynamic.Descriptor().Fields().ByName(field)).Interface().(protoreflect.Message); ok && d.remote != "" {
+		if source, ok := m.Interface().(*corev3.ConfigSource); ok && xds.PathOf(source) != "" {
+			why, help = sourceOf(source)+" is not imported", "copy the resources of that file into the source tree"
+		}
+	}
+	d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(string(field)), fmt.Sprintf("dynamic_resources.%s is left out: %s", field, why), help)
 }
 
 // present returns the names of the fields of a message that are set, in the order of the API.

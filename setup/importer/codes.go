@@ -9,7 +9,8 @@ var (
 	codeChange = diag.Code{Name: "import-change", Severity: diag.Warning, Doc: `An import changes or drops a part of the configuration.
 
 xdspub import reports each difference from the input: a path that must be absolute, a listener that
-needs a name, comments that a file can't hold, and resources that Envoy gets from another source.`}
+needs a name, comments that a file can't hold, and resources that Envoy gets from another source, or
+that a control plane does not have.`}
 
 	codeDump = diag.Code{Name: "import-dump", Doc: `A dump is not that of a whole Envoy.
 

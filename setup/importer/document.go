@@ -109,7 +109,7 @@ func (d *document) take(items []*item) map[*item]*yaml.Node {
 	nodes := make(map[*item]*yaml.Node)
 	for i := 0; i+1 < len(static.Content); {
 		key, list := static.Content[i], static.Content[i+1]
-		of := slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return !named(key, string(i.Type.Static)) })
+		of := slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return i.remote || !named(key, string(i.Type.Static)) })
 		if len(of) > 0 && (list.Kind != yaml.SequenceNode || len(list.Content) != len(of)) {
 			return nil
 		}
@@ -147,6 +147,45 @@ func taken(list *yaml.Node, of []*item, nodes map[*item]*yaml.Node) bool {
 		list.Content = left
 	}
 	return len(of) > 0 && len(left) == 0
+}
+
+// drop removes a field of the bootstrap. A nil document has no fields.
+func (d *document) drop(name string) {
+	if d == nil {
+		return
+	}
+	root := d.node.Content[0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if named(root.Content[i], name) {
+			root.Content = slices.Delete(root.Content, i, i+2)
+			return
+		}
+	}
+}
+
+// dropElements removes elements, by their indices, of the list in a field of the bootstrap. If the list becomes empty,
+// dropElements removes the field. A nil document has no fields.
+func (d *document) dropElements(field, list string, gone []int) {
+	if d == nil {
+		return
+	}
+	of := valueOf(d.node.Content[0], field)
+	if of == nil {
+		return
+	}
+	elements := valueOf(of, list)
+	if elements == nil || elements.Kind != yaml.SequenceNode {
+		return
+	}
+	var kept []*yaml.Node
+	for n, element := range elements.Content {
+		if !slices.Contains(gone, n) {
+			kept = append(kept, element)
+		}
+	}
+	if elements.Content = kept; len(kept) == 0 {
+		d.drop(field)
+	}
 }
 
 // comments are the comments of removed nodes.

@@ -24,11 +24,12 @@ import (
 // folders maps a type to the folder of its resources in the source tree.
 var folders = map[*xds.Type]string{
 	xds.Secret: "secrets", xds.ExtensionConfig: "extensions", xds.Endpoints: "endpoints", xds.Cluster: "clusters",
-	xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scopes", xds.Listener: "listeners",
+	xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scopes", xds.Listener: "listeners", xds.Runtime: "runtime",
+	xds.VirtualHost: "virtual-hosts", xds.LocalityEndpoints: "locality-endpoints",
 }
 
-// files returns the files of the source tree, sorted by name, and the file of the bootstrap as the last.
-func (d *draft) files() ([]File, error) {
+// files returns the files of the source tree, sorted by name.
+func (d *draft) files() []File {
 	var nodes map[*item]*yaml.Node
 	if d.document != nil {
 		if nodes = d.document.take(d.items); nodes == nil {
@@ -46,15 +47,16 @@ func (d *draft) files() ([]File, error) {
 		}
 		f, err := d.resourceFile(i, nodes[i])
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", i.Key, err)
+			f := i.Diagnostic(codeChange.Name, "", fmt.Sprintf("no file can hold %s: %s", i.Key, strings.ReplaceAll(err.Error(), "\u00a0", " ")))
+			f.Help = "if a type is not one of Envoy, give its --descriptor-set"
+			d.found.Add(f)
 		}
 		folder := folders[i.Type]
 		f.Name = path.Join(Tree, folder, used.of(folder, i.Name)+f.Name)
 		files = append(files, f)
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	b, err := d.bootstrapFile()
-	return append(files, b), err
+	return files
 }
 
 // resourceFile returns the file of a resource. Its Name is only a suffix.
@@ -66,8 +68,8 @@ func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 		}
 		d.noteRewritten(i, n, text)
 	}
-	packed := &anypb.Any{}
-	if err := anypb.MarshalFrom(packed, i.Message(), proto.MarshalOptions{Deterministic: true}); err != nil {
+	packed, err := i.packed()
+	if err != nil {
 		return File{}, err
 	}
 	if text, err := bootstrap.YAML(i.Registry, packed); err == nil && i.isIn(d.in, "yaml", text) {
@@ -78,6 +80,19 @@ func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 		err = errors.New("it can't be written as a file of a source tree")
 	}
 	return File{".json", text}, err
+}
+
+// packed returns the message of an item, in its wrapper if there is one.
+func (i *item) packed() (*anypb.Any, error) {
+	body := &anypb.Any{}
+	err := anypb.MarshalFrom(body, i.Message(), proto.MarshalOptions{Deterministic: true})
+	if err != nil || i.Meta == nil {
+		return body, err
+	}
+	wrapper := proto.CloneOf(i.Meta)
+	wrapper.Resource = body
+	around := &anypb.Any{}
+	return around, anypb.MarshalFrom(around, wrapper, proto.MarshalOptions{Deterministic: true})
 }
 
 // noteRewritten reports a resource that is written again without its YAML, and the reason. n is the node of the
@@ -108,7 +123,8 @@ func (i *item) readAs(in load.Input, format string, text []byte) *load.Result {
 func (i *item) isIn(in load.Input, format string, text []byte) bool {
 	read := i.readAs(in, format, text)
 	resources := read.Resources()
-	return !read.Diagnostics.HasErrors() && len(resources) == 1 && resources[0].Key == i.Key && sameContent(resources[0], i.Resource)
+	return !read.Diagnostics.HasErrors() && len(resources) == 1 && resources[0].Key == i.Key &&
+		proto.Equal(resources[0].Meta, i.Meta) && sameContent(resources[0], i.Resource)
 }
 
 func sameContent(a, b *xds.Resource) bool {

@@ -1,7 +1,7 @@
-// Package importer turns the configuration of an Envoy into a source tree and a bootstrap. The source tree has one
-// file for each resource. The bootstrap has the rest: the node, the admin interface, statistics, runtime, overload
-// manager, tracing, and the clusters that these need. The command xdspub bootstrap envoy --from adds the source of the
-// resources.
+// Package importer turns the configuration of an Envoy, or what a control plane sends, into a source tree and a
+// bootstrap. The source tree has one file for each resource. The bootstrap has the rest: the node, the admin interface,
+// statistics, runtime, overload manager, tracing, and the clusters that these need. The command xdspub bootstrap envoy
+// --from adds the source of the resources.
 //
 // A configuration in YAML keeps its comments. A finding reports each difference from the configuration.
 //
@@ -40,10 +40,10 @@ type Options struct {
 
 // Imported is the result of an import.
 type Imported struct {
-	// Files are the files of the source tree, below the folder Tree, and the bootstrap. Files is empty if
-	// Diagnostics has errors.
+	// Files are the files of the source tree, below the folder Tree, and the bootstrap if there is one. Files is empty
+	// if Diagnostics has errors.
 	Files []File
-	// Bootstrap is the name of the bootstrap in Files.
+	// Bootstrap is the name of the bootstrap in Files; empty for none.
 	Bootstrap string
 	// Resources is the number of resources in the source tree. Static is the number of resources that stay in the
 	// bootstrap.
@@ -69,12 +69,14 @@ type draft struct {
 	in      load.Input
 	options Options
 	// bootstrap is the bootstrap without its static resources.
-	bootstrap *xds.Resource
+	bootstrap *xds.Resource // nil for none
 	items     []*item
 	document  *document // nil if the input is not YAML, or if its comments can't be kept
 	// replaced means that the source tree replaces the ADS server.
 	replaced bool
-	found    diag.Bounded
+	// remote is the kind of the Remote whose resources are imported, such as "control plane"; empty for none.
+	remote string
+	found  diag.Bounded
 }
 
 // item is a resource of the configuration.
@@ -82,6 +84,8 @@ type item struct {
 	*xds.Resource
 	// source is the place of the item in a dump. It is empty for a static resource.
 	source part
+	// remote means that the item is from a Remote.
+	remote bool
 	// stays is the reason why the item stays in the bootstrap. It is empty for an item that goes to the source
 	// tree.
 	stays string
@@ -119,16 +123,21 @@ func Static(in load.Input, o Options) *Imported {
 func (d *draft) finish(imported *Imported) {
 	d.nameListeners()
 	d.resolvePaths()
-	files, err := d.files()
-	if err != nil {
-		d.found.Add(d.bootstrap.Diagnostic(codeChange.Name, "", err.Error()))
+	files := d.files()
+	imported.Resources = len(files)
+	if d.bootstrap != nil {
+		b, err := d.bootstrapFile()
+		if err != nil {
+			d.found.Add(d.bootstrap.Diagnostic(codeChange.Name, "", err.Error()))
+		}
+		files = append(files, b)
+		imported.Bootstrap = b.Name
 	}
 	imported.Diagnostics = append(imported.Diagnostics, d.findings()...).Sort()
 	if imported.Diagnostics.HasErrors() {
 		return
 	}
-	imported.Files, imported.Bootstrap = files, files[len(files)-1].Name
-	imported.Resources = len(files) - 1
+	imported.Files = files
 	imported.Static = len(d.items) - imported.Resources
 }
 

@@ -20,7 +20,8 @@ func (e *NotEmptyError) Error() string {
 }
 
 // Write writes all files into a new or empty directory. If it returns an error, it has written none: a single
-// rename puts the whole directory in place. mode is the mode of the files.
+// rename puts the whole directory in place. mode is the mode of the files. Who may read the files may enter new
+// folders.
 func Write(dir string, files []File, mode fs.FileMode) error {
 	dirMode, err := target(dir)
 	if err != nil {
@@ -90,7 +91,8 @@ const together = 64
 // writeAll writes files below a new directory, and flushes them to the disk.
 func writeAll(dir string, files []File, mode fs.FileMode) error {
 	folders := map[string]bool{dir: true, filepath.Join(dir, Tree): true}
-	if err := os.MkdirAll(filepath.Join(dir, Tree), 0o755); err != nil { // an import may have no resource
+	ofFolders := 0o700 | mode&0o444 | mode&0o444>>2                          // who may read, may enter
+	if err := os.MkdirAll(filepath.Join(dir, Tree), ofFolders); err != nil { // an import may have no resource
 		return err
 	}
 	var g errgroup.Group
@@ -98,7 +100,7 @@ func writeAll(dir string, files []File, mode fs.FileMode) error {
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Name))
 		folder := filepath.Dir(name)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		if err := os.MkdirAll(folder, ofFolders); err != nil {
 			return errors.Join(err, g.Wait())
 		}
 		folders[folder] = true

@@ -44,6 +44,9 @@ func TestWrite(t *testing.T) {
 					t.Errorf("%s: %q, %v", f.Name, got, err)
 				}
 			}
+			if info, err := os.Stat(filepath.Join(dir, "config", "clusters")); err != nil || info.Mode().Perm() != 0o750 {
+				t.Errorf("the mode of a folder: %v, %v", info.Mode(), err)
+			}
 			if got := listed(t, around); len(got) > len(before)+1 {
 				t.Errorf("left behind: %q", got)
 			}

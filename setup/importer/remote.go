@@ -1,0 +1,195 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/diag"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// Remote holds the resources of a load.Remote, such as a control plane.
+type Remote struct {
+	// Name is the name of the load.Remote, and Kind is its load.Remote.Kind.
+	Name, Kind string
+	// Read has the resources.
+	Read *load.Result
+	// Bootstrap is the bootstrap of an Envoy that gets the resources. Without a Format, there is no bootstrap. Its
+	// Envoy and Streams also say how the files of the source tree are read.
+	Bootstrap load.Input
+}
+
+// Import imports the resources, and the bootstrap if there is one. The static resources stay in the bootstrap.
+func (r Remote) Import(o Options) *Imported {
+	d := newDraft(r.Bootstrap, o)
+	d.remote = r.Kind
+	imported := &Imported{Diagnostics: r.Read.Diagnostics, Line: r.Read.Line}
+	if r.Bootstrap.Format == "" {
+		d.in.Name = r.Name
+	} else {
+		d.readBootstrap(imported)
+	}
+	if imported.Diagnostics.HasErrors() {
+		return imported
+	}
+	for _, is := range r.Read.Resources() {
+		d.items = append(d.items, &item{Resource: is, remote: true})
+	}
+	has := d.keys()
+	d.noteAbsent(has)
+	d.noteServers()
+	if d.bootstrap != nil {
+		d.dropLayers(has)
+		d.cleanBootstrap()
+	}
+	d.finish(imported)
+	return imported
+}
+
+// readBootstrap reads the bootstrap of the draft, and adds its findings to the import.
+func (d *draft) readBootstrap(imported *Imported) {
+	_, result := load.ParseBootstrap(d.in)
+	ofRemote := imported.Line
+	imported.Line = func(p diag.Position) (string, bool) {
+		if line, ok := result.Line(p); ok {
+			return line, true
+		}
+		return ofRemote(p)
+	}
+	imported.Diagnostics = append(slices.Clone(imported.Diagnostics), result.Diagnostics...)
+	resources := result.Resources()
+	if result.Diagnostics.HasErrors() || len(resources) == 0 {
+		return
+	}
+	d.bootstrap = resources[0]
+	for _, static := range resources[1:] {
+		d.items = append(d.items, &item{Resource: static, stays: "it is in the bootstrap"})
+	}
+	if d.in.Format == "yaml" {
+		d.read()
+	}
+}
+
+// keys returns the keys of the resources of the Remote. Types that clients ask for InGroups have the keys of the
+// groups.
+func (d *draft) keys() map[xds.Key]bool {
+	has := make(map[xds.Key]bool, len(d.items))
+	for _, i := range d.items {
+		k := i.Key
+		if k.Type.Asked == xds.InGroups {
+			k.Name = k.Type.Group(k.Name)
+		}
+		has[k] = has[k] || i.remote
+	}
+	return has
+}
+
+// noteAbsent reports the resources that resources ask the Remote for, and that the Remote does not have.
+func (d *draft) noteAbsent(has map[xds.Key]bool) {
+	for _, i := range d.items {
+		if !i.remote {
+			d.noteAsksServer(i)
+			continue
+		}
+		for _, s := range i.Facts().Subscriptions {
+			ours := xds.FromSnapshot(s.Source) || s.Target == xds.Endpoints && s.Source.GetConfigSourceSpecifier() == nil
+			if ours && s.Name != "" {
+				d.wants(i, xds.Key{Type: s.Target, Name: s.Name}, s.NamePath, has)
+			}
+		}
+		if scope, ok := i.Message().(*routev3.ScopedRouteConfiguration); ok && scope.GetRouteConfigurationName() != "" {
+			d.wants(i, xds.Key{Type: xds.RouteConfiguration, Name: scope.GetRouteConfigurationName()}, "route_configuration_name", has)
+		}
+	}
+}
+
+// wants reports a resource that an item asks for at a path, unless the Remote has the resource.
+func (d *draft) wants(i *item, k xds.Key, at xds.Path, has map[xds.Key]bool) {
+	if has[k] {
+		return
+	}
+	what := k.String()
+	if k.Type.Asked == xds.InGroups {
+		what = fmt.Sprintf("%s of %q", k.Type.Noun, k.Name)
+	}
+	d.warn(i.Resource, at, fmt.Sprintf("the %s has no %s: %s asks for it", d.remote, what, i.Key),
+		fmt.Sprintf("write it into the source tree, or import again once the %s has it", d.remote))
+}
+
+// noteAsksServer reports the subscriptions of a resource in the bootstrap to an ADS server.
+func (d *draft) noteAsksServer(i *item) {
+	for _, s := range i.Facts().Subscriptions {
+		if xds.FromSnapshot(s.Source) {
+			d.warn(i.Resource, s.SourcePath, fmt.Sprintf("%s stays in the bootstrap, and asks an ADS server there: this works "+
+				"with a server, and not with files", i.Key), "give bootstrap envoy --transport ads, or change this source")
+		}
+	}
+}
+
+// noteServers reports the config sources by which Envoy itself asks a server: for names on demand, or because the
+// config source names another server.
+func (d *draft) noteServers() {
+	for _, i := range d.items {
+		if !i.remote {
+			continue
+		}
+		f := i.Facts()
+		for _, n := range f.ConfigSources {
+			source := n.Message.(*corev3.ConfigSource)
+			if !xds.FromServer(source) || n.Field() == "envoy.config.cluster.v3.Cluster.lrs_server" {
+				continue
+			}
+			follows := slices.ContainsFunc(f.Subscriptions, func(s xds.Subscription) bool { return s.Source == source })
+			switch {
+			case !xds.FromSnapshot(source):
+				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s still asks %s, whose resources are not imported", i.Key, sourceOf(source)), "")
+			case !follows:
+				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s makes Envoy ask for names on demand: their resources are not imported", i.Key),
+					"write these resources into the source tree")
+			}
+		}
+	}
+}
+
+// dropLayers removes from the bootstrap the runtime layers whose values are in the source tree, because xdspub
+// bootstrap envoy adds these layers again, and the layers that ask the Remote in vain.
+func (d *draft) dropLayers(has map[xds.Key]bool) {
+	b := proto.CloneOf(d.message())
+	var kept []*bootstrapv3.RuntimeLayer
+	var gone []int
+	for n, layer := range b.GetLayeredRuntime().GetLayers() {
+		why := d.layerGoes(layer.GetRtdsLayer(), has)
+		if why == "" {
+			kept = append(kept, layer)
+			continue
+		}
+		gone = append(gone, n)
+		d.warn(d.bootstrap, xds.Path("layered_runtime.layers").Index(n), fmt.Sprintf("runtime layer %q is left out of the bootstrap: %s",
+			diag.Clip(layer.GetName(), diag.MaxWord), why), "")
+	}
+	if len(gone) == 0 {
+		return
+	}
+	if b.LayeredRuntime.Layers = kept; len(kept) == 0 {
+		b.LayeredRuntime = nil
+	}
+	d.document.dropElements("layered_runtime", "layers", gone)
+	d.bootstrap = d.bootstrap.With(b)
+}
+
+// layerGoes returns why a runtime layer leaves the bootstrap; empty for a layer that stays.
+func (d *draft) layerGoes(rtds *bootstrapv3.RuntimeLayer_RtdsLayer, has map[xds.Key]bool) string {
+	switch source := rtds.GetRtdsConfig(); {
+	case xds.FromServer(source) && has[xds.Key{Type: xds.Runtime, Name: rtds.GetName()}]:
+		return "the source tree has its values, and xdspub bootstrap envoy adds the layer behind the other layers"
+	case xds.FromSnapshot(source):
+		return fmt.Sprintf("the %s has no values for it", d.remote)
+	}
+	return ""
+}
