@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"xdspub/tools/envoytest"
+	"xdspub/tools/etcdtest"
 	"xdspub/tools/golden"
 	"xdspub/watch/control"
 )
@@ -243,6 +244,20 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		plane.Wait(t)
 		s.watch.WaitLog(t, "event=upstream-lost ")
 	},
+	"store gone": func(t *testing.T, s *fixture) {
+		etcd, _ := s.startWriter(t)
+		etcd.End(t)
+		s.write(t, "blue.yaml", aCluster("green"))
+		s.watch.WaitLog(t, "event=store-failed ")
+	},
+	"rollout waits": func(t *testing.T, s *fixture) { rolloutWaits(t, s) },
+	"rollout taken back": func(t *testing.T, s *fixture) {
+		store := rolloutWaits(t, s)
+		if stdout, stderr, exit := xdspub(t, "rollout", "abort", "--store", store, "--reason", "a test"); exit != 0 {
+			t.Fatalf("rollout abort: exit status %d\n%s%s", exit, stdout, stderr)
+		}
+		s.watch.WaitLog(t, "event=rollout-taken-back ")
+	},
 	"disk full": func(t *testing.T, s *fixture) {
 		disk := filepath.Dir(s.out)
 		s.src = filepath.Join(t.TempDir(), "src")
@@ -369,6 +384,33 @@ var makeState = map[string]func(t *testing.T, s *fixture){
 		s.write(t, "busy.yaml", documents(routes("main", "blue"), listener("edge", busy, rds("main"))))
 		s.watch.WaitLog(t, "code=refused-by-envoy")
 	},
+}
+
+// startWriter starts an etcd, and the watch as the writer of a store there.
+func (s *fixture) startWriter(t *testing.T) (etcd *etcdtest.Server, store string) {
+	t.Helper()
+	etcd = etcdtest.Start(t)
+	store = "etcd://" + etcd.Endpoint + "/fleet"
+	s.startWatch(t, "--store", store)
+	s.watch.WaitLog(t, "event=store-published ")
+	return etcd, store
+}
+
+// rolloutWaits begins a rollout that waits, because the only machine has not the label of the first wave.
+func rolloutWaits(t *testing.T, s *fixture) (store string) {
+	t.Helper()
+	s.write(t, "xdspub.yaml", "rollout: {waves: [{label: tier=canary}]}")
+	_, store = s.startWriter(t)
+	machine := newFixture(t, nil, "--machine", "m1")
+	machine.src = store
+	machine.startWatch(t)
+	envoytest.Eventually(t, patience, "the machine is in sync", func() (bool, string) {
+		stdout, stderr, exit := xdspub(t, "status", "--store", store)
+		return exit == 0 && strings.HasPrefix(stdout, "in sync: 1 machine\n"), stdout + stderr
+	})
+	s.write(t, "blue.yaml", aCluster("green"))
+	s.watch.WaitLog(t, "event=rollout-waits ")
+	return store
 }
 
 // pause pauses the output directory.
