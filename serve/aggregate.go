@@ -72,12 +72,12 @@ func (a *Aggregate) Node() *corev3.Node { return a.node }
 // Log returns the Log of the Aggregate.
 func (a *Aggregate) Log() *event.Log { return a.options.Log }
 
-// String returns the values of the fields Options.AggregateBy, such as "cluster=web metadata.env=prod"; empty for nil.
+// String returns the values of the fields Options.AggregateBy, as admit.Describe does; empty for nil.
 func (a *Aggregate) String() string {
 	if a == nil {
 		return ""
 	}
-	return diag.Hide(diag.ClipLine(admit.Describe(a.node, a.options.AggregateBy), diag.MaxText))
+	return diag.Hide(diag.Clip(admit.Describe(a.node, a.options.AggregateBy), diag.MaxText))
 }
 
 // keeps reports whether the Aggregate must stay without clients: the Aggregate has a published Snapshot, and its source

@@ -30,7 +30,8 @@ func aggregateFields(v *call) (list []admit.NodeField, err error) {
 	case len(list) == 0:
 		return nil, nil
 	case v.Out.Value != "":
-		return nil, usagef("--aggregate-by and --out exclude each other: files are for one node; beside serve, run watch for the node of the files")
+		return nil, usagef("--aggregate-by and --out exclude each other, because files are for one node, and each aggregate has its own: " +
+			"keep the snapshots of the aggregates with --state DIR, and write files with xdspub watch --out DIR and the node of their Envoy")
 	}
 	return list, nil
 }

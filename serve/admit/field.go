@@ -3,11 +3,15 @@ package admit
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/diag"
 )
 
 // NodeField is the name of a field of a node, such as cluster or metadata.env.
@@ -181,13 +185,20 @@ func remove(s *structpb.Struct, path []string) {
 	delete(s.Fields, path[0])
 }
 
-// Describe returns the values of fields of a node as text, such as "cluster=web metadata.env=prod". A field that the
-// node lacks has no text after the equals sign.
+// Describe returns the values of fields of a node as text, such as `cluster=web metadata.env="a b"`. A value is cut to
+// diag.MaxWord bytes, and quoted unless it is a plain word, so that a value cannot pass for a second field. A field that
+// the node lacks has no text after the equals sign.
 func Describe(n *corev3.Node, fields []NodeField) string {
 	var parts []string
 	for _, f := range fields {
-		is, _ := f.Text(n)
+		is, ok := f.Text(n)
+		if is = diag.Cut(is, diag.MaxWord); ok && !plainWord.MatchString(is) {
+			is = strconv.Quote(is)
+		}
 		parts = append(parts, string(f)+"="+is)
 	}
 	return strings.Join(parts, " ")
 }
+
+// plainWord matches a value that needs no quotes.
+var plainWord = regexp.MustCompile(`^[\w./:@+-]+$`)

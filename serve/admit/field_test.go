@@ -57,6 +57,23 @@ func TestNodeWith(t *testing.T) {
 	}
 }
 
+// TestDescribe shows nodes whose values look like other fields, break the line, hide the next value, or are missing.
+func TestDescribe(t *testing.T) {
+	fields := []NodeField{"cluster", "metadata.env"}
+	for client, want := range map[string]string{
+		`{cluster: web-1.example:80/a@b, metadata: {env: 3}}`:                `cluster=web-1.example:80/a@b metadata.env=3`,
+		`{cluster: web metadata.env=prod}`:                                   `cluster="web metadata.env=prod" metadata.env=`,
+		`{cluster: a=b, metadata: {env: ""}}`:                                `cluster="a=b" metadata.env=""`,
+		`{cluster: '"web"): 9 clients', metadata: {env: é}}`:                 `cluster="\"web\"): 9 clients" metadata.env="é"`,
+		`{cluster: "a\n\e[2J\u202e\0", metadata: {env: x}}`:                  `cluster="a\n\x1b[2J\u202e\x00" metadata.env=x`,
+		`{cluster: ` + strings.Repeat("a", 60_000) + `, metadata: {env: x}}`: `cluster="` + strings.Repeat("a", 1024) + `…" metadata.env=x`,
+	} {
+		if got := Describe(nodeFrom(t, client), fields); got != want {
+			t.Errorf("%.100s:\n%.2000s, want\n%.2000s", client, got, want)
+		}
+	}
+}
+
 // nodeFrom returns a node from YAML.
 func nodeFrom(t *testing.T, text string) *corev3.Node {
 	t.Helper()
