@@ -219,7 +219,7 @@ func Names() []string {
 
 // all has an event of each type.
 var all = []Event{
-	AggregateRetired{}, AggregateStarted{},
+	AggregateDisplaced{}, AggregateRetired{}, AggregateStarted{},
 	ApprovalUsed{}, ApprovalVoid{}, ApprovalWithdrawn{}, Approved{}, AwaitsConfirmation{}, CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{},
 	CertificatesUnreadable{}, ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConfirmationExtended{}, Confirmed{},
 	ConnectionsFull{},

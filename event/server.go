@@ -75,6 +75,21 @@ func (AggregateRetired) kind() Kind {
 	return Kind{"aggregate-retired", slog.LevelInfo, "no client has this node any more"}
 }
 
+// AggregateDisplaced means that an aggregate has lost its place to a client with a certificate, or to a client that
+// owns fewer aggregates, because --limit aggregates allows no more. A client owns the aggregates that it has started.
+// The streams of the clients of the aggregate end, and the clients try again.
+//
+// Do: look for clients with many nodes in status --serve. If the nodes are yours, raise --limit aggregates, or
+// aggregate by fewer fields (--aggregate-by).
+type AggregateDisplaced struct {
+	Node    string // the fields and their values
+	Clients int    // the number of streams and requests that the aggregate had
+}
+
+func (AggregateDisplaced) kind() Kind {
+	return Kind{"aggregate-displaced", slog.LevelWarn, "an aggregate has lost its place to another client"}
+}
+
 // SocketLost means that somebody has removed the Unix socket of the server, and the server can't create
 // the socket again, for example because another process listens at its path. Open connections stay; no new
 // connections come. The server tries again every 2 seconds.

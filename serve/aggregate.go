@@ -35,14 +35,16 @@ type Aggregate struct {
 	key    string       // the hash of node
 	node   *corev3.Node // Options.Node with the fields AggregateBy of the clients
 	// The fields below belong to aggregates.
-	members int                // open streams, and requests by REST
+	owner   owner              // the client that has started the Aggregate
+	order   int                // a later Aggregate has a larger order
+	members map[*member]bool   // open streams, and requests by REST
 	idle    *time.Timer        // retires an Aggregate without members
 	end     context.CancelFunc // ends Options.Follow
 }
 
 // newAggregate returns an Aggregate without a front.
 func newAggregate(o Options, number int, key string, node *corev3.Node) *Aggregate {
-	a := &Aggregate{options: &o, number: number, key: key, node: node, confirmedLate: make(chan struct{}, 1)}
+	a := &Aggregate{options: &o, number: number, key: key, node: node, members: make(map[*member]bool), confirmedLate: make(chan struct{}, 1)}
 	o.Log = o.Log.For(a.Name())
 	a.cache = cache.New(cache.Options{
 		Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters,
@@ -80,9 +82,9 @@ func (a *Aggregate) String() string {
 	return diag.Hide(diag.Clip(admit.Describe(a.node, a.options.AggregateBy), diag.MaxText))
 }
 
-// keeps reports whether the Aggregate must stay without clients: the Aggregate has a published Snapshot, and its source
-// is gone or invalid, so that the source would give no Snapshot to a new Aggregate of the same node.
-func (a *Aggregate) keeps() bool {
+// hasLastValid reports whether the Aggregate has the last valid Snapshot of a source that is gone or invalid. Such an
+// Aggregate must stay: a new Aggregate of the same node would get no Snapshot.
+func (a *Aggregate) hasLastValid() bool {
 	w := a.watch.Load()
 	return w.Snapshot != "" && (w.Refused != nil || w.Upstream != nil && !w.Upstream.Connected)
 }

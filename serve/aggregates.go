@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +24,7 @@ import (
 )
 
 // aggregates are the Aggregates of a Server. The first client of an Aggregate starts the Aggregate. An Aggregate ends
-// after Limits.AggregateIdle without clients, but not while Aggregate.keeps is true.
+// after Limits.AggregateIdle without clients, but not while Aggregate.hasLastValid is true.
 type aggregates struct {
 	options Options
 	limits  Limits
@@ -36,7 +37,8 @@ type aggregates struct {
 	mu      sync.Mutex
 	ended   bool
 	byKey   map[string]*Aggregate // without own
-	numbers map[int]bool          // of the Aggregates that run
+	numbers map[int]bool          // of the running Aggregates, and of the Aggregates that end
+	started int                   // the number of Aggregates so far
 }
 
 // newAggregates returns the aggregates of a Server, with its front.
@@ -61,34 +63,61 @@ func (a *aggregates) nodeOf(client *corev3.Node) (node *corev3.Node, key string)
 	return node, string(sum[:])
 }
 
-// enter returns the Aggregate to which a client belongs, and starts the Aggregate if there is none. The caller calls
-// leave when the client has left. The error is a gRPC status.
-func (a *aggregates) enter(client *corev3.Node) (*Aggregate, error) {
+// member is a stream of a client of an Aggregate, or a request by REST.
+type member struct {
+	end func(error) // ends the stream with a gRPC status
+}
+
+// join returns the Aggregate to which a client with a node belongs, and starts the Aggregate if there is none. The
+// caller calls leave when the client has left. If the Aggregate loses its place to another client, end gets the reason
+// as a gRPC status. The error is a gRPC status, too.
+func (a *aggregates) join(client admit.Client, node *corev3.Node, end func(error)) (of *Aggregate, leave func(), err error) {
 	if len(a.options.AggregateBy) == 0 {
-		return a.own, nil
+		return a.own, func() {}, nil
 	}
-	if proto.Size(client) == 0 {
-		return nil, status.Error(codes.InvalidArgument, "the first request has no node, and the server chooses the resources by the node "+
+	if proto.Size(node) == 0 {
+		return nil, nil, status.Error(codes.InvalidArgument, "the first request has no node, and the server chooses the resources by the node "+
 			"(--aggregate-by): send a node")
 	}
-	node, key := a.nodeOf(client)
+	m := &member{end: end}
+	of, displaced, err := a.joinLocked(m, client, node)
+	if displaced != nil {
+		a.endDisplaced(displaced)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return of, func() { a.leave(of, m) }, nil
+}
+
+// joinLocked is join without the end of the displaced Aggregate, which is nil for none.
+func (a *aggregates) joinLocked(m *member, client admit.Client, node *corev3.Node) (of, displaced *Aggregate, err error) {
+	shared, key := a.nodeOf(node)
+	by := ownerOf(client)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	of := a.byKey[key]
+	of = a.byKey[key]
 	switch {
 	case key == a.own.key:
 		of = a.own
 	case of != nil:
 	case a.ended:
-		return nil, status.Error(codes.Unavailable, "the server ends")
-	case len(a.numbers) >= a.limits.Aggregates:
-		return nil, status.Errorf(codes.ResourceExhausted, "the clients form %d aggregates, and no more are allowed: try again later, "+
-			"aggregate by fewer fields (--aggregate-by), or see --limit aggregates", len(a.numbers))
+		return nil, nil, status.Error(codes.Unavailable, "the server ends")
+	case len(a.numbers) >= 2*a.limits.Aggregates:
+		return nil, nil, status.Error(codes.Unavailable, "earlier aggregates have not ended yet: try again later")
 	default:
-		of = a.start(key, node)
+		if len(a.byKey) >= a.limits.Aggregates {
+			if displaced = a.displaceable(by); displaced == nil {
+				return nil, nil, status.Errorf(codes.ResourceExhausted, "the clients form %d aggregates, and no more are allowed: try again later, "+
+					"aggregate by fewer fields (--aggregate-by), or see --limit aggregates", len(a.byKey))
+			}
+			delete(a.byKey, displaced.key)
+		}
+		of = a.start(key, shared)
+		of.owner = by
 	}
-	of.members++
-	return of, nil
+	of.members[m] = true
+	return of, displaced, nil
 }
 
 // start starts an Aggregate. The caller holds mu.
@@ -98,7 +127,8 @@ func (a *aggregates) start(key string, node *corev3.Node) *Aggregate {
 		number++
 	}
 	of := newAggregate(a.options, number, key, node)
-	of.front = a.front
+	a.started++
+	of.front, of.order = a.front, a.started
 	var ctx context.Context
 	ctx, of.end = context.WithCancel(a.ctx)
 	of.idle = time.AfterFunc(time.Hour, crash.Guard(func() { a.retire(of) }, of.Log().Crashed))
@@ -114,23 +144,21 @@ func (a *aggregates) start(key string, node *corev3.Node) *Aggregate {
 }
 
 // leave records that a client of an Aggregate has left.
-func (a *aggregates) leave(of *Aggregate) {
-	if len(a.options.AggregateBy) == 0 {
-		return
-	}
+func (a *aggregates) leave(of *Aggregate, m *member) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if of.members--; of.members == 0 && of != a.own {
+	delete(of.members, m)
+	if len(of.members) == 0 && a.byKey[of.key] == of {
 		of.idle.Reset(a.limits.AggregateIdle)
 	}
 }
 
-// retire ends an Aggregate without clients. If keeps is true, retire runs again after Limits.AggregateIdle. The idle
-// timer may fire twice: a client may enter and leave while retire waits for mu.
+// retire ends an Aggregate without clients. If hasLastValid is true, retire runs again after Limits.AggregateIdle. The
+// idle timer may fire twice: a client may join and leave while retire waits for mu.
 func (a *aggregates) retire(of *Aggregate) {
 	a.mu.Lock()
-	free := of.members == 0 && a.byKey[of.key] == of && !a.ended
-	retired := free && !of.keeps()
+	free := len(of.members) == 0 && a.byKey[of.key] == of && !a.ended
+	retired := free && !of.hasLastValid()
 	switch {
 	case retired:
 		delete(a.byKey, of.key)
@@ -161,13 +189,16 @@ func (a *aggregates) close() {
 	a.running.Wait()
 }
 
-// choose returns the Cache for a client with a node (rest.Options.Choose).
-func (a *aggregates) choose(client *corev3.Node) (c *cache.Cache, leave func(), err error) {
-	of, err := a.enter(client)
+// choose returns the Cache for a request with a node (rest.Options.Choose). If the Aggregate loses its place, the
+// request still gets its answer.
+func (a *aggregates) choose(r *http.Request, node *corev3.Node) (c *cache.Cache, leave func(), err error) {
+	client := admit.OfHTTP(r)
+	of, leave, err := a.join(client, node, func(error) {})
 	if err != nil {
+		a.front.refusedAggregate(client, err)
 		return nil, nil, err
 	}
-	return of.cache, func() { a.leave(of) }, nil
+	return of.cache, leave, nil
 }
 
 // others returns all Aggregates but the own one, sorted by number.

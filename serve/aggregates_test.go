@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"xdspub/tools/envoytest"
 	"xdspub/watch/control"
 	"xdspub/xds"
+	"xdspub/xds/clients"
 )
 
 // followed are the Aggregates of a Server. Each serves a Snapshot with one cluster, which has the name of the cluster
@@ -195,6 +197,71 @@ func TestAggregateRefusals(t *testing.T) {
 	}
 	if n := strings.Count(s.log.String(), "event=client-refused"); n != 2 {
 		t.Errorf("%d refusals in the log:\n%s", n, s.log)
+	}
+}
+
+// TestAggregatePlaces takes all places from one address. A client of another address gets a place, and so does a client
+// of the Unix socket. The streams of Aggregates that lose their place end. A client displaces nothing if it has closed
+// its streams, has lost its place, or owns half as many Aggregates, and nothing displaces the last valid Snapshot of a
+// source that is gone.
+func TestAggregatePlaces(t *testing.T) {
+	f := new(followed)
+	o := f.options(t, "cluster")
+	o.Limits.Aggregates = 4
+	s := run(t, o)
+	s.publish(oneCluster)
+	many, local := dial(t, s.tcp, nil), dial(t, "unix:"+s.socket, nil)
+	few := dial(t, s.tcp, nil, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext(ctx, "tcp", address)
+	}))
+	streams := make(map[string]sotwStream)
+	gets := func(conn *grpc.ClientConn, cluster string, want codes.Code) {
+		t.Helper()
+		stream, names, err := clustersFor(t, conn, nodeOf("a", cluster))
+		if status.Code(err) != want || err == nil && !slices.Equal(names, []string{"of-" + cluster}) {
+			t.Fatalf("%s gets %v, %v", cluster, names, err)
+		}
+		streams[cluster] = stream
+	}
+	loses := func(cluster string) {
+		t.Helper()
+		if _, err := streams[cluster].Recv(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "lost its place") {
+			t.Errorf("the stream of %s ends with %v", cluster, err)
+		}
+		envoytest.Eventually(t, patience, cluster+" ends", func() (bool, string) {
+			return slices.Contains(f.list(&f.ended), "cluster="+cluster), s.log.String()
+		})
+	}
+	for _, cluster := range []string{"a", "b", "c", "d"} {
+		gets(many, cluster, codes.OK)
+	}
+	gets(many, "e", codes.ResourceExhausted)
+	gets(few, "web", codes.OK)
+	loses("d")
+	gets(many, "d", codes.ResourceExhausted)
+	gets(few, "api", codes.ResourceExhausted)
+	if err := streams["a"].CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	envoytest.Eventually(t, patience, "a has no client", func() (bool, string) {
+		return !slices.ContainsFunc(f.aggregate("cluster=a").Clients(), func(c clients.Client) bool { return c.Gone.IsZero() }), ""
+	})
+	gets(many, "e", codes.ResourceExhausted)
+	gets(local, "one", codes.OK)
+	envoytest.Eventually(t, patience, "a ends", func() (bool, string) { return slices.Contains(f.list(&f.ended), "cluster=a"), s.log.String() })
+	gets(local, "two", codes.OK)
+	loses("c")
+	for _, cluster := range []string{"b", "web"} {
+		f.aggregate("cluster=" + cluster).Tell(control.Watch{Snapshot: "v1", Upstream: &control.Upstream{}})
+	}
+	gets(local, "three", codes.ResourceExhausted)
+	if got := f.list(&f.ended); !slices.Equal(got, []string{"cluster=a", "cluster=c", "cluster=d"}) {
+		t.Errorf("%q have ended", got)
+	}
+	for _, want := range []string{"event=aggregate-displaced target=aggregate-4 node=cluster=d clients=1", "node=cluster=a clients=0"} {
+		if !strings.Contains(strings.ReplaceAll(s.log.String(), `"`, ""), want) {
+			t.Errorf("the log lacks %s:\n%s", want, s.log)
+		}
 	}
 }
 

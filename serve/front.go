@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
 
 	"xdspub/internal/crash"
 	"xdspub/serve/admit"
@@ -90,6 +91,11 @@ func newFront(all *aggregates, o Options) (*front, error) {
 	return f, nil
 }
 
+// refusedAggregate logs that a client gets no Aggregate.
+func (f *front) refusedAggregate(client admit.Client, err error) {
+	f.judge.Refused(client.Address, "aggregate: "+status.Code(err).String(), err)
+}
+
 // until returns a handler that ends the context of each request when ctx ends.
 func until(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,11 +106,11 @@ func until(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// setHealth sets the status of the server and of all its services in the gRPC health service.
-func (f *front) setHealth(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
-	f.health.SetServingStatus("", status)
+// setHealth sets the state of the server and of all its services in the gRPC health service.
+func (f *front) setHealth(is grpc_health_v1.HealthCheckResponse_ServingStatus) {
+	f.health.SetServingStatus("", is)
 	for service := range f.grpc.GetServiceInfo() {
-		f.health.SetServingStatus(service, status)
+		f.health.SetServingStatus(service, is)
 	}
 }
 

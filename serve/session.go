@@ -68,9 +68,9 @@ func sessionOf(ctx context.Context) *session {
 // intercept is the gRPC interceptor for streams.
 func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	a := arrivalOf(stream.Context())
-	defer func() { s.leave(err) }()
+	defer func() { s.uncount(err) }()
 	defer s.crashes.status("serving a gRPC stream", &err)
-	if err := s.enter(a); err != nil {
+	if err := s.count(a); err != nil {
 		return err
 	}
 	account := listen.Account(a.conn).Open()
@@ -103,10 +103,10 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 
 // interceptCall is the gRPC interceptor for unary calls. A call counts as a stream.
 func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
-	defer func() { s.leave(err) }()
+	defer func() { s.uncount(err) }()
 	defer s.crashes.status("answering a gRPC request", &err)
 	a := arrivalOf(ctx)
-	if err := s.enter(a); err != nil {
+	if err := s.count(a); err != nil {
 		return nil, err
 	}
 	a.transit.addStreams(1)
@@ -120,9 +120,9 @@ func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServer
 	return out, s.takeResponse(ctx, a.client, out)
 }
 
-// enter counts a stream, and marks its connection Known. enter returns a gRPC status if too many streams are
-// open. Call leave in both cases.
-func (s *sessions) enter(a arrival) error {
+// count counts a stream, and marks its connection Known. count returns a gRPC status if too many streams are
+// open. Call uncount in both cases.
+func (s *sessions) count(a arrival) error {
 	if s.open.Add(1) > int64(s.limits.Streams) {
 		err := status.Errorf(codes.ResourceExhausted, "%d streams are open, and no more are allowed: try again later, or see --limit streams", s.limits.Streams)
 		s.judge.Refused(a.client.Address, "streams", err)
@@ -132,8 +132,8 @@ func (s *sessions) enter(a arrival) error {
 	return nil
 }
 
-// leave ends the count of a stream. err is the error that the client gets.
-func (s *sessions) leave(err error) {
+// uncount ends the count of a stream. err is the error that the client gets.
+func (s *sessions) uncount(err error) {
 	s.open.Add(-1)
 	s.metrics.ended.WithLabelValues(status.Code(err).String()).Inc()
 }
@@ -253,7 +253,7 @@ type guard struct {
 	session       *session
 	kind          cache.Kind
 	only          *xds.Type
-	of            *Aggregate // of the client; nil before the first permitted request
+	leave         func() // leaves the Aggregate of the client; nil before the first permitted request
 	asks          *admit.Stream
 	silent        *time.Timer // ends the session; the first permitted request stops it
 	// pending counts the names of incremental requests that the cache keeps until the next response, by type:
@@ -296,8 +296,8 @@ func (g *guard) Close() {
 	if g.Stream == nil {
 		return
 	}
+	g.leave()
 	g.Stream.Close()
-	g.session.of.aggregates.leave(g.of)
 }
 
 // ask judges a request. The first permitted request opens a Stream of the Aggregate to which the node of the request
@@ -310,12 +310,16 @@ func (g *guard) ask(r admit.Request) error {
 	if g.Stream != nil {
 		return nil
 	}
-	of, err := g.session.of.aggregates.enter(r.Node)
+	client, all := g.session.client, g.session.of.aggregates
+	of, leave, err := all.join(client, r.Node, func(err error) {
+		all.front.refusedAggregate(client, err)
+		g.session.end(err)
+	})
 	if err != nil {
-		g.session.of.judge.Refused(g.session.client.Address, "aggregate: "+status.Code(err).String(), err)
+		all.front.refusedAggregate(client, err)
 		return err
 	}
-	g.of, g.Stream = of, of.cache.Open(g.kind, g.only)
+	g.leave, g.Stream = leave, of.cache.Open(g.kind, g.only)
 	g.Stream.AuthorizeSecrets(func(r *xds.Resource, sets []params.Parameters) bool {
 		err := g.asks.SecretOf(r, sets)
 		if err != nil {

@@ -186,7 +186,7 @@ func remove(s *structpb.Struct, path []string) {
 }
 
 // Describe returns the values of fields of a node as text, such as `cluster=web metadata.env="a b"`. A value is cut to
-// diag.MaxWord bytes, and quoted unless it is a plain word, so that a value cannot pass for a second field. A field that
+// diag.MaxWord bytes, and quoted unless it is a plain word, so that a value can't pass for a second field. A field that
 // the node lacks has no text after the equals sign.
 func Describe(n *corev3.Node, fields []NodeField) string {
 	var parts []string

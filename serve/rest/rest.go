@@ -48,9 +48,9 @@ type Options struct {
 	// needs no Client.
 	Judge  *admit.Judge
 	Client func(*http.Request) admit.Client
-	// Choose returns the Cache for a client with a node. The Handler calls leave after the answer. The error is a gRPC
+	// Choose returns the Cache for a request with a node. The Handler calls leave after the answer. The error is a gRPC
 	// status. With a nil Choose, all clients get the Cache that New got.
-	Choose func(*corev3.Node) (c *cache.Cache, leave func(), err error)
+	Choose func(*http.Request, *corev3.Node) (c *cache.Cache, leave func(), err error)
 	// Counter counts requests and responses; may be nil.
 	Counter Counter
 }
@@ -93,7 +93,7 @@ func New(c *cache.Cache, o Options) *Handler {
 		o.Counter = none{}
 	}
 	if o.Choose == nil {
-		o.Choose = func(*corev3.Node) (*cache.Cache, func(), error) { return c, func() {}, nil }
+		o.Choose = func(*http.Request, *corev3.Node) (*cache.Cache, func(), error) { return c, func() {}, nil }
 	}
 	return &Handler{options: o, ended: make(chan struct{}), now: make(map[any]*content)}
 }
@@ -176,7 +176,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 	_ = deadlines.SetReadDeadline(time.Time{})
 	_ = deadlines.SetWriteDeadline(time.Now().Add(h.options.Wait + slowest))
 	h.options.Counter.Asked(q.Type)
-	c, leave, err := h.options.Choose(q.Node)
+	c, leave, err := h.options.Choose(r, q.Node)
 	if err != nil {
 		Refuse(w, err)
 		return
