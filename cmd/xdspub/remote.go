@@ -45,11 +45,12 @@ func checkRemote(c *call, source string) error {
 	if !settings.IsRemote(source) {
 		isImport := c.Command.Name == "import"
 		of := append(settings.Upstream(), settings.MaxStale(), settings.AggregateBy())
-		for _, g := range c.Line { // a variable may be for other commands
-			isRemoteRow := slices.ContainsFunc(of, func(r settings.Row) bool { return r.Name() == g.Row.Name() })
-			if isRemoteRow && isRowOf(c, "node-from") || isImport && g.Row.Name() == "param" {
-				return usagef("--%s is for a control plane: write xds://HOST:PORT or xds+unix:PATH instead of %s", g.Row.Name(), source)
-			}
+		name := onLine(c, of)
+		if isImport && isOnLine(c, "param") {
+			name = "param"
+		}
+		if name != "" && isRowOf(c, "node-from") {
+			return usagef("--%s is for a control plane: write xds://HOST:PORT or xds+unix:PATH instead of %s", name, source)
 		}
 		if strings.Contains(source, "://") && isRowOf(c, "node-from") && !(isImport && isAdmin(source)) {
 			return usagef("%q is no source: write a path, xds://HOST:PORT, xds+unix:PATH or etcd://HOST:PORT/PREFIX", source)
@@ -60,7 +61,7 @@ func checkRemote(c *call, source string) error {
 		return usagef("%s reads no control plane: validate, render, watch, serve, diff and import read %s", c.Command.Name, source)
 	}
 	for _, r := range rowsOf(c.Command) {
-		if isOnlyTrees(c, r) && r.Origin(c.Settings).Given() {
+		if isOnlyTrees(c, r) && isOnLine(c, r.Name()) {
 			return usagef("--%s is for a source tree, and %s is a control plane", r.Name(), source)
 		}
 	}
@@ -70,6 +71,21 @@ func checkRemote(c *call, source string) error {
 // isRowOf reports whether the command has an option.
 func isRowOf(c *call, name string) bool {
 	return slices.ContainsFunc(rowsOf(c.Command), func(r settings.Row) bool { return r.Name() == name })
+}
+
+// isOnLine reports whether the command line gives an option. A variable may be for other commands.
+func isOnLine(c *call, name string) bool {
+	return slices.ContainsFunc(c.Line, func(g settings.Given) bool { return g.Row.Name() == name })
+}
+
+// onLine returns the name of the first row that the command line gives; empty for none.
+func onLine(c *call, rows []settings.Row) string {
+	for _, r := range rows {
+		if isOnLine(c, r.Name()) {
+			return r.Name()
+		}
+	}
+	return ""
 }
 
 // follow sets v.remote if the source is a control plane or a store.

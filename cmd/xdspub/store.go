@@ -39,14 +39,14 @@ func checkStore(c *call, source string) error {
 		return usagef("%s reads no store: validate, render, watch, serve and import read %s", c.Command.Name, source)
 	}
 	for _, r := range rowsOf(c.Command) {
-		switch given := r.Origin(c.Settings).Given(); {
+		switch given := isOnLine(c, r.Name()); {
 		case given && isOnlyTrees(c, r):
 			return usagef("--%s is for a source tree, and %s is a store", r.Name(), source)
 		case given && slices.ContainsFunc(append(settings.Upstream(), settings.AggregateBy()), func(u settings.Row) bool { return u.Name() == r.Name() }):
 			return usagef("--%s is for a control plane, and %s is a store", r.Name(), source)
 		case given && r.Name() == "param" && c.Command.Name == "import": // the tree gets all variants
 			return usagef("--param is for a control plane, and %s is a store", source)
-		case given && r.Name() == "store":
+		case r.Name() == "store" && c.Store.Given():
 			return usagef("--store is for a source tree, and %s is a store: a machine follows a store, or writes a store", source)
 		}
 	}
@@ -55,10 +55,10 @@ func checkStore(c *call, source string) error {
 
 // noStore returns an error if an option is about a store, and the call names no store.
 func noStore(c *call) error {
-	if name := settings.FirstGiven(c.Settings, settings.OfFollower()); name != "" {
+	if name := onLine(c, settings.OfFollower()); name != "" {
 		return usagef("--%s is for a store as source: write etcd://HOST:PORT/PREFIX instead of %s", name, c.Args().First())
 	}
-	if name := settings.FirstGiven(c.Settings, settings.FromStore()); name != "" && !c.Store.Given() && !c.Store.InFile() {
+	if name := onLine(c, settings.FromStore()); name != "" && !c.Store.Given() && !c.Store.InFile() {
 		return usagef("--%s needs a store: write etcd://HOST:PORT/PREFIX instead of %s, or give watch --store", name, c.Args().First())
 	}
 	return nil
