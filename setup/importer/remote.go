@@ -148,7 +148,8 @@ func (d *draft) noteServers() {
 			follows := slices.ContainsFunc(f.Subscriptions, func(s xds.Subscription) bool { return s.Source == source })
 			switch {
 			case !xds.FromSnapshot(source):
-				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s still asks %s, whose resources are not imported", i.Key, sourceOf(source)), "")
+				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s still asks %s, whose resources are not imported", i.Key, sourceOf(source)),
+					"write these resources into the source tree, and ads: {} here")
 			case !follows:
 				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s makes Envoy ask for names on demand: their resources are not imported", i.Key),
 					"write these resources into the source tree")
