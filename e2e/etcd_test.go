@@ -302,6 +302,13 @@ func TestRolloutOnEtcd(t *testing.T) {
 			return strings.Contains(out, want), out + stderr
 		})
 	}
+	sees := func(m *fixture, code int, shows ...string) {
+		t.Helper()
+		(&cell{Exit: &code, Shows: shows}).holds(t, "status of a machine", func() (string, int) {
+			out, stderr, exit := xdspub(t, "status", "--out", m.out)
+			return out + stderr, exit
+		})
+	}
 	envoytest.Eventually(t, patience, "two machines", func() (bool, string) {
 		is := f.status(t)
 		return strings.HasPrefix(is, "in sync: 2 machines\n"), is
@@ -316,6 +323,8 @@ func TestRolloutOnEtcd(t *testing.T) {
 		t.Fatal(out, stderr, exit)
 	}
 	has(canary, "2s")
+	sees(canary, 0, "in sync: ", "\n  rollout: this machine is in wave 1 of 2 (tier=canary), and gets the candidate, snapshot v")
+	sees(other, 0, "in sync: ", "\n  rollout: this machine is in wave 2 of 2 (all machines), and gets the base, snapshot v")
 	f.watch.Signal(t, syscall.SIGKILL)
 	f.watch.Wait(t)
 	has(other, "1s")
@@ -323,6 +332,12 @@ func TestRolloutOnEtcd(t *testing.T) {
 	f.startWatch(t)
 	has(other, "2s")
 	says("no rollout: all machines get the same snapshot")
+	for _, m := range []*fixture{canary, other} {
+		envoytest.Eventually(t, patience, "no rollout", func() (bool, string) {
+			out, stderr, exit := xdspub(t, "status", "--out", m.out)
+			return exit == 0 && !strings.Contains(out, "rollout"), out + stderr
+		})
+	}
 
 	f.remove(t, "web.yaml") // the machines have no --allow-removal
 	says("the machine m1 refuses the snapshot: ")
@@ -332,6 +347,7 @@ func TestRolloutOnEtcd(t *testing.T) {
 		}
 	}
 	f.watch.WaitLog(t, "event=rollout-taken-back ")
+	sees(other, 0, "in sync: ", " was taken back: the machine m1 refuses the snapshot: ", "; this machine gets snapshot v")
 	f.write(t, "web.yaml", answeringText(1, "two"))
 	f.watch.WaitLog(t, "event=rollout-done ")
 	envoytest.Eventually(t, patience, "the fleet is in sync", func() (bool, string) {

@@ -23,6 +23,7 @@ import (
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/observe"
+	"xdspub/source/rollout"
 	"xdspub/watch/control"
 	"xdspub/watch/freeze"
 	"xdspub/xds/clients"
@@ -93,7 +94,8 @@ func everything() control.Watch {
 			Counts: []control.CodeCount{{Code: "unknown-field", Severity: diag.Error, Count: 1}}, Findings: findings,
 		},
 		CertificateExpires: now.Add(time.Hour), Inotify: &control.Inotify{Used: 7, Budget: 120}, Notices: control.ByEvents,
-		Upstream: &control.Upstream{Kind: "store", Server: "127.0.0.1:1", Since: now, Error: "<script>", StaleSince: now, MaxStale: 60},
+		Upstream: &control.Upstream{Kind: "store", Server: "127.0.0.1:1", Since: now, Error: "<script>", StaleSince: now, MaxStale: 60, Rollout: rollout.Share{
+			Candidate: "v2", Base: "v1", Wave: 2, Name: "<script>", Open: 1, Waves: 3, TakenBack: "<script>"}},
 		Store: &control.Store{Address: "etcd://127.0.0.1:1/fleet", Writes: true, Writer: "dave@host", Snapshot: "v1", Since: now, Error: "<script>", Rollout: &control.Rollout{
 			Snapshot: "v1", Base: "v0", Wave: 1, Waves: 2, Name: "tier=canary", Since: now, State: control.Baking, Message: "<script>", Until: now,
 		}},

@@ -182,12 +182,24 @@ func (f *Follower) works() {
 	f.mu.Lock()
 	was := f.state
 	if f.wrong, f.said = nil, ""; !f.state.Connected || !f.state.UnusableSince.IsZero() {
-		f.state = load.State{Connected: true, Server: strings.Join(f.options.Address.Endpoints, ","), Since: time.Now()}
+		f.state = load.State{Connected: true, Server: strings.Join(f.options.Address.Endpoints, ","), Since: time.Now(), Share: f.state.Share}
 	}
 	f.state.Error = ""
 	is := f.state
 	f.mu.Unlock()
 	if is != was {
+		f.signal()
+	}
+}
+
+// shares records what this machine gets of the rollout of a head.
+func (f *Follower) shares(out *Head) {
+	f.mu.Lock()
+	was := f.state.Share
+	f.state.Share = out.share(f.member())
+	changed := f.state.Share != was
+	f.mu.Unlock()
+	if changed {
 		f.signal()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/source/rollout"
 	"xdspub/store/waves"
 	"xdspub/watch/control"
 )
@@ -80,6 +81,22 @@ func (h *Head) view() *control.Rollout {
 		v.State, v.Message, v.Since = control.TakenBack, diag.ClipLine(r.TakenBack.Reason, maxMessage), r.TakenBack.Time
 	}
 	return v
+}
+
+// share returns what a machine gets of the rollout of a head.
+func (h *Head) share(m waves.Machine) (s rollout.Share) {
+	r := h.Rollout
+	if r == nil {
+		return s
+	}
+	s = rollout.Share{Candidate: r.Candidate.Snapshot, Base: h.Snapshot, Open: r.Open, Waves: len(r.Waves)}
+	if i := r.Waves.Of(m); i < len(r.Waves) {
+		s.Wave, s.Name = i+1, diag.ClipLine(r.Waves[i].String(), maxWords)
+	}
+	if r.TakenBack != nil {
+		s.TakenBack = diag.ClipLine(diag.Hide(r.TakenBack.Reason), maxMessage)
+	}
+	return s
 }
 
 // isOf reports whether the rollout in the key of a writer is the rollout of a head, or a rollout that has not begun.

@@ -151,7 +151,7 @@ func (s *source) upstream() *control.Upstream {
 	is := s.options.Remote.State()
 	return &control.Upstream{
 		Kind: s.options.Remote.Kind(), Connected: is.Connected, Server: is.Server, Since: is.Since.UTC().Round(0),
-		Error: is.Error, StaleSince: is.StaleSince().UTC().Round(0), MaxStale: s.options.MaxStale.Seconds(),
+		Error: is.Error, StaleSince: is.StaleSince().UTC().Round(0), MaxStale: s.options.MaxStale.Seconds(), Rollout: is.Share,
 	}
 }
 

@@ -139,6 +139,9 @@ func (p *statusPrinter) watch(r *status.Status) {
 	if w.Waits != nil {
 		p.printf("  snapshot %s of the source tree waits since %s%s\n", w.Waits.Snapshot, p.at(w.Waits.Since), w.Waits.GoesOn())
 	}
+	if share := w.Share(); share != "" {
+		p.printf("  rollout: %s\n", share)
+	}
 	if w.Store != nil {
 		p.printf("  store %s\n", w.Store)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/source/decode"
+	"xdspub/source/rollout"
 	"xdspub/xds"
 )
 
@@ -71,6 +72,8 @@ type State struct {
 	UnusableSince time.Time
 	// Error is why the Remote is not connected, or why a connected Remote can't use what the other side has.
 	Error string
+	// Share is what this machine gets of a rollout of the other side; zero without a rollout.
+	Share rollout.Share
 }
 
 // StaleSince returns since when the other side may have newer Contents; zero while the Remote follows the other side.

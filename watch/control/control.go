@@ -40,6 +40,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/source/owners"
+	"xdspub/source/rollout"
 	"xdspub/watch/freeze"
 )
 
@@ -182,6 +183,16 @@ type Upstream struct {
 	StaleSince time.Time `json:"stale_since,omitzero"`
 	// MaxStale is how long the watch stays ready after StaleSince, in seconds; 0 for ever.
 	MaxStale float64 `json:"max_stale,omitempty"`
+	// Rollout is what this machine gets of a rollout of the store; zero without a rollout.
+	Rollout rollout.Share `json:"rollout,omitzero"`
+}
+
+// Share returns what this machine gets of a rollout, as text; empty without a rollout.
+func (w Watch) Share() string {
+	if w.Upstream == nil {
+		return ""
+	}
+	return w.Upstream.Rollout.String()
 }
 
 // Stale reports whether the watch does not follow the source for longer than MaxStale. A nil Upstream is not stale.
