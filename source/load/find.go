@@ -114,7 +114,7 @@ func (f *finder) folder(ctx context.Context, rel string, at location) error {
 	f.folders.paths[at.real] = dir
 	before := f.folders.names
 	entries, err := f.list(ctx, dir, rel)
-	if err != nil && f.passOver(dir, err) {
+	if err != nil && f.recordUnreadable(dir, err) {
 		return nil
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	to := location{real: filepath.Join(in.real, e.Name()), beyond: in.beyond || linked}
 	if linked {
 		info, err := os.Stat(path)
-		if err != nil && f.passOver(path, err) {
+		if err != nil && f.recordUnreadable(path, err) {
 			return nil
 		}
 		if err != nil {
@@ -174,9 +174,9 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	return nil
 }
 
-// passOver records an error of a path in the folder of an owner, so that the rest of the tree is read. passOver returns
-// false for a path elsewhere, and for an error of the process or the machine.
-func (f *finder) passOver(path string, err error) bool {
+// recordUnreadable records an error of a path in the folder of an owner, so that the rest of the tree is read.
+// recordUnreadable returns false for a path elsewhere, and for an error of the process or the machine.
+func (f *finder) recordUnreadable(path string, err error) bool {
 	if f.l.ownerOf(f.tree, filepath.Join(path, "any")) == "" || !isOfPlace(err) {
 		return false
 	}
