@@ -70,7 +70,7 @@ func (t *Tree) Settle() (Settled, error) {
 			return s, err
 		}
 		for _, d := range wrong {
-			for _, owner := range t.further(d, changed, held) {
+			for _, owner := range t.ownersToHold(d, changed, held) {
 				held[owner] = true
 			}
 		}
@@ -84,9 +84,9 @@ func (t *Tree) Settle() (Settled, error) {
 	}
 }
 
-// further returns the owners whose folders must wait because of an error: the owners whose folders cause the error. If
-// all of their folders wait already, further returns all owners that the error involves.
-func (t *Tree) further(d diag.Diagnostic, changed, held map[string]bool) []string {
+// ownersToHold returns the owners whose folders must wait because of an error: the owners whose folders cause the error.
+// If all of their folders wait already, ownersToHold returns all owners that the error involves.
+func (t *Tree) ownersToHold(d diag.Diagnostic, changed, held map[string]bool) []string {
 	if blamed := t.blamed(d, changed); slices.ContainsFunc(blamed, func(owner string) bool { return !held[owner] }) {
 		return blamed
 	}
