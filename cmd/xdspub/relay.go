@@ -45,17 +45,17 @@ type relay struct {
 	source string
 	states *stateDirs
 
-	mu     sync.Mutex
-	passes map[int]passes // of each aggregate, by a number
-	next   int            // the number of the next passes
+	mu        sync.Mutex
+	receivers map[int]receiver // of each aggregate, by a number
+	next      int              // the number of the next receiver
 }
 
-// passes are the channels by which an aggregate gets the signals of the process.
-type passes struct{ hangup, report chan os.Signal }
+// receiver has the channels by which an aggregate gets the signals of the process.
+type receiver struct{ hangup, report chan os.Signal }
 
 // newRelay returns a relay. most is the largest number of aggregates.
 func newRelay(v *call, source string, most int) *relay {
-	return &relay{v: *v, source: source, states: newStateDirs(v.State.Value, most), passes: make(map[int]passes)}
+	return &relay{v: *v, source: source, states: newStateDirs(v.State.Value, most), receivers: make(map[int]receiver)}
 }
 
 // pass passes signals on to all aggregates until ctx ends.
@@ -65,19 +65,19 @@ func (r *relay) pass(ctx context.Context, asked signals) {
 		case <-ctx.Done():
 			return
 		case s := <-asked.hangup:
-			r.toAll(func(p passes) chan os.Signal { return p.hangup }, s)
+			r.toAll(func(to receiver) chan os.Signal { return to.hangup }, s)
 		case s := <-asked.report:
-			r.toAll(func(p passes) chan os.Signal { return p.report }, s)
+			r.toAll(func(to receiver) chan os.Signal { return to.report }, s)
 		}
 	}
 }
 
-func (r *relay) toAll(channel func(passes) chan os.Signal, s os.Signal) {
+func (r *relay) toAll(channel func(receiver) chan os.Signal, s os.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.passes {
+	for _, to := range r.receivers {
 		select {
-		case channel(p) <- s:
+		case channel(to) <- s:
 		default: // a signal waits for the watch already
 		}
 	}
@@ -87,13 +87,13 @@ func (r *relay) toAll(channel func(passes) chan os.Signal, s os.Signal) {
 func (r *relay) signals() (s signals, leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p, number := passes{make(chan os.Signal, 1), make(chan os.Signal, 1)}, r.next
-	r.passes[number] = p
+	to, number := receiver{make(chan os.Signal, 1), make(chan os.Signal, 1)}, r.next
+	r.receivers[number] = to
 	r.next++
-	return signals{p.hangup, p.report}, func() {
+	return signals{to.hangup, to.report}, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.passes, number)
+		delete(r.receivers, number)
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave fu
 		}
 	}
 	s.inUse[key] = make(chan struct{})
-	if err := s.within(func(root *os.Root) error { return use(root, key) }); err != nil {
+	if err := s.inRoot(func(root *os.Root) error { return use(root, key) }); err != nil {
 		s.free(key)
 		return "", nil, err
 	}
@@ -61,7 +61,7 @@ func (s *stateDirs) enter(ctx context.Context, key string) (dir string, leave fu
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		defer s.free(key)
-		return s.within(func(root *os.Root) error { return s.leave(root, key) })
+		return s.inRoot(func(root *os.Root) error { return s.leave(root, key) })
 	}, nil
 }
 
@@ -71,8 +71,8 @@ func (s *stateDirs) free(key string) {
 	delete(s.inUse, key)
 }
 
-// within calls do with the directory that has the directories of the aggregates.
-func (s *stateDirs) within(do func(*os.Root) error) error {
+// inRoot calls do with the directory that has the directories of the aggregates.
+func (s *stateDirs) inRoot(do func(*os.Root) error) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
