@@ -223,7 +223,7 @@ var all = []Event{
 	ApprovalUsed{}, ApprovalVoid{}, ApprovalWithdrawn{}, Approved{}, AwaitsConfirmation{}, CertificateExpired{}, CertificateExpiresSoon{}, CertificatesRead{},
 	CertificatesUnreadable{}, ClientMemoryFull{}, ClientRefused{}, ClientWithoutVariant{}, ClockSet{}, ClustersWarming{}, ConfirmationExtended{}, Confirmed{},
 	ConnectionsFull{},
-	ControlSocketFailed{}, ControlSocketOpen{}, DecisionsKept{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
+	ControlSocketFailed{}, ControlSocketOpen{}, DecisionsInForce{}, DriftMended{}, Ended{}, EnvoyInSync{}, EnvoyReachable{},
 	EnvoyRestarted{}, EnvoyUnknown{}, EnvoyUnreachable{}, EventsDropped{}, Failed{}, FileNotApplied{}, Finding{},
 	FindingsOmitted{}, ForeignFolderRemoved{}, FreezeEnded{}, FreezeOverridden{}, Frozen{},
 	GitLockStale{}, Guarded{}, Held{}, HistoryDamaged{}, HistoryFailed{}, HoldsLost{},

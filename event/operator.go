@@ -19,11 +19,11 @@ func (Paused) kind() Kind {
 	return Kind{"paused", slog.LevelWarn, "publishing is paused; no published file changes"}
 }
 
-// DecisionsKept means that earlier decisions of operators are in force at the start of a watch or server. If a change
+// DecisionsInForce means that earlier decisions of operators are in force at the start of a watch or server. If a change
 // waits for an approval, the event names the change, too. The keys have the texts of xdspub status.
 //
 // Do: `xdspub status --out OUT` says how to end each of them.
-type DecisionsKept struct {
+type DecisionsInForce struct {
 	Paused   string `event:"optional"` // who has paused publishing, since when, and why
 	Pinned   string `event:"optional"` // the entry of a rollback, and who has rolled back, since when, and why
 	Trial    string `event:"optional"` // the snapshot that awaits confirmation, and until when
@@ -31,7 +31,7 @@ type DecisionsKept struct {
 	Approved string `event:"optional"` // the change of an unused approval, and who has approved it, since when, and why
 }
 
-func (DecisionsKept) kind() Kind {
+func (DecisionsInForce) kind() Kind {
 	return Kind{"decisions-kept", slog.LevelWarn, "decisions of operators from before this start are in force"}
 }
 

@@ -119,7 +119,7 @@ func (w *watching) sayDecisions() {
 		return
 	}
 	d.EndPause(w.clock)
-	is, e := d.Shown(w.clock), event.DecisionsKept{}
+	is, e := d.Shown(w.clock), event.DecisionsInForce{}
 	if is.Paused != nil {
 		e.Paused = is.Paused.String()
 	}
@@ -135,7 +135,7 @@ func (w *watching) sayDecisions() {
 	if approved := d.ShownApproval(); approved != nil {
 		e.Approved = approved.String()
 	}
-	if e != (event.DecisionsKept{}) {
+	if e != (event.DecisionsInForce{}) {
 		w.log.Write(e)
 	}
 }

@@ -205,8 +205,8 @@ func TestDecideAlone(t *testing.T) {
 	}
 }
 
-// TestDecisionsKept: the log of a watch that starts names the decisions that are in force, and what waits for one.
-func TestDecisionsKept(t *testing.T) {
+// TestDecisionsInForce: the log of a watch that starts names the decisions that are in force, and what waits for one.
+func TestDecisionsInForce(t *testing.T) {
 	for name, c := range map[string]struct {
 		decide func(w *watching, s *site)
 		want   string
