@@ -19,8 +19,8 @@ func (Paused) kind() Kind {
 	return Kind{"paused", slog.LevelWarn, "publishing is paused; no published file changes"}
 }
 
-// DecisionsInForce means that earlier decisions of operators are in force at the start of a watch or server. If a change
-// waits for an approval, the event names the change, too. The keys have the texts of xdspub status.
+// DecisionsInForce means that earlier decisions of operators are in force at the start of a watch or server. If a
+// change waits for an approval, the event names the change, too. The keys have the texts of xdspub status.
 //
 // Do: `xdspub status --out OUT` says how to end each of them.
 type DecisionsInForce struct {

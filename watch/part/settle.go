@@ -84,8 +84,8 @@ func (t *Tree) Settle() (Settled, error) {
 	}
 }
 
-// ownersToHold returns the owners whose folders must wait because of an error: the owners whose folders cause the error.
-// If all of their folders wait already, ownersToHold returns all owners that the error involves.
+// ownersToHold returns the owners whose folders must wait because of an error: the owners whose folders cause the
+// error. If all of their folders wait already, ownersToHold returns all owners that the error involves.
 func (t *Tree) ownersToHold(d diag.Diagnostic, changed, held map[string]bool) []string {
 	if blamed := t.blamed(d, changed); slices.ContainsFunc(blamed, func(owner string) bool { return !held[owner] }) {
 		return blamed
