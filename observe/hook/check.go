@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -78,30 +77,15 @@ func (c *Check) Run(ctx context.Context, about []byte) (failed bool, err error) 
 
 // ask sends the query.
 func (c *Check) ask(ctx context.Context) (failed bool, err error) {
-	to := &client{Webhook: c.query, ca: c.ca}
-	if err := to.useCA(); err != nil {
+	to := &client{Webhook: c.query, ca: c.ca, times: c.times, agent: c.agent}
+	response, body, err := to.do(ctx, http.MethodGet, nil, nil, maxAnswer+1)
+	if to.http != nil {
+		to.http.CloseIdleConnections()
+	}
+	if err != nil {
 		return false, err
 	}
-	defer to.http.CloseIdleConnections()
-	limited, cancel := context.WithTimeout(ctx, c.times.Timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(limited, http.MethodGet, c.query.url.String(), nil)
-	if err != nil {
-		return false, errors.New(to.hide(err))
-	}
-	request.Header.Set("User-Agent", c.agent)
-	response, err := to.http.Do(request)
-	if err == nil {
-		defer response.Body.Close()
-		var body []byte
-		if body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1)); err == nil {
-			return judgeAnswer(response, body)
-		}
-	}
-	if limited.Err() != nil && ctx.Err() == nil {
-		return false, fmt.Errorf("no answer within %v", c.times.Timeout)
-	}
-	return false, errors.New(to.hide(err))
+	return judgeAnswer(response, body)
 }
 
 // answer is the answer of a Prometheus to an instant query.

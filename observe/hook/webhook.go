@@ -54,41 +54,54 @@ func (c *client) failed(err error, lost int) event.Event {
 
 // send posts an event.
 func (c *client) send(ctx context.Context, i item) error {
-	if err := c.useCA(); err != nil {
-		return &retryError{err: err}
-	}
 	body, err := c.format(i.json, c.host)
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, c.times.Timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(limited, http.MethodPost, c.url.String(), bytes.NewReader(body))
-	if err != nil {
-		return errors.New(c.hide(err))
+	headers := map[string]string{
+		"Content-Type": "application/json", "X-Xdspub-Event": i.name, "X-Xdspub-Host": c.host, "Idempotency-Key": i.id,
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", c.agent)
-	request.Header.Set("X-Xdspub-Event", i.name)
-	request.Header.Set("X-Xdspub-Host", c.host)
-	request.Header.Set("Idempotency-Key", i.id)
 	if c.secret != "" {
-		signature, err := sign(c.secret, body)
-		if err != nil {
+		if headers["X-Xdspub-Signature-256"], err = sign(c.secret, body); err != nil {
 			return &retryError{err: err}
 		}
-		request.Header.Set("X-Xdspub-Signature-256", signature)
+	}
+	response, _, err := c.do(ctx, http.MethodPost, body, headers, maxResponse)
+	if response == nil {
+		return &retryError{err: err}
+	}
+	return judge(response) // an error of the body ends the connection only
+}
+
+// do sends a request within the time of Times.Timeout, and reads at most a number of bytes of the answer. With the
+// response, do may return an error of reading the answer. An error has no secrets.
+func (c *client) do(ctx context.Context, method string, body []byte, headers map[string]string, most int64) (*http.Response, []byte, error) {
+	if err := c.useCA(); err != nil {
+		return nil, nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, c.times.Timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(limited, method, c.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, errors.New(c.hide(err))
+	}
+	request.Header.Set("User-Agent", c.agent)
+	for name, value := range headers {
+		request.Header.Set(name, value)
 	}
 	response, err := c.http.Do(request)
-	if err != nil {
-		if limited.Err() != nil && ctx.Err() == nil {
-			return &retryError{err: fmt.Errorf("no response within %v", c.times.Timeout)}
-		}
-		return &retryError{err: errors.New(c.hide(err))}
+	var answer []byte
+	if err == nil {
+		defer response.Body.Close()
+		answer, err = io.ReadAll(io.LimitReader(response.Body, most))
 	}
-	defer response.Body.Close()
-	_, _ = io.CopyN(io.Discard, response.Body, maxResponse) // an error ends the connection only
-	return judge(response)
+	switch {
+	case err == nil:
+		return response, answer, nil
+	case limited.Err() != nil && ctx.Err() == nil:
+		return response, nil, fmt.Errorf("no answer within %v", c.times.Timeout)
+	}
+	return response, nil, errors.New(c.hide(err))
 }
 
 // judge returns the error of a response; nil if the server has accepted the event.

@@ -184,7 +184,7 @@ func TestRetry(t *testing.T) {
 			if n == 0 {
 				time.Sleep(500 * time.Millisecond)
 			}
-		}, 2, "no response within 300ms, lost 0; recovered, lost 0"},
+		}, 2, "no answer within 300ms, lost 0; recovered, lost 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
