@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"slices"
+
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -178,6 +180,20 @@ func PathOf(source *corev3.ConfigSource) string {
 // another config source.
 func FromServer(source *corev3.ConfigSource) bool {
 	return source.GetConfigSourceSpecifier() != nil && PathOf(source) == ""
+}
+
+// AskedByEnvoy returns the config sources of a resource by which only Envoy itself asks a server: for names on demand,
+// or because the config source names another server than the one that sent the resource.
+func AskedByEnvoy(r *Resource) (nodes []*Node) {
+	f := r.Facts()
+	for _, n := range f.ConfigSources {
+		source := n.Message.(*corev3.ConfigSource)
+		isSubscription := slices.ContainsFunc(f.Subscriptions, func(s Subscription) bool { return s.Source == source })
+		if FromServer(source) && !(FromSnapshot(source) && isSubscription) && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 // ServedBy reports whether an Envoy with bootstrap b gets the clusters or the listeners of CDS or LDS from a

@@ -41,11 +41,10 @@ func (r Remote) Import(o Options) *Imported {
 	for _, is := range r.Read.Resources() {
 		d.items = append(d.items, &item{Resource: is, remote: true})
 	}
-	has := d.keys()
-	d.noteAbsent(has)
+	d.noteAbsent(r.Read.Snapshot())
 	d.noteServers()
 	if d.bootstrap != nil {
-		d.dropLayers(has)
+		d.dropLayers(r.Read.Snapshot())
 		d.cleanBootstrap()
 	}
 	d.finish(imported)
@@ -91,16 +90,15 @@ func (d *draft) keys() map[xds.Key]bool {
 }
 
 // noteAbsent reports the resources that resources ask the Remote for, and that the Remote does not have.
-func (d *draft) noteAbsent(has map[xds.Key]bool) {
+func (d *draft) noteAbsent(s *xds.Snapshot) {
+	has := d.keys()
 	for _, i := range d.items {
-		if !i.remote {
-			d.noteAsksServer(i)
-			continue
-		}
-		for _, s := range i.Facts().Subscriptions {
-			ours := xds.FromSnapshot(s.Source) || s.Target == xds.Endpoints && s.Source.GetConfigSourceSpecifier() == nil
-			if ours && s.Name != "" {
-				d.wants(i, xds.Key{Type: s.Target, Name: s.Name}, s.NamePath, has)
+		for _, sub := range i.Facts().Subscriptions {
+			switch {
+			case !i.remote && xds.FromSnapshot(sub.Source):
+				d.noteAsksServer(i, sub)
+			case i.remote && sub.Name != "" && s.Serves(sub):
+				d.wants(i, xds.Key{Type: sub.Target, Name: sub.Name}, sub.NamePath, has)
 			}
 		}
 		if scope, ok := i.Message().(*routev3.ScopedRouteConfiguration); ok && scope.GetRouteConfigurationName() != "" {
@@ -122,37 +120,20 @@ func (d *draft) wants(i *item, k xds.Key, at xds.Path, has map[xds.Key]bool) {
 		fmt.Sprintf("write it into the source tree, or import again once the %s has it", d.remote))
 }
 
-// noteAsksServer reports the subscriptions of a resource in the bootstrap to an ADS server.
-func (d *draft) noteAsksServer(i *item) {
-	for _, s := range i.Facts().Subscriptions {
-		if xds.FromSnapshot(s.Source) {
-			d.warn(i.Resource, s.SourcePath, fmt.Sprintf("%s stays in the bootstrap, and asks an ADS server there: this works "+
-				"with a server, and not with files", i.Key), "give bootstrap envoy --transport ads, or change this source")
-		}
-	}
-}
-
-// noteServers reports the config sources by which Envoy itself asks a server: for names on demand, or because the
-// config source names another server.
+// noteServers reports the config sources by which only Envoy itself asks a server.
 func (d *draft) noteServers() {
 	for _, i := range d.items {
 		if !i.remote {
 			continue
 		}
-		f := i.Facts()
-		for _, n := range f.ConfigSources {
+		for _, n := range xds.AskedByEnvoy(i.Resource) {
 			source := n.Message.(*corev3.ConfigSource)
-			if !xds.FromServer(source) || n.Field() == "envoy.config.cluster.v3.Cluster.lrs_server" {
-				continue
-			}
-			follows := slices.ContainsFunc(f.Subscriptions, func(s xds.Subscription) bool { return s.Source == source })
-			switch {
-			case !xds.FromSnapshot(source):
-				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s still asks %s, whose resources are not imported", i.Key, sourceOf(source)),
-					"write these resources into the source tree, and ads: {} here")
-			case !follows:
+			if xds.FromSnapshot(source) {
 				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s makes Envoy ask for names on demand: their resources are not imported", i.Key),
 					"write these resources into the source tree")
+			} else {
+				d.warn(i.Resource, n.Path(), fmt.Sprintf("%s still asks %s, whose resources are not imported", i.Key, sourceOf(source)),
+					"write these resources into the source tree, and ads: {} here")
 			}
 		}
 	}
@@ -160,12 +141,12 @@ func (d *draft) noteServers() {
 
 // dropLayers removes from the bootstrap the runtime layers whose values are in the source tree, because xdspub
 // bootstrap envoy adds these layers again, and the layers that ask the Remote in vain.
-func (d *draft) dropLayers(has map[xds.Key]bool) {
+func (d *draft) dropLayers(s *xds.Snapshot) {
 	b := proto.CloneOf(d.message())
 	var kept []*bootstrapv3.RuntimeLayer
 	var gone []int
 	for n, layer := range b.GetLayeredRuntime().GetLayers() {
-		why := d.layerGoes(layer.GetRtdsLayer(), has)
+		why := d.layerGoes(layer.GetRtdsLayer(), s)
 		if why == "" {
 			kept = append(kept, layer)
 			continue
@@ -185,9 +166,9 @@ func (d *draft) dropLayers(has map[xds.Key]bool) {
 }
 
 // layerGoes returns why a runtime layer leaves the bootstrap; empty for a layer that stays.
-func (d *draft) layerGoes(rtds *bootstrapv3.RuntimeLayer_RtdsLayer, has map[xds.Key]bool) string {
+func (d *draft) layerGoes(rtds *bootstrapv3.RuntimeLayer_RtdsLayer, s *xds.Snapshot) string {
 	switch source := rtds.GetRtdsConfig(); {
-	case xds.FromServer(source) && has[xds.Key{Type: xds.Runtime, Name: rtds.GetName()}]:
+	case xds.FromServer(source) && s.Lookup(xds.Runtime, rtds.GetName()) != nil:
 		return "the source tree has its values, and xdspub bootstrap envoy adds the layer behind the other layers"
 	case xds.FromSnapshot(source):
 		return fmt.Sprintf("the %s has no values for it", d.remote)

@@ -210,10 +210,15 @@ func (r *reading) staticSubscriptions(i *item) {
 	for _, s := range i.Facts().Subscriptions {
 		if xds.FromSnapshot(s.Source) {
 			r.takeAll(i, s, true)
-			r.warn(i.Resource, s.SourcePath, fmt.Sprintf("%s stays in the bootstrap, and asks an ADS server there: this works "+
-				"with a server, and not with files", i.Key), "give bootstrap envoy --transport ads, or change this source")
+			r.noteAsksServer(i, s)
 		}
 	}
+}
+
+// noteAsksServer reports a subscription of a resource in the bootstrap to an ADS server.
+func (d *draft) noteAsksServer(i *item, s xds.Subscription) {
+	d.warn(i.Resource, s.SourcePath, fmt.Sprintf("%s stays in the bootstrap, and asks an ADS server there: this works "+
+		"with a server, and not with files", i.Key), "give bootstrap envoy --transport ads, or change this source")
 }
 
 // unasked reports resources of the dump that are not imported because nothing subscribes to them.

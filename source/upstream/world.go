@@ -320,16 +320,10 @@ func references(r *xds.Resource) (refs []xds.Key) {
 	return refs
 }
 
-// onDemand returns the path of the first config source by which Envoy itself asks a server: for names on demand, or
-// because the config source names another server. onDemand returns an empty path if the resource has none.
+// onDemand returns the path of the first config source of xds.AskedByEnvoy; empty for none.
 func onDemand(r *xds.Resource) xds.Path {
-	f := r.Facts()
-	for _, n := range f.ConfigSources {
-		source := n.Message.(*corev3.ConfigSource)
-		ours := xds.FromSnapshot(source) && slices.ContainsFunc(f.Subscriptions, func(s xds.Subscription) bool { return s.Source == source })
-		if xds.FromServer(source) && !ours && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
-			return n.Path()
-		}
+	for _, n := range xds.AskedByEnvoy(r) {
+		return n.Path()
 	}
 	return ""
 }
