@@ -21,28 +21,28 @@ func (b *Budget) add(bytes int64) {
 // full reports whether more bytes are held than allowed.
 func (b *Budget) full() bool { return b != nil && b.held.Load() > b.most }
 
-// keep records the world of the contents. The Budget gets back the bytes of the world before, if its session has ended.
-func (u *Upstream) keep(w *world) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.keepLocked(w)
+// keep records the world of the part. The Budget gets back the bytes of the world before, if its session has ended.
+func (a *authority) keep(w *world) {
+	a.upstream.mu.Lock()
+	defer a.upstream.mu.Unlock()
+	a.keepLocked(w)
 }
 
-// keepLocked is keep for a caller that holds u.mu.
-func (u *Upstream) keepLocked(w *world) {
-	if was := u.kept; was != w {
-		if u.kept = w; was != nil && was.ended {
-			u.options.Budget.add(-was.bytes)
+// keepLocked is keep for a caller that holds the Upstream's mu.
+func (a *authority) keepLocked(w *world) {
+	if was := a.kept; was != w {
+		if a.kept = w; was != nil && was.ended {
+			a.upstream.options.Budget.add(-was.bytes)
 		}
 	}
 }
 
-// endWorld records that the session of a world has ended. The Budget gets back the bytes of the world, unless the
-// contents have them.
-func (u *Upstream) endWorld(w *world) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if w.ended = true; u.kept != w {
-		u.options.Budget.add(-w.bytes)
+// endWorld records that the session of a world has ended. The Budget gets back the bytes of the world, unless the part
+// has them.
+func (a *authority) endWorld(w *world) {
+	a.upstream.mu.Lock()
+	defer a.upstream.mu.Unlock()
+	if w.ended = true; a.kept != w {
+		a.upstream.options.Budget.add(-w.bytes)
 	}
 }

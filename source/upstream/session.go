@@ -20,18 +20,19 @@ import (
 
 // session is a connection to a server.
 type session struct {
-	upstream *Upstream
-	index    int // of the server
-	options  *Options
-	bounds   *bounds
-	world    *world
-	judged   chan load.Judgement
-	end      context.CancelCauseFunc
-	ended    chan struct{} // closed after the end
-	whole    chan struct{} // closed once the contents are taken over
-	requests chan request  // to send
-	answered bool          // a response has come
-	taken    bool          // whole is closed
+	authority *authority
+	index     int // of the server
+	options   *Options
+	bounds    *bounds
+	world     *world
+	wake      chan struct{} // full after a change in other authorities that concerns the session
+	judged    chan load.Judgement
+	end       context.CancelCauseFunc
+	ended     chan struct{} // closed after the end
+	whole     chan struct{} // closed once the contents are taken over
+	requests  chan request  // to send
+	answered  bool          // a response has come
+	taken     bool          // whole is closed
 
 	pending []pending
 	held    int       // bytes of pending
@@ -43,6 +44,10 @@ type session struct {
 	later   map[*xds.Type]bool    // the next answer of the type also tells the server a change of the subscription
 	refused map[*xds.Type]pending // responses without an answer that repeat a refused response
 	repeat  *time.Timer           // answers the responses of refused
+
+	// Upstream.mu guards refs and waits.
+	refs  map[xds.Key]time.Time // names of other authorities to which the resources refer, and since when
+	waits bool                  // other authorities still have to send some of these names
 }
 
 // pending is a response without an answer.
@@ -59,16 +64,19 @@ func (p pending) answer(reason string) request {
 	return request{of: p.of, nonce: p.nonce, version: p.version, reason: reason}
 }
 
-func newSession(u *Upstream, i int) *session {
+func newSession(a *authority, i int) *session {
+	u := a.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return &session{
-		upstream: u, index: i, options: &u.options, bounds: &u.bounds,
-		world:    newWorld(&u.options, &u.bounds, u.options.Servers[i].secure(), u.entries),
+	s := &session{
+		authority: a, index: i, options: &u.options, bounds: &u.bounds, wake: make(chan struct{}, 1),
+		world:    newWorld(a, a.servers[i].secure(), a.entries),
 		requests: make(chan request, 4096), judged: make(chan load.Judgement, 1),
 		ended: make(chan struct{}), whole: make(chan struct{}),
 		ignored: make(map[*xds.Type]bool), said: make(map[*xds.Type]string), later: make(map[*xds.Type]bool), refused: make(map[*xds.Type]pending),
 	}
+	a.sessions[s] = true
+	return s
 }
 
 // start runs the session on a goroutine until ctx ends, or until end is called.
@@ -82,22 +90,22 @@ func (s *session) start(ctx context.Context) {
 			return s.run(of)
 		}()
 		if e, ok := errors.AsType[*crash.Error](err); ok {
-			s.upstream.options.Log.Crashed(e)
+			s.options.Log.Crashed(e)
 		}
 		end(err)
-		s.upstream.endWorld(s.world)
-		s.upstream.lost(ctx, s, err)
-	}, s.upstream.options.Log.Crashed)()
+		s.authority.endWorld(s.world)
+		s.authority.lost(ctx, s, err)
+	}, s.options.Log.Crashed)()
 }
 
 // endLate ends the session after bounds.answerWithin, unless the timer is stopped.
 func (s *session) endLate(why error) *time.Timer {
-	return time.AfterFunc(s.bounds.answerWithin, crash.Guard(func() { s.end(why) }, s.upstream.options.Log.Crashed))
+	return time.AfterFunc(s.bounds.answerWithin, crash.Guard(func() { s.end(why) }, s.options.Log.Crashed))
 }
 
 // run connects, and follows the server until the stream ends.
 func (s *session) run(ctx context.Context) error {
-	server := s.options.Servers[s.index]
+	server := s.authority.servers[s.index]
 	dialer, err := grpcdial.New(server.Address, "--upstream", server.TLS)
 	if err != nil {
 		return err
@@ -154,8 +162,11 @@ func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
 			s.settleSoon()
 		case <-s.repeat.C:
 			err = s.refuseAgain(ctx)
+		case <-s.wake:
+			err = s.subscribe(ctx)
+			s.settleSoon()
 		case <-half.C:
-			if missing, _ := s.world.missing(time.Now()); !s.taken && len(s.options.Servers) > 1 {
+			if missing, _ := s.world.missing(time.Now()); !s.taken && len(s.authority.servers) > 1 {
 				err = fmt.Errorf("the server has not sent %s within %s", diag.Few(missing, 5), s.bounds.wholeWithin)
 			}
 		case j := <-s.judged:
@@ -169,13 +180,16 @@ func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
 
 // subscribe sends what has changed in the subscriptions.
 func (s *session) subscribe(ctx context.Context) error {
-	for _, c := range s.world.follow(time.Now()) {
+	s.world.foreign = s.authority.refer(s)
+	changes := s.world.follow(time.Now())
+	s.world.foreign = s.authority.refer(s) // follow may have dropped resources
+	for _, c := range changes {
 		r := request{of: c.of}
 		if p, ok := s.refused[c.of]; ok {
 			r = p.answer(s.said[c.of])
 			delete(s.refused, c.of)
 		}
-		r.subscribe, r.unsubscribe, r.wildcard = c.subscribe, c.unsubscribe, c.first && c.of.Wildcard
+		r.subscribe, r.unsubscribe, r.wildcard = c.subscribe, c.unsubscribe, c.first && s.world.of(c.of).wildcard
 		if !s.options.Transport.delta() && s.awaits(c.of) {
 			r.later, s.later[c.of] = true, true
 		}
@@ -329,6 +343,10 @@ func (s *session) settle(ctx context.Context) error {
 		}
 	}
 	missing, absent := s.world.missing(now)
+	awaited, late := s.authority.awaited(s, now)
+	if missing = append(missing, awaited...); absent.IsZero() || !late.IsZero() && late.Before(absent) {
+		absent = late
+	}
 	if next.IsZero() || !absent.IsZero() && absent.Before(next) {
 		next = absent
 	}
@@ -336,10 +354,10 @@ func (s *session) settle(ctx context.Context) error {
 		s.due.Reset(max(0, next.Sub(now)))
 	}
 	if len(missing) > 0 {
-		s.upstream.waits(missing)
+		s.authority.waits(missing)
 		return s.answerPart(ctx)
 	}
-	n := s.upstream.take(s)
+	n := s.authority.take(s)
 	for i := range s.pending {
 		s.pending[i].n = n
 	}
@@ -368,6 +386,18 @@ func (s *session) answerPart(ctx context.Context) error {
 		own, _ := s.reasons(p, findings)
 		return true, own
 	})
+}
+
+// judge hands a judgement to the session. The newer judgement includes the older one.
+func (s *session) judge(j load.Judgement) {
+	select {
+	case <-s.judged:
+	default:
+	}
+	select {
+	case s.judged <- j:
+	default:
+	}
 }
 
 // answer answers the responses of judged Contents.

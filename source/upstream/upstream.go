@@ -11,9 +11,9 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,9 +23,12 @@ import (
 	"xdspub/diag"
 	"xdspub/envoy/envoyapi"
 	"xdspub/event"
+	"xdspub/internal/crash"
 	"xdspub/internal/grpcdial"
+	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 // Codes are the codes of the findings of this package.
@@ -43,6 +46,8 @@ type Options struct {
 	Name string
 	// Servers are the servers of the control plane. A server is asked if no earlier one answers.
 	Servers []Server
+	// Authorities are the servers of xdstp names, by the authority of the names. Servers have all other names.
+	Authorities map[string][]Server
 	// Transport is the variant of the protocol.
 	Transport Transport
 	// Clusters are the names of the clusters of Envoy whose endpoints are the control plane. A gRPC config source with
@@ -119,21 +124,14 @@ var usual = bounds{
 
 // Upstream is a load.Remote.
 type Upstream struct {
-	options Options
-	bounds  bounds
-	changed chan struct{}
-	first   chan struct{} // closed after the first contents, or after all servers have failed
+	options     Options
+	bounds      bounds
+	changed     chan struct{}
+	first       chan struct{} // closed after the first contents, or after all servers have failed
+	authorities []*authority  // the first one has Options.Servers
 
 	mu       sync.Mutex
-	contents *load.Contents // nil before the first
-	entries  map[xds.Key]*entry
-	current  *session // the session of contents; nil before, and after its end
-	kept     *world   // the world of contents; nil before
-	state    load.State
-	began    time.Time // when state.Connected became true last
-	outage   time.Time // when the last outage began
-	errs     []error   // the last error of each server; nil for none
-	missing  []string
+	contents *load.Contents   // nil before the first
 	told     map[xds.Key]bool // resources whose on-demand names were logged
 	answered bool             // first is closed
 }
@@ -141,74 +139,21 @@ type Upstream struct {
 // New returns an Upstream.
 func New(o Options) *Upstream {
 	o.QuietPeriod = cmp.Or(o.QuietPeriod, 10*time.Millisecond)
-	now := time.Now()
-	return &Upstream{
-		options: o, bounds: usual, changed: make(chan struct{}, 1), first: make(chan struct{}), errs: make([]error, len(o.Servers)),
-		state: load.State{Since: now}, outage: now, told: make(map[xds.Key]bool),
+	u := &Upstream{options: o, bounds: usual, changed: make(chan struct{}, 1), first: make(chan struct{}), told: make(map[xds.Key]bool)}
+	u.authorities = append(u.authorities, newAuthority(u, "", o.Servers))
+	for _, name := range slices.Sorted(maps.Keys(o.Authorities)) {
+		u.authorities = append(u.authorities, newAuthority(u, name, o.Authorities[name]))
 	}
+	return u
 }
 
 // Run implements load.Remote.
 func (u *Upstream) Run(ctx context.Context) {
-	pause := u.bounds.leastPause
-	defer u.keep(nil)
-	for ctx.Err() == nil {
-		for i := range u.options.Servers {
-			if u.follow(ctx, i) {
-				pause = u.bounds.leastPause
-				break // begin with the first server
-			}
-		}
-		u.tried()
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause/2)):
-		}
-		pause = min(2*pause, u.bounds.longestPause)
+	var running sync.WaitGroup
+	for _, a := range u.authorities {
+		running.Go(crash.Again(ctx.Done(), func() { a.run(ctx) }, u.options.Log.Crashed))
 	}
-}
-
-// follow follows a server until its stream ends. Meanwhile follow asks the earlier servers, and changes to the first
-// one that has sent all resources. followed means that the contents of a server were taken over.
-func (u *Upstream) follow(ctx context.Context, i int) (followed bool) {
-	s := newSession(u, i)
-	s.start(ctx)
-	var earlier *session // asked for failback; nil for none
-	var whole, failed <-chan struct{}
-	failback := time.NewTicker(u.bounds.failbackEvery)
-	defer failback.Stop()
-	for next := 0; ; {
-		select {
-		case <-s.ended:
-			if earlier != nil {
-				earlier.end(errReplaced)
-				<-earlier.ended
-			}
-			return followed || s.taken
-		case <-whole:
-			s.end(errReplaced)
-			<-s.ended
-			followed, s, earlier, whole, failed = true, earlier, nil, nil, nil
-		case <-failed:
-			earlier, whole, failed = nil, nil, nil
-		case <-failback.C:
-			if earlier == nil && s.index > 0 {
-				earlier = newSession(u, next%s.index)
-				earlier.start(ctx)
-				whole, failed, next = earlier.whole, earlier.ended, next+1
-			}
-		}
-	}
-}
-
-// errReplaced ends the session of a server that an earlier server replaces.
-var errReplaced = errors.New("an earlier server answers")
-
-// tried records that all servers have failed.
-func (u *Upstream) tried() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.answer()
+	running.Wait()
 }
 
 // answer lets Read return.
@@ -237,16 +182,13 @@ func (u *Upstream) Read(ctx context.Context) (load.Contents, error) {
 	return load.Contents{}, fmt.Errorf("%s has not sent all resources: %s", u.options.Name, u.why())
 }
 
-// why returns why no server is followed.
+// why returns why an authority is not followed, for the authorities that have none or some of their names.
 func (u *Upstream) why() string {
 	var reasons []string
-	for i, err := range u.errs {
-		if err != nil {
-			reasons = append(reasons, u.options.Servers[i].Address+": "+diag.Hide(err.Error()))
+	for _, a := range u.authorities {
+		if text := a.why(); text != "" {
+			reasons = append(reasons, text)
 		}
-	}
-	if len(u.missing) > 0 {
-		reasons = append(reasons, "it still has to send "+diag.Few(u.missing, 5))
 	}
 	return cmp.Or(diag.Clip(strings.Join(reasons, "; "), diag.MaxText), "it has not answered")
 }
@@ -257,28 +199,35 @@ func (u *Upstream) Changed() <-chan struct{} { return u.changed }
 // Kind implements load.Remote.
 func (u *Upstream) Kind() string { return "control plane" }
 
-// State implements load.Remote.
+// State implements load.Remote. An Upstream is connected if all its authorities are.
 func (u *Upstream) State() load.State {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.state
+	state := u.authorities[0].state
+	for _, a := range u.authorities[1:] {
+		if !a.needed() || a.state.Connected {
+			continue
+		}
+		if state.Connected {
+			state = a.state
+			continue
+		}
+		if a.state.Since.Before(state.Since) {
+			state.Since = a.state.Since
+		}
+		state.Error = diag.Clip(state.Error+"; "+a.state.Error, diag.MaxText)
+	}
+	return state
 }
 
 // Judged implements load.Remote.
 func (u *Upstream) Judged(j load.Judgement) {
 	u.mu.Lock()
-	s := u.current
-	u.mu.Unlock()
-	if s == nil {
-		return
-	}
-	select { // the newer judgement includes the older one
-	case <-s.judged:
-	default:
-	}
-	select {
-	case s.judged <- j:
-	default:
+	defer u.mu.Unlock()
+	for _, a := range u.authorities {
+		if a.current != nil {
+			a.current.judge(j)
+		}
 	}
 }
 
@@ -290,67 +239,44 @@ func (u *Upstream) signal() {
 	}
 }
 
-// take replaces the contents by those of a session, and returns their number. If an earlier server has replaced the
-// server of the session, take returns 0.
-func (u *Upstream) take(s *session) uint64 {
-	c := s.world.contents(false)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.current != nil && u.current.index < s.index {
-		return 0
-	}
-	u.keepLocked(s.world)
-	c.N = 1
+// publish makes new contents of the parts of all authorities, once the servers of the options have sent theirs. It
+// returns the number of these contents, or of the first contents.
+func (u *Upstream) publish() uint64 {
+	c := load.Contents{N: 1}
 	if u.contents != nil {
 		c.N = u.contents.N + 1
 	}
-	u.contents, u.entries, u.current, u.missing = &c, s.world.entries(), s, nil
-	u.errs[s.index] = nil
-	address := u.options.Servers[s.index].Address
-	if !u.state.Connected {
-		u.began = time.Now()
+	if u.authorities[0].part == nil {
+		return c.N
 	}
-	if !u.state.Connected || u.state.Server != address {
-		u.state = load.State{Connected: true, Server: address, Since: time.Now()}
-		u.options.Log.Write(event.UpstreamConnected{Server: address})
-	}
-	for k, e := range u.entries {
-		if e.demand != "" && !u.told[k] {
-			u.told[k] = true
-			u.options.Log.Write(event.UpstreamOnDemand{Resource: diag.Printable(k.Type.API + "/" + k.Name), Path: string(e.demand)})
+	for _, a := range u.authorities {
+		if a.part != nil {
+			c.Files, c.Findings = append(c.Files, a.part.Files...), append(c.Findings, a.part.Findings...)
+		} else if a.needed() {
+			c.Findings = append(c.Findings, diag.Diagnostic{
+				Code: codeUpstream.Name, Severity: diag.Warning, Position: diag.Position{File: u.options.Name},
+				Message: fmt.Sprintf("the servers of the authority %s have not sent the resources: %s", a.name, cmp.Or(a.why(), "they have not answered")),
+				Help:    "check the servers in --upstream-authority",
+			})
 		}
 	}
+	slices.SortFunc(c.Files, func(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) })
+	u.contents = &c
 	u.answer()
 	u.signal()
 	return c.N
 }
 
-// lost records the end of a session, whose error is err.
-func (u *Upstream) lost(ctx context.Context, s *session, err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.errs[s.index] = err
-	if ctx.Err() != nil || u.state.Connected && u.current != s {
-		return
+// owner returns the authority whose servers have a name.
+func (u *Upstream) owner(name string) *authority {
+	if len(u.authorities) == 1 || !xdstp.Is(name) {
+		return u.authorities[0]
 	}
-	was := u.state
-	if u.current == s {
-		if now := time.Now(); now.Sub(u.began) >= u.bounds.steadyAfter {
-			u.outage = now
+	of, _, _, _ := xdstp.Split(name)
+	for _, a := range u.authorities[1:] {
+		if a.name == of {
+			return a
 		}
-		u.current, u.state = nil, load.State{Since: u.outage}
-		u.options.Log.Write(event.UpstreamLost{Server: u.options.Servers[s.index].Address, Error: err})
 	}
-	if u.state.Error = u.why(); u.state != was {
-		u.signal()
-	}
-}
-
-// waits records what a server has not sent.
-func (u *Upstream) waits(missing []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.contents == nil {
-		u.missing = missing
-	}
+	return u.authorities[0]
 }

@@ -57,7 +57,11 @@ type controlPlane struct {
 }
 
 func newControlPlane(t *testing.T) *controlPlane {
-	c := &controlPlane{t: t, cache: cachev3.NewSnapshotCache(true, cachev3.IDHash{}, nil), hears: make(hearing)}
+	return newControlPlaneOf(t, cachev3.NewSnapshotCache(true, cachev3.IDHash{}, nil))
+}
+
+func newControlPlaneOf(t *testing.T, cache cachev3.SnapshotCache) *controlPlane {
+	c := &controlPlane{t: t, cache: cache, hears: make(hearing)}
 	c.server = serverv3.NewServer(t.Context(), c.cache, serverv3.CallbackFuncs{
 		StreamDeltaRequestFunc: func(_ int64, r *discoveryv3.DeltaDiscoveryRequest) error {
 			c.mu.Lock()
@@ -334,7 +338,7 @@ func TestDropped(t *testing.T) {
 	discovered := &listenerv3.Filter{Name: "f", ConfigType: &listenerv3.Filter_ConfigDiscovery{
 		ConfigDiscovery: &corev3.ExtensionConfigSource{ConfigSource: ads, TypeUrls: []string{routed.GetTypeUrl()}},
 	}}
-	w, now := newWorld(&Options{Name: "xds://test"}, &usual, true, nil), time.Now()
+	w, now := newWorld(New(Options{Name: "xds://test"}).authorities[0], true, nil), time.Now()
 	w.follow(now)
 	for _, r := range []struct {
 		of *xds.Type

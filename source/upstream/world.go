@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -26,14 +27,16 @@ const maxName = 16 << 10
 
 // world has the resources that a server has sent on one stream, and the names that the stream subscribes to.
 type world struct {
-	options *Options
-	bounds  *bounds
-	secure  bool // secrets may come
-	types   map[*xds.Type]*subscription
-	before  map[xds.Key]*entry // of earlier Contents, for files that stay the same; nil after the first Contents
-	bytes   int64
-	count   int
-	ended   bool // the session has ended; guarded by Upstream.mu
+	authority *authority
+	options   *Options
+	bounds    *bounds
+	secure    bool             // secrets may come
+	foreign   map[xds.Key]bool // names of the authority to which the resources of other authorities refer
+	types     map[*xds.Type]*subscription
+	before    map[xds.Key]*entry // of earlier Contents, for files that stay the same; nil after the first Contents
+	bytes     int64
+	count     int
+	ended     bool // the session has ended; guarded by Upstream.mu
 }
 
 // subscription is the subscription to a type, with the resources of the type.
@@ -58,8 +61,9 @@ type entry struct {
 	twice   bool      // the response has the name more than once
 }
 
-func newWorld(o *Options, b *bounds, secure bool, before map[xds.Key]*entry) *world {
-	return &world{options: o, bounds: b, secure: secure, types: make(map[*xds.Type]*subscription), before: before}
+func newWorld(a *authority, secure bool, before map[xds.Key]*entry) *world {
+	u := a.upstream
+	return &world{authority: a, options: &u.options, bounds: &u.bounds, secure: secure, types: make(map[*xds.Type]*subscription), before: before}
 }
 
 // of returns the subscription to a type.
@@ -85,7 +89,7 @@ func (w *world) asked(t *xds.Type, name string) bool {
 		_, ok := s.names[t.Group(name)]
 		return ok
 	case s.wildcard:
-		return true
+		return w.authority.upstream.owner(name) == w.authority
 	}
 	_, ok := s.names[name]
 	return ok
@@ -357,7 +361,7 @@ func (w *world) followOnce(now time.Time) (changes []change, dropped bool) {
 		}
 		c := change{of: t, first: s == nil}
 		s = w.of(t)
-		if t.Wildcard && c.first {
+		if t.Wildcard && c.first && w.authority.name == "" {
 			s.wildcard, s.since = true, now
 		}
 		for name := range names {
@@ -374,7 +378,7 @@ func (w *world) followOnce(now time.Time) (changes []change, dropped bool) {
 			}
 		}
 		dropped = w.drop(t) || dropped
-		if t.Wildcard {
+		if s.wildcard {
 			c.subscribe, c.unsubscribe = nil, nil
 		}
 		if c.first || len(c.subscribe)+len(c.unsubscribe) > 0 {
@@ -397,11 +401,14 @@ func (w *world) drop(t *xds.Type) (refs bool) {
 	return refs
 }
 
-// wanted returns the names that the resources refer to, and those of the bootstrap.
+// wanted returns the names of the authority to which resources and the bootstrap refer.
 func (w *world) wanted() map[*xds.Type]map[string]bool {
-	all := map[*xds.Type]map[string]bool{xds.Cluster: {}, xds.Listener: {}}
+	all := make(map[*xds.Type]map[string]bool)
+	if w.authority.name == "" {
+		all[xds.Cluster], all[xds.Listener] = map[string]bool{}, map[string]bool{}
+	}
 	want := func(k xds.Key) {
-		if k.Type == xds.Secret && !w.secure || !w.options.Transport.carries(k.Type) {
+		if k.Type == xds.Secret && !w.secure || !w.options.Transport.carries(k.Type) || w.authority.upstream.owner(k.Name) != w.authority {
 			return
 		}
 		if all[k.Type] == nil {
@@ -412,11 +419,36 @@ func (w *world) wanted() map[*xds.Type]map[string]bool {
 	for _, name := range w.options.Runtime {
 		want(xds.Key{Type: xds.Runtime, Name: name})
 	}
-	for _, s := range w.types {
-		for _, e := range s.entries {
-			for _, k := range e.refs {
-				want(k)
+	for k := range w.references() {
+		want(k)
+	}
+	for k := range w.foreign {
+		want(k)
+	}
+	return all
+}
+
+// references yields the names that the resources refer to.
+func (w *world) references() iter.Seq[xds.Key] {
+	return func(yield func(xds.Key) bool) {
+		for _, s := range w.types {
+			for _, e := range s.entries {
+				for _, k := range e.refs {
+					if !yield(k) {
+						return
+					}
+				}
 			}
+		}
+	}
+}
+
+// absent returns the names that the server has no resource for.
+func (w *world) absent() map[xds.Key]bool {
+	all := make(map[xds.Key]bool)
+	for t, s := range w.types {
+		for name := range s.absent {
+			all[xds.Key{Type: t, Name: name}] = true
 		}
 	}
 	return all
@@ -521,7 +553,7 @@ func (w *world) faults(k xds.Key, e *entry) (list diag.List) {
 	}
 	for _, ref := range e.refs {
 		switch {
-		case ref.Type == xds.Secret && !w.secure:
+		case ref.Type == xds.Secret && !w.secureFor(ref.Name):
 			add(fmt.Sprintf("%s subscribes to the %s, and the connection to the control plane has no TLS", k, ref), secretHelp)
 		case !w.options.Transport.carries(ref.Type):
 			add(fmt.Sprintf("%s subscribes to %s, and %s by state of the world can't ask for it", k, ref.Type.API, w.options.Transport),
@@ -529,6 +561,15 @@ func (w *world) faults(k xds.Key, e *entry) (list diag.List) {
 		}
 	}
 	return list
+}
+
+// secureFor reports whether a secret may come from the servers that have its name.
+func (w *world) secureFor(name string) bool {
+	owner := w.authority.upstream.owner(name)
+	if owner == w.authority {
+		return w.secure
+	}
+	return !slices.ContainsFunc(owner.servers, func(s Server) bool { return !s.secure() })
 }
 
 const secretHelp = "serve secrets by TLS and give --upstream-ca, or connect by a Unix socket: xds+unix:PATH"

@@ -1,0 +1,345 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// authority follows the servers of some names: those of an xdstp authority, or all names without such servers.
+type authority struct {
+	upstream *Upstream
+	name     string // empty for the servers of the options
+	servers  []Server
+	wake     chan struct{} // full once another authority refers to a name of this one
+
+	// The Upstream's mu guards all that follows.
+
+	part     *load.Contents // the last whole resources, without a number; nil before the first
+	entries  map[xds.Key]*entry
+	absent   map[xds.Key]bool      // names of part that the server has no resource for
+	refs     map[xds.Key]time.Time // names of other authorities to which the resources of part refer, and since when
+	current  *session              // the session of part; nil before, and after its end
+	sessions map[*session]bool
+	kept     *world // the world of part; nil before
+	state    load.State
+	began    time.Time // when state.Connected became true last
+	outage   time.Time // when the last outage began
+	errs     []error   // the last error of each server; nil for none
+	missing  []string
+}
+
+func newAuthority(u *Upstream, name string, servers []Server) *authority {
+	now := time.Now()
+	return &authority{
+		upstream: u, name: name, servers: servers, wake: make(chan struct{}, 1), errs: make([]error, len(servers)), sessions: make(map[*session]bool),
+		state: load.State{Since: now}, outage: now,
+	}
+}
+
+// run follows the servers until ctx ends. run connects once a resource refers to a name of the authority.
+func (a *authority) run(ctx context.Context) {
+	pause := a.upstream.bounds.leastPause
+	defer a.keep(nil)
+	for a.await(ctx) {
+		for i := range a.servers {
+			if a.follow(ctx, i) {
+				pause = a.upstream.bounds.leastPause
+				break // begin with the first server
+			}
+		}
+		a.tried()
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause/2)):
+		}
+		pause = min(2*pause, a.upstream.bounds.longestPause)
+	}
+}
+
+// await waits until the authority is needed. await returns false after the end of ctx.
+func (a *authority) await(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		a.upstream.mu.Lock()
+		needed := a.needed()
+		a.upstream.mu.Unlock()
+		if needed {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.wake:
+		}
+	}
+	return false
+}
+
+// needed reports whether the authority has the wildcards, or a name that a resource refers to.
+func (a *authority) needed() bool { return a.name == "" || len(a.wanted()) > 0 }
+
+// wanted returns the names of the authority to which the resources of other authorities refer.
+func (a *authority) wanted() map[xds.Key]bool {
+	all := make(map[xds.Key]bool)
+	add := func(refs map[xds.Key]time.Time) {
+		for k := range refs {
+			if a.upstream.owner(k.Name) == a {
+				all[k] = true
+			}
+		}
+	}
+	for _, other := range a.upstream.authorities {
+		if other == a {
+			continue
+		}
+		add(other.refs)
+		for s := range other.sessions {
+			add(s.refs)
+		}
+	}
+	for _, name := range a.upstream.options.Runtime {
+		if a.name != "" && a.upstream.owner(name) == a {
+			all[xds.Key{Type: xds.Runtime, Name: name}] = true
+		}
+	}
+	return all
+}
+
+// follow follows a server until its stream ends. Meanwhile follow asks the earlier servers, and changes to the first
+// one that has sent all resources. followed means that the contents of a server were taken over.
+func (a *authority) follow(ctx context.Context, i int) (followed bool) {
+	s := newSession(a, i)
+	s.start(ctx)
+	var earlier *session // asked for failback; nil for none
+	var whole, failed <-chan struct{}
+	failback := time.NewTicker(a.upstream.bounds.failbackEvery)
+	defer failback.Stop()
+	for next := 0; ; {
+		select {
+		case <-s.ended:
+			if earlier != nil {
+				earlier.end(errReplaced)
+				<-earlier.ended
+			}
+			return followed || s.taken
+		case <-whole:
+			s.end(errReplaced)
+			<-s.ended
+			followed, s, earlier, whole, failed = true, earlier, nil, nil, nil
+		case <-failed:
+			earlier, whole, failed = nil, nil, nil
+		case <-failback.C:
+			if earlier == nil && s.index > 0 {
+				earlier = newSession(a, next%s.index)
+				earlier.start(ctx)
+				whole, failed, next = earlier.whole, earlier.ended, next+1
+			}
+		}
+	}
+}
+
+// errReplaced ends the session of a server that an earlier server replaces.
+var errReplaced = errors.New("an earlier server answers")
+
+// tried records that all servers have failed.
+func (a *authority) tried() {
+	u := a.upstream
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a.name == "" {
+		u.answer()
+	}
+}
+
+// why returns why no server of the authority is followed; empty if nothing is known.
+func (a *authority) why() string {
+	var reasons []string
+	for i, err := range a.errs {
+		if err != nil {
+			reasons = append(reasons, a.servers[i].Address+": "+diag.Hide(err.Error()))
+		}
+	}
+	if len(a.missing) > 0 {
+		reasons = append(reasons, "it still has to send "+diag.Few(a.missing, 5))
+	}
+	text := strings.Join(reasons, "; ")
+	if text != "" && a.name != "" {
+		text = "authority " + a.name + ": " + text
+	}
+	return diag.Clip(text, diag.MaxText)
+}
+
+// take replaces the part by the resources of a session, and returns the number of the first contents that have the
+// part. If an earlier server has replaced the server of the session, take returns 0.
+func (a *authority) take(s *session) uint64 {
+	part, refs := s.world.contents(false), a.foreign(s.world)
+	u := a.upstream
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a.current != nil && a.current.index < s.index {
+		return 0
+	}
+	a.keepLocked(s.world)
+	a.part, a.entries, a.absent, a.current, a.missing = &part, s.world.entries(), s.world.absent(), s, nil
+	a.errs[s.index] = nil
+	was := a.refs
+	a.refs = since(refs, s.refs)
+	a.connected(s)
+	for k, e := range a.entries {
+		if e.demand != "" && !u.told[k] {
+			u.told[k] = true
+			u.options.Log.Write(event.UpstreamOnDemand{Resource: diag.Printable(k.Type.API + "/" + k.Name), Path: string(e.demand)})
+		}
+	}
+	u.wakeOthers(a, !sameKeys(was, a.refs))
+	return u.publish()
+}
+
+// connected records that the resources of a session are in use.
+func (a *authority) connected(s *session) {
+	address := a.servers[s.index].Address
+	if !a.state.Connected {
+		a.began = time.Now()
+	}
+	if !a.state.Connected || a.state.Server != address {
+		a.state = load.State{Connected: true, Server: address, Since: time.Now()}
+		a.upstream.options.Log.Write(event.UpstreamConnected{Server: address})
+	}
+}
+
+// lost records the end of a session, whose error is err.
+func (a *authority) lost(ctx context.Context, s *session, err error) {
+	u := a.upstream
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(a.sessions, s)
+	a.errs[s.index] = err
+	if ctx.Err() != nil || a.state.Connected && a.current != s {
+		return
+	}
+	was := a.state
+	if a.current == s {
+		if now := time.Now(); now.Sub(a.began) >= u.bounds.steadyAfter {
+			a.outage = now
+		}
+		a.current, a.state = nil, load.State{Since: a.outage}
+		u.options.Log.Write(event.UpstreamLost{Server: a.servers[s.index].Address, Error: err})
+	}
+	if a.state.Error = a.why(); a.state != was {
+		u.signal()
+	}
+}
+
+// waits records what a server has not sent.
+func (a *authority) waits(missing []string) {
+	a.upstream.mu.Lock()
+	defer a.upstream.mu.Unlock()
+	if a.part == nil {
+		a.missing = missing
+	}
+}
+
+// foreign returns the names of other authorities to which the resources of a world refer.
+func (a *authority) foreign(w *world) map[xds.Key]bool {
+	if len(a.upstream.authorities) == 1 {
+		return nil
+	}
+	all := make(map[xds.Key]bool)
+	for k := range w.references() {
+		if a.upstream.owner(k.Name) != a {
+			all[k] = true
+		}
+	}
+	return all
+}
+
+// refer records the names of other authorities to which the resources of a session refer, and returns the names of this
+// authority to which other authorities refer.
+func (a *authority) refer(s *session) (wanted map[xds.Key]bool) {
+	u := a.upstream
+	if len(u.authorities) == 1 {
+		return nil
+	}
+	refs := a.foreign(s.world)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	was := s.refs
+	s.refs = since(refs, was)
+	u.wakeOthers(a, !sameKeys(was, s.refs))
+	return a.wanted()
+}
+
+// since returns keys with the times of before, or with the present time.
+func since(keys map[xds.Key]bool, before map[xds.Key]time.Time) map[xds.Key]time.Time {
+	all := make(map[xds.Key]time.Time, len(keys))
+	for k := range keys {
+		at, ok := before[k]
+		if !ok {
+			at = time.Now()
+		}
+		all[k] = at
+	}
+	return all
+}
+
+func sameKeys(a, b map[xds.Key]time.Time) bool {
+	return maps.EqualFunc(a, b, func(time.Time, time.Time) bool { return true })
+}
+
+// awaited returns the names that other authorities still have to send before the resources of a session are whole, and
+// when the next of these names counts as absent; zero if there is none.
+func (a *authority) awaited(s *session, now time.Time) (missing []string, next time.Time) {
+	u := a.upstream
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for k, from := range s.refs {
+		owner := u.owner(k.Name)
+		late := from.Add(u.bounds.absentAfter)
+		if owner.entries[k] != nil || owner.absent[k] || k.Type.Asked == xds.InGroups || !late.After(now) || !u.options.Transport.carries(k.Type) {
+			continue
+		}
+		if next.IsZero() || late.Before(next) {
+			next = late
+		}
+		if len(missing) < mostMissing {
+			missing = append(missing, k.Type.API+" "+k.Name)
+		}
+	}
+	slices.Sort(missing)
+	s.waits = len(missing) > 0
+	return missing, next
+}
+
+// wakeOthers wakes the sessions of other authorities that wait for names, or all if the references to their names have
+// changed.
+func (u *Upstream) wakeOthers(a *authority, all bool) {
+	for _, other := range u.authorities {
+		if other == a {
+			continue
+		}
+		if all {
+			notify(other.wake)
+		}
+		for s := range other.sessions {
+			if all || s.waits {
+				notify(s.wake)
+			}
+		}
+	}
+}
+
+// notify fills a channel of one place.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,250 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+
+	"xdspub/diag"
+	"xdspub/source/load"
+	"xdspub/xds"
+)
+
+// ofB returns a name of the authority b.
+func ofB(typ, name string) string { return "xdstp://b/" + typ + "/" + name }
+
+func routeOfB(name string) string { return ofB("envoy.config.route.v3.RouteConfiguration", name) }
+
+func endpointsOfB(name string) string {
+	return ofB("envoy.config.endpoint.v3.ClusterLoadAssignment", name)
+}
+
+// put publishes a Snapshot of resources.
+func (c *controlPlane) put(all map[resource.Type][]types.Resource) {
+	c.t.Helper()
+	c.n++
+	s, err := cachev3.NewSnapshot(fmt.Sprint(c.n), all)
+	if err == nil {
+		err = c.cache.SetSnapshot(context.Background(), "a", s)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// asked returns the names that clients asked for, of all types, and the types of all requests.
+func (c *controlPlane) asked() (names, of []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.requests {
+		names, of = append(names, r.names...), append(of, r.of.API)
+	}
+	slices.Sort(names)
+	slices.Sort(of)
+	return slices.Compact(names), slices.Compact(of)
+}
+
+// elsewhere returns a cluster whose endpoints are those of a name.
+func elsewhere(name, endpoints string) *clusterv3.Cluster {
+	c := edsCluster(name)
+	c.EdsClusterConfig.ServiceName = endpoints
+	return c
+}
+
+// ofAuthority sends the names of the authority b to a server.
+func ofAuthority(at string, more func(*Upstream)) func(*Upstream) {
+	return func(u *Upstream) {
+		u.authorities = append(u.authorities, newAuthority(u, "b", []Server{{Address: at}}))
+		if more != nil {
+			more(u)
+		}
+	}
+}
+
+// TestAuthorities: a control plane refers to names of an authority, which has another control plane.
+func TestAuthorities(t *testing.T) {
+	overEach(t, testAuthorities)
+}
+
+func testAuthorities(t *testing.T, by Transport) {
+	main, b := newControlPlane(t), newControlPlane(t)
+	main.put(map[resource.Type][]types.Resource{
+		resource.ListenerType: {listener("l", routeOfB("r"), "")},
+		resource.ClusterType:  {elsewhere("web", endpointsOfB("web")), edsCluster("own"), &clusterv3.Cluster{Name: ofB("envoy.config.cluster.v3.Cluster", "spoof")}},
+		resource.EndpointType: {endpoints("own")},
+	})
+	b.put(map[resource.Type][]types.Resource{
+		resource.RouteType: {routes(routeOfB("r"))}, resource.EndpointType: {endpoints(endpointsOfB("web"))},
+		resource.ClusterType: {edsCluster("of nobody")},
+	})
+	atMain, _ := main.listen(socketOf(t))
+	socket := socketOf(t)
+	atB, stop := b.listen(socket)
+	f := followed(t, by, ofAuthority(atB, func(u *Upstream) { u.options.Runtime = nil }), atMain)
+	all := []string{"CDS/own", "CDS/web", "EDS/own", "EDS/" + endpointsOfB("web"), "LDS/l", "RDS/" + routeOfB("r")}
+	first := f.wait(true, has(all...))
+	if s := f.State(); !s.Connected || s.Server != atMain {
+		t.Errorf("%+v", s)
+	}
+	if names, of := b.asked(); !slices.Equal(names, []string{endpointsOfB("web"), routeOfB("r")}) || !slices.Equal(of, []string{"EDS", "RDS"}) {
+		t.Errorf("the authority gets requests of %q for %q", of, names)
+	}
+	if names, _ := main.asked(); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "xdstp:") }) {
+		t.Errorf("the other control plane gets requests for %q", names)
+	}
+
+	// Each server gets the verdict on its own resources.
+	f.Judged(load.Judgement{N: first.N, Findings: diag.List{{
+		Code: "a-rule", Message: "it is wrong", Resource: diag.Resource{Type: xds.RouteConfiguration.URL(), Name: routeOfB("r")},
+	}}})
+	eventually(t, "the authority gets a NACK", func() bool {
+		_, nacks := b.answers(xds.RouteConfiguration)
+		return slices.ContainsFunc(nacks, func(text string) bool { return strings.Contains(text, "it is wrong") })
+	})
+
+	// The authority goes: its resources stay, and the state says so.
+	stop()
+	eventually(t, "the authority is gone", func() bool {
+		s := f.State()
+		return !s.Connected && strings.HasPrefix(s.Error, "authority b: ") && strings.Contains(s.Error, socket)
+	})
+	f.wait(true, has(all...))
+	b.listen(socket)
+	eventually(t, "the authority is back", func() bool { return f.State().Connected })
+
+	// Nothing refers to the authority any more.
+	main.put(map[resource.Type][]types.Resource{
+		resource.ListenerType: {listener("l", "r", "")}, resource.RouteType: {routes("r")}, resource.ClusterType: {edsCluster("own")},
+		resource.EndpointType: {endpoints("own")},
+	})
+	f.wait(true, has("CDS/own", "EDS/own", "LDS/l", "RDS/r"))
+
+	// A listener and a cluster refer to the authority again, whose resources have not changed.
+	main.put(map[resource.Type][]types.Resource{
+		resource.ListenerType: {listener("l", routeOfB("r"), "")}, resource.ClusterType: {elsewhere("web", endpointsOfB("web")), edsCluster("own")},
+		resource.EndpointType: {endpoints("own")},
+	})
+	f.wait(true, has(all...))
+}
+
+// TestAuthorityIsGone: the servers of an authority never answer. The other resources come without those of the
+// authority, after the bound for absent names, and a finding says why.
+func TestAuthorityIsGone(t *testing.T) {
+	main := newControlPlane(t)
+	main.put(map[resource.Type][]types.Resource{resource.ListenerType: {listener("l", routeOfB("r"), "")}, resource.ClusterType: {}})
+	at, _ := main.listen(socketOf(t))
+	nobody := socketOf(t)
+	f := followed(t, DeltaAggregated, ofAuthority("unix:"+nobody, func(u *Upstream) { u.options.Runtime = nil }), at)
+	c := f.wait(true, has("LDS/l"))
+	if len(c.Findings) != 1 || c.Findings[0].Severity != diag.Warning || !strings.Contains(c.Findings[0].Message, nobody) {
+		t.Errorf("%v", c.Findings)
+	}
+	if s := f.State(); s.Connected || !strings.Contains(s.Error, "authority b") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAuthorityIsInsecure: a listener refers to a secret of an authority without TLS.
+func TestAuthorityIsInsecure(t *testing.T) {
+	main := newControlPlane(t)
+	secret := ofB("envoy.extensions.transport_sockets.tls.v3.Secret", "s")
+	main.put(map[resource.Type][]types.Resource{
+		resource.ListenerType: {listener("l", "r", secret)}, resource.RouteType: {routes("r")}, resource.ClusterType: {},
+	})
+	at, _ := main.listen(socketOf(t))
+	b := newControlPlane(t)
+	atB, _ := b.listen("tcp")
+	f := followed(t, DeltaAggregated, ofAuthority(atB, func(u *Upstream) { u.options.Runtime = nil }), at)
+	c := f.wait(true, has("LDS/l", "RDS/r"))
+	if !slices.ContainsFunc(c.Findings, func(d diag.Diagnostic) bool { return strings.Contains(d.Message, "has no TLS") }) {
+		t.Errorf("%v", c.Findings)
+	}
+	if names, _ := b.asked(); names != nil {
+		t.Errorf("an insecure server is asked for %q", names)
+	}
+}
+
+// TestAuthorityModel: random edits of two control planes, each of which adds a resource before anything refers to the
+// resource, and removes the reference first. No contents have a reference without its resource.
+func TestAuthorityModel(t *testing.T) {
+	overEach(t, testAuthorityModel)
+}
+
+func testAuthorityModel(t *testing.T, by Transport) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	// With true, the cache would not answer a client by state of the world that has not asked for all resources.
+	main, b := newControlPlane(t), newControlPlaneOf(t, cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil))
+	var listeners, out []string // the routes of the listeners, and the routes that b has
+	publishB := func() {
+		all := make([]types.Resource, len(out))
+		for i, name := range out {
+			all[i] = routes(routeOfB(name))
+		}
+		b.put(map[resource.Type][]types.Resource{resource.RouteType: all})
+	}
+	publish := func() {
+		all := make([]types.Resource, len(listeners))
+		for i, name := range listeners {
+			all[i] = listener("l"+name, routeOfB(name), "")
+		}
+		main.put(map[resource.Type][]types.Resource{resource.ListenerType: all, resource.ClusterType: {}})
+	}
+	publishB()
+	publish()
+	atMain, _ := main.listen(socketOf(t))
+	atB, _ := b.listen(socketOf(t))
+	f := followed(t, by, ofAuthority(atB, func(u *Upstream) {
+		u.options.Runtime, u.bounds.absentAfter = nil, 20*time.Second
+	}), atMain)
+	check := func(c load.Contents) {
+		is := keys(c)
+		for _, key := range is {
+			if name, ok := strings.CutPrefix(key, "LDS/l"); ok && !slices.Contains(is, "RDS/"+routeOfB(name)) {
+				t.Fatalf("seed %d: contents %d have %q", seed, c.N, is)
+			}
+		}
+	}
+	wanted := func(c load.Contents) bool {
+		check(c)
+		var want []string
+		for _, name := range listeners {
+			want = append(want, "LDS/l"+name, "RDS/"+routeOfB(name))
+		}
+		return has(want...)(c)
+	}
+	for range 12 {
+		name := fmt.Sprint(random.IntN(4))
+		if i := slices.Index(listeners, name); i >= 0 {
+			listeners = slices.Delete(listeners, i, i+1)
+			publish()
+			if random.IntN(2) == 0 {
+				c := f.wait(true, wanted)
+				f.Judged(load.Judgement{N: c.N, Accepted: true})
+				out = slices.DeleteFunc(out, func(is string) bool { return is == name })
+				publishB()
+			}
+		} else {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+				publishB()
+			}
+			listeners = append(listeners, name)
+			publish()
+		}
+		if random.IntN(3) > 0 {
+			c := f.wait(true, wanted)
+			f.Judged(load.Judgement{N: c.N, Accepted: true})
+		}
+	}
+	f.wait(true, wanted)
+}
