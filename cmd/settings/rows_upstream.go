@@ -33,6 +33,9 @@ func Upstream() []Row {
 			kind: text, into: func(s *Settings) *Value[string] { return &s.NodeLocality }},
 		&setting[[]string]{about: about{name: "node-metadata", group: GroupUpstream, usage: "add `KEY=VALUE`, with a text as VALUE, to the metadata of the node"},
 			kind: list, into: func(s *Settings) *Value[[]string] { return &s.NodeMetadata }},
+		&setting[[]string]{about: about{name: "upstream-authority", group: GroupUpstream, usage: "ask another server for the names of an xdstp authority: " +
+			"`NAME=ADDR`, with HOST:PORT or unix:PATH as ADDR; a second server of a NAME is asked while the first one does not answer"},
+			kind: list, into: func(s *Settings) *Value[[]string] { return &s.UpstreamAuthority }},
 		&setting[string]{about: about{name: "upstream-transport", group: GroupUpstream, usage: "ask the control plane by `" +
 			strings.Join(upstreamTransports(), "|") + "`: delta is incremental, without delta by state of the world; ads is one stream, grpc a stream for each type"},
 			kind: text, byDefault: string(upstream.DeltaAggregated), law: oneOfWords(upstreamTransports()...),

@@ -104,6 +104,7 @@ type Settings struct {
 
 	// How xdspub connects to a control plane that is the source.
 	NodeFrom                  Value[string]
+	UpstreamAuthority         Value[[]string]
 	UpstreamTransport         Value[string]
 	UpstreamCA                Value[string]
 	UpstreamCert, UpstreamKey Value[string]

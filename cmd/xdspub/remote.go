@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -111,13 +112,13 @@ func follow(v *call, source string, log *event.Log) error {
 	if settings.IsStore(source) {
 		return followStore(v, source, of, log)
 	}
-	servers, err := servers(v, source)
+	servers, authorities, err := servers(v, source)
 	if err != nil {
 		return err
 	}
 	o := upstream.Options{
-		Name: source, Servers: servers, Envoy: of.Envoy, Streams: of.Streams(), Transport: upstream.Transport(v.UpstreamTransport.Value),
-		Judge: of.OfPart, Budget: upstream.NewBudget(mostRelayed), Log: log,
+		Name: source, Servers: servers, Authorities: authorities, Envoy: of.Envoy, Streams: of.Streams(),
+		Transport: upstream.Transport(v.UpstreamTransport.Value), Judge: of.OfPart, Budget: upstream.NewBudget(mostRelayed), Log: log,
 	}
 	if v.Command.Name != "diff" { // --param of diff is about the source tree
 		o.Params = of.Client.Parameters
@@ -140,45 +141,91 @@ func runRemote(ctx context.Context, v *call, log *event.Log) {
 	}
 }
 
-// servers returns the servers of a source, with the files for TLS.
-func servers(v *call, source string) (list []upstream.Server, err error) {
-	ofTLS := slices.DeleteFunc(settings.Upstream(), func(r settings.Row) bool {
-		return !strings.HasPrefix(r.Name(), "upstream-") || r.Name() == "upstream-transport"
-	})
-	tls := settings.FirstGiven(v.Settings, ofTLS)
+// servers returns the servers of a source, and those of the xdstp authorities, with the files for TLS.
+func servers(v *call, source string) (list []upstream.Server, of map[string][]upstream.Server, err error) {
 	if v.UpstreamCert.Given() != v.UpstreamKey.Given() {
-		return nil, usagef("--upstream-cert and --upstream-key belong together: give both")
+		return nil, nil, usagef("--upstream-cert and --upstream-key belong together: give both")
 	}
 	if path, ok := strings.CutPrefix(source, settings.XDSUnix); ok {
 		if _, err := addr.Parse("unix:" + path); err != nil {
-			return nil, usagef("%q has no path: write xds+unix:PATH", source)
+			return nil, nil, usagef("%q has no path: write xds+unix:PATH", source)
 		}
 		if strings.HasPrefix(path, "//") {
-			return nil, usagef("%q is no URL of a Unix socket: write xds+unix:PATH, with one slash before an absolute path", source)
+			return nil, nil, usagef("%q is no URL of a Unix socket: write xds+unix:PATH, with one slash before an absolute path", source)
 		}
-		if tls != "" {
-			return nil, usagef("--%s is for xds://HOST:PORT: a Unix socket has no TLS", tls)
+		list = []upstream.Server{{Address: "unix:" + path}}
+	} else {
+		ok := true
+		for address := range strings.SplitSeq(strings.TrimPrefix(source, settings.XDS), ",") {
+			is, err := addr.Parse(address)
+			if err != nil || is.Network != "tcp" || !strings.Contains(address, ":") {
+				return nil, nil, usagef("%q has no address of a server: write xds://HOST:PORT, or xds://HOST:PORT,HOST:PORT for several", source)
+			}
+			if list, ok = add(list, is); !ok {
+				return nil, nil, usagef("%q has the server %s twice: write each server once", source, is.Name)
+			}
 		}
-		return []upstream.Server{{Address: "unix:" + path}}, nil
 	}
-	for address := range strings.SplitSeq(strings.TrimPrefix(source, settings.XDS), ",") {
+	if of, err = upstreamAuthorities(v); err != nil {
+		return nil, nil, err
+	}
+	return list, of, withTLS(v, append(slices.Collect(maps.Values(of)), list)...)
+}
+
+// upstreamAuthorities returns the servers of each xdstp authority.
+func upstreamAuthorities(v *call) (map[string][]upstream.Server, error) {
+	all := make(map[string][]upstream.Server)
+	for _, text := range v.UpstreamAuthority.Value {
+		name, address, ok := strings.Cut(text, "=")
 		is, err := addr.Parse(address)
-		if err != nil || is.Network != "tcp" || !strings.Contains(address, ":") {
-			return nil, usagef("%q has no address of a server: write xds://HOST:PORT, or xds://HOST:PORT,HOST:PORT for several", source)
+		switch {
+		case !ok, name == "", err != nil, !strings.Contains(address, ":"):
+			return nil, v.UpstreamAuthority.Invalid(text, "write NAME=HOST:PORT or NAME=unix:PATH")
+		case strings.ContainsAny(name, "/?#"):
+			return nil, v.UpstreamAuthority.Invalid(text, "NAME is the text between xdstp:// and the next slash")
 		}
-		s := upstream.Server{Address: is.Name}
-		if slices.ContainsFunc(list, func(other upstream.Server) bool { return other.Address == s.Address }) {
-			return nil, usagef("%q has the server %s twice: write each server once", source, s.Address)
+		if all[name], ok = add(all[name], is); !ok {
+			return nil, v.UpstreamAuthority.Invalid(text, "it is given twice")
 		}
-		if tls != "" {
-			s.TLS = &grpcdial.Files{CA: v.UpstreamCA.Value, Cert: v.UpstreamCert.Value, Key: v.UpstreamKey.Value, ServerName: v.UpstreamServerName.Value}
-		}
-		if _, err := grpcdial.New(s.Address, "--upstream", s.TLS); err != nil {
-			return nil, err
-		}
-		list = append(list, s)
 	}
-	return list, nil
+	return all, nil
+}
+
+// add adds the server at an address to a list. ok is false if the list has the server.
+func add(list []upstream.Server, is addr.Address) (_ []upstream.Server, ok bool) {
+	s := upstream.Server{Address: is.Name}
+	if is.Network == "unix" {
+		s.Address = "unix:" + is.Name
+	}
+	if slices.Contains(list, s) {
+		return list, false
+	}
+	return append(list, s), true
+}
+
+// withTLS gives servers the files of the options for TLS, and checks the files. Servers behind Unix sockets have no
+// TLS.
+func withTLS(v *call, lists ...[]upstream.Server) error {
+	given := settings.FirstGiven(v.Settings, slices.DeleteFunc(settings.Upstream(), func(r settings.Row) bool {
+		return !slices.Contains([]string{"upstream-ca", "upstream-cert", "upstream-key", "upstream-server-name"}, r.Name())
+	}))
+	used := false
+	for _, list := range lists {
+		for i := range list {
+			s := &list[i]
+			if given != "" && !strings.HasPrefix(s.Address, "unix:") {
+				used = true
+				s.TLS = &grpcdial.Files{CA: v.UpstreamCA.Value, Cert: v.UpstreamCert.Value, Key: v.UpstreamKey.Value, ServerName: v.UpstreamServerName.Value}
+			}
+			if _, err := grpcdial.New(s.Address, "--upstream", s.TLS); err != nil {
+				return err
+			}
+		}
+	}
+	if given != "" && !used {
+		return usagef("--%s is for xds://HOST:PORT: a Unix socket has no TLS", given)
+	}
+	return nil
 }
 
 // identify sets o.Node as Envoy would send it. From the bootstraps, identify also sets the names of the runtime layers,

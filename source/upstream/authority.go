@@ -159,7 +159,7 @@ func (a *authority) tried() {
 	}
 }
 
-// why returns why no server of the authority is followed; empty if nothing is known.
+// why returns why the client follows no server of the authority; empty if nothing is known.
 func (a *authority) why() string {
 	var reasons []string
 	for i, err := range a.errs {
@@ -294,8 +294,8 @@ func sameKeys(a, b map[xds.Key]time.Time) bool {
 	return maps.EqualFunc(a, b, func(time.Time, time.Time) bool { return true })
 }
 
-// awaited returns the names that other authorities still have to send before the resources of a session are whole, and
-// when the next of these names counts as absent; zero if there is none.
+// awaited returns the missing names of other authorities to which the resources of a session refer, and when the next
+// of these names counts as absent; zero for none.
 func (a *authority) awaited(s *session, now time.Time) (missing []string, next time.Time) {
 	u := a.upstream
 	u.mu.Lock()
@@ -318,8 +318,7 @@ func (a *authority) awaited(s *session, now time.Time) (missing []string, next t
 	return missing, next
 }
 
-// wakeOthers wakes the sessions of other authorities that wait for names, or all if the references to their names have
-// changed.
+// wakeOthers wakes the sessions of other authorities that wait for names. With all, wakeOthers wakes each session.
 func (u *Upstream) wakeOthers(a *authority, all bool) {
 	for _, other := range u.authorities {
 		if other == a {

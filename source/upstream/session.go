@@ -47,7 +47,7 @@ type session struct {
 
 	// Upstream.mu guards refs and waits.
 	refs  map[xds.Key]time.Time // names of other authorities to which the resources refer, and since when
-	waits bool                  // other authorities still have to send some of these names
+	waits bool                  // a name of refs has not come
 }
 
 // pending is a response without an answer.

@@ -46,7 +46,8 @@ type Options struct {
 	Name string
 	// Servers are the servers of the control plane. A server is asked if no earlier one answers.
 	Servers []Server
-	// Authorities are the servers of xdstp names, by the authority of the names. Servers have all other names.
+	// Authorities are the servers of xdstp names, by the authority of the names. Servers get the requests for all
+	// other names.
 	Authorities map[string][]Server
 	// Transport is the variant of the protocol.
 	Transport Transport
@@ -182,7 +183,7 @@ func (u *Upstream) Read(ctx context.Context) (load.Contents, error) {
 	return load.Contents{}, fmt.Errorf("%s has not sent all resources: %s", u.options.Name, u.why())
 }
 
-// why returns why an authority is not followed, for the authorities that have none or some of their names.
+// why returns what is known about the servers that do not answer.
 func (u *Upstream) why() string {
 	var reasons []string
 	for _, a := range u.authorities {
@@ -199,7 +200,7 @@ func (u *Upstream) Changed() <-chan struct{} { return u.changed }
 // Kind implements load.Remote.
 func (u *Upstream) Kind() string { return "control plane" }
 
-// State implements load.Remote. An Upstream is connected if all its authorities are.
+// State implements load.Remote. An Upstream is connected if each authority is connected.
 func (u *Upstream) State() load.State {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -239,8 +240,8 @@ func (u *Upstream) signal() {
 	}
 }
 
-// publish makes new contents of the parts of all authorities, once the servers of the options have sent theirs. It
-// returns the number of these contents, or of the first contents.
+// publish makes new contents of the parts of all authorities, once Options.Servers have sent their part. publish returns
+// the number of these contents, or of the first contents.
 func (u *Upstream) publish() uint64 {
 	c := load.Contents{N: 1}
 	if u.contents != nil {

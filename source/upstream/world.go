@@ -563,7 +563,7 @@ func (w *world) faults(k xds.Key, e *entry) (list diag.List) {
 	return list
 }
 
-// secureFor reports whether a secret may come from the servers that have its name.
+// secureFor reports whether a secret with a name may come from its servers.
 func (w *world) secureFor(name string) bool {
 	owner := w.authority.upstream.owner(name)
 	if owner == w.authority {
