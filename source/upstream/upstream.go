@@ -240,8 +240,8 @@ func (u *Upstream) signal() {
 	}
 }
 
-// publish makes new contents of the parts of all authorities, once Options.Servers have sent their part. publish returns
-// the number of these contents, or of the first contents.
+// publish makes new contents of the parts of all authorities, once Options.Servers have sent their part. publish
+// returns the number of these contents, or of the first contents.
 func (u *Upstream) publish() uint64 {
 	c := load.Contents{N: 1}
 	if u.contents != nil {
