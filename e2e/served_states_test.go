@@ -258,6 +258,14 @@ var makeServed = map[string]func(s *served){
 		s.pems.write("ca", old.PEM(), nil)
 		s.run("--client-ca", s.pems.path("ca.pem"))
 	},
+	"store gone": func(s *served) {
+		writer := newFixture(s.t, map[string]string{"blue.yaml": aCluster("blue")})
+		etcd, store := writer.startWriter(s.t)
+		s.src = store
+		s.run()
+		etcd.End(s.t)
+		s.server.WaitLog(s.t, "event=store-failed ")
+	},
 	"hung": func(s *served) {
 		s.run()
 		s.server.Signal(s.t, syscall.SIGSTOP)

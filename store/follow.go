@@ -33,7 +33,9 @@ func (f *Follower) follow(ctx context.Context) {
 		}
 		return err
 	}, func(err error) {
-		if !errors.Is(err, errWatch) {
+		if errors.Is(err, errWatch) {
+			f.lost = time.Now()
+		} else {
 			f.fail(err, connected)
 		}
 	})

@@ -63,6 +63,8 @@ type Follower struct {
 	// Only follow uses these fields.
 	at    at
 	moved int64 // the revision that has moved the head
+	// lost is when a watch of the head has ended, if the store has not answered since; otherwise zero.
+	lost time.Time
 }
 
 // held is the file that holds the resources of a key.
@@ -160,7 +162,10 @@ func (f *Follower) fail(err error, connected bool) {
 	f.wrong = err
 	was := f.state
 	if f.state.Error = err.Error(); !connected && f.state.Connected {
-		f.state.Connected, f.state.Server, f.state.Since = false, "", time.Now()
+		f.state.Connected, f.state.Server, f.state.Since = false, "", f.lost
+		if f.lost.IsZero() {
+			f.state.Since = time.Now()
+		}
 	}
 	if connected && f.state.UnusableSince.IsZero() {
 		f.state.UnusableSince = time.Now()
@@ -179,6 +184,7 @@ func (f *Follower) fail(err error, connected bool) {
 
 // works records that the store answers, and that the stored head has no fault.
 func (f *Follower) works() {
+	f.lost = time.Time{}
 	f.mu.Lock()
 	was := f.state
 	if f.wrong, f.said = nil, ""; !f.state.Connected || !f.state.UnusableSince.IsZero() {

@@ -262,6 +262,9 @@ func TestCutOff(t *testing.T) {
 		is := f.State()
 		return !is.Connected && strings.Contains(is.Error, "no server answers"), fmt.Sprintf("%+v", is)
 	})
+	if ago := time.Since(f.State().Since); ago < requestTime-time.Second {
+		t.Errorf("cut off since %v: the follower counts from its next request, not from the loss", ago)
+	}
 	said.wait(t, func(e event.Event) bool { _, failed := e.(event.StoreFailed); return failed })
 	if c, err := f.Read(t.Context()); err != nil || len(c.Files) != 4 {
 		t.Errorf("cut off: %d files, %v", len(c.Files), err)
