@@ -542,13 +542,14 @@ func (m *machine) start(f *fleetChaos) {
 	}
 }
 
-// take replaces the contents of the machine. A new file with the resources of the file before was sent twice.
+// take replaces the contents of the machine. A new file with the resources of the file before was sent twice, unless
+// the machine has skipped contents: the skipped contents may have other resources.
 func (m *machine) take(c load.Contents) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, file := range c.Files {
 		for _, was := range m.has.Files {
-			if was != file && was.Source.Name == file.Source.Name && idOf(was.Resources) == idOf(file.Resources) {
+			if c.N == m.has.N+1 && was != file && was.Source.Name == file.Source.Name && idOf(was.Resources) == idOf(file.Resources) {
 				m.twice = append(m.twice, file.Source.Name)
 			}
 		}
