@@ -30,7 +30,7 @@ const (
 // rolling is what a term knows of rollouts, besides the head.
 type rolling struct {
 	next  *history.Tree // the resources of the running candidate; nil for none
-	crowd *crowd        // nil before the first rollout
+	fleet *fleetKeys    // nil before the first rollout
 	// reached is since when the last open wave has its quorum; zero without the quorum. A new term begins the bake time
 	// again, because the clocks of two writers may differ.
 	reached time.Time
@@ -86,13 +86,13 @@ func (t *term) turn(ctx context.Context) (again time.Duration, err error) {
 
 // attend begins to follow the keys of machines and operators, if a rollout runs or the writer has waves.
 func (t *term) attend(ctx context.Context) {
-	if t.crowd != nil || t.plan() == nil && (t.head == nil || t.head.Rollout == nil) {
+	if t.fleet != nil || t.plan() == nil && (t.head == nil || t.head.Rollout == nil) {
 		return
 	}
-	t.crowd = newCrowd(t.client, t.keys)
+	t.fleet = newFleetKeys(t.client, t.keys)
 	said := ""
 	go crash.Again(ctx.Done(), func() {
-		t.crowd.run(ctx, func(err error) {
+		t.fleet.run(ctx, func(err error) {
 			if err = t.client.explained(err); err.Error() != said {
 				said = err.Error()
 				t.log.Write(event.StoreFailed{Store: t.options.Address.String(), Error: err})
@@ -118,11 +118,11 @@ func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) 
 	if r == nil {
 		return waiting{again: idle}, false, nil
 	}
-	given, known := t.crowd.orders()
+	given, known := t.fleet.orders()
 	if !known {
 		return waiting{state: control.Acknowledging, message: unread, again: idle}, false, nil
 	}
-	of := t.crowd.count(r, t.keys.target)
+	of := t.fleet.count(r, t.keys.target)
 	switch o := given[abortOrder]; {
 	case o != nil && o.Candidate == r.Candidate.Step.Serial:
 		return is, true, t.takeBack(ctx, "aborted "+o.String())
@@ -131,12 +131,12 @@ func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) 
 	case t.check.failed != nil:
 		return is, true, t.takeBack(ctx, t.check.failed.Error())
 	}
-	is, passes := t.lacks(r, of)
+	is, isEmpty := t.quorumWait(r, of)
 	if is.state == "" {
-		is = t.bakes(r, passes)
+		is = t.bakeWait(r, isEmpty)
 	} else {
 		t.reached = time.Time{}
-		if err := t.crowd.listen(ctx, of.missing); err != nil {
+		if err := t.fleet.listen(ctx, of.missing); err != nil {
 			return is, false, err
 		}
 	}
@@ -158,9 +158,9 @@ func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) 
 	return is, false, nil
 }
 
-// lacks returns what the quorum of the last open wave waits for; a waiting without a state if the wave has the quorum.
-// passes means that no machine of the target is in the wave, so that the wave needs no bake time.
-func (t *term) lacks(r *Rollout, of counted) (is waiting, passes bool) {
+// quorumWait returns what the quorum of the last open wave waits for; a waiting without a state if the wave has the
+// quorum. isEmpty means that no machine of the target is in the wave, so that the wave needs no bake time.
+func (t *term) quorumWait(r *Rollout, of counted) (is waiting, isEmpty bool) {
 	w := r.wave()
 	if !w.In(t.keys.target) {
 		for _, target := range w.Targets {
@@ -186,10 +186,10 @@ func (t *term) lacks(r *Rollout, of counted) (is waiting, passes bool) {
 	return is, false
 }
 
-// bakes returns what a wave with a quorum waits for; a waiting without a state if the bake time and the checks are
+// bakeWait returns what a wave with a quorum waits for; a waiting without a state if the bake time and the checks are
 // over.
-func (t *term) bakes(r *Rollout, passes bool) (is waiting) {
-	if passes {
+func (t *term) bakeWait(r *Rollout, isEmpty bool) (is waiting) {
+	if isEmpty {
 		return is
 	}
 	if t.reached.IsZero() {

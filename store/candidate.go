@@ -13,9 +13,9 @@ import (
 	"xdspub/xds"
 )
 
-// tail returns the resources after the last step: the resources of the running candidate or, without a candidate, of
-// the head. tail returns nil if the resources are unknown.
-func (t *term) tail() *history.Tree {
+// lastTree returns the resources after the last step: the resources of the running candidate or, without a candidate,
+// of the head. lastTree returns nil if the resources are unknown.
+func (t *term) lastTree() *history.Tree {
 	if t.head.running() != nil {
 		return t.next
 	}
@@ -50,8 +50,8 @@ func (t *term) settle(ctx context.Context, next Head, then []clientv3.Op) error 
 	return t.shorten(ctx)
 }
 
-// keep ends the rollout, if any, because the source tree has the resources of the head.
-func (t *term) keep(ctx context.Context, s *xds.Snapshot) error {
+// endRollout ends the rollout, if any, because the source tree has the resources of the head.
+func (t *term) endRollout(ctx context.Context, s *xds.Snapshot) error {
 	if t.head.Rollout == nil && t.head.Serial == t.last.serial && !t.rekeyed() {
 		t.published(s, nil)
 		return nil
@@ -72,11 +72,11 @@ func (t *term) keep(ctx context.Context, s *xds.Snapshot) error {
 	return nil
 }
 
-// keepCandidate continues the rollout of the candidate s. If the candidate was taken back, only an order of an operator
-// begins another rollout.
-func (t *term) keepCandidate(ctx context.Context, s *xds.Snapshot, tree *history.Tree) error {
+// continueRollout continues the rollout of the candidate s. If the candidate was taken back, only an order of an
+// operator begins another rollout.
+func (t *term) continueRollout(ctx context.Context, s *xds.Snapshot, tree *history.Tree) error {
 	r := t.head.Rollout
-	given, _ := t.crowd.orders()
+	given, _ := t.fleet.orders()
 	if retry := given[retryOrder]; r.TakenBack != nil && retry != nil && retry.Candidate == r.Candidate.Step.Serial {
 		return t.rollOut(ctx, s, tree)
 	}
@@ -105,7 +105,7 @@ func (t *term) keepCandidate(ctx context.Context, s *xds.Snapshot, tree *history
 // rollOut begins the rollout of a snapshot, which supersedes the running candidate. During a pause, rollOut changes
 // nothing.
 func (t *term) rollOut(ctx context.Context, s *xds.Snapshot, tree *history.Tree) error {
-	given, known := t.crowd.orders()
+	given, known := t.fleet.orders()
 	if t.waits = t.paused(given); !known {
 		t.waits = unread
 	}

@@ -33,7 +33,7 @@ type cipher struct {
 	identities []age.Identity
 	recipients []age.Recipient
 	secret     []byte // the key for name
-	mark       string // the result of marks
+	sum        string // the result of fingerprint
 }
 
 // CipherError means that a change in the store is not encrypted as this process requires, or that the file with the age
@@ -80,7 +80,7 @@ func readCipher(path string) (*cipher, error) {
 	}
 	slices.Sort(names)
 	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(names), "\n")))
-	c.mark = c.name(hex.EncodeToString(sum[:]))
+	c.sum = c.name(hex.EncodeToString(sum[:]))
 	return c, nil
 }
 
@@ -103,13 +103,13 @@ func (c *cipher) add(line string) (r age.Recipient, ok bool) {
 	return nil, false
 }
 
-// marks returns a name of the recipients; empty without encryption. The name changes if a recipient or the first
+// fingerprint returns a name of the recipients; empty without encryption. The name changes if a recipient or the first
 // identity of the file changes.
-func (c *cipher) marks() string {
+func (c *cipher) fingerprint() string {
 	if c == nil {
 		return ""
 	}
-	return c.mark
+	return c.sum
 }
 
 // name returns the name that the store has in place of a hash of resources: the hash itself would confirm a guess of a

@@ -328,16 +328,16 @@ func TestCipherFaults(t *testing.T) {
 		data       []byte
 		mark, want string
 	}{
-		{"no identity", "", encrypted, w.cipher.mark, "is encrypted: set --encrypt-secrets to a file with an age identity"},
+		{"no identity", "", encrypted, w.cipher.sum, "is encrypted: set --encrypt-secrets to a file with an age identity"},
 		{"no identity, and no mark", "", encrypted, "", "is encrypted: set --encrypt-secrets to a file with an age identity"},
-		{"another identity", keyFile(t, other), encrypted, w.cipher.mark, "is encrypted for others: add an identity to "},
+		{"another identity", keyFile(t, other), encrypted, w.cipher.sum, "is encrypted for others: add an identity to "},
 		{"plain", h.options.AgeKeys, whole, "", "is not encrypted, and --encrypt-secrets is set here"},
-		{"plain with a mark", h.options.AgeKeys, whole, w.cipher.mark, "is not encrypted, and --encrypt-secrets is set here"},
-		{"cut", h.options.AgeKeys, encrypted[:len(encrypted)-1], w.cipher.mark, "is damaged: it can't be decrypted"},
-		{"cut in the header", h.options.AgeKeys, encrypted[:30], w.cipher.mark, "is damaged: its header has more than 65536 bytes, or does not end"},
-		{"changed", h.options.AgeKeys, append(encrypted[:len(encrypted)-1:len(encrypted)-1], encrypted[len(encrypted)-1]^1), w.cipher.mark, "is damaged: it can't be decrypted"},
-		{"long header", h.options.AgeKeys, append([]byte(intro+strings.Repeat("-> a\n\n", maxHeader/6)), encrypted[len(intro):]...), w.cipher.mark, "is damaged: its header has more than 65536 bytes, or does not end"},
-		{"missing file", filepath.Join(t.TempDir(), "none"), encrypted, w.cipher.mark, "the file of --encrypt-secrets can't be read: stat "},
+		{"plain with a mark", h.options.AgeKeys, whole, w.cipher.sum, "is not encrypted, and --encrypt-secrets is set here"},
+		{"cut", h.options.AgeKeys, encrypted[:len(encrypted)-1], w.cipher.sum, "is damaged: it can't be decrypted"},
+		{"cut in the header", h.options.AgeKeys, encrypted[:30], w.cipher.sum, "is damaged: its header has more than 65536 bytes, or does not end"},
+		{"changed", h.options.AgeKeys, append(encrypted[:len(encrypted)-1:len(encrypted)-1], encrypted[len(encrypted)-1]^1), w.cipher.sum, "is damaged: it can't be decrypted"},
+		{"long header", h.options.AgeKeys, append([]byte(intro+strings.Repeat("-> a\n\n", maxHeader/6)), encrypted[len(intro):]...), w.cipher.sum, "is damaged: its header has more than 65536 bytes, or does not end"},
+		{"missing file", filepath.Join(t.TempDir(), "none"), encrypted, w.cipher.sum, "the file of --encrypt-secrets can't be read: stat "},
 	} {
 		sum := sha256.Sum256(c.data)
 		s := Step{Serial: 1, Tree: w.head.Tree, Pack: hex.EncodeToString(sum[:]), Bytes: int64(len(c.data)), Cipher: c.mark}

@@ -138,7 +138,7 @@ func (m *model) start() {
 		}
 		m.Fatal(err)
 	}
-	m.term.crowd = newCrowd(c, m.slot.keys)
+	m.term.fleet = newFleetKeys(c, m.slot.keys)
 }
 
 // kill ends the process of the writer.
@@ -170,7 +170,7 @@ func (m *model) restart() {
 func (m *model) turn() (ended bool) {
 	m.Helper()
 	m.log = append(m.log, "turn")
-	if _, err := m.term.crowd.read(m.Context()); err != nil {
+	if _, err := m.term.fleet.read(m.Context()); err != nil {
 		m.Fatal(err)
 	}
 	if m.reached.IsZero() && m.quorum() {
@@ -552,12 +552,12 @@ func TestRolloutRotation(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.crowd = newCrowd(h.client, slot.keys)
+		w.fleet = newFleetKeys(h.client, slot.keys)
 		return w, w.begin(t.Context(), lease)
 	}
 	turn := func(w *term) *Head {
 		t.Helper()
-		if _, err := w.crowd.read(t.Context()); err != nil {
+		if _, err := w.fleet.read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.turn(t.Context()); err != nil {

@@ -96,14 +96,14 @@ func (t *term) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var crowd <-chan struct{}
-		if t.crowd != nil {
-			crowd = t.crowd.changed
+		var machines <-chan struct{}
+		if t.fleet != nil {
+			machines = t.fleet.changed
 		}
 		timer := time.NewTimer(min(again, jittered(lookAgain))) // the file of age keys may have changed
 		select {
 		case <-t.news:
-		case <-crowd:
+		case <-machines:
 			time.Sleep(gather)
 		case r := <-t.checked:
 			t.check.end(r)
@@ -227,7 +227,7 @@ func (t *term) forget() { t.last = at{serial: t.last.serial} }
 func (t *term) id(tree *history.Tree) string { return t.cipher.name(tree.ID()) }
 
 // rekeyed reports whether the head has other recipients than the next step. The next step then has all resources.
-func (t *term) rekeyed() bool { return t.head != nil && t.head.Step.Cipher != t.cipher.marks() }
+func (t *term) rekeyed() bool { return t.head != nil && t.head.Step.Cipher != t.cipher.fingerprint() }
 
 // encrypts reads the age keys for the next step.
 func (t *term) encrypts() (err error) {
@@ -303,20 +303,20 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 	if err := t.encrypts(); err != nil {
 		return err
 	}
-	tree, err := history.NewTree(s, t.tail())
+	tree, err := history.NewTree(s, t.lastTree())
 	if err != nil {
 		return err
 	}
 	base, id, r := t.head != nil && t.last.tree != nil, t.id(tree), t.head.running()
 	switch {
 	case base && tree.ID() == t.last.tree.ID():
-		return t.keep(ctx, s)
+		return t.endRollout(ctx, s)
 	case base && t.head.Rollout != nil && t.head.Rollout.Candidate.Tree == id && (r == nil || t.next != nil && !t.rekeyed()):
-		return t.keepCandidate(ctx, s, tree)
+		return t.continueRollout(ctx, s, tree)
 	case base && (t.plan() != nil || r != nil && t.rekeyed()):
 		return t.rollOut(ctx, s, tree)
 	}
-	next, from := t.newHead(s, tree, t.serial()), t.tail()
+	next, from := t.newHead(s, tree, t.serial()), t.lastTree()
 	if t.rekeyed() {
 		from = nil
 	}
@@ -376,7 +376,7 @@ func (t *term) step(ctx context.Context, next *Head, tree, from *history.Tree) (
 	}
 	base := t.id(from)
 	next.Step = Step{
-		Serial: next.Serial, Base: base, Tree: next.Tree, Pack: hashOf(data), Bytes: int64(len(data)), Cipher: t.cipher.marks(),
+		Serial: next.Serial, Base: base, Tree: next.Tree, Pack: hashOf(data), Bytes: int64(len(data)), Cipher: t.cipher.fingerprint(),
 	}
 	if next.Change = ""; len(data) <= maxChange {
 		next.Change = base64.StdEncoding.EncodeToString(data)

@@ -16,9 +16,9 @@ import (
 	"xdspub/internal/parallel"
 )
 
-// crowd has the acknowledgements of the machines of a target, and the orders of operators, for the writer. A crowd is
-// safe for concurrent use.
-type crowd struct {
+// fleetKeys has the acknowledgements of the machines of a target, and the orders of operators, for the writer. A
+// fleetKeys is safe for concurrent use.
+type fleetKeys struct {
 	client  *client
 	keys    keys
 	changed chan struct{} // full after a change
@@ -30,12 +30,12 @@ type crowd struct {
 	listened time.Time // when listen last asked for silent machines
 }
 
-func newCrowd(c *client, k keys) *crowd {
-	return &crowd{client: c, keys: k, changed: make(chan struct{}, 1), machines: make(map[string]*Machine)}
+func newFleetKeys(c *client, k keys) *fleetKeys {
+	return &fleetKeys{client: c, keys: k, changed: make(chan struct{}, 1), machines: make(map[string]*Machine)}
 }
 
 // run follows the keys until ctx ends.
-func (c *crowd) run(ctx context.Context, failed func(error)) {
+func (c *fleetKeys) run(ctx context.Context, failed func(error)) {
 	again(ctx, func(works func()) error { return c.session(ctx, works) }, func(err error) {
 		if !errors.Is(err, errWatch) {
 			failed(err)
@@ -44,7 +44,7 @@ func (c *crowd) run(ctx context.Context, failed func(error)) {
 }
 
 // session reads the keys, and follows them. session calls works when the keys are read.
-func (c *crowd) session(ctx context.Context, works func()) error {
+func (c *fleetKeys) session(ctx context.Context, works func()) error {
 	revision, err := c.read(ctx)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *crowd) session(ctx context.Context, works func()) error {
 	}
 }
 
-func (c *crowd) signal() {
+func (c *fleetKeys) signal() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
@@ -84,7 +84,7 @@ func (c *crowd) signal() {
 }
 
 // read reads all keys. All changes after the returned revision are still to come.
-func (c *crowd) read(ctx context.Context) (revision int64, err error) {
+func (c *fleetKeys) read(ctx context.Context) (revision int64, err error) {
 	if _, revision, err = c.client.get(ctx, c.keys.head()); err != nil {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func (c *crowd) read(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-func (c *crowd) readOrders(ctx context.Context) error {
+func (c *fleetKeys) readOrders(ctx context.Context) error {
 	given, err := c.client.orders(ctx, c.keys)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (c *crowd) readOrders(ctx context.Context) error {
 }
 
 // take applies changes of the keys of machines.
-func (c *crowd) take(changes []*clientv3.Event) {
+func (c *fleetKeys) take(changes []*clientv3.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range changes {
@@ -137,14 +137,14 @@ func (c *crowd) take(changes []*clientv3.Event) {
 }
 
 // orders returns the orders of operators. known is false before the keys have been read.
-func (c *crowd) orders() (given map[string]*Order, known bool) {
+func (c *fleetKeys) orders() (given map[string]*Order, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.given, c.known
 }
 
 // count is Rollout.count for the machines. The result has copies of machines.
-func (c *crowd) count(r *Rollout, target string) (is counted) {
+func (c *fleetKeys) count(r *Rollout, target string) (is counted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	is = r.count(target, maps.Values(c.machines))
@@ -159,7 +159,7 @@ func (c *crowd) count(r *Rollout, target string) (is counted) {
 }
 
 // listen asks the store how long ago machines were heard of, unless listen has asked within beatEvery.
-func (c *crowd) listen(ctx context.Context, machines []*Machine) error {
+func (c *fleetKeys) listen(ctx context.Context, machines []*Machine) error {
 	if c.mu.Lock(); time.Since(c.listened) < beatEvery {
 		c.mu.Unlock()
 		return nil
