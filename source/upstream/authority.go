@@ -30,7 +30,7 @@ type authority struct {
 	refs     map[xds.Key]time.Time // names of other authorities to which the resources of part refer, and since when
 	current  *session              // the session of part; nil before, and after its end
 	sessions map[*session]bool
-	kept     *world // the world of part; nil before
+	kept     *streamState // the state of the stream that sent part; nil before
 	state    load.State
 	began    time.Time // when state.Connected became true last
 	outage   time.Time // when the last outage began
@@ -180,15 +180,15 @@ func (a *authority) why() string {
 // take replaces the part by the resources of a session, and returns the number of the first contents that have the
 // part. If an earlier server has replaced the server of the session, take returns 0.
 func (a *authority) take(s *session) uint64 {
-	part, refs := s.world.contents(false), a.foreign(s.world)
+	part, refs := s.streamState.contents(false), a.foreign(s.streamState)
 	u := a.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if a.current != nil && a.current.index < s.index {
 		return 0
 	}
-	a.keepLocked(s.world)
-	a.part, a.entries, a.absent, a.current, a.missing = &part, s.world.entries(), s.world.absent(), s, nil
+	a.keepLocked(s.streamState)
+	a.part, a.entries, a.absent, a.current, a.missing = &part, s.streamState.entries(), s.streamState.absent(), s, nil
 	a.errs[s.index] = nil
 	was := a.refs
 	a.refs = since(refs, s.refs)
@@ -247,13 +247,13 @@ func (a *authority) waits(missing []string) {
 	}
 }
 
-// foreign returns the names of other authorities to which the resources of a world refer.
-func (a *authority) foreign(w *world) map[xds.Key]bool {
+// foreign returns the names of other authorities to which the resources of a stream refer.
+func (a *authority) foreign(st *streamState) map[xds.Key]bool {
 	if len(a.upstream.authorities) == 1 {
 		return nil
 	}
 	all := make(map[xds.Key]bool)
-	for k := range w.references() {
+	for k := range st.references() {
 		if a.upstream.owner(k.Name) != a {
 			all[k] = true
 		}
@@ -268,7 +268,7 @@ func (a *authority) refer(s *session) (wanted map[xds.Key]bool) {
 	if len(u.authorities) == 1 {
 		return nil
 	}
-	refs := a.foreign(s.world)
+	refs := a.foreign(s.streamState)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	was := s.refs

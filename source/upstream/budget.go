@@ -21,28 +21,29 @@ func (b *Budget) add(bytes int64) {
 // full reports whether more bytes are held than allowed.
 func (b *Budget) full() bool { return b != nil && b.held.Load() > b.most }
 
-// keep records the world of the part. The Budget gets back the bytes of the world before, if its session has ended.
-func (a *authority) keep(w *world) {
+// keep records the state of the stream that sent the part. The Budget gets back the bytes of the state before, if its
+// session has ended.
+func (a *authority) keep(st *streamState) {
 	a.upstream.mu.Lock()
 	defer a.upstream.mu.Unlock()
-	a.keepLocked(w)
+	a.keepLocked(st)
 }
 
 // keepLocked is keep for a caller that holds the Upstream's mu.
-func (a *authority) keepLocked(w *world) {
-	if was := a.kept; was != w {
-		if a.kept = w; was != nil && was.ended {
+func (a *authority) keepLocked(st *streamState) {
+	if was := a.kept; was != st {
+		if a.kept = st; was != nil && was.ended {
 			a.upstream.options.Budget.add(-was.bytes)
 		}
 	}
 }
 
-// endWorld records that the session of a world has ended. The Budget gets back the bytes of the world, unless the part
-// has them.
-func (a *authority) endWorld(w *world) {
+// endStreamState records that the session of a stream has ended. The Budget gets back the bytes of the state, unless
+// the part has them.
+func (a *authority) endStreamState(st *streamState) {
 	a.upstream.mu.Lock()
 	defer a.upstream.mu.Unlock()
-	if w.ended = true; a.kept != w {
-		a.upstream.options.Budget.add(-w.bytes)
+	if st.ended = true; a.kept != st {
+		a.upstream.options.Budget.add(-st.bytes)
 	}
 }

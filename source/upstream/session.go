@@ -20,30 +20,30 @@ import (
 
 // session is a connection to a server.
 type session struct {
-	authority *authority
-	index     int // of the server
-	options   *Options
-	bounds    *bounds
-	world     *world
-	wake      chan struct{} // full after a change in other authorities that concerns the session
-	judged    chan load.Judgement
-	end       context.CancelCauseFunc
-	ended     chan struct{} // closed after the end
-	whole     chan struct{} // closed once the contents are taken over
-	requests  chan request  // to send
-	answered  bool          // a response has come
-	taken     bool          // whole is closed
+	authority   *authority
+	index       int // of the server
+	options     *Options
+	bounds      *bounds
+	streamState *streamState
+	wake        chan struct{} // full after a change in other authorities that concerns the session
+	judged      chan load.Judgement
+	end         context.CancelCauseFunc
+	ended       chan struct{} // closed after the end
+	whole       chan struct{} // closed once the contents are taken over
+	requests    chan request  // to send
+	answered    bool          // a response has come
+	taken       bool          // whole is closed
 
-	pending []pending
-	held    int       // bytes of pending
-	changed time.Time // the time of the first response without a verdict; zero for none
-	quiet   *time.Timer
-	due     *time.Timer // a name counts as absent, or a TTL ends
-	ignored map[*xds.Type]bool
-	said    map[*xds.Type]string  // the last logged NACK
-	later   map[*xds.Type]bool    // the next answer of the type also tells the server a change of the subscription
-	refused map[*xds.Type]pending // responses without an answer that repeat a refused response
-	repeat  *time.Timer           // answers the responses of refused
+	pending      []pending
+	held         int       // bytes of pending
+	changed      time.Time // the time of the first response without a verdict; zero for none
+	quiet        *time.Timer
+	due          *time.Timer // a name counts as absent, or a TTL ends
+	ignored      map[*xds.Type]bool
+	lastReason   map[*xds.Type]string  // the reason of the last answer; empty for an ACK
+	unsentChange map[*xds.Type]bool    // the next answer of the type also tells the server a change of the subscription
+	refused      map[*xds.Type]pending // responses without an answer that repeat a refused response
+	repeat       *time.Timer           // answers the responses of refused
 
 	// Upstream.mu guards refs and waits.
 	refs  map[xds.Key]time.Time // names of other authorities to which the resources refer, and since when
@@ -70,10 +70,10 @@ func newSession(a *authority, i int) *session {
 	defer u.mu.Unlock()
 	s := &session{
 		authority: a, index: i, options: &u.options, bounds: &u.bounds, wake: make(chan struct{}, 1),
-		world:    newWorld(a, a.servers[i].secure(), a.entries),
-		requests: make(chan request, 4096), judged: make(chan load.Judgement, 1),
+		streamState: newStreamState(a, a.servers[i].secure(), a.entries),
+		requests:    make(chan request, 4096), judged: make(chan load.Judgement, 1),
 		ended: make(chan struct{}), whole: make(chan struct{}),
-		ignored: make(map[*xds.Type]bool), said: make(map[*xds.Type]string), later: make(map[*xds.Type]bool), refused: make(map[*xds.Type]pending),
+		ignored: make(map[*xds.Type]bool), lastReason: make(map[*xds.Type]string), unsentChange: make(map[*xds.Type]bool), refused: make(map[*xds.Type]pending),
 	}
 	a.sessions[s] = true
 	return s
@@ -93,7 +93,7 @@ func (s *session) start(ctx context.Context) {
 			s.options.Log.Crashed(e)
 		}
 		end(err)
-		s.authority.endWorld(s.world)
+		s.authority.endStreamState(s.streamState)
 		s.authority.lost(ctx, s, err)
 	}, s.options.Log.Crashed)()
 }
@@ -166,7 +166,7 @@ func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
 			err = s.subscribe(ctx)
 			s.settleSoon()
 		case <-half.C:
-			if missing, _ := s.world.missing(time.Now()); !s.taken && len(s.authority.servers) > 1 {
+			if missing, _ := s.streamState.missing(time.Now()); !s.taken && len(s.authority.servers) > 1 {
 				err = fmt.Errorf("the server has not sent %s within %s", diag.Few(missing, 5), s.bounds.wholeWithin)
 			}
 		case j := <-s.judged:
@@ -180,18 +180,18 @@ func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
 
 // subscribe sends what has changed in the subscriptions.
 func (s *session) subscribe(ctx context.Context) error {
-	s.world.foreign = s.authority.refer(s)
-	changes := s.world.follow(time.Now())
-	s.world.foreign = s.authority.refer(s) // follow may have dropped resources
+	s.streamState.foreign = s.authority.refer(s)
+	changes := s.streamState.follow(time.Now())
+	s.streamState.foreign = s.authority.refer(s) // follow may have dropped resources
 	for _, c := range changes {
 		r := request{of: c.of}
 		if p, ok := s.refused[c.of]; ok {
-			r = p.answer(s.said[c.of])
+			r = p.answer(s.lastReason[c.of])
 			delete(s.refused, c.of)
 		}
-		r.subscribe, r.unsubscribe, r.wildcard = c.subscribe, c.unsubscribe, c.first && s.world.of(c.of).wildcard
+		r.subscribe, r.unsubscribe, r.wildcard = c.subscribe, c.unsubscribe, c.first && s.streamState.of(c.of).wildcard
 		if !s.options.Transport.delta() && s.awaits(c.of) {
-			r.later, s.later[c.of] = true, true
+			r.later, s.unsentChange[c.of] = true, true
 		}
 		if err := s.send(ctx, r); err != nil {
 			return err
@@ -240,7 +240,7 @@ const large = 16 << 20
 func (s *session) handle(ctx context.Context, r response) error {
 	t := xds.TypeOfURL(r.url)
 	switch {
-	case t == nil || s.world.types[t] == nil:
+	case t == nil || s.streamState.types[t] == nil:
 		return nobodyAsked(r.url)
 	case r.nonce == "":
 		return fmt.Errorf("the server sends a %s response without a nonce, which nobody can answer", t.API)
@@ -250,7 +250,7 @@ func (s *session) handle(ctx context.Context, r response) error {
 		p.names[nameOf(is)] = true
 		p.size += len(nameOf(is)) + 64
 	}
-	is, err := s.world.apply(t, r, time.Now())
+	is, err := s.streamState.apply(t, r, time.Now())
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (s *session) handle(ctx context.Context, r response) error {
 	}
 	if !s.options.Transport.delta() {
 		s.supersede(t)
-		if !is.changed && s.said[t] != "" {
+		if !is.changed && s.lastReason[t] != "" {
 			s.refuseLater(p)
 			return nil
 		}
@@ -308,7 +308,7 @@ func (s *session) refuseLater(p pending) {
 func (s *session) refuseAgain(ctx context.Context) error {
 	for t, p := range s.refused {
 		delete(s.refused, t)
-		if err := s.send(ctx, p.answer(s.said[t])); err != nil {
+		if err := s.send(ctx, p.answer(s.lastReason[t])); err != nil {
 			return err
 		}
 	}
@@ -322,7 +322,7 @@ func (s *session) settleSoon() {
 		s.changed = now
 	}
 	wait := s.options.QuietPeriod
-	if missing, _ := s.world.missing(now); !s.taken && len(missing) == 0 {
+	if missing, _ := s.streamState.missing(now); !s.taken && len(missing) == 0 {
 		wait = max(wait, s.bounds.startQuiet)
 	}
 	if s.held > s.bounds.pending {
@@ -336,13 +336,13 @@ func (s *session) settleSoon() {
 func (s *session) settle(ctx context.Context) error {
 	s.changed = time.Time{}
 	now := time.Now()
-	refs, next := s.world.expire(now)
+	refs, next := s.streamState.expire(now)
 	if refs {
 		if err := s.subscribe(ctx); err != nil {
 			return err
 		}
 	}
-	missing, absent := s.world.missing(now)
+	missing, absent := s.streamState.missing(now)
 	awaited, late := s.authority.awaited(s, now)
 	if missing = append(missing, awaited...); absent.IsZero() || !late.IsZero() && late.Before(absent) {
 		absent = late
@@ -362,20 +362,20 @@ func (s *session) settle(ctx context.Context) error {
 		s.pending[i].n = n
 	}
 	if n > 0 && !s.taken {
-		s.taken, s.world.before = true, nil
+		s.taken, s.streamState.before = true, nil
 		close(s.whole)
 	}
 	return nil
 }
 
 // answerPart answers the responses of Contents that are not whole. answerPart also answers the responses of each type
-// in later: the server needs the answer to learn the change of the subscription.
+// in unsentChange: the server needs the answer to learn the change of the subscription.
 func (s *session) answerPart(ctx context.Context) error {
-	answers := func(p pending) bool { return p.n == 0 || s.later[p.of] }
+	answers := func(p pending) bool { return p.n == 0 || s.unsentChange[p.of] }
 	if !slices.ContainsFunc(s.pending, answers) {
 		return nil
 	}
-	findings, err := s.options.Judge(ctx, s.world.contents(true))
+	findings, err := s.options.Judge(ctx, s.streamState.contents(true))
 	if err != nil {
 		return err
 	}
@@ -403,7 +403,7 @@ func (s *session) judge(j load.Judgement) {
 // answer answers the responses of judged Contents.
 func (s *session) answer(ctx context.Context, j load.Judgement) error {
 	if j.Accepted {
-		clear(s.said)
+		clear(s.lastReason)
 	}
 	return s.reply(ctx, func(p pending) (bool, string) {
 		if p.n == 0 || p.n > j.N {
@@ -473,15 +473,15 @@ func (s *session) reply(ctx context.Context, judge func(pending) (decided bool, 
 			continue
 		}
 		s.held -= p.size
-		if reason != "" && reason != s.said[p.of] {
+		if reason != "" && reason != s.lastReason[p.of] {
 			s.options.Log.Write(event.UpstreamRefused{Type: p.of.API, Error: errors.New(reason)})
 		}
-		s.said[p.of] = reason
+		s.lastReason[p.of] = reason
 		if err := s.send(ctx, p.answer(reason)); err != nil {
 			return err
 		}
 	}
 	s.pending = rest
-	maps.DeleteFunc(s.later, func(of *xds.Type, _ bool) bool { return !s.awaits(of) })
+	maps.DeleteFunc(s.unsentChange, func(of *xds.Type, _ bool) bool { return !s.awaits(of) })
 	return nil
 }

@@ -65,7 +65,7 @@ func (c stateOfTheWorld) request(r request, node *corev3.Node) proto.Message {
 		m.VersionInfo = ""
 	}
 	is.again = false
-	if m.ResourceLocators = located(is.names, c.params); len(c.params) == 0 {
+	if m.ResourceLocators = locators(is.names, c.params); len(c.params) == 0 {
 		m.ResourceNames, m.ResourceLocators = slices.Clone(is.names), nil
 	}
 	return m

@@ -126,8 +126,8 @@ type codec interface {
 	response(proto.Message) (response, error)
 }
 
-// located returns names as locators with dynamic parameters.
-func located(names []string, params map[string]string) (list []*discoveryv3.ResourceLocator) {
+// locators returns names as locators with dynamic parameters.
+func locators(names []string, params map[string]string) (list []*discoveryv3.ResourceLocator) {
 	for _, name := range names {
 		list = append(list, &discoveryv3.ResourceLocator{Name: name, DynamicParameters: params})
 	}
@@ -146,7 +146,7 @@ func (c incremental) request(r request, node *corev3.Node) proto.Message {
 	if r.wildcard {
 		r.subscribe = []string{"*"}
 	}
-	m.ResourceLocatorsSubscribe, m.ResourceLocatorsUnsubscribe = located(r.subscribe, c.params), located(r.unsubscribe, c.params)
+	m.ResourceLocatorsSubscribe, m.ResourceLocatorsUnsubscribe = locators(r.subscribe, c.params), locators(r.unsubscribe, c.params)
 	return m
 }
 

@@ -338,8 +338,8 @@ func TestDropped(t *testing.T) {
 	discovered := &listenerv3.Filter{Name: "f", ConfigType: &listenerv3.Filter_ConfigDiscovery{
 		ConfigDiscovery: &corev3.ExtensionConfigSource{ConfigSource: ads, TypeUrls: []string{routed.GetTypeUrl()}},
 	}}
-	w, now := newWorld(New(Options{Name: "xds://test"}).authorities[0], true, nil), time.Now()
-	w.follow(now)
+	st, now := newStreamState(New(Options{Name: "xds://test"}).authorities[0], true, nil), time.Now()
+	st.follow(now)
 	for _, r := range []struct {
 		of *xds.Type
 		is *discoveryv3.Resource
@@ -348,23 +348,23 @@ func TestDropped(t *testing.T) {
 		{xds.ExtensionConfig, wrap("f", &corev3.TypedExtensionConfig{Name: "f", TypedConfig: routed})},
 		{xds.RouteConfiguration, wrap("r", routes("r"))},
 	} {
-		if is, err := w.apply(r.of, response{resources: []*discoveryv3.Resource{r.is}}, now); err != nil || is.unasked != nil {
+		if is, err := st.apply(r.of, response{resources: []*discoveryv3.Resource{r.is}}, now); err != nil || is.unasked != nil {
 			t.Fatal(is.unasked, err)
 		}
-		w.follow(now)
+		st.follow(now)
 	}
-	if w.count != 3 {
-		t.Fatalf("%d resources", w.count)
+	if st.count != 3 {
+		t.Fatalf("%d resources", st.count)
 	}
-	if _, err := w.apply(xds.Listener, response{removed: []string{"l"}}, now); err != nil {
+	if _, err := st.apply(xds.Listener, response{removed: []string{"l"}}, now); err != nil {
 		t.Fatal(err)
 	}
 	gone := make(map[string][]string)
-	for _, c := range w.follow(now) {
+	for _, c := range st.follow(now) {
 		gone[c.of.API] = append(gone[c.of.API], c.unsubscribe...)
 	}
-	if w.count != 0 || !slices.Equal(gone["ECDS"], []string{"f"}) || !slices.Equal(gone["RDS"], []string{"r"}) {
-		t.Errorf("%d resources, unsubscribed from %q", w.count, gone)
+	if st.count != 0 || !slices.Equal(gone["ECDS"], []string{"f"}) || !slices.Equal(gone["RDS"], []string{"r"}) {
+		t.Errorf("%d resources, unsubscribed from %q", st.count, gone)
 	}
 }
 

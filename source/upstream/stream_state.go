@@ -25,8 +25,8 @@ import (
 // maxName is the longest name of a resource in bytes.
 const maxName = 16 << 10
 
-// world has the resources that a server has sent on one stream, and the names that the stream subscribes to.
-type world struct {
+// streamState has the resources that a server has sent on one stream, and the names that the stream subscribes to.
+type streamState struct {
 	authority *authority
 	options   *Options
 	bounds    *bounds
@@ -51,35 +51,35 @@ type subscription struct {
 
 // entry is a resource.
 type entry struct {
-	file    *decode.File
-	data    []byte
-	refs    []xds.Key
-	demand  xds.Path  // of a config source by which Envoy itself asks a server; empty for none
-	expires time.Time // zero without a TTL
-	secret  bool      // the resource holds a secret
-	unnamed string    // the fault of the name; empty for a valid name
-	twice   bool      // the response has the name more than once
+	file     *decode.File
+	data     []byte
+	refs     []xds.Key
+	demand   xds.Path  // of a config source by which Envoy itself asks a server; empty for none
+	expires  time.Time // zero without a TTL
+	secret   bool      // the resource holds a secret
+	unnamed  string    // the fault of the name; empty for a valid name
+	repeated bool      // the response has the name more than once
 }
 
-func newWorld(a *authority, secure bool, before map[xds.Key]*entry) *world {
+func newStreamState(a *authority, secure bool, before map[xds.Key]*entry) *streamState {
 	u := a.upstream
-	return &world{authority: a, options: &u.options, bounds: &u.bounds, secure: secure, types: make(map[*xds.Type]*subscription), before: before}
+	return &streamState{authority: a, options: &u.options, bounds: &u.bounds, secure: secure, types: make(map[*xds.Type]*subscription), before: before}
 }
 
 // of returns the subscription to a type.
-func (w *world) of(t *xds.Type) *subscription {
-	s := w.types[t]
+func (st *streamState) of(t *xds.Type) *subscription {
+	s := st.types[t]
 	if s == nil {
 		s = &subscription{names: make(map[string]time.Time), absent: make(map[string]bool), entries: make(map[string]*entry)}
-		w.types[t] = s
+		st.types[t] = s
 	}
 	return s
 }
 
 // asked reports whether the stream subscribes to a resource. A resource without a name counts as asked for, so that the
 // server gets a NACK.
-func (w *world) asked(t *xds.Type, name string) bool {
-	s := w.types[t]
+func (st *streamState) asked(t *xds.Type, name string) bool {
+	s := st.types[t]
 	switch {
 	case s == nil:
 		return false
@@ -89,7 +89,7 @@ func (w *world) asked(t *xds.Type, name string) bool {
 		_, ok := s.names[t.Group(name)]
 		return ok
 	case s.wildcard:
-		return w.authority.upstream.owner(name) == w.authority
+		return st.authority.upstream.owner(name) == st.authority
 	}
 	_, ok := s.names[name]
 	return ok
@@ -104,11 +104,11 @@ type applied struct {
 }
 
 // apply applies a response. An error ends the stream.
-func (w *world) apply(t *xds.Type, m response, now time.Time) (is applied, err error) {
-	s := w.of(t)
+func (st *streamState) apply(t *xds.Type, m response, now time.Time) (is applied, err error) {
+	s := st.of(t)
 	s.answered = true
 	put := func(name string, e *entry) {
-		changed, refs := w.put(t, name, e)
+		changed, refs := st.put(t, name, e)
 		is.changed, is.refs = is.changed || changed, is.refs || refs
 	}
 	sent := make(map[string]bool, len(m.resources))
@@ -118,27 +118,27 @@ func (w *world) apply(t *xds.Type, m response, now time.Time) (is applied, err e
 		switch {
 		case len(name) > maxName:
 			return is, fmt.Errorf("the server sends a %s whose name has %d bytes, and %d are allowed", t.Noun, len(name), maxName)
-		case !w.asked(t, name):
+		case !st.asked(t, name):
 			is.unasked = append(is.unasked, name)
 		case r.GetResource() == nil && s.entries[name] != nil: // a heartbeat
 			s.entries[name].alive(r, now)
 		case r.GetResource() == nil:
 			s.absent[name] = true
 		default:
-			e := w.entry(t, name, r, now)
-			e.twice = sent[name]
+			e := st.entry(t, name, r, now)
+			e.repeated = sent[name]
 			put(name, e)
 			r.Resource = nil // the entry has a copy
 		}
 		sent[name] = true
-		if w.bytes > w.bounds.total {
-			return is, fmt.Errorf("the server sends more than %d bytes of resources", w.bounds.total)
+		if st.bytes > st.bounds.total {
+			return is, fmt.Errorf("the server sends more than %d bytes of resources", st.bounds.total)
 		}
-		if w.options.Budget.full() {
-			return is, fmt.Errorf("the control plane sends more than %d bytes of resources for all nodes together", w.options.Budget.most)
+		if st.options.Budget.full() {
+			return is, fmt.Errorf("the control plane sends more than %d bytes of resources for all nodes together", st.options.Budget.most)
 		}
-		if w.count > w.bounds.resources {
-			return is, fmt.Errorf("the server sends more than %d resources", w.bounds.resources)
+		if st.count > st.bounds.resources {
+			return is, fmt.Errorf("the server sends more than %d resources", st.bounds.resources)
 		}
 	}
 	for _, name := range m.removed {
@@ -165,22 +165,22 @@ func nameOf(r *discoveryv3.Resource) string {
 
 // put replaces a resource; a nil entry removes the resource. changed means that the resource has changed, refs that its
 // references have.
-func (w *world) put(t *xds.Type, name string, e *entry) (changed, refs bool) {
-	s := w.of(t)
-	was, before := s.entries[name], w.bytes
-	defer func() { w.options.Budget.add(w.bytes - before) }()
+func (st *streamState) put(t *xds.Type, name string, e *entry) (changed, refs bool) {
+	s := st.of(t)
+	was, before := s.entries[name], st.bytes
+	defer func() { st.options.Budget.add(st.bytes - before) }()
 	if was != nil {
-		w.bytes -= int64(len(was.data) + len(name))
-		w.count--
+		st.bytes -= int64(len(was.data) + len(name))
+		st.count--
 		delete(s.entries, name)
 	}
 	if e != nil {
-		w.bytes += int64(len(e.data) + len(name))
-		w.count++
+		st.bytes += int64(len(e.data) + len(name))
+		st.count++
 		s.entries[name] = e
 		delete(s.absent, name)
 	}
-	same := was == e || was != nil && e != nil && was.twice == e.twice && bytes.Equal(was.data, e.data)
+	same := was == e || was != nil && e != nil && was.repeated == e.repeated && bytes.Equal(was.data, e.data)
 	return !same, !slices.Equal(was.references(), e.references())
 }
 
@@ -199,16 +199,16 @@ func (e *entry) alive(r *discoveryv3.Resource, now time.Time) {
 }
 
 // entry decodes a resource. An unchanged resource keeps its file.
-func (w *world) entry(t *xds.Type, name string, r *discoveryv3.Resource, now time.Time) *entry {
-	data := document(t, r, w.options.Streams)
-	for _, was := range []*entry{w.of(t).entries[name], w.before[xds.Key{Type: t, Name: name}]} {
+func (st *streamState) entry(t *xds.Type, name string, r *discoveryv3.Resource, now time.Time) *entry {
+	data := document(t, r, st.options.Streams)
+	for _, was := range []*entry{st.of(t).entries[name], st.before[xds.Key{Type: t, Name: name}]} {
 		if was != nil && bytes.Equal(was.data, data) {
 			e := *was
 			e.alive(r, now)
 			return &e
 		}
 	}
-	e := &entry{file: w.decode(t, name, r, data), data: data}
+	e := &entry{file: st.decode(t, name, r, data), data: data}
 	e.alive(r, now)
 	for _, is := range e.file.Resources {
 		if is.Type != t || is.Name != name && t.Asked != xds.InGroups {
@@ -226,30 +226,30 @@ func (w *world) entry(t *xds.Type, name string, r *discoveryv3.Resource, now tim
 }
 
 // decode decodes a resource whose document is data.
-func (w *world) decode(t *xds.Type, name string, r *discoveryv3.Resource, data []byte) *decode.File {
-	of := decode.SourceOptions{Envoy: w.options.Envoy, Streams: w.options.Streams}
+func (st *streamState) decode(t *xds.Type, name string, r *discoveryv3.Resource, data []byte) *decode.File {
+	of := decode.SourceOptions{Envoy: st.options.Envoy, Streams: st.options.Streams}
 	read := func(data []byte) *decode.File {
-		return decode.NewSource(w.options.Name+"/"+t.API+"/"+name, syntax.Binary, data, of).Decode(nil)
+		return decode.NewSource(st.options.Name+"/"+t.API+"/"+name, syntax.Binary, data, of).Decode(nil)
 	}
 	file := read(data)
-	if own := w.owned(file); own != nil {
+	if own := st.owned(file); own != nil {
 		file = read(document(t, &discoveryv3.Resource{
 			Name: r.GetName(), ResourceName: r.GetResourceName(), Aliases: r.GetAliases(), Metadata: r.GetMetadata(),
 			Ttl: r.GetTtl(), CacheControl: r.GetCacheControl(), Resource: own,
-		}, w.options.Streams))
+		}, st.options.Streams))
 	}
 	return file
 }
 
 // owned returns the resource of a file with self in place of each gRPC config source that leads to the control plane;
 // nil if the resource has no such config source.
-func (w *world) owned(file *decode.File) *anypb.Any {
-	if len(w.options.Clusters) == 0 || len(file.Resources) != 1 {
+func (st *streamState) owned(file *decode.File) *anypb.Any {
+	if len(st.options.Clusters) == 0 || len(file.Resources) != 1 {
 		return nil
 	}
 	composed, changed := file.Resources[0].Compose(func(_ *xds.Composer, n *xds.Node) bool {
 		sub, ok := n.Subscription()
-		if !ok || !w.leadsHere(sub.Source) {
+		if !ok || !st.leadsHere(sub.Source) {
 			return false
 		}
 		source := proto.CloneOf(sub.Source)
@@ -268,8 +268,8 @@ func (w *world) owned(file *decode.File) *anypb.Any {
 }
 
 // leadsHere reports whether a config source asks the control plane through one of the clusters of the options.
-func (w *world) leadsHere(source *corev3.ConfigSource) bool {
-	return slices.ContainsFunc(clustersOf(source), func(name string) bool { return slices.Contains(w.options.Clusters, name) })
+func (st *streamState) leadsHere(source *corev3.ConfigSource) bool {
+	return slices.ContainsFunc(clustersOf(source), func(name string) bool { return slices.Contains(st.options.Clusters, name) })
 }
 
 // clustersOf returns the clusters through which a config source asks a server by gRPC.
@@ -293,15 +293,15 @@ func compareKeys(a, b xds.Key) int {
 // document returns a resource as a binary DiscoveryResponse. Files have no TTL.
 func document(t *xds.Type, r *discoveryv3.Resource, streams bool) []byte {
 	body := r.GetResource()
-	w := &discoveryv3.Resource{Name: r.GetName(), ResourceName: r.GetResourceName(), Aliases: r.GetAliases(), Metadata: r.GetMetadata(), Resource: body}
+	wrapper := &discoveryv3.Resource{Name: r.GetName(), ResourceName: r.GetResourceName(), Aliases: r.GetAliases(), Metadata: r.GetMetadata(), Resource: body}
 	if streams {
-		w.Ttl, w.CacheControl = r.GetTtl(), r.GetCacheControl()
+		wrapper.Ttl, wrapper.CacheControl = r.GetTtl(), r.GetCacheControl()
 	}
-	plain := w.Ttl == nil && w.CacheControl == nil && w.ResourceName == nil && len(w.Aliases) == 0 && w.Metadata == nil
+	plain := wrapper.Ttl == nil && wrapper.CacheControl == nil && wrapper.ResourceName == nil && len(wrapper.Aliases) == 0 && wrapper.Metadata == nil
 	if !plain || t.Asked == xds.InGroups {
-		value, err := proto.MarshalOptions{Deterministic: true}.Marshal(w)
+		value, err := proto.MarshalOptions{Deterministic: true}.Marshal(wrapper)
 		if err == nil {
-			body = &anypb.Any{TypeUrl: xds.URLPrefix + string(w.ProtoReflect().Descriptor().FullName()), Value: value}
+			body = &anypb.Any{TypeUrl: xds.URLPrefix + string(wrapper.ProtoReflect().Descriptor().FullName()), Value: value}
 		}
 	}
 	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{body}}) // was decoded before
@@ -341,27 +341,27 @@ type change struct {
 
 // follow subscribes to what the resources refer to, and unsubscribes from other names. follow repeats while it drops
 // resources with references: nothing else may refer to the same names.
-func (w *world) follow(now time.Time) (changes []change) {
+func (st *streamState) follow(now time.Time) (changes []change) {
 	for again := true; again; {
 		var more []change
-		more, again = w.followOnce(now)
+		more, again = st.followOnce(now)
 		changes = append(changes, more...)
 	}
 	return changes
 }
 
 // followOnce is follow without repetition. dropped means that dropped resources had references.
-func (w *world) followOnce(now time.Time) (changes []change, dropped bool) {
-	wanted := w.wanted()
+func (st *streamState) followOnce(now time.Time) (changes []change, dropped bool) {
+	wanted := st.wanted()
 	for _, t := range xds.InTurn {
 		names, isWanted := wanted[t]
-		s := w.types[t]
+		s := st.types[t]
 		if !isWanted && s == nil {
 			continue
 		}
 		c := change{of: t, first: s == nil}
-		s = w.of(t)
-		if t.Wildcard && c.first && w.authority.name == "" {
+		s = st.of(t)
+		if t.Wildcard && c.first && st.authority.name == "" {
 			s.wildcard, s.since = true, now
 		}
 		for name := range names {
@@ -377,7 +377,7 @@ func (w *world) followOnce(now time.Time) (changes []change, dropped bool) {
 				c.unsubscribe = append(c.unsubscribe, name)
 			}
 		}
-		dropped = w.drop(t) || dropped
+		dropped = st.drop(t) || dropped
 		if s.wildcard {
 			c.subscribe, c.unsubscribe = nil, nil
 		}
@@ -391,10 +391,10 @@ func (w *world) followOnce(now time.Time) (changes []change, dropped bool) {
 }
 
 // drop removes the resources of a type that the stream no longer subscribes to. refs means that they had references.
-func (w *world) drop(t *xds.Type) (refs bool) {
-	for name := range w.types[t].entries {
-		if !w.asked(t, name) {
-			_, had := w.put(t, name, nil)
+func (st *streamState) drop(t *xds.Type) (refs bool) {
+	for name := range st.types[t].entries {
+		if !st.asked(t, name) {
+			_, had := st.put(t, name, nil)
 			refs = had || refs
 		}
 	}
@@ -402,13 +402,13 @@ func (w *world) drop(t *xds.Type) (refs bool) {
 }
 
 // wanted returns the names of the authority to which resources and the bootstrap refer.
-func (w *world) wanted() map[*xds.Type]map[string]bool {
+func (st *streamState) wanted() map[*xds.Type]map[string]bool {
 	all := make(map[*xds.Type]map[string]bool)
-	if w.authority.name == "" {
+	if st.authority.name == "" {
 		all[xds.Cluster], all[xds.Listener] = map[string]bool{}, map[string]bool{}
 	}
 	want := func(k xds.Key) {
-		if k.Type == xds.Secret && !w.secure || !w.options.Transport.carries(k.Type) || w.authority.upstream.owner(k.Name) != w.authority {
+		if k.Type == xds.Secret && !st.secure || !st.options.Transport.carries(k.Type) || st.authority.upstream.owner(k.Name) != st.authority {
 			return
 		}
 		if all[k.Type] == nil {
@@ -416,22 +416,22 @@ func (w *world) wanted() map[*xds.Type]map[string]bool {
 		}
 		all[k.Type][k.Name] = true
 	}
-	for _, name := range w.options.Runtime {
+	for _, name := range st.options.Runtime {
 		want(xds.Key{Type: xds.Runtime, Name: name})
 	}
-	for k := range w.references() {
+	for k := range st.references() {
 		want(k)
 	}
-	for k := range w.foreign {
+	for k := range st.foreign {
 		want(k)
 	}
 	return all
 }
 
 // references yields the names that the resources refer to.
-func (w *world) references() iter.Seq[xds.Key] {
+func (st *streamState) references() iter.Seq[xds.Key] {
 	return func(yield func(xds.Key) bool) {
-		for _, s := range w.types {
+		for _, s := range st.types {
 			for _, e := range s.entries {
 				for _, k := range e.refs {
 					if !yield(k) {
@@ -444,9 +444,9 @@ func (w *world) references() iter.Seq[xds.Key] {
 }
 
 // absent returns the names that the server has no resource for.
-func (w *world) absent() map[xds.Key]bool {
+func (st *streamState) absent() map[xds.Key]bool {
 	all := make(map[xds.Key]bool)
-	for t, s := range w.types {
+	for t, s := range st.types {
 		for name := range s.absent {
 			all[xds.Key{Type: t, Name: name}] = true
 		}
@@ -459,9 +459,9 @@ const mostMissing = 100
 
 // missing returns what the server has not sent yet, such as "LDS" or "EDS web", and when the next name counts as
 // absent; zero if there is none.
-func (w *world) missing(now time.Time) (missing []string, next time.Time) {
+func (st *streamState) missing(now time.Time) (missing []string, next time.Time) {
 	waits := func(since time.Time) bool {
-		at := since.Add(w.bounds.absentAfter)
+		at := since.Add(st.bounds.absentAfter)
 		if !at.After(now) {
 			return false
 		}
@@ -471,7 +471,7 @@ func (w *world) missing(now time.Time) (missing []string, next time.Time) {
 		return true
 	}
 	for _, t := range xds.InTurn {
-		s := w.types[t]
+		s := st.types[t]
 		if s == nil {
 			continue
 		}
@@ -494,13 +494,13 @@ func (w *world) missing(now time.Time) (missing []string, next time.Time) {
 
 // expire removes the resources whose TTL has ended. refs means that the references of resources have changed. next is
 // the time at which the next TTL ends; zero for none.
-func (w *world) expire(now time.Time) (refs bool, next time.Time) {
-	for t, s := range w.types {
+func (st *streamState) expire(now time.Time) (refs bool, next time.Time) {
+	for t, s := range st.types {
 		for name, e := range s.entries {
 			switch {
 			case e.expires.IsZero():
 			case !e.expires.After(now):
-				_, had := w.put(t, name, nil)
+				_, had := st.put(t, name, nil)
 				refs = had || refs
 			case next.IsZero() || e.expires.Before(next):
 				next = e.expires
@@ -511,9 +511,9 @@ func (w *world) expire(now time.Time) (refs bool, next time.Time) {
 }
 
 // entries returns all resources.
-func (w *world) entries() map[xds.Key]*entry {
-	all := make(map[xds.Key]*entry, w.count)
-	for t, s := range w.types {
+func (st *streamState) entries() map[xds.Key]*entry {
+	all := make(map[xds.Key]*entry, st.count)
+	for t, s := range st.types {
 		for name, e := range s.entries {
 			all[xds.Key{Type: t, Name: name}] = e
 		}
@@ -522,20 +522,20 @@ func (w *world) entries() map[xds.Key]*entry {
 }
 
 // contents returns the Contents without a number.
-func (w *world) contents(partial bool) load.Contents {
-	c := load.Contents{Partial: partial, Files: make([]*decode.File, 0, w.count)}
-	all := w.entries()
+func (st *streamState) contents(partial bool) load.Contents {
+	c := load.Contents{Partial: partial, Files: make([]*decode.File, 0, st.count)}
+	all := st.entries()
 	for _, k := range slices.SortedFunc(maps.Keys(all), compareKeys) {
 		e := all[k]
 		c.Files = append(c.Files, e.file)
-		c.Findings = append(c.Findings, w.faults(k, e)...)
+		c.Findings = append(c.Findings, st.faults(k, e)...)
 	}
 	slices.SortFunc(c.Files, func(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) })
 	return c
 }
 
 // faults returns the findings about a resource that no file has.
-func (w *world) faults(k xds.Key, e *entry) (list diag.List) {
+func (st *streamState) faults(k xds.Key, e *entry) (list diag.List) {
 	add := func(message, help string) {
 		list = append(list, diag.Diagnostic{
 			Code: codeUpstream.Name, Position: diag.Position{File: e.file.Source.Name}, Message: message, Help: help,
@@ -545,18 +545,18 @@ func (w *world) faults(k xds.Key, e *entry) (list diag.List) {
 	if e.unnamed != "" {
 		add(e.unnamed, "correct the control plane: the name around a resource is the name of the resource")
 	}
-	if e.twice {
+	if e.repeated {
 		add(fmt.Sprintf("the response has the %s more than once", k), "correct the control plane: Envoy refuses such a response")
 	}
-	if e.secret && !w.secure {
+	if e.secret && !st.secure {
 		add(fmt.Sprintf("%s holds a secret, and the connection to the control plane has no TLS", k), secretHelp)
 	}
 	for _, ref := range e.refs {
 		switch {
-		case ref.Type == xds.Secret && !w.secureFor(ref.Name):
+		case ref.Type == xds.Secret && !st.secureFor(ref.Name):
 			add(fmt.Sprintf("%s subscribes to the %s, and the connection to the control plane has no TLS", k, ref), secretHelp)
-		case !w.options.Transport.carries(ref.Type):
-			add(fmt.Sprintf("%s subscribes to %s, and %s by state of the world can't ask for it", k, ref.Type.API, w.options.Transport),
+		case !st.options.Transport.carries(ref.Type):
+			add(fmt.Sprintf("%s subscribes to %s, and %s by state of the world can't ask for it", k, ref.Type.API, st.options.Transport),
 				"give an incremental transport: --upstream-transport delta-ads or delta-grpc")
 		}
 	}
@@ -564,10 +564,10 @@ func (w *world) faults(k xds.Key, e *entry) (list diag.List) {
 }
 
 // secureFor reports whether a secret with a name may come from its servers.
-func (w *world) secureFor(name string) bool {
-	owner := w.authority.upstream.owner(name)
-	if owner == w.authority {
-		return w.secure
+func (st *streamState) secureFor(name string) bool {
+	owner := st.authority.upstream.owner(name)
+	if owner == st.authority {
+		return st.secure
 	}
 	return !slices.ContainsFunc(owner.servers, func(s Server) bool { return !s.secure() })
 }
