@@ -54,8 +54,8 @@ type waiting struct {
 }
 
 // newTerm returns a term that has not begun.
-func (s *slot) newTerm(c *client) *term {
-	return &term{slot: s, client: c, rolling: rolling{checked: make(chan checkResult, 1)}}
+func (s *targetWriter) newTerm(c *client) *term {
+	return &term{targetWriter: s, client: c, rolling: rolling{checked: make(chan checkResult, 1)}}
 }
 
 // newWave forgets what the term knows of an earlier wave of the running rollout.

@@ -22,7 +22,7 @@ func BenchmarkFleet(b *testing.B) {
 	defer running.Wait()
 	defer cancel()
 	options := WriterOptions{Options: o, By: "me@here"}
-	w := &slot{
+	w := &targetWriter{
 		options: options, keys: o.Address.keys(""), log: event.New(discard{}), news: make(chan struct{}, 1), writer: NewWriter(options), now: time.Now,
 	}
 	w.wanted.Store(many(1000))

@@ -132,8 +132,8 @@ func TestEncrypted(t *testing.T) {
 			h.options.AgeKeys, machine = keyFile(t, own, public), keyFile(t, secret)
 		}
 		snapshots := []*xds.Snapshot{withSecret("canary-one"), withSecret("canary-two")}
-		slot, said := h.slot(snapshots[0])
-		w := h.begin(slot)
+		writer, said := h.targetWriter(snapshots[0])
+		w := h.begin(writer)
 		o := h.options
 		o.AgeKeys = machine
 		f, _ := h.follower(FollowerOptions{Options: o, Machine: "m", Acknowledge: true})
@@ -179,8 +179,8 @@ func TestEncryptedAgain(t *testing.T) {
 	h := start(t)
 	own, _ := identity(t)
 	h.options.AgeKeys = keyFile(t, own)
-	slot, _ := h.slot(many(3))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(3))
+	w := h.begin(writer)
 	h.publish(w, many(3))
 	first := *w.head
 	h.publish(w, many(4))
@@ -192,7 +192,7 @@ func TestEncryptedAgain(t *testing.T) {
 	if _, err := h.client.etcd.Revoke(t.Context(), h.writerLease()); err != nil {
 		t.Fatal(err)
 	}
-	next, said := h.slot(many(3))
+	next, said := h.targetWriter(many(3))
 	h.publish(h.begin(next), many(3))
 	if after, _ := h.keys("objects"); after != before {
 		t.Errorf("%d objects, and %d before", after, before)
@@ -212,8 +212,8 @@ func TestRotation(t *testing.T) {
 	old, _ := identity(t)
 	young, _ := identity(t)
 	h.options.AgeKeys = keyFile(t, old)
-	slot, _ := h.slot(many(2))
-	stop := running(t, slot)
+	writer, _ := h.targetWriter(many(2))
+	stop := running(t, writer)
 	h.untilHead(2)
 	mark := h.headOf().Step.Cipher
 	o, late := h.options, h.options
@@ -238,8 +238,8 @@ func TestRotation(t *testing.T) {
 	}
 	writeKeys(t, o.AgeKeys, young)
 	writeKeys(t, late.AgeKeys, young)
-	slot.wanted.Store(many(3))
-	slot.news <- struct{}{}
+	writer.wanted.Store(many(3))
+	writer.news <- struct{}{}
 	until(t, f, 3)
 	until(t, g, 3)
 	stop()
@@ -271,8 +271,8 @@ func TestPlainWriter(t *testing.T) {
 	plain := "" // the hash of the plain resources
 	publish := func(keys string) *events {
 		h.options.AgeKeys = keys
-		slot, said := h.slot(many(2))
-		stop := running(t, slot)
+		writer, said := h.targetWriter(many(2))
+		stop := running(t, writer)
 		defer stop()
 		said.wait(t, func(e event.Event) bool {
 			switch e.(type) {
@@ -311,8 +311,8 @@ func TestCipherFaults(t *testing.T) {
 	own, _ := identity(t)
 	other, _ := identity(t)
 	h.options.AgeKeys = keyFile(t, own)
-	slot, _ := h.slot(many(2))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(2))
+	w := h.begin(writer)
 	h.publish(w, many(2))
 	tree := w.last.tree
 	whole, err := tree.Pack(nil)
@@ -410,8 +410,8 @@ func TestKeyFile(t *testing.T) {
 func TestPlainBase(t *testing.T) {
 	h := start(t)
 	plain := func(resources int) {
-		slot, _ := h.slot(many(resources))
-		stop := running(t, slot)
+		writer, _ := h.targetWriter(many(resources))
+		stop := running(t, writer)
 		h.untilHead(resources)
 		stop()
 	}

@@ -62,8 +62,8 @@ func until(t testing.TB, f *Follower, resources int) (c load.Contents) {
 func TestFollow(t *testing.T) {
 	h := start(t)
 	s := many(5)
-	slot, _ := h.slot(s)
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(s)
+	w := h.begin(writer)
 	f, _ := h.follower(FollowerOptions{})
 	h.publish(w, s)
 	was := until(t, f, 5)
@@ -100,7 +100,7 @@ func resourcesOf(c load.Contents) *xds.Snapshot {
 // TestTarget: a target without a head is said with its key and the known targets, and followed once it is there.
 func TestTarget(t *testing.T) {
 	h := start(t)
-	other, _ := h.slot(many(1))
+	other, _ := h.targetWriter(many(1))
 	other.keys = h.options.Address.keys("us")
 	h.publish(h.begin(other), many(1))
 	f, said := h.follower(FollowerOptions{Target: "eu"})
@@ -109,9 +109,9 @@ func TestTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	said.wait(t, func(e event.Event) bool { _, failed := e.(event.StoreFailed); return failed })
-	slot, _ := h.slot(many(3))
-	slot.keys = h.options.Address.keys("eu")
-	h.publish(h.begin(slot), many(3))
+	writer, _ := h.targetWriter(many(3))
+	writer.keys = h.options.Address.keys("eu")
+	h.publish(h.begin(writer), many(3))
 	until(t, f, 3)
 }
 
@@ -120,8 +120,8 @@ func TestTarget(t *testing.T) {
 func TestAckOfUnreadableHead(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	slot, _ := h.slot(many(2))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(2))
+	w := h.begin(writer)
 	h.publish(w, many(2))
 	f, _ := h.follower(FollowerOptions{Machine: "a", Acknowledge: true})
 	n := until(t, f, 2).N
@@ -170,8 +170,8 @@ func TestAckOfUnreadableHead(t *testing.T) {
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	slot, _ := h.slot(many(2))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(2))
+	w := h.begin(writer)
 	h.publish(w, many(2))
 	follow := func(name string) *Follower {
 		f, _ := h.follower(FollowerOptions{Machine: name, Acknowledge: true, Version: "1"})
@@ -208,8 +208,8 @@ func TestAcks(t *testing.T) {
 func TestAckPause(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	slot, _ := h.slot(many(1))
-	h.publish(h.begin(slot), many(1))
+	writer, _ := h.targetWriter(many(1))
+	h.publish(h.begin(writer), many(1))
 	f := NewFollower(FollowerOptions{Options: h.options, Machine: "a"})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -249,8 +249,8 @@ func (h *harness) untilMachines(want map[string]Standing) (r Report) {
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	slot, _ := h.slot(many(4))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(4))
+	w := h.begin(writer)
 	h.publish(w, many(4))
 	way := newProxy(t, h.etcd.Endpoint)
 	o := h.options
@@ -306,8 +306,8 @@ func TestWaitLost(t *testing.T) {
 // TestCompacted: a watch from a revision that was compacted ends, and the head is read anew.
 func TestCompacted(t *testing.T) {
 	h := start(t)
-	slot, _ := h.slot(many(1))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(1))
+	w := h.begin(writer)
 	h.publish(w, many(1))
 	old := w.moved
 	h.publish(w, many(2))
@@ -329,8 +329,8 @@ func TestCompacted(t *testing.T) {
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	slot, _ := h.slot(many(2))
-	stop := running(t, slot)
+	writer, _ := h.targetWriter(many(2))
+	stop := running(t, writer)
 	defer stop()
 	h.untilHead(2)
 	f, said := h.follower(FollowerOptions{})
@@ -342,8 +342,8 @@ func TestRestored(t *testing.T) {
 	}
 	h.etcd.Run(t)
 	for n := range 3 {
-		slot.wanted.Store(many(3 + n))
-		slot.news <- struct{}{}
+		writer.wanted.Store(many(3 + n))
+		writer.news <- struct{}{}
 		h.untilHead(3 + n)
 	}
 	until(t, f, 5)
@@ -360,7 +360,7 @@ func TestRestored(t *testing.T) {
 	if c, err := f.Read(t.Context()); err != nil || len(c.Files) != 5 {
 		t.Errorf("after the restore: %d files, %v", len(c.Files), err)
 	}
-	next, _ := h.slot(many(2)) // the same resources as the restored head
+	next, _ := h.targetWriter(many(2)) // the same resources as the restored head
 	h.publish(h.begin(next), many(2))
 	until(t, f, 2)
 }
@@ -369,8 +369,8 @@ func TestRestored(t *testing.T) {
 func TestDamagedForFollower(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	slot, _ := h.slot(many(2))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(2))
+	w := h.begin(writer)
 	h.publish(w, many(2))
 	f, said := h.follower(FollowerOptions{})
 	until(t, f, 2)
@@ -416,9 +416,9 @@ func TestDamagedHead(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for _, target := range []string{"eu", "us"} {
-		slot, _ := h.slot(many(2))
-		slot.keys = h.options.Address.keys(target)
-		h.publish(h.begin(slot), many(2))
+		writer, _ := h.targetWriter(many(2))
+		writer.keys = h.options.Address.keys(target)
+		h.publish(h.begin(writer), many(2))
 		f, _ := h.follower(FollowerOptions{Target: target, Machine: "m-" + target, Acknowledge: true})
 		f.Judged(load.Judgement{N: until(t, f, 2).N, Accepted: true})
 	}
@@ -461,9 +461,9 @@ func TestRoles(t *testing.T) {
 	age, _ := identity(t)
 	h.options.AgeKeys = keyFile(t, age)
 	for _, target := range []string{"web", "pay"} {
-		slot, _ := h.slot(many(2))
-		slot.keys = h.options.Address.keys(target)
-		h.publish(h.begin(slot), many(2))
+		writer, _ := h.targetWriter(many(2))
+		writer.keys = h.options.Address.keys(target)
+		h.publish(h.begin(writer), many(2))
 	}
 	pack := func(target string) string {
 		kv, _, err := h.client.get(t.Context(), h.options.Address.keys(target).head())
@@ -667,8 +667,8 @@ func TestPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.client.close)
-	slot, _ := h.slot(many(2))
-	defer running(t, slot)()
+	writer, _ := h.targetWriter(many(2))
+	defer running(t, writer)()
 	alone := h.options
 	alone.Address.Endpoints = endpoints[:1]
 	one, said := h.follower(FollowerOptions{Options: alone})
@@ -682,8 +682,8 @@ func TestPartition(t *testing.T) {
 		failed, ok := e.(event.StoreFailed)
 		return ok && strings.Contains(failed.Error.Error(), "no server answers: see whether the etcd has a leader")
 	})
-	slot.wanted.Store(many(3))
-	slot.news <- struct{}{}
+	writer.wanted.Store(many(3))
+	writer.news <- struct{}{}
 	if c, err := one.Read(t.Context()); err != nil || len(c.Files) != 2 {
 		t.Errorf("%d files, %v", len(c.Files), err)
 	}

@@ -36,19 +36,19 @@ type follows struct {
 // rollouts promise.
 type model struct {
 	*harness
-	etcd     *clientv3.Client // of the writer, with faults
-	fault    func(applied bool) bool
-	writes   int
-	now      time.Time
-	plan     waves.Plan
-	wanted   *xds.Snapshot
-	lease    clientv3.LeaseID // of all machines
-	writer   *Writer
-	slot     *slot
-	term     *term
-	machines []*follows
-	paused   bool
-	aborted  int64 // the step of the candidate that an operator has aborted
+	etcd         *clientv3.Client // of the writer, with faults
+	fault        func(applied bool) bool
+	writes       int
+	now          time.Time
+	plan         waves.Plan
+	wanted       *xds.Snapshot
+	lease        clientv3.LeaseID // of all machines
+	writer       *Writer
+	targetWriter *targetWriter
+	term         *term
+	machines     []*follows
+	paused       bool
+	aborted      int64 // the step of the candidate that an operator has aborted
 
 	was     *Head
 	reached time.Time // since when the last open wave has its quorum; zero for not
@@ -119,17 +119,17 @@ func (m *model) start() {
 	o := WriterOptions{Options: m.options, By: "me@here"}
 	m.writer = NewWriter(o)
 	m.writer.Configure(m.plan)
-	m.slot = &slot{
+	m.targetWriter = &targetWriter{
 		options: o, keys: m.options.Address.keys(""), log: event.New(discard{}, m.said.add), news: make(chan struct{}, 1),
 		writer: m.writer, changed: m.writer.changed, now: func() time.Time { return m.now },
 	}
-	m.slot.wanted.Store(m.wanted)
+	m.targetWriter.wanted.Store(m.wanted)
 	c := &client{etcd: m.etcd, address: m.options.Address}
 	lease, err := c.grant(m.Context(), time.Hour)
 	if err != nil {
 		m.Fatal(err)
 	}
-	m.term = m.slot.newTerm(c)
+	m.term = m.targetWriter.newTerm(c)
 	if err := m.term.begin(m.Context(), lease); err != nil {
 		if errors.Is(err, errFault) || strings.Contains(err.Error(), errFault.Error()) {
 			m.kill()
@@ -138,13 +138,13 @@ func (m *model) start() {
 		}
 		m.Fatal(err)
 	}
-	m.term.fleet = newFleetKeys(c, m.slot.keys)
+	m.term.fleet = newFleetKeys(c, m.targetWriter.keys)
 }
 
 // kill ends the process of the writer.
 func (m *model) kill() {
 	m.Helper()
-	kv, _, err := m.harness.client.get(m.Context(), m.slot.keys.writer())
+	kv, _, err := m.harness.client.get(m.Context(), m.targetWriter.keys.writer())
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -192,13 +192,13 @@ func (m *model) turn() (ended bool) {
 func (m *model) edit(version int) {
 	m.log = append(m.log, fmt.Sprint("edit ", version))
 	m.wanted = clusters(version)
-	m.slot.wanted.Store(m.wanted)
+	m.targetWriter.wanted.Store(m.wanted)
 }
 
 // head returns the head, and the candidate's rollout or nil.
 func (m *model) head() *Head {
 	m.Helper()
-	head, _, _, err := reader{client: m.harness.client, keys: m.slot.keys}.head(m.Context())
+	head, _, _, err := reader{client: m.harness.client, keys: m.targetWriter.keys}.head(m.Context())
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func (m *model) deliver(f *follows) {
 	case head.Serial == f.at.serial && f.at.tree.ID() != head.Tree:
 		m.Fatalf("%s: two heads with the serial %d\n%v", f.Name, head.Serial, m.log)
 	}
-	tree, err := reader{client: m.harness.client, keys: m.slot.keys}.advance(m.Context(), f.at, head)
+	tree, err := reader{client: m.harness.client, keys: m.targetWriter.keys}.advance(m.Context(), f.at, head)
 	if err != nil || tree.Snapshot().ID() != head.Snapshot {
 		m.Fatalf("%s: %v\n%v", f.Name, err, m.log)
 	}
@@ -232,7 +232,7 @@ func (m *model) deliver(f *follows) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	if _, err = m.harness.client.etcd.Put(m.Context(), m.slot.keys.machines()+f.Name, string(text), clientv3.WithLease(m.lease)); err != nil {
+	if _, err = m.harness.client.etcd.Put(m.Context(), m.targetWriter.keys.machines()+f.Name, string(text), clientv3.WithLease(m.lease)); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -349,7 +349,7 @@ func (m *model) rest() {
 			m.Fatalf("%s has the snapshot %s, and not %s\n%v", f.Name, f.snapshot, want, m.log)
 		}
 	}
-	if v := m.slot.state().Rollout; (v != nil) != (head.Rollout != nil) || v != nil && v.State != control.TakenBack {
+	if v := m.targetWriter.state().Rollout; (v != nil) != (head.Rollout != nil) || v != nil && v.State != control.TakenBack {
 		m.Fatalf("the writer shows %v\n%v", v, m.log)
 	}
 }
@@ -364,9 +364,9 @@ func (m *model) order(kind string, given bool) {
 		o.Candidate = r.Candidate.Step.Serial
 	}
 	if given {
-		err = m.harness.client.give(m.Context(), m.slot.keys, kind, o)
+		err = m.harness.client.give(m.Context(), m.targetWriter.keys, kind, o)
 	} else {
-		_, err = m.harness.client.etcd.Delete(m.Context(), m.slot.keys.orders()+kind)
+		_, err = m.harness.client.etcd.Delete(m.Context(), m.targetWriter.keys.orders()+kind)
 	}
 	if err != nil {
 		m.Fatal(err)
@@ -510,7 +510,7 @@ func TestRolloutReaders(t *testing.T) {
 			large = edited(large, 20, i)
 		}
 		m.wanted = large
-		m.slot.wanted.Store(large)
+		m.targetWriter.wanted.Store(large)
 		if i < 2 {
 			m.rest()
 		}
@@ -540,19 +540,19 @@ func TestRolloutRotation(t *testing.T) {
 	machine := reader{client: h.client, keys: h.options.Address.keys(""), ageKeys: keyFile(t, young)}
 	begin := func(s *xds.Snapshot) (*term, error) {
 		t.Helper()
-		slot, _ := h.slot(s)
-		slot.writer.Configure(waves.Plan{{Percent: 50, Quorum: 100}, {Quorum: 100}})
-		w := slot.newTerm(h.client)
+		writer, _ := h.targetWriter(s)
+		writer.writer.Configure(waves.Plan{{Percent: 50, Quorum: 100}, {Quorum: 100}})
+		w := writer.newTerm(h.client)
 		lease, err := h.client.grant(t.Context(), time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kv, _, err := h.client.get(t.Context(), slot.keys.writer()); err != nil || kv != nil {
+		if kv, _, err := h.client.get(t.Context(), writer.keys.writer()); err != nil || kv != nil {
 			if _, err = h.client.etcd.Revoke(t.Context(), clientv3.LeaseID(kv.Lease)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.fleet = newFleetKeys(h.client, slot.keys)
+		w.fleet = newFleetKeys(h.client, writer.keys)
 		return w, w.begin(t.Context(), lease)
 	}
 	turn := func(w *term) *Head {

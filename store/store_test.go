@@ -74,11 +74,11 @@ func start(t *testing.T, options ...string) *harness {
 	return h
 }
 
-// slot returns a slot that publishes a Snapshot, and its events.
-func (h *harness) slot(s *xds.Snapshot) (*slot, *events) {
+// targetWriter returns a targetWriter that publishes a Snapshot, and its events.
+func (h *harness) targetWriter(s *xds.Snapshot) (*targetWriter, *events) {
 	e := new(events)
 	o := WriterOptions{Options: h.options, By: "me@here"}
-	t := &slot{
+	t := &targetWriter{
 		options: o, keys: h.options.Address.keys(""), log: event.New(discard{}, e.add), news: make(chan struct{}, 1), writer: NewWriter(o), now: time.Now,
 	}
 	t.wanted.Store(s)
@@ -86,7 +86,7 @@ func (h *harness) slot(s *xds.Snapshot) (*slot, *events) {
 }
 
 // begin returns a term that has begun, and ends with the test.
-func (h *harness) begin(s *slot) *term {
+func (h *harness) begin(s *targetWriter) *term {
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.Context())
 	h.Cleanup(cancel)
@@ -144,8 +144,8 @@ func (h *harness) keys(kind string) (n int, bytes int64) {
 func TestSteps(t *testing.T) {
 	h := start(t)
 	s := many(2000)
-	slot, _ := h.slot(s)
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(s)
+	w := h.begin(writer)
 	h.publish(w, s)
 	fresh, old := h.read(at{}), h.read(at{})
 	_, whole := h.keys("objects")
@@ -198,8 +198,8 @@ func TestLarge(t *testing.T) {
 		list = append(list, xds.ResourceOf(xds.Key{Type: xds.Cluster, Name: name}, &clusterv3.Cluster{Name: name, AltStatName: string(text)}))
 	}
 	s := xds.NewSnapshot(list)
-	slot, _ := h.slot(s)
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(s)
+	w := h.begin(writer)
 	h.publish(w, s)
 	if n, bytes := h.keys("objects"); n < 2 || bytes > 2<<20 {
 		t.Errorf("%d chunks, %d bytes", n, bytes)
@@ -212,8 +212,8 @@ func TestLarge(t *testing.T) {
 // TestEmpty: a snapshot without resources has a head, too.
 func TestEmpty(t *testing.T) {
 	h := start(t)
-	slot, _ := h.slot(many(0))
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(many(0))
+	w := h.begin(writer)
 	for _, n := range []int{0, 3, 0} {
 		h.publish(w, many(n))
 		if is := h.read(at{}); is.tree.Snapshot().Len() != n {
@@ -226,7 +226,7 @@ func TestEmpty(t *testing.T) {
 // writer has done meanwhile.
 func TestPausedWriter(t *testing.T) {
 	h := start(t)
-	first, _ := h.slot(many(3))
+	first, _ := h.targetWriter(many(3))
 	paused := h.begin(first)
 	h.publish(paused, many(3))
 	lease := h.writerLease()
@@ -236,7 +236,7 @@ func TestPausedWriter(t *testing.T) {
 	if err := paused.publish(t.Context(), many(4)); err != errLost {
 		t.Errorf("without another writer: %v", err)
 	}
-	second, _ := h.slot(many(5))
+	second, _ := h.targetWriter(many(5))
 	other := h.begin(second)
 	if err := paused.publish(t.Context(), many(6)); err != errLost {
 		t.Errorf("before the other writer has published: %v", err)
@@ -261,7 +261,7 @@ func TestPausedWriter(t *testing.T) {
 // writes the head again.
 func TestForeignHead(t *testing.T) {
 	h := start(t)
-	s, said := h.slot(many(2))
+	s, said := h.targetWriter(many(2))
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -299,9 +299,9 @@ func (h *harness) writerLease() clientv3.LeaseID {
 // TestSameLease: a second writer with the lease of the first waits, even though both keep the lease alive.
 func TestSameLease(t *testing.T) {
 	h := start(t)
-	first, _ := h.slot(many(1))
+	first, _ := h.targetWriter(many(1))
 	h.publish(h.begin(first), many(1))
-	second, said := h.slot(many(2))
+	second, said := h.targetWriter(many(2))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -324,7 +324,7 @@ func TestSameLease(t *testing.T) {
 // TestTakeover: a waiting writer takes over when the first ends, and gives the head a later serial.
 func TestTakeover(t *testing.T) {
 	h := start(t)
-	first, _ := h.slot(many(2))
+	first, _ := h.targetWriter(many(2))
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -332,7 +332,7 @@ func TestTakeover(t *testing.T) {
 		close(ended)
 	}()
 	serial := h.untilHead(2)
-	second, said := h.slot(many(2))
+	second, said := h.targetWriter(many(2))
 	later, stop := context.WithCancel(t.Context())
 	defer stop()
 	go second.run(later)
@@ -379,8 +379,8 @@ func (h *harness) untilHead(resources int) (serial int64) {
 func TestWhole(t *testing.T) {
 	h := start(t)
 	s := many(4)
-	slot, _ := h.slot(s)
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(s)
+	w := h.begin(writer)
 	var readers []at
 	wholes := 0
 	for i := range 150 {
@@ -420,8 +420,8 @@ func TestForeign(t *testing.T) {
 		if _, err := h.client.etcd.Put(t.Context(), key, value); err != nil {
 			t.Fatal(err)
 		}
-		slot, said := h.slot(many(1))
-		stop := running(t, slot)
+		writer, said := h.targetWriter(many(1))
+		stop := running(t, writer)
 		said.wait(t, func(e event.Event) bool {
 			failed, ok := e.(event.StoreFailed)
 			return ok && strings.Contains(failed.Error.Error(), want)
@@ -438,8 +438,8 @@ func TestForeign(t *testing.T) {
 func TestDamage(t *testing.T) {
 	h := start(t)
 	s := many(3)
-	slot, _ := h.slot(s)
-	w := h.begin(slot)
+	writer, _ := h.targetWriter(s)
+	w := h.begin(writer)
 	h.publish(w, s)
 	r := reader{client: h.client, keys: w.keys}
 	key := w.keys.chunk(w.head.Step.Pack, 0)
@@ -465,7 +465,7 @@ func TestDamage(t *testing.T) {
 	if _, err := h.client.etcd.Revoke(t.Context(), h.writerLease()); err != nil {
 		t.Fatal(err)
 	}
-	next, _ := h.slot(s)
+	next, _ := h.targetWriter(s)
 	w = h.begin(next)
 	h.publish(w, s)
 	before := h.read(at{})
@@ -496,8 +496,8 @@ func (h *harness) bare(t *term) Head {
 	return is
 }
 
-// running runs a slot on a goroutine. stop ends the slot.
-func running(t *testing.T, s *slot) (stop func()) {
+// running runs a targetWriter on a goroutine. stop ends the targetWriter.
+func running(t *testing.T, s *targetWriter) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -514,8 +514,8 @@ func running(t *testing.T, s *slot) (stop func()) {
 // there is space again.
 func TestNoSpace(t *testing.T) {
 	h := start(t, "--quota-backend-bytes=1000000")
-	slot, said := h.slot(many(3))
-	defer running(t, slot)()
+	writer, said := h.targetWriter(many(3))
+	defer running(t, writer)()
 	h.untilHead(3)
 	for i := range 100 {
 		_, err := h.client.etcd.Put(t.Context(), fmt.Sprint("/other/", i), strings.Repeat("x", 100_000))
@@ -527,8 +527,8 @@ func TestNoSpace(t *testing.T) {
 		}
 		break
 	}
-	slot.wanted.Store(many(4))
-	slot.news <- struct{}{}
+	writer.wanted.Store(many(4))
+	writer.news <- struct{}{}
 	said.wait(t, func(e event.Event) bool {
 		failed, ok := e.(event.StoreFailed)
 		return ok && strings.Contains(failed.Error.Error(), "the etcd is full (NOSPACE): compact and defragment")
@@ -536,13 +536,13 @@ func TestNoSpace(t *testing.T) {
 	if is := h.read(at{}); is.tree.Snapshot().Len() != 3 {
 		t.Errorf("%d resources", is.tree.Snapshot().Len())
 	}
-	if is := slot.state(); is.Snapshot != many(3).ID() || !strings.Contains(is.Error, "NOSPACE") || is.Since.IsZero() {
+	if is := writer.state(); is.Snapshot != many(3).ID() || !strings.Contains(is.Error, "NOSPACE") || is.Since.IsZero() {
 		t.Errorf("the state of the writer: %+v", is)
 	}
 	h.makeSpace()
 	h.untilHead(4)
 	envoytest.Eventually(t, patience, "the writer shows no error", func() (bool, string) {
-		is := slot.state()
+		is := writer.state()
 		return is.Snapshot == many(4).ID() && is.Error == "", fmt.Sprintf("%+v", is)
 	})
 }
@@ -550,23 +550,23 @@ func TestNoSpace(t *testing.T) {
 // TestFailsSince: a writer fails since the first error, whatever errors and terms follow, until a term has published.
 func TestFailsSince(t *testing.T) {
 	h := start(t)
-	slot, _ := h.slot(many(1))
-	slot.fail(errors.New("no server answers"))
-	since := slot.state().Since
+	writer, _ := h.targetWriter(many(1))
+	writer.fail(errors.New("no server answers"))
+	since := writer.state().Since
 	stays := func(when, text string) {
 		t.Helper()
-		if is := slot.state(); is.Error != text || !is.Since.Equal(since) {
+		if is := writer.state(); is.Error != text || !is.Since.Equal(since) {
 			t.Errorf("%s: since %s: %+v", when, since, is)
 		}
 	}
-	slot.fail(errors.New("the etcd has no leader"))
+	writer.fail(errors.New("the etcd has no leader"))
 	stays("another error", "the etcd has no leader")
-	w := h.begin(slot)
+	w := h.begin(writer)
 	stays("a term that has published nothing", "the etcd has no leader")
 	if _, err := w.turn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if is := slot.state(); is.Error != "" || !is.Writes || !is.Since.After(since) {
+	if is := writer.state(); is.Error != "" || !is.Writes || !is.Since.After(since) {
 		t.Errorf("a term that has published: %+v", is)
 	}
 }
@@ -599,8 +599,8 @@ func TestLargeValues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	slot, _ := h.slot(many(1))
-	h.publish(h.begin(slot), many(1))
+	writer, _ := h.targetWriter(many(1))
+	h.publish(h.begin(writer), many(1))
 	r, err := Ask(t.Context(), h.options, "")
 	if err != nil {
 		t.Fatal(err)
@@ -619,7 +619,7 @@ func TestLargeValues(t *testing.T) {
 // it. Readers read the head before and after.
 func TestKilledWriter(t *testing.T) {
 	h := start(t)
-	first, _ := h.slot(many(2))
+	first, _ := h.targetWriter(many(2))
 	w := h.begin(first)
 	h.publish(w, many(2))
 	tree, err := history.NewTree(many(5), w.last.tree)
@@ -640,7 +640,7 @@ func TestKilledWriter(t *testing.T) {
 	if _, err := h.client.etcd.Revoke(t.Context(), h.writerLease()); err != nil {
 		t.Fatal(err)
 	}
-	second, _ := h.slot(many(3))
+	second, _ := h.targetWriter(many(3))
 	w = h.begin(second)
 	if n, _ := h.keys("objects"); n != 1 {
 		t.Errorf("%d objects at the beginning of the next term", n)

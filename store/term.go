@@ -36,9 +36,9 @@ const (
 // errLost ends a term: another process may be the writer.
 var errLost = errors.New("the lease of the writer is over, or another process has moved the head; this writer starts again")
 
-// term is the time in which a slot is the only writer of its target.
+// term is the time in which a targetWriter is the only writer of its target.
 type term struct {
-	*slot
+	*targetWriter
 	client *client
 	lease  clientv3.LeaseID
 	is     Term  // the value of the key of the writer
@@ -59,8 +59,9 @@ type chain struct {
 	whole int64 // bytes of the last step with all resources
 }
 
-// term makes the slot the only writer, and publishes the wanted snapshots. The error says why the term has ended.
-func (s *slot) term(ctx context.Context) (err error) {
+// term makes the targetWriter the only writer, and publishes the wanted snapshots. The error says why the term has
+// ended.
+func (s *targetWriter) term(ctx context.Context) (err error) {
 	c, err := connect(ctx, s.options.Options)
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (c *client) revoke(id clientv3.LeaseID) {
 	_, _ = c.etcd.Revoke(ctx, id) // otherwise the lease ends by itself
 }
 
-// begin waits until the slot is the only writer, and reads the head.
+// begin waits until the targetWriter is the only writer, and reads the head.
 func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 	if err := t.campaign(ctx, lease); err != nil {
 		return err

@@ -34,14 +34,14 @@ type Writer struct {
 
 	mu      sync.Mutex
 	ctx     context.Context // nil before RunWhile
-	targets map[string]*slot
+	targets map[string]*targetWriter
 	watches map[string]control.Watch // by target
 	running parallel.Group
 }
 
 // NewWriter returns a Writer. NewWriter connects to no server.
 func NewWriter(o WriterOptions) *Writer {
-	return &Writer{options: o, changed: make(chan struct{}, 1), targets: make(map[string]*slot), watches: make(map[string]control.Watch)}
+	return &Writer{options: o, changed: make(chan struct{}, 1), targets: make(map[string]*targetWriter), watches: make(map[string]control.Watch)}
 }
 
 // Configure sets the waves of the next rollouts; a nil Plan means that all machines get a snapshot at once. A running
@@ -72,7 +72,7 @@ func (w *Writer) Published(target string, s *xds.Snapshot) {
 	defer w.mu.Unlock()
 	t := w.targets[target]
 	if t == nil {
-		t = &slot{
+		t = &targetWriter{
 			options: w.options, target: target, keys: w.options.Address.keys(target), log: w.options.Log.For(target), changed: w.changed,
 			news: make(chan struct{}, 1), writer: w, now: time.Now,
 		}
@@ -142,8 +142,8 @@ func (w *Writer) State(target string) *control.Store {
 // Changed implements watch.Store.
 func (w *Writer) Changed() <-chan struct{} { return w.changed }
 
-// slot publishes the snapshots of one target.
-type slot struct {
+// targetWriter publishes the snapshots of one target.
+type targetWriter struct {
 	options     WriterOptions
 	writer      *Writer
 	target      string
@@ -162,7 +162,7 @@ type slot struct {
 }
 
 // wake begins the next turn of the term.
-func (s *slot) wake() {
+func (s *targetWriter) wake() {
 	select {
 	case s.news <- struct{}{}:
 	default:
@@ -170,7 +170,7 @@ func (s *slot) wake() {
 }
 
 // pauseFor sets watchPaused by the state of a watch, and reports whether watchPaused has changed.
-func (s *slot) pauseFor(is control.Watch) bool {
+func (s *targetWriter) pauseFor(is control.Watch) bool {
 	var why string
 	switch {
 	case is.Paused != nil:
@@ -193,7 +193,7 @@ func (s *slot) pauseFor(is control.Watch) bool {
 }
 
 // plan returns the waves of the next rollout; nil for none.
-func (s *slot) plan() waves.Plan {
+func (s *targetWriter) plan() waves.Plan {
 	if p := s.writer.plan.Load(); p != nil && len(*p) > 0 {
 		return *p
 	}
@@ -201,7 +201,7 @@ func (s *slot) plan() waves.Plan {
 }
 
 // run begins a term, and after its end another term, until ctx ends.
-func (s *slot) run(ctx context.Context) {
+func (s *targetWriter) run(ctx context.Context) {
 	again(ctx, func(works func()) error {
 		began := time.Now()
 		err := s.term(ctx)
@@ -214,7 +214,7 @@ func (s *slot) run(ctx context.Context) {
 }
 
 // fail shows an error, and logs the error unless the last logged error is the same.
-func (s *slot) fail(err error) {
+func (s *targetWriter) fail(err error) {
 	text := err.Error()
 	s.show(func(c *control.Store) { c.Error = text })
 	if text != s.said {
@@ -223,16 +223,16 @@ func (s *slot) fail(err error) {
 	}
 }
 
-// state returns how the slot stands to the store.
-func (s *slot) state() control.Store {
+// state returns how the targetWriter stands to the store.
+func (s *targetWriter) state() control.Store {
 	if is := s.is.Load(); is != nil {
 		return *is
 	}
 	return control.Store{Address: s.options.Address.String()}
 }
 
-// show changes the state of the slot. Only run calls show.
-func (s *slot) show(change func(*control.Store)) {
+// show changes the state of the targetWriter. Only run calls show.
+func (s *targetWriter) show(change func(*control.Store)) {
 	was := s.state()
 	is := was
 	change(&is)
