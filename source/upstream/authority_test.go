@@ -19,17 +19,19 @@ import (
 	"xdspub/xds"
 )
 
-// ofB returns a name of the authority b.
-func ofB(typ, name string) string { return "xdstp://b/" + typ + "/" + name }
+// nameOfB returns a name of the authority b.
+func nameOfB(typ, name string) string { return "xdstp://b/" + typ + "/" + name }
 
-func routeOfB(name string) string { return ofB("envoy.config.route.v3.RouteConfiguration", name) }
-
-func endpointsOfB(name string) string {
-	return ofB("envoy.config.endpoint.v3.ClusterLoadAssignment", name)
+func routeNameOfB(name string) string {
+	return nameOfB("envoy.config.route.v3.RouteConfiguration", name)
 }
 
-// put publishes a Snapshot of resources.
-func (c *controlPlane) put(all map[resource.Type][]types.Resource) {
+func endpointsNameOfB(name string) string {
+	return nameOfB("envoy.config.endpoint.v3.ClusterLoadAssignment", name)
+}
+
+// setAll publishes a Snapshot of resources.
+func (c *controlPlane) setAll(all map[resource.Type][]types.Resource) {
 	c.t.Helper()
 	c.n++
 	s, err := cachev3.NewSnapshot(fmt.Sprint(c.n), all)
@@ -41,8 +43,8 @@ func (c *controlPlane) put(all map[resource.Type][]types.Resource) {
 	}
 }
 
-// asked returns the names that clients asked for, of all types, and the types of all requests.
-func (c *controlPlane) asked() (names, of []string) {
+// requested returns the names in all requests, and the types of the requests.
+func (c *controlPlane) requested() (names, of []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.requests {
@@ -53,65 +55,65 @@ func (c *controlPlane) asked() (names, of []string) {
 	return slices.Compact(names), slices.Compact(of)
 }
 
-// elsewhere returns a cluster whose endpoints are those of a name.
-func elsewhere(name, endpoints string) *clusterv3.Cluster {
+// clusterWithEndpoints returns a cluster that subscribes to endpoints by a service name.
+func clusterWithEndpoints(name, serviceName string) *clusterv3.Cluster {
 	c := edsCluster(name)
-	c.EdsClusterConfig.ServiceName = endpoints
+	c.EdsClusterConfig.ServiceName = serviceName
 	return c
 }
 
-// ofAuthority sends the names of the authority b to a server.
-func ofAuthority(at string, more func(*Upstream)) func(*Upstream) {
+// withAuthorityB gives an Upstream a server for the names of the authority b.
+func withAuthorityB(address string, more func(*Upstream)) func(*Upstream) {
 	return func(u *Upstream) {
-		u.authorities = append(u.authorities, newAuthority(u, "b", []Server{{Address: at}}))
+		u.authorities = append(u.authorities, newAuthority(u, "b", []Server{{Address: address}}))
 		if more != nil {
 			more(u)
 		}
 	}
 }
 
-// TestAuthorities: a control plane refers to names of an authority, which has another control plane.
+// TestAuthorities: the resources of a control plane refer to names of an authority that has another control plane.
 func TestAuthorities(t *testing.T) {
 	overEach(t, testAuthorities)
 }
 
 func testAuthorities(t *testing.T, by Transport) {
 	main, b := newControlPlane(t), newControlPlane(t)
-	main.put(map[resource.Type][]types.Resource{
-		resource.ListenerType: {listener("l", routeOfB("r"), "")},
-		resource.ClusterType:  {elsewhere("web", endpointsOfB("web")), edsCluster("own"), &clusterv3.Cluster{Name: ofB("envoy.config.cluster.v3.Cluster", "spoof")}},
+	main.setAll(map[resource.Type][]types.Resource{
+		resource.ListenerType: {listener("l", routeNameOfB("r"), "")},
+		resource.ClusterType:  {clusterWithEndpoints("web", endpointsNameOfB("web")), edsCluster("own"), &clusterv3.Cluster{Name: nameOfB("envoy.config.cluster.v3.Cluster", "spoof")}},
 		resource.EndpointType: {endpoints("own")},
 	})
-	b.put(map[resource.Type][]types.Resource{
-		resource.RouteType: {routes(routeOfB("r"))}, resource.EndpointType: {endpoints(endpointsOfB("web"))},
+	b.setAll(map[resource.Type][]types.Resource{
+		resource.RouteType: {routes(routeNameOfB("r"))}, resource.EndpointType: {endpoints(endpointsNameOfB("web"))},
 		resource.ClusterType: {edsCluster("of nobody")},
 	})
 	atMain, _ := main.listen(socketOf(t))
 	socket := socketOf(t)
 	atB, stop := b.listen(socket)
-	f := followed(t, by, ofAuthority(atB, func(u *Upstream) { u.options.Runtime = nil }), atMain)
-	all := []string{"CDS/own", "CDS/web", "EDS/own", "EDS/" + endpointsOfB("web"), "LDS/l", "RDS/" + routeOfB("r")}
+	f := followed(t, by, withAuthorityB(atB, func(u *Upstream) { u.options.Runtime = nil }), atMain)
+	all := []string{"CDS/own", "CDS/web", "EDS/own", "EDS/" + endpointsNameOfB("web"), "LDS/l", "RDS/" + routeNameOfB("r")}
 	first := f.wait(true, has(all...))
 	if s := f.State(); !s.Connected || s.Server != atMain {
 		t.Errorf("%+v", s)
 	}
-	if names, of := b.asked(); !slices.Equal(names, []string{endpointsOfB("web"), routeOfB("r")}) || !slices.Equal(of, []string{"EDS", "RDS"}) {
+	if names, of := b.requested(); !slices.Equal(names, []string{endpointsNameOfB("web"), routeNameOfB("r")}) || !slices.Equal(of, []string{"EDS", "RDS"}) {
 		t.Errorf("the authority gets requests of %q for %q", of, names)
 	}
-	if names, _ := main.asked(); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "xdstp:") }) {
+	if names, _ := main.requested(); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "xdstp:") }) {
 		t.Errorf("the other control plane gets requests for %q", names)
 	}
 
 	// Each server gets the verdict on its own resources.
 	f.Judged(load.Judgement{N: first.N, Findings: diag.List{{
-		Code: "a-rule", Message: "it is wrong", Resource: diag.Resource{Type: xds.RouteConfiguration.URL(), Name: routeOfB("r")},
+		Code: "a-rule", Message: "it is wrong", Resource: diag.Resource{Type: xds.RouteConfiguration.URL(), Name: routeNameOfB("r")},
 	}}})
 	eventually(t, "the authority gets a NACK", func() bool {
 		_, nacks := b.answers(xds.RouteConfiguration)
 		return slices.ContainsFunc(nacks, func(text string) bool { return strings.Contains(text, "it is wrong") })
 	})
 
-	// The authority goes: its resources stay, and the state says so.
+	// The server of the authority ends: the resources of the authority stay, and the state has the error.
 	stop()
 	eventually(t, "the authority is gone", func() bool {
 		s := f.State()
@@ -122,28 +124,28 @@ func testAuthorities(t *testing.T, by Transport) {
 	eventually(t, "the authority is back", func() bool { return f.State().Connected })
 
 	// Nothing refers to the authority any more.
-	main.put(map[resource.Type][]types.Resource{
+	main.setAll(map[resource.Type][]types.Resource{
 		resource.ListenerType: {listener("l", "r", "")}, resource.RouteType: {routes("r")}, resource.ClusterType: {edsCluster("own")},
 		resource.EndpointType: {endpoints("own")},
 	})
 	f.wait(true, has("CDS/own", "EDS/own", "LDS/l", "RDS/r"))
 
-	// A listener and a cluster refer to the authority again, whose resources have not changed.
-	main.put(map[resource.Type][]types.Resource{
-		resource.ListenerType: {listener("l", routeOfB("r"), "")}, resource.ClusterType: {elsewhere("web", endpointsOfB("web")), edsCluster("own")},
+	// A listener and a cluster refer to the authority again. The resources of the authority have not changed.
+	main.setAll(map[resource.Type][]types.Resource{
+		resource.ListenerType: {listener("l", routeNameOfB("r"), "")}, resource.ClusterType: {clusterWithEndpoints("web", endpointsNameOfB("web")), edsCluster("own")},
 		resource.EndpointType: {endpoints("own")},
 	})
 	f.wait(true, has(all...))
 }
 
-// TestAuthorityIsGone: the servers of an authority never answer. The other resources come without those of the
-// authority, after the bound for absent names, and a finding says why.
+// TestAuthorityIsGone: the server of an authority never answers. After bounds.absentAfter, the Contents have the other
+// resources, and a finding that names the server.
 func TestAuthorityIsGone(t *testing.T) {
 	main := newControlPlane(t)
-	main.put(map[resource.Type][]types.Resource{resource.ListenerType: {listener("l", routeOfB("r"), "")}, resource.ClusterType: {}})
+	main.setAll(map[resource.Type][]types.Resource{resource.ListenerType: {listener("l", routeNameOfB("r"), "")}, resource.ClusterType: {}})
 	at, _ := main.listen(socketOf(t))
 	nobody := socketOf(t)
-	f := followed(t, DeltaAggregated, ofAuthority("unix:"+nobody, func(u *Upstream) { u.options.Runtime = nil }), at)
+	f := followed(t, DeltaAggregated, withAuthorityB("unix:"+nobody, func(u *Upstream) { u.options.Runtime = nil }), at)
 	c := f.wait(true, has("LDS/l"))
 	if len(c.Findings) != 1 || c.Findings[0].Severity != diag.Warning || !strings.Contains(c.Findings[0].Message, nobody) {
 		t.Errorf("%v", c.Findings)
@@ -156,25 +158,26 @@ func TestAuthorityIsGone(t *testing.T) {
 // TestAuthorityIsInsecure: a listener refers to a secret of an authority without TLS.
 func TestAuthorityIsInsecure(t *testing.T) {
 	main := newControlPlane(t)
-	secret := ofB("envoy.extensions.transport_sockets.tls.v3.Secret", "s")
-	main.put(map[resource.Type][]types.Resource{
+	secret := nameOfB("envoy.extensions.transport_sockets.tls.v3.Secret", "s")
+	main.setAll(map[resource.Type][]types.Resource{
 		resource.ListenerType: {listener("l", "r", secret)}, resource.RouteType: {routes("r")}, resource.ClusterType: {},
 	})
 	at, _ := main.listen(socketOf(t))
 	b := newControlPlane(t)
 	atB, _ := b.listen("tcp")
-	f := followed(t, DeltaAggregated, ofAuthority(atB, func(u *Upstream) { u.options.Runtime = nil }), at)
+	f := followed(t, DeltaAggregated, withAuthorityB(atB, func(u *Upstream) { u.options.Runtime = nil }), at)
 	c := f.wait(true, has("LDS/l", "RDS/r"))
 	if !slices.ContainsFunc(c.Findings, func(d diag.Diagnostic) bool { return strings.Contains(d.Message, "has no TLS") }) {
 		t.Errorf("%v", c.Findings)
 	}
-	if names, _ := b.asked(); names != nil {
+	if names, _ := b.requested(); names != nil {
 		t.Errorf("an insecure server is asked for %q", names)
 	}
 }
 
-// TestAuthorityModel: random edits of two control planes, each of which adds a resource before anything refers to the
-// resource, and removes the reference first. No contents have a reference without its resource.
+// TestAuthorityModel edits two control planes at random. The authority adds a route configuration before a listener
+// refers to it, and removes the route configuration only after the listener. No Contents have a listener without its
+// route configuration.
 func TestAuthorityModel(t *testing.T) {
 	overEach(t, testAuthorityModel)
 }
@@ -182,34 +185,34 @@ func TestAuthorityModel(t *testing.T) {
 func testAuthorityModel(t *testing.T, by Transport) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	// With true, the cache would not answer a client by state of the world that has not asked for all resources.
+	// A cache with ads true answers a client by state of the world only if the client names all its resources.
 	main, b := newControlPlane(t), newControlPlaneOf(t, cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil))
-	var listeners, out []string // the routes of the listeners, and the routes that b has
+	var listeners, out []string // the route configurations of listeners, and the route configurations of b
 	publishB := func() {
 		all := make([]types.Resource, len(out))
 		for i, name := range out {
-			all[i] = routes(routeOfB(name))
+			all[i] = routes(routeNameOfB(name))
 		}
-		b.put(map[resource.Type][]types.Resource{resource.RouteType: all})
+		b.setAll(map[resource.Type][]types.Resource{resource.RouteType: all})
 	}
 	publish := func() {
 		all := make([]types.Resource, len(listeners))
 		for i, name := range listeners {
-			all[i] = listener("l"+name, routeOfB(name), "")
+			all[i] = listener("l"+name, routeNameOfB(name), "")
 		}
-		main.put(map[resource.Type][]types.Resource{resource.ListenerType: all, resource.ClusterType: {}})
+		main.setAll(map[resource.Type][]types.Resource{resource.ListenerType: all, resource.ClusterType: {}})
 	}
 	publishB()
 	publish()
 	atMain, _ := main.listen(socketOf(t))
 	atB, _ := b.listen(socketOf(t))
-	f := followed(t, by, ofAuthority(atB, func(u *Upstream) {
+	f := followed(t, by, withAuthorityB(atB, func(u *Upstream) {
 		u.options.Runtime, u.bounds.absentAfter = nil, 20*time.Second
 	}), atMain)
 	check := func(c load.Contents) {
 		is := keys(c)
 		for _, key := range is {
-			if name, ok := strings.CutPrefix(key, "LDS/l"); ok && !slices.Contains(is, "RDS/"+routeOfB(name)) {
+			if name, ok := strings.CutPrefix(key, "LDS/l"); ok && !slices.Contains(is, "RDS/"+routeNameOfB(name)) {
 				t.Fatalf("seed %d: contents %d have %q", seed, c.N, is)
 			}
 		}
@@ -218,7 +221,7 @@ func testAuthorityModel(t *testing.T, by Transport) {
 		check(c)
 		var want []string
 		for _, name := range listeners {
-			want = append(want, "LDS/l"+name, "RDS/"+routeOfB(name))
+			want = append(want, "LDS/l"+name, "RDS/"+routeNameOfB(name))
 		}
 		return has(want...)(c)
 	}

@@ -1,10 +1,8 @@
 package upstream
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -96,7 +94,6 @@ func (c *controlPlane) listen(address string, options ...grpc.ServerOption) (at 
 // set publishes a Snapshot: clusters with the names, a listener with a secret, and routes.
 func (c *controlPlane) set(clusters ...string) {
 	c.t.Helper()
-	c.n++
 	all := map[resource.Type][]types.Resource{
 		resource.ListenerType: {listener("l", "r", "s")}, resource.RouteType: {routes("r")},
 		resource.SecretType:  {&tlsv3.Secret{Name: "s", Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{Secret: &corev3.DataSource{}}}}},
@@ -106,13 +103,7 @@ func (c *controlPlane) set(clusters ...string) {
 		all[resource.ClusterType] = append(all[resource.ClusterType], edsCluster(name))
 		all[resource.EndpointType] = append(all[resource.EndpointType], endpoints(name))
 	}
-	s, err := cachev3.NewSnapshot(fmt.Sprint(c.n), all)
-	if err == nil {
-		err = c.cache.SetSnapshot(context.Background(), "a", s)
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.setAll(all)
 }
 
 // answers returns the ACKs, and the words of the NACKs, of a type.
