@@ -234,7 +234,7 @@ func (a *authority) lost(ctx context.Context, s *session, err error) {
 		u.options.Log.Write(event.UpstreamLost{Server: a.servers[s.index].Address, Error: err})
 	}
 	if a.state.Error = a.why(); a.state != was {
-		u.signal()
+		notify(u.changed)
 	}
 }
 

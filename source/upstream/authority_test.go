@@ -10,11 +10,13 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 
 	"xdspub/diag"
+	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/xds"
 )
@@ -155,6 +157,43 @@ func TestAuthorityIsGone(t *testing.T) {
 	}
 }
 
+// TestAuthorityFailover: an authority has two servers. The second one is followed while the first one does not answer.
+func TestAuthorityFailover(t *testing.T) {
+	main, first, second := newControlPlane(t), newControlPlane(t), newControlPlane(t)
+	main.setAll(map[resource.Type][]types.Resource{resource.ListenerType: {listener("l", routeNameOfB("r"), "")}, resource.ClusterType: {}})
+	for domain, c := range map[string]*controlPlane{"first": first, "second": second} {
+		is := routes(routeNameOfB("r"))
+		is.VirtualHosts = []*routev3.VirtualHost{{Name: domain, Domains: []string{domain}}}
+		c.setAll(map[resource.Type][]types.Resource{resource.RouteType: {is}})
+	}
+	at, _ := main.listen(socketOf(t))
+	path := socketOf(t)
+	other, _ := second.listen(socketOf(t))
+	f := followed(t, DeltaAggregated, withAuthorityB("unix:"+path, func(u *Upstream) {
+		u.options.Runtime = nil
+		b := u.authorities[1]
+		b.servers, b.errs = append(b.servers, Server{Address: other}), make([]error, 2)
+	}), at)
+	from := func(domain string) func(load.Contents) bool {
+		return func(c load.Contents) bool {
+			return slices.ContainsFunc(c.Files, func(f *decode.File) bool {
+				return slices.ContainsFunc(f.Resources, func(r *xds.Resource) bool {
+					is, ok := r.Message().(*routev3.RouteConfiguration)
+					return ok && is.VirtualHosts[0].Name == domain
+				})
+			})
+		}
+	}
+	f.wait(true, from("second"))
+	_, stop := first.listen(path)
+	f.wait(true, from("first"))
+	stop()
+	f.wait(true, from("second"))
+	if s := f.State(); !s.Connected || s.Server != at {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestAuthorityIsInsecure: a listener refers to a secret of an authority without TLS.
 func TestAuthorityIsInsecure(t *testing.T) {
 	main := newControlPlane(t)
@@ -183,7 +222,13 @@ func TestAuthorityModel(t *testing.T) {
 }
 
 func testAuthorityModel(t *testing.T, by Transport) {
-	seed := rand.Uint64()
+	for seed := range uint64(2) {
+		playAuthorities(t, by, seed)
+	}
+}
+
+// playAuthorities plays the edits of a seed.
+func playAuthorities(t *testing.T, by Transport, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	// A cache with ads true answers a client by state of the world only if the client names all its resources.
 	main, b := newControlPlane(t), newControlPlaneOf(t, cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil))

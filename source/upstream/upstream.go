@@ -232,14 +232,6 @@ func (u *Upstream) Judged(j load.Judgement) {
 	}
 }
 
-// signal wakes the reader after a change.
-func (u *Upstream) signal() {
-	select {
-	case u.changed <- struct{}{}:
-	default:
-	}
-}
-
 // publish makes new contents of the parts of all authorities, once Options.Servers have sent their part. publish
 // returns the number of these contents, or of the first contents.
 func (u *Upstream) publish() uint64 {
@@ -256,7 +248,7 @@ func (u *Upstream) publish() uint64 {
 		} else if a.needed() {
 			c.Findings = append(c.Findings, diag.Diagnostic{
 				Code: codeUpstream.Name, Severity: diag.Warning, Position: diag.Position{File: u.options.Name},
-				Message: fmt.Sprintf("the servers of the authority %s have not sent the resources: %s", a.name, cmp.Or(a.why(), "they have not answered")),
+				Message: fmt.Sprintf("nobody has sent the resources of the authority %s, to which other resources refer: %s", a.name, cmp.Or(a.why(), "they have not answered")),
 				Help:    "check the servers in --upstream-authority",
 			})
 		}
@@ -264,7 +256,7 @@ func (u *Upstream) publish() uint64 {
 	slices.SortFunc(c.Files, func(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) })
 	u.contents = &c
 	u.answer()
-	u.signal()
+	notify(u.changed)
 	return c.N
 }
 
