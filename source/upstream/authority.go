@@ -15,27 +15,28 @@ import (
 	"xdspub/xds"
 )
 
-// authority follows the servers of some names: those of an xdstp authority, or all names without such servers.
+// authority follows the servers of an xdstp authority. The authority with an empty name follows Options.Servers, which
+// have all other names.
 type authority struct {
 	upstream *Upstream
-	name     string // empty for the servers of the options
+	name     string // empty for Options.Servers
 	servers  []Server
-	wake     chan struct{} // full once another authority refers to a name of this one
+	wake     chan struct{} // full after the references of another authority have changed
 
-	// The Upstream's mu guards all that follows.
+	// Upstream.mu guards the fields below.
 
-	part     *load.Contents // the last whole resources, without a number; nil before the first
-	entries  map[xds.Key]*entry
-	absent   map[xds.Key]bool      // names of part that the server has no resource for
-	refs     map[xds.Key]time.Time // names of other authorities to which the resources of part refer, and since when
-	current  *session              // the session of part; nil before, and after its end
-	sessions map[*session]bool
-	kept     *streamState // the state of the stream that sent part; nil before
-	state    load.State
-	began    time.Time // when state.Connected became true last
-	outage   time.Time // when the last outage began
-	errs     []error   // the last error of each server; nil for none
-	missing  []string
+	part      *load.Contents // the last whole resources, without a number; nil before the first takeOver
+	entries   map[xds.Key]*entry
+	absent    map[xds.Key]bool      // names that the session of part subscribes to, and for which the server has no resource
+	refs      map[xds.Key]time.Time // names of other authorities to which the resources of part refer, and since when
+	current   *session              // the session of part; nil before the first takeOver, and after the end of the session
+	sessions  map[*session]bool
+	partState *streamState // the state of the session of part; nil before the first takeOver
+	state     load.State
+	began     time.Time // when state.Connected became true last
+	outage    time.Time // when the last outage began
+	errs      []error   // the last error of each server; nil for none
+	missing   []string
 }
 
 func newAuthority(u *Upstream, name string, servers []Server) *authority {
@@ -46,18 +47,18 @@ func newAuthority(u *Upstream, name string, servers []Server) *authority {
 	}
 }
 
-// run follows the servers until ctx ends. run connects once a resource refers to a name of the authority.
+// run follows the servers until ctx ends. run connects once the authority is needed.
 func (a *authority) run(ctx context.Context) {
 	pause := a.upstream.bounds.leastPause
-	defer a.keep(nil)
-	for a.await(ctx) {
+	defer a.setPartState(nil)
+	for a.waitUntilNeeded(ctx) {
 		for i := range a.servers {
 			if a.follow(ctx, i) {
 				pause = a.upstream.bounds.leastPause
 				break // begin with the first server
 			}
 		}
-		a.tried()
+		a.recordFailure()
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause/2)):
@@ -66,8 +67,8 @@ func (a *authority) run(ctx context.Context) {
 	}
 }
 
-// await waits until the authority is needed. await returns false after the end of ctx.
-func (a *authority) await(ctx context.Context) bool {
+// waitUntilNeeded waits until the authority is needed. waitUntilNeeded returns false after the end of ctx.
+func (a *authority) waitUntilNeeded(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		a.upstream.mu.Lock()
 		needed := a.needed()
@@ -83,10 +84,11 @@ func (a *authority) await(ctx context.Context) bool {
 	return false
 }
 
-// needed reports whether the authority has the wildcards, or a name that a resource refers to.
+// needed reports whether the client subscribes to a resource of the authority. The authority with an empty name is
+// always needed, because the client subscribes to all its clusters and listeners.
 func (a *authority) needed() bool { return a.name == "" || len(a.wanted()) > 0 }
 
-// wanted returns the names of the authority to which the resources of other authorities refer.
+// wanted returns the names of the authority to which the bootstrap and the resources of other authorities refer.
 func (a *authority) wanted() map[xds.Key]bool {
 	all := make(map[xds.Key]bool)
 	add := func(refs map[xds.Key]time.Time) {
@@ -113,12 +115,13 @@ func (a *authority) wanted() map[xds.Key]bool {
 	return all
 }
 
-// follow follows a server until its stream ends. Meanwhile follow asks the earlier servers, and changes to the first
-// one that has sent all resources. followed means that the contents of a server were taken over.
+// follow follows a server until its stream ends. Meanwhile follow asks the earlier servers in turn, and changes to an
+// earlier server once takeOver has taken the resources of that server. followed means that takeOver has taken the
+// resources of a server.
 func (a *authority) follow(ctx context.Context, i int) (followed bool) {
 	s := newSession(a, i)
 	s.start(ctx)
-	var earlier *session // asked for failback; nil for none
+	var earlier *session // the session of an earlier server; nil for none
 	var whole, failed <-chan struct{}
 	failback := time.NewTicker(a.upstream.bounds.failbackEvery)
 	defer failback.Stop()
@@ -149,8 +152,8 @@ func (a *authority) follow(ctx context.Context, i int) (followed bool) {
 // errReplaced ends the session of a server that an earlier server replaces.
 var errReplaced = errors.New("an earlier server answers")
 
-// tried records that all servers have failed.
-func (a *authority) tried() {
+// recordFailure records that all servers have failed. After the failure of Options.Servers, Read waits no longer.
+func (a *authority) recordFailure() {
 	u := a.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -159,7 +162,7 @@ func (a *authority) tried() {
 	}
 }
 
-// why returns why the client follows no server of the authority; empty if nothing is known.
+// why returns the errors of the servers and the missing names; empty if there are none.
 func (a *authority) why() string {
 	var reasons []string
 	for i, err := range a.errs {
@@ -177,17 +180,17 @@ func (a *authority) why() string {
 	return diag.Clip(text, diag.MaxText)
 }
 
-// take replaces the part by the resources of a session, and returns the number of the first contents that have the
-// part. If an earlier server has replaced the server of the session, take returns 0.
-func (a *authority) take(s *session) uint64 {
-	part, refs := s.streamState.contents(false), a.foreign(s.streamState)
+// takeOver replaces the part by the resources of a session, and returns the number of the first contents that have the
+// part. If an earlier server has replaced the server of the session, takeOver returns 0.
+func (a *authority) takeOver(s *session) uint64 {
+	part, refs := s.streamState.contents(false), a.refsToOthers(s.streamState)
 	u := a.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if a.current != nil && a.current.index < s.index {
 		return 0
 	}
-	a.keepLocked(s.streamState)
+	a.setPartStateLocked(s.streamState)
 	a.part, a.entries, a.absent, a.current, a.missing = &part, s.streamState.entries(), s.streamState.absent(), s, nil
 	a.errs[s.index] = nil
 	was := a.refs
@@ -238,8 +241,8 @@ func (a *authority) lost(ctx context.Context, s *session, err error) {
 	}
 }
 
-// waits records what a server has not sent.
-func (a *authority) waits(missing []string) {
+// recordMissing records what a server has not sent.
+func (a *authority) recordMissing(missing []string) {
 	a.upstream.mu.Lock()
 	defer a.upstream.mu.Unlock()
 	if a.part == nil {
@@ -247,8 +250,8 @@ func (a *authority) waits(missing []string) {
 	}
 }
 
-// foreign returns the names of other authorities to which the resources of a stream refer.
-func (a *authority) foreign(st *streamState) map[xds.Key]bool {
+// refsToOthers returns the names of other authorities to which the resources of a session refer.
+func (a *authority) refsToOthers(st *streamState) map[xds.Key]bool {
 	if len(a.upstream.authorities) == 1 {
 		return nil
 	}
@@ -261,14 +264,14 @@ func (a *authority) foreign(st *streamState) map[xds.Key]bool {
 	return all
 }
 
-// refer records the names of other authorities to which the resources of a session refer, and returns the names of this
-// authority to which other authorities refer.
-func (a *authority) refer(s *session) (wanted map[xds.Key]bool) {
+// updateRefs records the names of other authorities to which the resources of a session refer, and returns the names of
+// this authority to which other authorities refer.
+func (a *authority) updateRefs(s *session) (wanted map[xds.Key]bool) {
 	u := a.upstream
 	if len(u.authorities) == 1 {
 		return nil
 	}
-	refs := a.foreign(s.streamState)
+	refs := a.refsToOthers(s.streamState)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	was := s.refs
@@ -277,7 +280,7 @@ func (a *authority) refer(s *session) (wanted map[xds.Key]bool) {
 	return a.wanted()
 }
 
-// since returns keys with the times of before, or with the present time.
+// since returns keys with their times in before. A key that before lacks gets the present time.
 func since(keys map[xds.Key]bool, before map[xds.Key]time.Time) map[xds.Key]time.Time {
 	all := make(map[xds.Key]time.Time, len(keys))
 	for k := range keys {
@@ -294,9 +297,9 @@ func sameKeys(a, b map[xds.Key]time.Time) bool {
 	return maps.EqualFunc(a, b, func(time.Time, time.Time) bool { return true })
 }
 
-// awaited returns the missing names of other authorities to which the resources of a session refer, and when the next
-// of these names counts as absent; zero for none.
-func (a *authority) awaited(s *session, now time.Time) (missing []string, next time.Time) {
+// missingFromOthers returns the names of other authorities to which the resources of a session refer, and whose servers
+// have not answered yet. next is when the next of these names counts as absent; zero for none.
+func (a *authority) missingFromOthers(s *session, now time.Time) (missing []string, next time.Time) {
 	u := a.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -314,11 +317,12 @@ func (a *authority) awaited(s *session, now time.Time) (missing []string, next t
 		}
 	}
 	slices.Sort(missing)
-	s.waits = len(missing) > 0
+	s.waitsForOthers = len(missing) > 0
 	return missing, next
 }
 
-// wakeOthers wakes the sessions of other authorities that wait for names. With all, wakeOthers wakes each session.
+// wakeOthers wakes the sessions of other authorities that wait for names. With all, wakeOthers wakes each session of
+// other authorities, and each authority that is not needed yet.
 func (u *Upstream) wakeOthers(a *authority, all bool) {
 	for _, other := range u.authorities {
 		if other == a {
@@ -328,14 +332,14 @@ func (u *Upstream) wakeOthers(a *authority, all bool) {
 			notify(other.wake)
 		}
 		for s := range other.sessions {
-			if all || s.waits {
+			if all || s.waitsForOthers {
 				notify(s.wake)
 			}
 		}
 	}
 }
 
-// notify fills a channel of one place.
+// notify sends to a channel with a buffer of one, unless the buffer is full.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -21,18 +21,18 @@ func (b *Budget) add(bytes int64) {
 // full reports whether more bytes are held than allowed.
 func (b *Budget) full() bool { return b != nil && b.held.Load() > b.most }
 
-// keep records the state of the stream that sent the part. The Budget gets back the bytes of the state before, if its
-// session has ended.
-func (a *authority) keep(st *streamState) {
+// setPartState sets partState. The Budget gets back the bytes of the former partState, if the session of that state has
+// ended.
+func (a *authority) setPartState(st *streamState) {
 	a.upstream.mu.Lock()
 	defer a.upstream.mu.Unlock()
-	a.keepLocked(st)
+	a.setPartStateLocked(st)
 }
 
-// keepLocked is keep for a caller that holds the Upstream's mu.
-func (a *authority) keepLocked(st *streamState) {
-	if was := a.kept; was != st {
-		if a.kept = st; was != nil && was.ended {
+// setPartStateLocked is setPartState for a caller that holds the Upstream's mu.
+func (a *authority) setPartStateLocked(st *streamState) {
+	if was := a.partState; was != st {
+		if a.partState = st; was != nil && was.ended {
 			a.upstream.options.Budget.add(-was.bytes)
 		}
 	}
@@ -43,7 +43,7 @@ func (a *authority) keepLocked(st *streamState) {
 func (a *authority) endStreamState(st *streamState) {
 	a.upstream.mu.Lock()
 	defer a.upstream.mu.Unlock()
-	if st.ended = true; a.kept != st {
+	if st.ended = true; a.partState != st {
 		a.upstream.options.Budget.add(-st.bytes)
 	}
 }

@@ -45,9 +45,9 @@ type session struct {
 	refused      map[*xds.Type]pending // responses without an answer that repeat a refused response
 	repeat       *time.Timer           // answers the responses of refused
 
-	// Upstream.mu guards refs and waits.
-	refs  map[xds.Key]time.Time // names of other authorities to which the resources refer, and since when
-	waits bool                  // a name of refs has not come
+	// Upstream.mu guards refs and waitsForOthers.
+	refs           map[xds.Key]time.Time // names of other authorities to which the resources refer, and since when
+	waitsForOthers bool                  // the server of a name of refs has not answered yet
 }
 
 // pending is a response without an answer.
@@ -180,9 +180,9 @@ func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
 
 // subscribe sends what has changed in the subscriptions.
 func (s *session) subscribe(ctx context.Context) error {
-	s.streamState.foreign = s.authority.refer(s)
+	s.streamState.wantedByOthers = s.authority.updateRefs(s)
 	changes := s.streamState.follow(time.Now())
-	s.streamState.foreign = s.authority.refer(s) // follow may have dropped resources
+	s.streamState.wantedByOthers = s.authority.updateRefs(s) // follow may have dropped resources
 	for _, c := range changes {
 		r := request{of: c.of}
 		if p, ok := s.refused[c.of]; ok {
@@ -190,8 +190,8 @@ func (s *session) subscribe(ctx context.Context) error {
 			delete(s.refused, c.of)
 		}
 		r.subscribe, r.unsubscribe, r.wildcard = c.subscribe, c.unsubscribe, c.first && s.streamState.of(c.of).wildcard
-		if !s.options.Transport.delta() && s.awaits(c.of) {
-			r.later, s.unsentChange[c.of] = true, true
+		if !s.options.Transport.delta() && s.hasUnanswered(c.of) {
+			r.deferred, s.unsentChange[c.of] = true, true
 		}
 		if err := s.send(ctx, r); err != nil {
 			return err
@@ -200,8 +200,8 @@ func (s *session) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// awaits reports whether a response of a type waits for its answer.
-func (s *session) awaits(of *xds.Type) bool {
+// hasUnanswered reports whether the session has not answered a response of a type.
+func (s *session) hasUnanswered(of *xds.Type) bool {
 	return slices.ContainsFunc(s.pending, func(p pending) bool { return p.of == of })
 }
 
@@ -343,7 +343,7 @@ func (s *session) settle(ctx context.Context) error {
 		}
 	}
 	missing, absent := s.streamState.missing(now)
-	awaited, late := s.authority.awaited(s, now)
+	awaited, late := s.authority.missingFromOthers(s, now)
 	if missing = append(missing, awaited...); absent.IsZero() || !late.IsZero() && late.Before(absent) {
 		absent = late
 	}
@@ -354,10 +354,10 @@ func (s *session) settle(ctx context.Context) error {
 		s.due.Reset(max(0, next.Sub(now)))
 	}
 	if len(missing) > 0 {
-		s.authority.waits(missing)
+		s.authority.recordMissing(missing)
 		return s.answerPart(ctx)
 	}
-	n := s.authority.take(s)
+	n := s.authority.takeOver(s)
 	for i := range s.pending {
 		s.pending[i].n = n
 	}
@@ -482,6 +482,6 @@ func (s *session) reply(ctx context.Context, judge func(pending) (decided bool, 
 		}
 	}
 	s.pending = rest
-	maps.DeleteFunc(s.unsentChange, func(of *xds.Type, _ bool) bool { return !s.awaits(of) })
+	maps.DeleteFunc(s.unsentChange, func(of *xds.Type, _ bool) bool { return !s.hasUnanswered(of) })
 	return nil
 }

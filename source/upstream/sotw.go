@@ -22,13 +22,13 @@ type stateOfTheWorld struct {
 	types  map[*xds.Type]*repeated
 }
 
-// repeated is what each request of a type repeats: the names that the stream subscribes to, the last accepted version,
+// repeated is what each request of a type repeats: the names that the session subscribes to, the last accepted version,
 // and the last answered nonce.
 type repeated struct {
 	names          []string // sorted
 	version, nonce string
-	dropped        bool // the stream has unsubscribed from a name
-	again          bool // the next request tells the server of a subscription
+	unsubscribed   bool // a request of the type has unsubscribed from a name
+	subscribes     bool // deferred requests subscribe to names that the server does not know yet
 }
 
 func (c stateOfTheWorld) request(r request, node *corev3.Node) proto.Message {
@@ -47,9 +47,9 @@ func (c stateOfTheWorld) request(r request, node *corev3.Node) proto.Message {
 	is.names = slices.DeleteFunc(is.names, func(name string) bool { return gone[name] })
 	is.names = append(is.names, r.subscribe...)
 	slices.Sort(is.names)
-	is.dropped = is.dropped || len(r.unsubscribe) > 0
-	if r.later {
-		is.again = is.again || len(r.subscribe) > 0
+	is.unsubscribed = is.unsubscribed || len(r.unsubscribe) > 0
+	if r.deferred {
+		is.subscribes = is.subscribes || len(r.subscribe) > 0
 		return nil
 	}
 	if r.nonce != "" {
@@ -59,12 +59,12 @@ func (c stateOfTheWorld) request(r request, node *corev3.Node) proto.Message {
 		}
 	}
 	m := &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: r.of.URL(), VersionInfo: is.version, ResponseNonce: is.nonce, ErrorDetail: r.detail()}
-	if is.dropped && (is.again || len(r.subscribe) > 0) {
-		// The client may have dropped a resource of these names. A server such as that of go-control-plane does not
-		// send the resource again to a client that has the version.
+	if is.unsubscribed && (is.subscribes || len(r.subscribe) > 0) {
+		// The client may have dropped a resource, and may now subscribe to it again. A server such as that of
+		// go-control-plane does not send the resource again to a client that has the version.
 		m.VersionInfo = ""
 	}
-	is.again = false
+	is.subscribes = false
 	if m.ResourceLocators = locators(is.names, c.params); len(c.params) == 0 {
 		m.ResourceNames, m.ResourceLocators = slices.Clone(is.names), nil
 	}

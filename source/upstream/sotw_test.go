@@ -23,12 +23,12 @@ func TestSubscribeAgain(t *testing.T) {
 		{request{of: of, unsubscribe: []string{"a"}}, "v1"},
 		{request{of: of, subscribe: []string{"a"}}, ""},
 		{request{of: of, nonce: "2", version: "v1"}, "v1"},
-		{request{of: of, unsubscribe: []string{"b"}, subscribe: []string{"d"}, later: true}, ""},
+		{request{of: of, unsubscribe: []string{"b"}, subscribe: []string{"d"}, deferred: true}, ""},
 		{request{of: of, nonce: "3", version: "v2"}, ""},
 		{request{of: of, nonce: "4", version: "v2"}, "v2"},
 	} {
 		m := c.request(step.request, nil)
-		if step.request.later {
+		if step.request.deferred {
 			if m != nil {
 				t.Errorf("step %d: %v", i, m)
 			}

@@ -25,24 +25,24 @@ import (
 // maxName is the longest name of a resource in bytes.
 const maxName = 16 << 10
 
-// streamState has the resources that a server has sent on one stream, and the names that the stream subscribes to.
+// streamState has the resources that a server has sent in a session, and the subscriptions of the session.
 type streamState struct {
-	authority *authority
-	options   *Options
-	bounds    *bounds
-	secure    bool             // secrets may come
-	foreign   map[xds.Key]bool // names of the authority to which the resources of other authorities refer
-	types     map[*xds.Type]*subscription
-	before    map[xds.Key]*entry // of earlier Contents, for files that stay the same; nil after the first Contents
-	bytes     int64
-	count     int
-	ended     bool // the session has ended; guarded by Upstream.mu
+	authority      *authority
+	options        *Options
+	bounds         *bounds
+	secure         bool             // secrets may come
+	wantedByOthers map[xds.Key]bool // names of the authority that authority.wanted has returned
+	types          map[*xds.Type]*subscription
+	before         map[xds.Key]*entry // of earlier Contents, for files that stay the same; nil after the first Contents
+	bytes          int64
+	count          int
+	ended          bool // the session has ended; guarded by Upstream.mu
 }
 
 // subscription is the subscription to a type, with the resources of the type.
 type subscription struct {
 	wildcard bool
-	answered bool      // a response to the wildcard has come
+	answered bool      // a response of the type has come
 	since    time.Time // the time of the subscription to the wildcard
 	names    map[string]time.Time
 	absent   map[string]bool // names that the server has no resource for
@@ -76,8 +76,8 @@ func (st *streamState) of(t *xds.Type) *subscription {
 	return s
 }
 
-// asked reports whether the stream subscribes to a resource. A resource without a name counts as asked for, so that the
-// server gets a NACK.
+// asked reports whether the session subscribes to a resource. asked is also true for a resource without a name, so that
+// the server gets a NACK.
 func (st *streamState) asked(t *xds.Type, name string) bool {
 	s := st.types[t]
 	switch {
@@ -163,8 +163,8 @@ func nameOf(r *discoveryv3.Resource) string {
 	return r.GetName()
 }
 
-// put replaces a resource; a nil entry removes the resource. changed means that the resource has changed, refs that its
-// references have.
+// put replaces a resource; a nil entry removes the resource. changed means that the resource has changed. refs means
+// that the references of the resource have changed.
 func (st *streamState) put(t *xds.Type, name string, e *entry) (changed, refs bool) {
 	s := st.of(t)
 	was, before := s.entries[name], st.bytes
@@ -336,11 +336,12 @@ func onDemand(r *xds.Resource) xds.Path {
 type change struct {
 	of                     *xds.Type
 	subscribe, unsubscribe []string
-	first                  bool // the first request of the type
+	first                  bool // the session has no subscription to the type yet
 }
 
-// follow subscribes to what the resources refer to, and unsubscribes from other names. follow repeats while it drops
-// resources with references: nothing else may refer to the same names.
+// follow subscribes to the names that resources refer to, unsubscribes from all other names, and drops their resources.
+// A dropped resource may have had the only reference to another resource. So follow repeats until no dropped resource
+// has references.
 func (st *streamState) follow(now time.Time) (changes []change) {
 	for again := true; again; {
 		var more []change
@@ -350,7 +351,7 @@ func (st *streamState) follow(now time.Time) (changes []change) {
 	return changes
 }
 
-// followOnce is follow without repetition. dropped means that dropped resources had references.
+// followOnce is follow without repetition. dropped means that a dropped resource had references.
 func (st *streamState) followOnce(now time.Time) (changes []change, dropped bool) {
 	wanted := st.wanted()
 	for _, t := range xds.InTurn {
@@ -390,7 +391,8 @@ func (st *streamState) followOnce(now time.Time) (changes []change, dropped bool
 	return changes, dropped
 }
 
-// drop removes the resources of a type that the stream no longer subscribes to. refs means that they had references.
+// drop removes the resources of a type that the session no longer subscribes to. refs means that removed resources had
+// references.
 func (st *streamState) drop(t *xds.Type) (refs bool) {
 	for name := range st.types[t].entries {
 		if !st.asked(t, name) {
@@ -401,7 +403,7 @@ func (st *streamState) drop(t *xds.Type) (refs bool) {
 	return refs
 }
 
-// wanted returns the names of the authority to which resources and the bootstrap refer.
+// wanted returns the names of the authority to which resources and the bootstrap refer, for each type.
 func (st *streamState) wanted() map[*xds.Type]map[string]bool {
 	all := make(map[*xds.Type]map[string]bool)
 	if st.authority.name == "" {
@@ -422,7 +424,7 @@ func (st *streamState) wanted() map[*xds.Type]map[string]bool {
 	for k := range st.references() {
 		want(k)
 	}
-	for k := range st.foreign {
+	for k := range st.wantedByOthers {
 		want(k)
 	}
 	return all
@@ -454,7 +456,7 @@ func (st *streamState) absent() map[xds.Key]bool {
 	return all
 }
 
-// mostMissing is the number of names that missing returns.
+// mostMissing is the largest number of names that missing returns.
 const mostMissing = 100
 
 // missing returns what the server has not sent yet, such as "LDS" or "EDS web", and when the next name counts as
@@ -534,7 +536,7 @@ func (st *streamState) contents(partial bool) load.Contents {
 	return c
 }
 
-// faults returns the findings about a resource that no file has.
+// faults returns the findings about a resource that the file of the resource does not have.
 func (st *streamState) faults(k xds.Key, e *entry) (list diag.List) {
 	add := func(message, help string) {
 		list = append(list, diag.Diagnostic{
@@ -563,7 +565,7 @@ func (st *streamState) faults(k xds.Key, e *entry) (list diag.List) {
 	return list
 }
 
-// secureFor reports whether a secret with a name may come from its servers.
+// secureFor reports whether a secret may come from the servers of its name.
 func (st *streamState) secureFor(name string) bool {
 	owner := st.authority.upstream.owner(name)
 	if owner == st.authority {

@@ -91,9 +91,9 @@ type request struct {
 	wildcard bool
 	// subscribe and unsubscribe are changes of the names that the stream subscribes to.
 	subscribe, unsubscribe []string
-	// later means that the changes wait for the next answer of the type. By state of the world, each request answers
+	// deferred means that the changes wait for the next answer of the type. By state of the world, each request answers
 	// the last response. So a request between the response and the verdict would be a false ACK.
-	later bool
+	deferred bool
 	// nonce and version are those of the response that the request answers; nonce is empty for a request without an
 	// answer. With a reason, the answer is a NACK.
 	nonce, version, reason string
@@ -118,7 +118,7 @@ type response struct {
 
 // codec turns requests into messages of the protocol, and messages into responses.
 type codec interface {
-	// request returns the message of a request; nil for a request with later. node is for the first message of a
+	// request returns the message of a request; nil for a request with deferred. node is for the first message of a
 	// stream; nil for other messages.
 	request(r request, node *corev3.Node) proto.Message
 	// message returns an empty message, into which the caller decodes a response.
