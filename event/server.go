@@ -75,9 +75,10 @@ func (AggregateRetired) kind() Kind {
 	return Kind{"aggregate-retired", slog.LevelInfo, "no client has this node any more"}
 }
 
-// AggregateDisplaced means that an aggregate has lost its place to a client with a certificate, or to a client that
-// owns fewer aggregates, because --limit aggregates allows no more. A client owns the aggregates that it has started.
-// The streams of the clients of the aggregate end, and the clients try again.
+// AggregateDisplaced means that the server has ended an aggregate to start an aggregate for another client, because
+// --limit aggregates allows no more. The other client has a certificate, uses the Unix socket, or owns fewer
+// aggregates. A client owns the aggregates that it has started. The streams of the ended aggregate end, and its clients
+// try again.
 //
 // Do: look for clients with many nodes in status --serve. If the nodes are yours, raise --limit aggregates, or
 // aggregate by fewer fields (--aggregate-by).

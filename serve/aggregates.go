@@ -37,7 +37,7 @@ type aggregates struct {
 	mu      sync.Mutex
 	ended   bool
 	byKey   map[string]*Aggregate // without own
-	numbers map[int]bool          // of the running Aggregates, and of the Aggregates that end
+	numbers map[int]bool          // of the Aggregates whose Options.Follow has not returned
 	started int                   // the number of Aggregates so far
 }
 
@@ -63,7 +63,7 @@ func (a *aggregates) nodeOf(client *corev3.Node) (node *corev3.Node, key string)
 	return node, string(sum[:])
 }
 
-// member is a stream of a client of an Aggregate, or a request by REST.
+// member is a stream, or a request by REST, that an Aggregate serves.
 type member struct {
 	end func(error) // ends the stream with a gRPC status
 }

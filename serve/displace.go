@@ -12,7 +12,7 @@ import (
 	"xdspub/serve/memory"
 )
 
-// owner is the peer that has started an Aggregate (admit.Client.Peer).
+// owner is the client that has started an Aggregate, as admit.Client.Peer names the client.
 type owner struct {
 	kind memory.Kind
 	name string
@@ -23,15 +23,16 @@ func ownerOf(c admit.Client) owner {
 	return owner{kind, name}
 }
 
-// outnumbers is how many times as many Aggregates as another client a client must own before it loses an Aggregate to
-// the other client.
+// outnumbers: a client that owns n Aggregates can displace an Aggregate of a client that owns at least
+// outnumbers*(n+1).
 const outnumbers = 2
 
-// displaceable returns the Aggregate that loses its place to a client; nil for none. A client with a certificate, or of
-// a Unix socket, displaces Aggregates of clients without a certificate. Otherwise, a client displaces an Aggregate of a
-// client that owns outnumbers times as many. The owner with the most Aggregates loses one without clients, or else the
-// newest. An Aggregate that hasLastValid stays. An Aggregate without clients counts for its owner, so a client that
-// opens and closes streams displaces nothing. The caller holds mu.
+// displaceable returns the Aggregate that must end so that a client can start another; nil for none. A client with a
+// certificate, or of a Unix socket, displaces an Aggregate of any other client. Among clients of the same kind, a
+// client displaces an Aggregate of an owner with outnumbers times as many. Of the owner with the most Aggregates,
+// displaceable returns one without members, or else the newest. displaceable returns no Aggregate for which
+// hasLastValid is true. An Aggregate without members still counts for its owner: a client can't displace more by
+// closing its streams. The caller holds mu.
 func (a *aggregates) displaceable(by owner) (first *Aggregate) {
 	owned := make(map[owner]int)
 	for _, of := range a.byKey {

@@ -217,8 +217,8 @@ func (t *term) isOut(r *Rollout) bool {
 	return slices.ContainsFunc(r.Waves[:r.Open], func(w waves.Wave) bool { return w.In(t.keys.target) })
 }
 
-// tell shows the watch that a turn has ended without an error, and the rollout. It also writes the rollout into the key
-// of the writer, which rollout status reads.
+// tell shows the watch the rollout, and that a turn has ended without an error. tell also writes the rollout into the
+// key of the writer, which rollout status reads.
 func (t *term) tell(ctx context.Context, wanted *xds.Snapshot, is waiting) error {
 	if t.head.Rollout == nil && t.head.Snapshot == t.cipher.name(wanted.ID()) {
 		t.through.Store(wanted)

@@ -63,7 +63,7 @@ type Follower struct {
 	// Only follow uses these fields.
 	at    at
 	moved int64 // the revision that has moved the head
-	// lost is when a watch of the head has ended, if the store has not answered since; otherwise zero.
+	// lost is when the watch of the head ended; zero if the store has answered since.
 	lost time.Time
 }
 

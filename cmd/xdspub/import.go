@@ -33,13 +33,13 @@ func importCommand() *cli.Command {
 Each resource becomes a file below DIR/config, with its comments in YAML. The rest, with the clusters
 that the rest needs, becomes DIR/bootstrap.yaml or bootstrap.json. A finding names each difference. DIR
 must be new or empty. If there is an error, nothing is written. Users who can read a FILE can read
-the files that import writes. From any other SRC, the files are for you alone.
+the files that import writes. If SRC is no FILE, only you can read them.
 
 From a control plane, the bootstrap is the file of --node-from, with its static resources and without
 dynamic_resources. Without --node-from, and from a store, import writes no bootstrap.
 
-Envoy shows no secrets. A secret of a dump that Envoy gets by SDS from a file, or from another server
-than the ADS server, stays there; any other secret is an error.
+A dump has no secrets. If Envoy gets a secret by SDS from a file, or from another server than the ADS
+server, the imported resources still ask there. Any other secret of a dump is an error.
 
 Next, publish DIR/config with --bootstrap DIR/bootstrap.yaml, and start Envoy with what the command
 bootstrap envoy --from DIR/bootstrap.yaml prints.
@@ -142,7 +142,7 @@ func importFrom(c *call, name string) (*importer.Imported, os.FileMode, error) {
 	return importer.Dump(dump, options), onlyMine, nil
 }
 
-// onlyMine is the mode of files that do not come from a file.
+// onlyMine is the mode of the written files if SRC is no file: only their owner can read them.
 const onlyMine os.FileMode = 0o600
 
 // importRemote imports the resources of a control plane or a store.

@@ -29,7 +29,7 @@ var onlyTrees = []string{
 	"ignore", "allow-path", "target", "only", "changed-since", "root", "stdin-filename", "fix", "fix-unsafe", "diff", "baseline", "write-baseline", "poll",
 }
 
-// isOnlyTrees reports whether an option is only about the files of a source tree.
+// isOnlyTrees reports whether an option of the command is for source trees alone. --root of import is for all sources.
 func isOnlyTrees(c *call, r settings.Row) bool {
 	isRootOfEnvoy := c.Command.Name == "import" && r.Name() == "root"
 	return slices.Contains(onlyTrees, r.Name()) && !isRootOfEnvoy
@@ -79,7 +79,7 @@ func isOnLine(c *call, name string) bool {
 	return slices.ContainsFunc(c.Line, func(g settings.Given) bool { return g.Row.Name() == name })
 }
 
-// onLine returns the name of the first row that the command line gives; empty for none.
+// onLine returns the name of the first of rows that the command line gives; empty for none.
 func onLine(c *call, rows []settings.Row) string {
 	for _, r := range rows {
 		if isOnLine(c, r.Name()) {
@@ -141,7 +141,7 @@ func runRemote(ctx context.Context, v *call, log *event.Log) {
 	}
 }
 
-// servers returns the servers of a source, and those of the xdstp authorities, with the files for TLS.
+// servers returns the servers of a source, and the servers of each xdstp authority, with the files for TLS.
 func servers(v *call, source string) (list []upstream.Server, of map[string][]upstream.Server, err error) {
 	if v.UpstreamCert.Given() != v.UpstreamKey.Given() {
 		return nil, nil, usagef("--upstream-cert and --upstream-key belong together: give both")
@@ -203,8 +203,8 @@ func add(list []upstream.Server, is addr.Address) (_ []upstream.Server, ok bool)
 	return append(list, s), true
 }
 
-// withTLS gives servers the files of the options for TLS, and checks the files. Servers behind Unix sockets have no
-// TLS.
+// withTLS gives servers the files of the options for TLS, and checks the files. A server with a Unix socket gets no
+// files.
 func withTLS(v *call, lists ...[]upstream.Server) error {
 	given := settings.FirstGiven(v.Settings, slices.DeleteFunc(settings.Upstream(), func(r settings.Row) bool {
 		return !slices.Contains([]string{"upstream-ca", "upstream-cert", "upstream-key", "upstream-server-name"}, r.Name())

@@ -44,7 +44,7 @@ func checkStore(c *call, source string) error {
 			return usagef("--%s is for a source tree, and %s is a store", r.Name(), source)
 		case given && slices.ContainsFunc(append(settings.Upstream(), settings.AggregateBy()), func(u settings.Row) bool { return u.Name() == r.Name() }):
 			return usagef("--%s is for a control plane, and %s is a store", r.Name(), source)
-		case given && r.Name() == "param" && c.Command.Name == "import": // the tree gets all variants
+		case given && r.Name() == "param" && c.Command.Name == "import": // import writes all variants in a store
 			return usagef("--param is for a control plane, and %s is a store", source)
 		case r.Name() == "store" && c.Store.Given():
 			return usagef("--store is for a source tree, and %s is a store: a machine follows a store, or writes a store", source)

@@ -70,11 +70,11 @@ func (c *client) send(ctx context.Context, i item) error {
 	if response == nil {
 		return &retryError{err: err}
 	}
-	return judge(response) // an error of the body ends the connection only
+	return judge(response) // also if reading the body has failed
 }
 
-// do sends a request within the time of Times.Timeout, and reads at most a number of bytes of the answer. With the
-// response, do may return an error of reading the answer. An error has no secrets.
+// do sends a request, and returns the response with its first bytes, at most most. do takes at most Times.Timeout. If
+// reading the body fails, do returns the response and an error. The error has no secrets.
 func (c *client) do(ctx context.Context, method string, body []byte, headers map[string]string, most int64) (*http.Response, []byte, error) {
 	if err := c.useCA(); err != nil {
 		return nil, nil, err

@@ -35,8 +35,8 @@ var envoysOwn = []protoreflect.Name{"user_agent_name", "user_agent_version", "us
 func (d *draft) cleanBootstrap() {
 	for _, n := range d.bootstrap.Facts().ConfigSources {
 		if source := n.Message.(*corev3.ConfigSource); xds.FromSnapshot(source) && !strings.HasPrefix(string(n.Path()), "dynamic_resources.") {
-			d.warn(d.bootstrap, n.Path(), fmt.Sprintf("%s asks an ADS server, and the bootstrap has none any more: what it got is not imported", n.Path()),
-				"write it into the source tree, or remove this; the values of a runtime layer are in /runtime")
+			d.warn(d.bootstrap, n.Path(), fmt.Sprintf("%s asks an ADS server, and the bootstrap has no ADS server any more: the resources of that server are not imported", n.Path()),
+				"write the resources into the source tree, or remove this config source; the values of a runtime layer are in /runtime")
 		}
 	}
 	b := proto.CloneOf(d.message())
@@ -62,9 +62,9 @@ func (d *draft) cleanBootstrap() {
 	d.bootstrap = d.bootstrap.With(b)
 }
 
-// leaveOut reports a field of dynamic_resources that the bootstrap does not get.
+// leaveOut reports that the imported bootstrap does not have a field of dynamic_resources.
 func (d *draft) leaveOut(dynamic protoreflect.Message, field protoreflect.Name) {
-	why, help := "the source tree has what it led to", ""
+	why, help := "the source tree replaces it", ""
 	if m, ok := dynamic.Get(dynamic.Descriptor().Fields().ByName(field)).Interface().(protoreflect.Message); ok && d.remote != "" {
 		if source, ok := m.Interface().(*corev3.ConfigSource); ok && xds.PathOf(source) != "" {
 			why, help = sourceOf(source)+" is not imported", "copy the resources of that file into the source tree"

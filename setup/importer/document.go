@@ -163,8 +163,8 @@ func (d *document) drop(name string) {
 	}
 }
 
-// dropElements removes elements, by their indices, of the list in a field of the bootstrap. If the list becomes empty,
-// dropElements removes the field. A nil document has no fields.
+// dropElements removes elements of a list in a field of the bootstrap. gone has the indices of the elements. If the
+// list becomes empty, dropElements removes the field. A nil document has no fields.
 func (d *document) dropElements(field, list string, gone []int) {
 	if d == nil {
 		return

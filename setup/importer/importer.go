@@ -74,7 +74,7 @@ type draft struct {
 	document  *document // nil if the input is not YAML, or if its comments can't be kept
 	// replaced means that the source tree replaces the ADS server.
 	replaced bool
-	// remote is the kind of the Remote whose resources are imported, such as "control plane"; empty for none.
+	// remote is Remote.Kind, such as "control plane"; empty without a Remote.
 	remote string
 	found  diag.Bounded
 }
@@ -84,7 +84,7 @@ type item struct {
 	*xds.Resource
 	// source is the place of the item in a dump. It is empty for a static resource.
 	source part
-	// remote means that the item is from a Remote.
+	// remote means that the item is a resource of a Remote.
 	remote bool
 	// stays is the reason why the item stays in the bootstrap. It is empty for an item that goes to the source
 	// tree.

@@ -14,14 +14,14 @@ import (
 	"xdspub/xds"
 )
 
-// Remote holds the resources of a load.Remote, such as a control plane.
+// Remote has the resources of a load.Remote, such as a control plane.
 type Remote struct {
 	// Name is the name of the load.Remote, and Kind is its load.Remote.Kind.
 	Name, Kind string
 	// Read has the resources.
 	Read *load.Result
-	// Bootstrap is the bootstrap of an Envoy that gets the resources. Without a Format, there is no bootstrap. Its
-	// Envoy and Streams also say how the files of the source tree are read.
+	// Bootstrap is the bootstrap of an Envoy that gets the resources. If Bootstrap has no Format, there is no
+	// bootstrap. Bootstrap.Envoy and Bootstrap.Streams also say how the files of the source tree are read.
 	Bootstrap load.Input
 }
 
@@ -75,8 +75,8 @@ func (d *draft) readBootstrap(imported *Imported) {
 	}
 }
 
-// keys returns the keys of the resources of the Remote. Types that clients ask for InGroups have the keys of the
-// groups.
+// keys returns the keys of all resources, with true for a resource of the Remote. A resource that clients ask for
+// InGroups has the key of its group.
 func (d *draft) keys() map[xds.Key]bool {
 	has := make(map[xds.Key]bool, len(d.items))
 	for _, i := range d.items {
@@ -89,7 +89,8 @@ func (d *draft) keys() map[xds.Key]bool {
 	return has
 }
 
-// noteAbsent reports the resources that resources ask the Remote for, and that the Remote does not have.
+// noteAbsent reports the subscriptions to resources that the Remote does not have, and the subscriptions of static
+// resources to an ADS server.
 func (d *draft) noteAbsent(s *xds.Snapshot) {
 	has := d.keys()
 	for _, i := range d.items {
@@ -107,7 +108,7 @@ func (d *draft) noteAbsent(s *xds.Snapshot) {
 	}
 }
 
-// wants reports a resource that an item asks for at a path, unless the Remote has the resource.
+// wants reports that an item subscribes to a resource, unless the Remote has the resource. at is the path of the name.
 func (d *draft) wants(i *item, k xds.Key, at xds.Path, has map[xds.Key]bool) {
 	if has[k] {
 		return
@@ -120,7 +121,7 @@ func (d *draft) wants(i *item, k xds.Key, at xds.Path, has map[xds.Key]bool) {
 		fmt.Sprintf("write it into the source tree, or import again once the %s has it", d.remote))
 }
 
-// noteServers reports the config sources by which only Envoy itself asks a server.
+// noteServers reports the config sources of xds.AskedByEnvoy: import does not ask for their resources.
 func (d *draft) noteServers() {
 	for _, i := range d.items {
 		if !i.remote {
@@ -139,8 +140,8 @@ func (d *draft) noteServers() {
 	}
 }
 
-// dropLayers removes from the bootstrap the runtime layers whose values are in the source tree, because xdspub
-// bootstrap envoy adds these layers again, and the layers that ask the Remote in vain.
+// dropLayers removes runtime layers from the bootstrap: the layers whose values are in the source tree, because xdspub
+// bootstrap envoy adds these layers again, and the layers for which the Remote has no values.
 func (d *draft) dropLayers(s *xds.Snapshot) {
 	b := proto.CloneOf(d.message())
 	var kept []*bootstrapv3.RuntimeLayer
@@ -165,7 +166,7 @@ func (d *draft) dropLayers(s *xds.Snapshot) {
 	d.bootstrap = d.bootstrap.With(b)
 }
 
-// layerGoes returns why a runtime layer leaves the bootstrap; empty for a layer that stays.
+// layerGoes returns why dropLayers removes a runtime layer; empty for a layer that stays.
 func (d *draft) layerGoes(rtds *bootstrapv3.RuntimeLayer_RtdsLayer, s *xds.Snapshot) string {
 	switch source := rtds.GetRtdsConfig(); {
 	case xds.FromServer(source) && s.Lookup(xds.Runtime, rtds.GetName()) != nil:

@@ -77,8 +77,8 @@ func TestRemoteBootstrap(t *testing.T) {
  "layered_runtime": {"layers": [{"name": "limits", "rtds_layer": {"name": "limits", "rtds_config": {"ads": {}}}}]},
  "static_resources": {"clusters": [{"name": "web", "type": "EDS", "eds_cluster_config": {"eds_config": {"ads": {}}}}]}}`)})
 	want := []string{
-		"dynamic_resources.ads_config is left out: the source tree has what it led to",
-		"dynamic_resources.cds_config is left out: the source tree has what it led to",
+		"dynamic_resources.ads_config is left out: the source tree replaces it",
+		"dynamic_resources.cds_config is left out: the source tree replaces it",
 		`runtime layer "limits" is left out of the bootstrap: the source tree has its values, and xdspub bootstrap envoy adds the layer behind the other layers`,
 		`cluster "web" stays in the bootstrap, and asks an ADS server there: this works with a server, and not with files`,
 		`the control plane has no virtual host of "main": route configuration "main" asks for it`,

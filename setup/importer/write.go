@@ -20,8 +20,8 @@ func (e *NotEmptyError) Error() string {
 }
 
 // Write writes all files into a new or empty directory. If it returns an error, it has written none: a single
-// rename puts the whole directory in place. mode is the mode of the files. Who may read the files may enter new
-// folders.
+// rename puts the whole directory in place. mode is the mode of the files. Users who can read the
+// files can also enter the folders.
 func Write(dir string, files []File, mode fs.FileMode) error {
 	dirMode, err := target(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ const together = 64
 // writeAll writes files below a new directory, and flushes them to the disk.
 func writeAll(dir string, files []File, mode fs.FileMode) error {
 	folders := map[string]bool{dir: true, filepath.Join(dir, Tree): true}
-	ofFolders := 0o700 | mode&0o444 | mode&0o444>>2                          // who may read, may enter
+	ofFolders := 0o700 | mode&0o444 | mode&0o444>>2                          // with x for each r of mode
 	if err := os.MkdirAll(filepath.Join(dir, Tree), ofFolders); err != nil { // an import may have no resource
 		return err
 	}

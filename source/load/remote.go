@@ -72,7 +72,7 @@ type State struct {
 	UnusableSince time.Time
 	// Error is why the Remote is not connected, or why a connected Remote can't use what the other side has.
 	Error string
-	// Share is what this machine gets of a rollout of the other side; zero without a rollout.
+	// Share is what this machine gets of a rollout of the store; zero without a rollout.
 	Share rollout.Share
 }
 

@@ -87,8 +87,8 @@ func fetched(t testing.TB, required bool, missing, script string, args ...string
 	return path
 }
 
-// found has what scripts print, by the line that runs the script and XDSPUB_ENVOY. scripts/envoy runs an Envoy, which
-// takes as long as some tests.
+// found maps a command line and XDSPUB_ENVOY to the output of the script. scripts/envoy starts an Envoy, which can take
+// longer than a test.
 var found sync.Map
 
 // moduleRoot returns the nearest directory with a go.mod, from the working directory up. go test runs the tests of

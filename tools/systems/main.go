@@ -1,8 +1,8 @@
-// Systems checks the types of packages on another system: systems GOOS PACKAGE…. Systems prints the errors. If there
-// are errors, Systems exits 1.
+// Systems checks the types of packages for another operating system: systems GOOS PACKAGE…. Systems prints the errors,
+// and exits 1 if there are errors.
 //
-// Systems leaves out the bodies of functions of other modules, so that it reads the API of Envoy within seconds. go vet
-// would compile the API for the other system.
+// Systems skips the function bodies of other modules, and so takes seconds. go vet would compile all modules, such as
+// the API of Envoy, for the other operating system.
 package main
 
 import (
@@ -45,7 +45,7 @@ func check(root, system string, patterns []string) (failed []string, err error) 
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
 			packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedTypesSizes,
 		Dir:        root,
-		BuildFlags: []string{"-tags=disable_pgv"}, // without the generated checks of constraints, half of the API
+		BuildFlags: []string{"-tags=disable_pgv"}, // leaves out the generated validation, which is half of the API of Envoy
 		Env:        append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0"),
 		Tests:      true,
 		ParseFile: func(files *token.FileSet, path string, text []byte) (*ast.File, error) {
@@ -66,7 +66,7 @@ func check(root, system string, patterns []string) (failed []string, err error) 
 	seen := make(map[string]bool)
 	for _, p := range all {
 		if strings.HasSuffix(p.ID, ".test") {
-			continue // the main package of a test, which go test writes outside of root
+			continue // go test generates this main package outside of root
 		}
 		for _, e := range p.Errors {
 			if text := e.Error(); !seen[text] {
