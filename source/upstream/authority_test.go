@@ -11,6 +11,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
@@ -191,6 +192,44 @@ func TestAuthorityFailover(t *testing.T) {
 	f.wait(true, from("second"))
 	if s := f.State(); !s.Connected || s.Server != at {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestSpelling: a listener and a server spell a name in two ways, both other than the canonical spelling.
+func TestSpelling(t *testing.T) {
+	overEach(t, func(t *testing.T, by Transport) {
+		main, b := newControlPlane(t), newControlPlaneOf(t, cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil))
+		main.setAll(map[resource.Type][]types.Resource{
+			resource.ListenerType: {listener("l", routeNameOfB("r?b=%32&a=1"), "")}, resource.ClusterType: {},
+		})
+		at, _ := main.listen(socketOf(t))
+		b.setAll(map[resource.Type][]types.Resource{resource.RouteType: {routes(routeNameOfB("r?a=1&b=2"))}})
+		atB, _ := b.listen(socketOf(t))
+		f := followed(t, by, withAuthorityB(atB, func(u *Upstream) { u.options.Runtime, u.bounds.absentAfter = nil, 20*time.Second }), at)
+		f.wait(true, has("LDS/l", "RDS/"+routeNameOfB("r?a=1&b=2")))
+	})
+}
+
+// TestSpellingOfServer: a server sends and removes a resource by a name that is not in the canonical spelling.
+func TestSpellingOfServer(t *testing.T) {
+	w, now := newStreamState(New(Options{Name: "xds://test"}).authorities[0], true, nil), time.Now()
+	w.follow(now)
+	put := func(of *xds.Type, r response) {
+		t.Helper()
+		if is, err := w.apply(of, r, now); err != nil || is.unasked != nil {
+			t.Fatal(is.unasked, err)
+		}
+		w.follow(now)
+	}
+	other, canonical := routeNameOfB("r?b=2&a=%31"), routeNameOfB("r?a=1&b=2")
+	put(xds.Listener, response{resources: []*discoveryv3.Resource{wrap("l", listener("l", other, ""))}})
+	put(xds.RouteConfiguration, response{resources: []*discoveryv3.Resource{wrap(other, routes(other))}})
+	if c := w.contents(false); !has("LDS/l", "RDS/"+canonical)(c) || c.Findings != nil {
+		t.Errorf("%q, %v", keys(c), c.Findings)
+	}
+	put(xds.RouteConfiguration, response{removed: []string{other}})
+	if c := w.contents(false); !has("LDS/l")(c) {
+		t.Errorf("after the removal: %q", keys(c))
 	}
 }
 

@@ -247,8 +247,9 @@ func (s *session) handle(ctx context.Context, r response) error {
 	}
 	p := pending{of: t, nonce: r.nonce, version: r.version, names: make(map[string]bool), size: len(r.nonce) + len(r.version) + 256}
 	for _, is := range r.resources {
-		p.names[nameOf(is)] = true
-		p.size += len(nameOf(is)) + 64
+		name := nameOf(t, is)
+		p.names[name] = true
+		p.size += len(name) + 64
 	}
 	is, err := s.streamState.apply(t, r, time.Now())
 	if err != nil {

@@ -96,7 +96,7 @@ func (stateOfTheWorld) response(m proto.Message) (response, error) {
 		switch {
 		case is.GetResource() == nil:
 			beats++
-		case nameOf(is) == "":
+		case nameOf(t, is) == "":
 			is.Name = nameIn(t, is.GetResource())
 		}
 		r.resources = append(r.resources, is)

@@ -20,6 +20,7 @@ import (
 	"xdspub/source/load"
 	"xdspub/source/syntax"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 // maxName is the longest name of a resource in bytes.
@@ -113,7 +114,7 @@ func (st *streamState) apply(t *xds.Type, m response, now time.Time) (is applied
 	}
 	sent := make(map[string]bool, len(m.resources))
 	for _, r := range m.resources {
-		name := nameOf(r)
+		name := nameOf(t, r)
 		is.bytes += len(r.GetResource().GetValue())
 		switch {
 		case len(name) > maxName:
@@ -142,6 +143,7 @@ func (st *streamState) apply(t *xds.Type, m response, now time.Time) (is applied
 		}
 	}
 	for _, name := range m.removed {
+		name = canonical(t, name)
 		put(name, nil)
 		if _, named := s.names[name]; named {
 			s.absent[name] = true
@@ -155,12 +157,22 @@ func (st *streamState) apply(t *xds.Type, m response, now time.Time) (is applied
 	return is, nil
 }
 
-// nameOf returns the name of a resource in a response.
-func nameOf(r *discoveryv3.Resource) string {
-	if name := r.GetResourceName().GetName(); r.GetName() == "" {
+// nameOf returns the name of a resource of a type in a response, in its canonical spelling.
+func nameOf(t *xds.Type, r *discoveryv3.Resource) string {
+	name := r.GetName()
+	if name == "" {
+		name = r.GetResourceName().GetName()
+	}
+	return canonical(t, name)
+}
+
+// canonical returns the canonical spelling of the name of a resource. Names of virtual hosts have two parts, and only
+// one spelling.
+func canonical(t *xds.Type, name string) string {
+	if t == xds.VirtualHost {
 		return name
 	}
-	return r.GetName()
+	return xdstp.Canonical(name)
 }
 
 // put replaces a resource; a nil entry removes the resource. changed means that the resource has changed. refs means
@@ -211,7 +223,7 @@ func (st *streamState) entry(t *xds.Type, name string, r *discoveryv3.Resource, 
 	e := &entry{file: st.decode(t, name, r, data), data: data}
 	e.alive(r, now)
 	for _, is := range e.file.Resources {
-		if is.Type != t || is.Name != name && t.Asked != xds.InGroups {
+		if is.Type != t || canonical(t, is.Name) != name && t.Asked != xds.InGroups {
 			e.unnamed = fmt.Sprintf("the response has %s under the name %s", is.Key, xds.Key{Type: t, Name: name})
 		}
 		e.secret = e.secret || is.HoldsSecret()
@@ -232,25 +244,32 @@ func (st *streamState) decode(t *xds.Type, name string, r *discoveryv3.Resource,
 		return decode.NewSource(st.options.Name+"/"+t.API+"/"+name, syntax.Binary, data, of).Decode(nil)
 	}
 	file := read(data)
-	if own := st.owned(file); own != nil {
+	if body := st.revised(file, data); body != nil {
+		locator := r.GetResourceName()
+		if locator.GetName() != "" {
+			locator = proto.CloneOf(locator)
+			locator.Name = canonical(t, locator.Name)
+		}
 		file = read(document(t, &discoveryv3.Resource{
-			Name: r.GetName(), ResourceName: r.GetResourceName(), Aliases: r.GetAliases(), Metadata: r.GetMetadata(),
-			Ttl: r.GetTtl(), CacheControl: r.GetCacheControl(), Resource: own,
+			Name: canonical(t, r.GetName()), ResourceName: locator, Aliases: r.GetAliases(), Metadata: r.GetMetadata(),
+			Ttl: r.GetTtl(), CacheControl: r.GetCacheControl(), Resource: body,
 		}, st.options.Streams))
 	}
 	return file
 }
 
-// owned returns the resource of a file with self in place of each gRPC config source that leads to the control plane;
-// nil if the resource has no such config source.
-func (st *streamState) owned(file *decode.File) *anypb.Any {
-	if len(st.options.Clusters) == 0 || len(file.Resources) != 1 {
+// revised returns the resource of a file with self in place of each gRPC config source that leads to the control plane,
+// and with names in their canonical spelling. data is the content of the file. revised returns nil if the resource
+// stays as it is.
+func (st *streamState) revised(file *decode.File, data []byte) *anypb.Any {
+	if len(file.Resources) != 1 || len(st.options.Clusters) == 0 && !bytes.Contains(data, []byte(xdstp.Scheme)) {
 		return nil
 	}
 	composed, changed := file.Resources[0].Compose(func(_ *xds.Composer, n *xds.Node) bool {
+		changed := n.Respell()
 		sub, ok := n.Subscription()
 		if !ok || !st.leadsHere(sub.Source) {
-			return false
+			return changed
 		}
 		source := proto.CloneOf(sub.Source)
 		source.ConfigSourceSpecifier = &corev3.ConfigSource_Self{Self: &corev3.SelfConfigSource{TransportApiVersion: corev3.ApiVersion_V3}}
@@ -313,12 +332,12 @@ func references(r *xds.Resource) (refs []xds.Key) {
 	for _, s := range r.Facts().Subscriptions {
 		ours := xds.FromSnapshot(s.Source) || s.Target == xds.Endpoints && s.Source.GetConfigSourceSpecifier() == nil
 		if ours && (s.Name != "" || s.Target == xds.ScopedRoutes) {
-			refs = append(refs, xds.Key{Type: s.Target, Name: s.Name})
+			refs = append(refs, xds.Key{Type: s.Target, Name: canonical(s.Target, s.Name)})
 		}
 	}
 	if r.Type == xds.ScopedRoutes {
 		if name := r.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
-			refs = append(refs, xds.Key{Type: xds.RouteConfiguration, Name: name})
+			refs = append(refs, xds.Key{Type: xds.RouteConfiguration, Name: xdstp.Canonical(name)})
 		}
 	}
 	return refs
