@@ -21,7 +21,7 @@ import (
 // session is a connection to a server.
 type session struct {
 	authority   *authority
-	index       int // of the server
+	index       int // of the server in authority.servers
 	options     *Options
 	bounds      *bounds
 	streamState *streamState
@@ -29,17 +29,17 @@ type session struct {
 	judged      chan load.Judgement
 	end         context.CancelCauseFunc
 	ended       chan struct{} // closed after the end
-	whole       chan struct{} // closed once the contents are taken over
+	whole       chan struct{} // closed once authority.takeOver has taken the resources
 	requests    chan request  // to send
 	answered    bool          // a response has come
 	taken       bool          // whole is closed
 
 	pending      []pending
-	held         int       // bytes of pending
-	changed      time.Time // the time of the first response without a verdict; zero for none
+	held         int       // the sum of the sizes of pending
+	changed      time.Time // the first settleSoon since the last settle; zero for none
 	quiet        *time.Timer
-	due          *time.Timer // a name counts as absent, or a TTL ends
-	ignored      map[*xds.Type]bool
+	due          *time.Timer           // a name counts as absent, or a TTL ends
+	ignored      map[*xds.Type]bool    // types with a logged UpstreamIgnored
 	lastReason   map[*xds.Type]string  // the reason of the last answer; empty for an ACK
 	unsentChange map[*xds.Type]bool    // the next answer of the type also tells the server a change of the subscription
 	refused      map[*xds.Type]pending // responses without an answer that repeat a refused response
@@ -178,7 +178,7 @@ func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
 	}
 }
 
-// subscribe sends what has changed in the subscriptions.
+// subscribe sends the changes of the subscriptions.
 func (s *session) subscribe(ctx context.Context) error {
 	s.streamState.wantedByOthers = s.authority.updateRefs(s)
 	changes := s.streamState.follow(time.Now())
@@ -389,7 +389,7 @@ func (s *session) answerPart(ctx context.Context) error {
 	})
 }
 
-// judge hands a judgement to the session. The newer judgement includes the older one.
+// judge hands a judgement to the session. A judgement replaces an older judgement, which it includes.
 func (s *session) judge(j load.Judgement) {
 	select {
 	case <-s.judged:

@@ -44,7 +44,7 @@ LEDS need an incremental transport.`}
 type Options struct {
 	// Name is the name of the control plane in findings: the argument of the command.
 	Name string
-	// Servers are the servers of the control plane. A server is asked if no earlier one answers.
+	// Servers are the servers of the control plane. The client asks a server if no earlier server answers.
 	Servers []Server
 	// Authorities are the servers of xdstp names, by the authority of the names. Servers get the requests for all
 	// other names.
@@ -65,8 +65,8 @@ type Options struct {
 	Streams bool
 	// QuietPeriod is how long a server must be silent before its resources are judged; 0 means 10ms.
 	QuietPeriod time.Duration
-	// Judge returns the findings about Contents that are not whole. The client answers by them, because a server may
-	// wait for the answer before it sends the rest.
+	// Judge returns the findings about Contents that are not whole. By these findings, the client sends ACKs and NACKs:
+	// a server may wait for an answer before it sends the rest.
 	Judge func(ctx context.Context, c load.Contents) (diag.List, error)
 	// Budget bounds the bytes of the resources of several Upstreams together; nil for no such bound.
 	Budget *Budget
@@ -85,16 +85,16 @@ type Server struct {
 // secure reports whether secrets may come from the server.
 func (s Server) secure() bool { return s.TLS != nil || strings.HasPrefix(s.Address, "unix:") }
 
-// bounds are the limits of an Upstream. Tests have smaller ones.
+// bounds are the limits of an Upstream. Tests have smaller bounds.
 type bounds struct {
 	// absentAfter is how long a name may stay without an answer until the client goes on without the resource. It is
 	// Envoy's initial_fetch_timeout.
 	absentAfter time.Duration
 	// answerWithin is how long a server may take for its first response, and for reading a request.
 	answerWithin time.Duration
-	// wholeWithin is the longest time that a server may take for all resources, if the list has other servers.
+	// wholeWithin is the longest time that a server may take for all resources, if the authority has other servers.
 	wholeWithin time.Duration
-	// failbackEvery is how often the client asks the servers before the one that it follows.
+	// failbackEvery is how often a client that follows a server asks an earlier server of the authority.
 	failbackEvery time.Duration
 	// repeatEvery is how long a response that repeats a refused response waits for its NACK.
 	repeatEvery time.Duration
@@ -132,8 +132,8 @@ type Upstream struct {
 	authorities []*authority  // the first one has Options.Servers
 
 	mu       sync.Mutex
-	contents *load.Contents   // nil before the first
-	told     map[xds.Key]bool // resources whose on-demand names were logged
+	contents *load.Contents   // nil before the first publish
+	told     map[xds.Key]bool // resources with a logged UpstreamOnDemand
 	answered bool             // first is closed
 }
 
@@ -157,7 +157,7 @@ func (u *Upstream) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// answer lets Read return.
+// answer lets Read return. The caller holds mu.
 func (u *Upstream) answer() {
 	if !u.answered {
 		u.answered = true
@@ -183,7 +183,7 @@ func (u *Upstream) Read(ctx context.Context) (load.Contents, error) {
 	return load.Contents{}, fmt.Errorf("%s has not sent all resources: %s", u.options.Name, u.why())
 }
 
-// why returns what is known about the servers that do not answer.
+// why returns the errors of the servers, and the names that servers have not sent. The caller holds mu.
 func (u *Upstream) why() string {
 	var reasons []string
 	for _, a := range u.authorities {
@@ -200,7 +200,7 @@ func (u *Upstream) Changed() <-chan struct{} { return u.changed }
 // Kind implements load.Remote.
 func (u *Upstream) Kind() string { return "control plane" }
 
-// State implements load.Remote. An Upstream is connected if each authority is connected.
+// State implements load.Remote. An Upstream is connected if each needed authority is connected.
 func (u *Upstream) State() load.State {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -232,8 +232,9 @@ func (u *Upstream) Judged(j load.Judgement) {
 	}
 }
 
-// publish makes new contents of the parts of all authorities, once Options.Servers have sent their part. publish
-// returns the number of these contents, or of the first contents.
+// publish makes Contents of the parts of all authorities, and returns the number of these Contents. Before
+// Options.Servers have sent their part, publish makes no Contents, and returns the number of the first Contents. The
+// caller holds mu.
 func (u *Upstream) publish() uint64 {
 	c := load.Contents{N: 1}
 	if u.contents != nil {
@@ -248,7 +249,7 @@ func (u *Upstream) publish() uint64 {
 		} else if a.needed() {
 			c.Findings = append(c.Findings, diag.Diagnostic{
 				Code: codeUpstream.Name, Severity: diag.Warning, Position: diag.Position{File: u.options.Name},
-				Message: fmt.Sprintf("nobody has sent the resources of the authority %s, to which other resources refer: %s", a.name, cmp.Or(a.why(), "they have not answered")),
+				Message: fmt.Sprintf("no server has sent the resources of the authority %s, to which other resources refer: %s", a.name, cmp.Or(a.why(), "its servers have not answered")),
 				Help:    "check the servers in --upstream-authority",
 			})
 		}
@@ -260,7 +261,7 @@ func (u *Upstream) publish() uint64 {
 	return c.N
 }
 
-// owner returns the authority whose servers have a name.
+// owner returns the authority whose servers the client asks for a name.
 func (u *Upstream) owner(name string) *authority {
 	if len(u.authorities) == 1 || !xdstp.Is(name) {
 		return u.authorities[0]
