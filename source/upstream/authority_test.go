@@ -158,7 +158,7 @@ func TestAuthorityIsGone(t *testing.T) {
 	}
 }
 
-// TestAuthorityFailover: an authority has two servers. The second one is followed while the first one does not answer.
+// TestAuthorityFailover: the client follows the second server of an authority while the first server does not answer.
 func TestAuthorityFailover(t *testing.T) {
 	main, first, second := newControlPlane(t), newControlPlane(t), newControlPlane(t)
 	main.setAll(map[resource.Type][]types.Resource{resource.ListenerType: {listener("l", routeNameOfB("r"), "")}, resource.ClusterType: {}})
@@ -266,7 +266,7 @@ func testAuthorityModel(t *testing.T, by Transport) {
 	}
 }
 
-// playAuthorities plays the edits of a seed.
+// playAuthorities edits both control planes by a seed.
 func playAuthorities(t *testing.T, by Transport, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	// A cache with ads true answers a client by state of the world only if the client names all its resources.
