@@ -27,7 +27,7 @@ func ownerOf(c admit.Client) owner {
 // outnumbers*(n+1).
 const outnumbers = 2
 
-// displaceable returns the Aggregate that must end so that a client can start another; nil for none. A client with a
+// displaceable returns an Aggregate that the server may end to start one for a client; nil for none. A client with a
 // certificate, or of a Unix socket, displaces an Aggregate of any other client. Among clients of the same kind, a
 // client displaces an Aggregate of an owner with outnumbers times as many. Of the owner with the most Aggregates,
 // displaceable returns one without members, or else the newest. displaceable returns no Aggregate for which

@@ -41,8 +41,8 @@ type rolling struct {
 	warned string // the last logged reason for which the rollout waits
 }
 
-// unread is why a rollout waits at the beginning of a term.
-const unread = "the acknowledgements are not read yet"
+// keysUnread is why a rollout waits until the term has read the keys of machines and operators.
+const keysUnread = "the acknowledgements are not read yet"
 
 // waiting is what a running rollout waits for.
 type waiting struct {
@@ -120,7 +120,7 @@ func (t *term) advance(ctx context.Context) (is waiting, moved bool, err error) 
 	}
 	given, known := t.fleet.orders()
 	if !known {
-		return waiting{state: control.Acknowledging, message: unread, again: idle}, false, nil
+		return waiting{state: control.Acknowledging, message: keysUnread, again: idle}, false, nil
 	}
 	of := t.fleet.count(r, t.keys.target)
 	switch o := given[abortOrder]; {
@@ -226,7 +226,7 @@ func (t *term) tell(ctx context.Context, wanted *xds.Snapshot, is waiting) error
 		t.through.Store(nil)
 	}
 	v := t.view(wanted, is)
-	if v != nil && v.Message != t.warned && v.Message != unread && (is.warns || v.State == control.RolloutPaused) {
+	if v != nil && v.Message != t.warned && v.Message != keysUnread && (is.warns || v.State == control.RolloutPaused) {
 		t.log.Write(event.RolloutWaits{Store: t.options.Address.String(), Snapshot: v.Snapshot, Wave: v.Wave, Waves: v.Waves, Reason: diag.Hide(v.Message)})
 		t.warned = v.Message
 	}

@@ -107,7 +107,7 @@ func (t *term) continueRollout(ctx context.Context, s *xds.Snapshot, tree *histo
 func (t *term) rollOut(ctx context.Context, s *xds.Snapshot, tree *history.Tree) error {
 	given, known := t.fleet.orders()
 	if t.waits = t.paused(given); !known {
-		t.waits = unread
+		t.waits = keysUnread
 	}
 	if t.waits != "" {
 		return nil

@@ -33,8 +33,8 @@ type Target struct {
 	// Writer is the present writer; empty for none.
 	Writer   string    `json:"writer,omitempty"`
 	Machines []Machine `json:"machines"`
-	// Rollout is the rollout that runs, or that was taken back last; nil for none. Wave counts the machines of its last
-	// open wave.
+	// Rollout is the running rollout, or a rollout that was taken back; nil for none. Wave counts the machines of the
+	// last open wave of Rollout.
 	Rollout *control.Rollout `json:"rollout,omitempty"`
 	Wave    Tally            `json:"wave,omitzero"`
 	// Paused is the decision of an operator who pauses rollouts; nil for none.

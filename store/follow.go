@@ -112,7 +112,7 @@ func (f *Follower) reach(ctx context.Context, r reader, out *Head, moved int64) 
 		}
 		return nil
 	case head.Serial == f.at.serial:
-		f.shares(out)
+		f.recordShare(out)
 		return nil
 	}
 	tree, err := r.advance(ctx, f.at, head)
@@ -126,7 +126,7 @@ func (f *Follower) reach(ctx context.Context, r reader, out *Head, moved int64) 
 		return err
 	}
 	f.at, f.moved = at{head.Serial, head.Step.Serial, tree, head.Tree}, moved
-	f.shares(out)
+	f.recordShare(out)
 	return nil
 }
 

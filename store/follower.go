@@ -198,8 +198,8 @@ func (f *Follower) works() {
 	}
 }
 
-// shares records what this machine gets of the rollout of a head.
-func (f *Follower) shares(out *Head) {
+// recordShare records what this machine gets of the rollout of a head.
+func (f *Follower) recordShare(out *Head) {
 	f.mu.Lock()
 	was := f.state.Share
 	f.state.Share = out.share(f.member())

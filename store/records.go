@@ -35,7 +35,7 @@ type Head struct {
 	// Change has the bytes of the change of Step in base64, so that followers need no second request. Change is empty
 	// for more than maxChange bytes. The objects have the bytes, too.
 	Change string `json:"change,omitempty"`
-	// Rollout is the rollout that runs, or that was taken back last; nil for none.
+	// Rollout is the running rollout, or a rollout that was taken back; nil for none.
 	Rollout *Rollout `json:"rollout,omitempty"`
 }
 

@@ -176,7 +176,7 @@ func (t *term) begin(ctx context.Context, lease clientv3.LeaseID) error {
 	whole.Change = "" // the writer checks the objects
 	if t.last.tree, err = r.advance(ctx, t.last, whole); err == nil {
 		t.last.id = t.head.Tree
-	} else if err = t.unread(err); err != nil {
+	} else if err = t.headUnreadable(err); err != nil {
 		return err
 	}
 	if running := t.head.running(); running != nil {
@@ -207,10 +207,10 @@ func (t *term) beginPlain() error {
 	return nil
 }
 
-// unread handles the error of the read of the head. The next step then has all resources. If there are rollouts and the
-// head is encrypted for others, unread returns the error: without the base, all machines would get the next snapshot at
-// once.
-func (t *term) unread(err error) error {
+// headUnreadable handles an error of reading the head. The next step then has all resources. If there are rollouts and
+// the head is encrypted for others, headUnreadable returns the error: without the base, all machines would get the next
+// snapshot at once.
+func (t *term) headUnreadable(err error) error {
 	_, others := errors.AsType[*CipherError](err)
 	if others && (t.plan() != nil || t.head.Rollout != nil) {
 		return err
@@ -333,10 +333,10 @@ func (t *term) publish(ctx context.Context, s *xds.Snapshot) error {
 	return t.shorten(ctx)
 }
 
-// published shows that a snapshot is in the store. moved is the head that has brought the snapshot there; nil for an
-// earlier one.
+// published shows that a snapshot is in the store. moved is the new head with the snapshot; nil if the store
+// had the snapshot before.
 func (t *term) published(s *xds.Snapshot, moved *Head) {
-	t.said = ""
+	t.lastLogged = ""
 	t.show(func(c *control.Store) { c.Snapshot = s.ID() })
 	if moved == nil {
 		return

@@ -154,7 +154,7 @@ type targetWriter struct {
 	wanted      atomic.Pointer[xds.Snapshot]
 	watchPaused atomic.Pointer[string]       // why the watch keeps waves from opening; nil for no reason
 	through     atomic.Pointer[xds.Snapshot] // the wanted snapshot, if all machines get it; otherwise nil
-	said        string                       // the last logged error
+	lastLogged  string                       // the last logged error
 	last        at                           // the base, as this process knows the head
 	now         func() time.Time
 	changed     chan struct{}
@@ -217,8 +217,8 @@ func (s *targetWriter) run(ctx context.Context) {
 func (s *targetWriter) fail(err error) {
 	text := err.Error()
 	s.show(func(c *control.Store) { c.Error = text })
-	if text != s.said {
-		s.said = text
+	if text != s.lastLogged {
+		s.lastLogged = text
 		s.log.Write(event.StoreFailed{Store: s.options.Address.String(), Error: err})
 	}
 }

@@ -68,8 +68,8 @@ const Tree = "config"
 type draft struct {
 	in      load.Input
 	options Options
-	// bootstrap is the bootstrap without its static resources.
-	bootstrap *xds.Resource // nil for none
+	// bootstrap is the bootstrap without its static resources; nil for no bootstrap.
+	bootstrap *xds.Resource
 	items     []*item
 	document  *document // nil if the input is not YAML, or if its comments can't be kept
 	// replaced means that the source tree replaces the ADS server.

@@ -36,7 +36,7 @@ func settingsDocument(s *syntax.Text, report func(...diag.Diagnostic)) (doc *syn
 	return doc, members, ok
 }
 
-// isEmpty reports whether a settings file has no setting and no comment, as a file with --- or {} alone. An editor may
+// isEmpty reports whether a settings file has no setting and no comment, such as a file with --- alone. An editor may
 // empty a file before it writes the file, and an empty file must not end a freeze. members are those of the document.
 func isEmpty(s *syntax.Text, members map[string]json.RawMessage) bool {
 	return len(members) == 0 && !bytes.ContainsRune(s.Data(), '#')

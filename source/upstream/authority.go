@@ -15,8 +15,8 @@ import (
 	"xdspub/xds"
 )
 
-// authority follows the servers of an xdstp authority. The authority with an empty name follows Options.Servers, which
-// have all other names.
+// authority follows the servers of an xdstp authority. The authority with an empty name follows Options.Servers: the
+// client asks them for all other names.
 type authority struct {
 	upstream *Upstream
 	name     string // empty for Options.Servers
@@ -197,8 +197,8 @@ func (a *authority) takeOver(s *session) uint64 {
 	a.refs = since(refs, s.refs)
 	a.connected(s)
 	for k, e := range a.entries {
-		if e.demand != "" && !u.told[k] {
-			u.told[k] = true
+		if e.demand != "" && !u.loggedOnDemand[k] {
+			u.loggedOnDemand[k] = true
 			u.options.Log.Write(event.UpstreamOnDemand{Resource: diag.Printable(k.Type.API + "/" + k.Name), Path: string(e.demand)})
 		}
 	}
@@ -322,7 +322,7 @@ func (a *authority) missingFromOthers(s *session, now time.Time) (missing []stri
 }
 
 // wakeOthers wakes the sessions of other authorities that wait for names. With all, wakeOthers wakes each session of
-// other authorities, and each authority that is not needed yet.
+// other authorities, and each authority in waitUntilNeeded.
 func (u *Upstream) wakeOthers(a *authority, all bool) {
 	for _, other := range u.authorities {
 		if other == a {

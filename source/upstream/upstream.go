@@ -131,16 +131,16 @@ type Upstream struct {
 	first       chan struct{} // closed after the first contents, or after all servers have failed
 	authorities []*authority  // the first one has Options.Servers
 
-	mu       sync.Mutex
-	contents *load.Contents   // nil before the first publish
-	told     map[xds.Key]bool // resources with a logged UpstreamOnDemand
-	answered bool             // first is closed
+	mu             sync.Mutex
+	contents       *load.Contents   // nil before the first publish
+	loggedOnDemand map[xds.Key]bool // resources with a logged UpstreamOnDemand
+	answered       bool             // first is closed
 }
 
 // New returns an Upstream.
 func New(o Options) *Upstream {
 	o.QuietPeriod = cmp.Or(o.QuietPeriod, 10*time.Millisecond)
-	u := &Upstream{options: o, bounds: usual, changed: make(chan struct{}, 1), first: make(chan struct{}), told: make(map[xds.Key]bool)}
+	u := &Upstream{options: o, bounds: usual, changed: make(chan struct{}, 1), first: make(chan struct{}), loggedOnDemand: make(map[xds.Key]bool)}
 	u.authorities = append(u.authorities, newAuthority(u, "", o.Servers))
 	for _, name := range slices.Sorted(maps.Keys(o.Authorities)) {
 		u.authorities = append(u.authorities, newAuthority(u, name, o.Authorities[name]))
