@@ -34,7 +34,8 @@ type authority struct {
 	partState *streamState // the state of the session of part; nil before the first takeOver
 	state     load.State
 	began     time.Time // when state.Connected became true last
-	outage    time.Time // when the last outage began
+	outage    time.Time // when the last outage began, or when the authority became needed after the outage
+	needs     bool      // the last result of needed
 	errs      []error   // the last error of each server; nil for none
 	missing   []string
 }
@@ -203,6 +204,7 @@ func (a *authority) takeOver(s *session) uint64 {
 		}
 	}
 	u.wakeOthers(a, !sameKeys(was, a.refs))
+	a.dropParts()
 	return u.publish()
 }
 
@@ -224,6 +226,7 @@ func (a *authority) lost(ctx context.Context, s *session, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(a.sessions, s)
+	u.wakeOthers(a, !sameKeys(s.refs, a.refs))
 	a.errs[s.index] = err
 	if ctx.Err() != nil || a.state.Connected && a.current != s {
 		return
@@ -306,7 +309,8 @@ func (a *authority) missingFromOthers(s *session, now time.Time) (missing []stri
 	for k, from := range s.refs {
 		owner := u.owner(k.Name)
 		late := from.Add(u.bounds.absentAfter)
-		if owner.entries[k] != nil || owner.absent[k] || k.Type.Asked == xds.InGroups || !late.After(now) || !u.options.Transport.carries(k.Type) {
+		never := k.Type.Asked == xds.InGroups || !u.options.Transport.carries(k.Type) || k.Type == xds.Secret && !s.streamState.secureFor(k.Name)
+		if never || owner.entries[k] != nil || owner.absent[k] || owner.offers(k) || !late.After(now) {
 			continue
 		}
 		if next.IsZero() || late.Before(next) {
@@ -318,7 +322,36 @@ func (a *authority) missingFromOthers(s *session, now time.Time) (missing []stri
 	}
 	slices.Sort(missing)
 	s.waitsForOthers = len(missing) > 0
+	was := s.offers
+	if s.offers = nil; s.waitsForOthers {
+		s.offers = a.wanted()
+		maps.DeleteFunc(s.offers, func(k xds.Key, _ bool) bool {
+			of := s.streamState.types[k.Type]
+			return of == nil || of.entries[k.Name] == nil
+		})
+	}
+	if !maps.Equal(was, s.offers) {
+		u.wakeOthers(a, false)
+	}
 	return missing, next
+}
+
+// offers reports whether a session that waits for other authorities has a resource. Two sessions would otherwise wait
+// for each other.
+func (a *authority) offers(k xds.Key) bool {
+	for s := range a.sessions {
+		if s.waitsForOthers && s.offers[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// isWaiting reports whether a session waits for other authorities.
+func (a *authority) isWaiting(s *session) bool {
+	a.upstream.mu.Lock()
+	defer a.upstream.mu.Unlock()
+	return s.waitsForOthers
 }
 
 // wakeOthers wakes the sessions of other authorities that wait for names. With all, wakeOthers wakes each session of
@@ -329,12 +362,32 @@ func (u *Upstream) wakeOthers(a *authority, all bool) {
 			continue
 		}
 		if all {
+			other.updateNeeds()
 			notify(other.wake)
 		}
 		for s := range other.sessions {
 			if all || s.waitsForOthers {
 				notify(s.wake)
 			}
+		}
+	}
+}
+
+// updateNeeds records whether the authority is needed. The outage of an authority that becomes needed begins now.
+func (a *authority) updateNeeds() {
+	was := a.needs
+	if a.needs = a.needed(); a.needs && !was && !a.state.Connected {
+		a.outage = time.Now()
+		a.state.Since = a.outage
+	}
+}
+
+// dropParts drops the parts of other authorities that are no longer needed, and whose servers are gone.
+func (a *authority) dropParts() {
+	for _, other := range a.upstream.authorities {
+		if other != a && other.current == nil && !other.needed() {
+			other.setPartStateLocked(nil)
+			other.part, other.entries, other.absent, other.refs = nil, nil, nil, nil
 		}
 	}
 }

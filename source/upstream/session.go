@@ -45,9 +45,10 @@ type session struct {
 	refused      map[*xds.Type]pending // responses without an answer that repeat a refused response
 	repeat       *time.Timer           // answers the responses of refused
 
-	// Upstream.mu guards refs and waitsForOthers.
+	// Upstream.mu guards the fields below.
 	refs           map[xds.Key]time.Time // names of other authorities to which the resources refer, and since when
 	waitsForOthers bool                  // the server of a name of refs has not answered yet
+	offers         map[xds.Key]bool      // while the session waits, its resources to which other authorities refer
 }
 
 // pending is a response without an answer.
@@ -163,8 +164,7 @@ func (s *session) follow(ctx context.Context, l *link, late *time.Timer) error {
 		case <-s.repeat.C:
 			err = s.refuseAgain(ctx)
 		case <-s.wake:
-			err = s.subscribe(ctx)
-			s.settleSoon()
+			err = s.handleWake(ctx)
 		case <-half.C:
 			if missing, _ := s.streamState.missing(time.Now()); !s.taken && len(s.authority.servers) > 1 {
 				err = fmt.Errorf("the server has not sent %s within %s", diag.Few(missing, 5), s.bounds.wholeWithin)
@@ -196,6 +196,18 @@ func (s *session) subscribe(ctx context.Context) error {
 		if err := s.send(ctx, r); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// handleWake handles a change in other authorities.
+func (s *session) handleWake(ctx context.Context) error {
+	before := s.streamState.wantedByOthers
+	if err := s.subscribe(ctx); err != nil {
+		return err
+	}
+	if s.authority.isWaiting(s) || !maps.Equal(before, s.streamState.wantedByOthers) {
+		s.settleSoon()
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	extensionservice "github.com/envoyproxy/go-control-plane/envoy/service/extension/v3"
 	listenerservice "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
 	routeservice "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
 	runtimeservice "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
@@ -84,6 +85,7 @@ func (c *controlPlane) listen(address string, options ...grpc.ServerOption) (at 
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, c.server)
 	clusterservice.RegisterClusterDiscoveryServiceServer(g, c.server)
 	endpointservice.RegisterEndpointDiscoveryServiceServer(g, c.server)
+	extensionservice.RegisterExtensionConfigDiscoveryServiceServer(g, c.server)
 	listenerservice.RegisterListenerDiscoveryServiceServer(g, c.server)
 	routeservice.RegisterRouteDiscoveryServiceServer(g, c.server)
 	secretservice.RegisterSecretDiscoveryServiceServer(g, c.server)
