@@ -204,7 +204,7 @@ func connectDelta(t *testing.T, socket string, versions map[string]string) grpc.
 	return s
 }
 
-// TestImportStore: the head of an encrypted store becomes the source tree of the writer, for who has the key.
+// TestImportStore: with the age key, import makes the source tree of the writer from the head of an encrypted store.
 func TestImportStore(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys")

@@ -542,8 +542,9 @@ func (m *machine) start(f *fleetChaos) {
 	}
 }
 
-// take replaces the contents of the machine. A new file with the resources of the file before was sent twice, unless
-// the machine has skipped contents: the skipped contents may have other resources.
+// take replaces the contents of the machine. If the next contents have a new file with the resources of the former
+// file, the store has sent these resources twice. Contents in between may have other resources, so take compares only
+// successive contents.
 func (m *machine) take(c load.Contents) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -396,7 +396,7 @@ func (s *fixture) startWriter(t *testing.T) (etcd *etcdtest.Server, store string
 	return etcd, store
 }
 
-// rolloutWaits begins a rollout that waits, because the only machine has not the label of the first wave.
+// rolloutWaits begins a rollout that waits, because the only machine lacks the label of the first wave.
 func rolloutWaits(t *testing.T, s *fixture) (store string) {
 	t.Helper()
 	s.write(t, "xdspub.yaml", "rollout: {waves: [{label: tier=canary}]}")

@@ -201,9 +201,9 @@ func TestAggregateRefusals(t *testing.T) {
 }
 
 // TestAggregatePlaces takes all places from one address. A client of another address gets a place, and so does a client
-// of the Unix socket. The streams of Aggregates that lose their place end. A client displaces nothing if it has closed
-// its streams, has lost its place, or owns half as many Aggregates, and nothing displaces the last valid Snapshot of a
-// source that is gone.
+// of the Unix socket. The streams of displaced Aggregates end. A client displaces nothing if it has closed its streams,
+// if it has been displaced, or if it owns half as many Aggregates. No client displaces an Aggregate with the last valid
+// Snapshot of a source that is gone.
 func TestAggregatePlaces(t *testing.T) {
 	f := new(followed)
 	o := f.options(t, "cluster")

@@ -8,8 +8,8 @@ import (
 	"xdspub/xds"
 )
 
-// TestSubscribeAgain: by state of the world, a client that subscribes to names after it has unsubscribed from others
-// has no version, so that the server sends the resources of all names again.
+// TestSubscribeAgain: by state of the world, a client unsubscribes from a name and later subscribes to names. The later
+// request has no version, so that the server sends the resources of all names again.
 func TestSubscribeAgain(t *testing.T) {
 	c := Aggregated.codec(nil)
 	of := xds.RouteConfiguration
