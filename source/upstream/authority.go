@@ -336,8 +336,8 @@ func (a *authority) missingFromOthers(s *session, now time.Time) (missing []stri
 	return missing, next
 }
 
-// offers reports whether a session has a resource, and waits for other authorities before takeOver. A session that waits
-// for this resource goes on: otherwise two sessions would wait for each other.
+// offers reports whether a session has a resource, and waits for other authorities before takeOver. A session that
+// waits for this resource goes on: otherwise two sessions would wait for each other.
 func (a *authority) offers(k xds.Key) bool {
 	for s := range a.sessions {
 		if s.waitsForOthers && s.offers[k] {
