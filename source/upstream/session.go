@@ -366,7 +366,7 @@ func (s *session) settle(ctx context.Context) error {
 	if !next.IsZero() {
 		s.due.Reset(max(0, next.Sub(now)))
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 || !s.answered {
 		s.authority.recordMissing(missing)
 		return s.answerPart(ctx)
 	}

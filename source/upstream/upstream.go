@@ -216,7 +216,7 @@ func (u *Upstream) State() load.State {
 		if a.state.Since.Before(state.Since) {
 			state.Since = a.state.Since
 		}
-		state.Error = diag.Clip(state.Error+"; "+a.state.Error, diag.MaxText)
+		state.Error = diag.Clip(strings.Trim(state.Error+"; "+a.state.Error, "; "), diag.MaxText)
 	}
 	return state
 }
