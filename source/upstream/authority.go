@@ -300,9 +300,10 @@ func sameKeys(a, b map[xds.Key]time.Time) bool {
 	return maps.EqualFunc(a, b, func(time.Time, time.Time) bool { return true })
 }
 
-// missingFromOthers returns the names of other authorities to which the resources of a session refer, and whose servers
-// have not answered yet. next is when the next of these names counts as absent; zero for none.
-func (a *authority) missingFromOthers(s *session, now time.Time) (missing []string, next time.Time) {
+// updateWaits records whether a session waits for other authorities, and returns the names that the session waits for:
+// its resources refer to these names, and the servers have not answered yet. next is when the next of these names
+// counts as absent; zero for none.
+func (a *authority) updateWaits(s *session, now time.Time) (missing []string, next time.Time) {
 	u := a.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -322,6 +323,12 @@ func (a *authority) missingFromOthers(s *session, now time.Time) (missing []stri
 	}
 	slices.Sort(missing)
 	s.waitsForOthers = len(missing) > 0
+	a.updateOffers(s)
+	return missing, next
+}
+
+// updateOffers records the names that other authorities may use before takeOver of a session.
+func (a *authority) updateOffers(s *session) {
 	was := s.offers
 	if s.offers = nil; s.waitsForOthers {
 		s.offers = a.wanted()
@@ -331,9 +338,8 @@ func (a *authority) missingFromOthers(s *session, now time.Time) (missing []stri
 		})
 	}
 	if !maps.Equal(was, s.offers) {
-		u.wakeOthers(a, false)
+		a.upstream.wakeOthers(a, false)
 	}
-	return missing, next
 }
 
 // offers reports whether a session has a resource, and waits for other authorities before takeOver. A session that

@@ -356,7 +356,7 @@ func (s *session) settle(ctx context.Context) error {
 		}
 	}
 	missing, absent := s.streamState.missing(now)
-	awaited, late := s.authority.missingFromOthers(s, now)
+	awaited, late := s.authority.updateWaits(s, now)
 	if missing = append(missing, awaited...); absent.IsZero() || !late.IsZero() && late.Before(absent) {
 		absent = late
 	}
