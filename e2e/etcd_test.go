@@ -81,14 +81,7 @@ func TestFleetOnEtcd(t *testing.T) {
 	envoytest.Binary(t)
 	t.Parallel()
 	port := envoytest.FreePort(t)
-	keys := filepath.Join(t.TempDir(), "keys")
-	own, err := age.GenerateHybridIdentity()
-	if err == nil {
-		err = os.WriteFile(keys, []byte(own.String()), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := ageKeys(t)
 	f := startEtcdFleet(t, map[string]string{"web.yaml": answeringText(port, "one"), "a.yaml": cluster("a", "1s")}, "--encrypt-secrets", keys)
 	m := f.machine(t, "m1")
 	m.http = filepath.Join(shortDir(t), "http")
@@ -204,17 +197,24 @@ func connectDelta(t *testing.T, socket string, versions map[string]string) grpc.
 	return s
 }
 
-// TestImportStore: with the age key, import makes the source tree of the writer from the head of an encrypted store.
-func TestImportStore(t *testing.T) {
-	t.Parallel()
-	keys := filepath.Join(t.TempDir(), "keys")
+// ageKeys returns the path of a file with a new age key.
+func ageKeys(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys")
 	own, err := age.GenerateHybridIdentity()
 	if err == nil {
-		err = os.WriteFile(keys, []byte(own.String()), 0o600)
+		err = os.WriteFile(path, []byte(own.String()), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// TestImportStore: with the age key, import makes the source tree of the writer from the head of an encrypted store.
+func TestImportStore(t *testing.T) {
+	t.Parallel()
+	keys := ageKeys(t)
 	f := startEtcdFleet(t, map[string]string{
 		"web.yaml": answeringText(10000, "one"), "a.yaml": cluster("a", "1s"), "limits.yaml": `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: limits, layer: {a.b: 1}}`,
 		"secret.yaml": `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: token, generic_secret: {secret: {inline_string: hidden}}}`,

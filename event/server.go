@@ -77,8 +77,8 @@ func (AggregateRetired) kind() Kind {
 
 // AggregateDisplaced means that the server has ended an aggregate to start an aggregate for another client, because
 // --limit aggregates allows no more. The other client has a certificate, uses the Unix socket, or owns fewer
-// aggregates. A client owns the aggregates that it has started. The streams of the ended aggregate end, and its clients
-// try again.
+// aggregates. The owner of an aggregate is the client that has started the aggregate. The streams of the ended
+// aggregate end, and its clients try again.
 //
 // Do: look for clients with many nodes in status --serve. If the nodes are yours, raise --limit aggregates, or
 // aggregate by fewer fields (--aggregate-by).

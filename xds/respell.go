@@ -50,7 +50,14 @@ func respell(m protoreflect.Message, fd protoreflect.FieldDescriptor) (changed b
 // Respelled gives the name in the resource's Key its canonical spelling. It is called after Respell of the message.
 // The resource must not be in a Snapshot yet.
 func (r *Resource) Respelled() {
-	if r.Type != VirtualHost { // whose name has two parts (RoutesOfHost)
-		r.Name = xdstp.Canonical(r.Name)
+	r.Name = r.Type.Canonical(r.Name)
+}
+
+// Canonical returns the canonical spelling of the name of a resource. The name of a virtual host has two parts
+// (RoutesOfHost), and only one spelling.
+func (t *Type) Canonical(name string) string {
+	if t == VirtualHost {
+		return name
 	}
+	return xdstp.Canonical(name)
 }

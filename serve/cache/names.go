@@ -77,7 +77,7 @@ func (s *Stream) unspell(typeURL string, names []string) {
 // spellVersions gives the names in initial_resource_versions their canonical spelling.
 func spellVersions(typeURL string, versions map[string]string) {
 	for name, version := range versions {
-		if is := xdstp.Canonical(name); is != name && xds.TypeOfURL(typeURL) != xds.VirtualHost {
+		if is := xds.TypeOfURL(typeURL).Canonical(name); is != name {
 			delete(versions, name)
 			versions[is] = version
 		}

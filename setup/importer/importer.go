@@ -1,5 +1,5 @@
 // Package importer turns the configuration of an Envoy, or what a control plane sends, into a source tree and a
-// bootstrap. The source tree has one file for each resource. The bootstrap has the rest: the node, the admin interface,
+// bootstrap. Each resource gets a file of the source tree. The bootstrap has the rest: the node, the admin interface,
 // statistics, runtime, overload manager, tracing, and the clusters that these need. The command xdspub bootstrap envoy
 // --from adds the source of the resources.
 //

@@ -20,8 +20,8 @@ type Remote struct {
 	Name, Kind string
 	// Read has the resources.
 	Read *load.Result
-	// Bootstrap is the bootstrap of an Envoy that gets the resources. If Bootstrap has no Format, there is no
-	// bootstrap. Bootstrap.Envoy and Bootstrap.Streams also say how the files of the source tree are read.
+	// Bootstrap is the bootstrap of an Envoy that gets the resources. A Bootstrap without a Format means
+	// no bootstrap. Bootstrap.Envoy and Bootstrap.Streams also say how the files of the source tree are read.
 	Bootstrap load.Input
 }
 

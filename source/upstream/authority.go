@@ -184,7 +184,7 @@ func (a *authority) why() string {
 // takeOver replaces the part by the resources of a session, and returns the number of the first contents that have the
 // part. If an earlier server has replaced the server of the session, takeOver returns 0.
 func (a *authority) takeOver(s *session) uint64 {
-	part, refs := s.streamState.contents(false), a.refsToOthers(s.streamState)
+	part := s.streamState.contents(false)
 	u := a.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -195,7 +195,7 @@ func (a *authority) takeOver(s *session) uint64 {
 	a.part, a.entries, a.absent, a.current, a.missing = &part, s.streamState.entries(), s.streamState.absent(), s, nil
 	a.errs[s.index] = nil
 	was := a.refs
-	a.refs = since(refs, s.refs)
+	a.refs = s.refs // subscribe has recorded the references of all resources
 	a.connected(s)
 	for k, e := range a.entries {
 		if e.demand != "" && !u.loggedOnDemand[k] {

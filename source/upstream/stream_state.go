@@ -143,7 +143,7 @@ func (st *streamState) apply(t *xds.Type, m response, now time.Time) (is applied
 		}
 	}
 	for _, name := range m.removed {
-		name = canonical(t, name)
+		name = t.Canonical(name)
 		put(name, nil)
 		if _, named := s.names[name]; named {
 			s.absent[name] = true
@@ -163,16 +163,7 @@ func nameOf(t *xds.Type, r *discoveryv3.Resource) string {
 	if name == "" {
 		name = r.GetResourceName().GetName()
 	}
-	return canonical(t, name)
-}
-
-// canonical returns the canonical spelling of the name of a resource. Names of virtual hosts have two parts, and only
-// one spelling.
-func canonical(t *xds.Type, name string) string {
-	if t == xds.VirtualHost {
-		return name
-	}
-	return xdstp.Canonical(name)
+	return t.Canonical(name)
 }
 
 // put replaces a resource; a nil entry removes the resource. changed means that the resource has changed. refs means
@@ -223,7 +214,7 @@ func (st *streamState) entry(t *xds.Type, name string, r *discoveryv3.Resource, 
 	e := &entry{file: st.decode(t, name, r, data), data: data}
 	e.alive(r, now)
 	for _, is := range e.file.Resources {
-		if is.Type != t || canonical(t, is.Name) != name && t.Asked != xds.InGroups {
+		if is.Type != t || t.Canonical(is.Name) != name && t.Asked != xds.InGroups {
 			e.unnamed = fmt.Sprintf("the response has %s under the name %s", is.Key, xds.Key{Type: t, Name: name})
 		}
 		e.secret = e.secret || is.HoldsSecret()
@@ -248,10 +239,10 @@ func (st *streamState) decode(t *xds.Type, name string, r *discoveryv3.Resource,
 		locator := r.GetResourceName()
 		if locator.GetName() != "" {
 			locator = proto.CloneOf(locator)
-			locator.Name = canonical(t, locator.Name)
+			locator.Name = t.Canonical(locator.Name)
 		}
 		file = read(document(t, &discoveryv3.Resource{
-			Name: canonical(t, r.GetName()), ResourceName: locator, Aliases: r.GetAliases(), Metadata: r.GetMetadata(),
+			Name: t.Canonical(r.GetName()), ResourceName: locator, Aliases: r.GetAliases(), Metadata: r.GetMetadata(),
 			Ttl: r.GetTtl(), CacheControl: r.GetCacheControl(), Resource: body,
 		}, st.options.Streams))
 	}
@@ -332,12 +323,12 @@ func references(r *xds.Resource) (refs []xds.Key) {
 	for _, s := range r.Facts().Subscriptions {
 		ours := xds.FromSnapshot(s.Source) || s.Target == xds.Endpoints && s.Source.GetConfigSourceSpecifier() == nil
 		if ours && (s.Name != "" || s.Target == xds.ScopedRoutes) {
-			refs = append(refs, xds.Key{Type: s.Target, Name: canonical(s.Target, s.Name)})
+			refs = append(refs, xds.Key{Type: s.Target, Name: s.Target.Canonical(s.Name)})
 		}
 	}
 	if r.Type == xds.ScopedRoutes {
 		if name := r.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
-			refs = append(refs, xds.Key{Type: xds.RouteConfiguration, Name: xdstp.Canonical(name)})
+			refs = append(refs, xds.Key{Type: xds.RouteConfiguration, Name: xds.RouteConfiguration.Canonical(name)})
 		}
 	}
 	return refs
@@ -345,8 +336,8 @@ func references(r *xds.Resource) (refs []xds.Key) {
 
 // onDemand returns the path of the first config source of xds.AskedByEnvoy; empty for none.
 func onDemand(r *xds.Resource) xds.Path {
-	for _, n := range xds.AskedByEnvoy(r) {
-		return n.Path()
+	if nodes := xds.AskedByEnvoy(r); len(nodes) > 0 {
+		return nodes[0].Path()
 	}
 	return ""
 }
@@ -551,9 +542,12 @@ func (st *streamState) contents(partial bool) load.Contents {
 		c.Files = append(c.Files, e.file)
 		c.Findings = append(c.Findings, st.faults(k, e)...)
 	}
-	slices.SortFunc(c.Files, func(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) })
+	slices.SortFunc(c.Files, compareFiles)
 	return c
 }
+
+// compareFiles compares files by name.
+func compareFiles(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) }
 
 // faults returns the findings about a resource that the file of the resource does not have.
 func (st *streamState) faults(k xds.Key, e *entry) (list diag.List) {

@@ -25,7 +25,6 @@ import (
 	"xdspub/event"
 	"xdspub/internal/crash"
 	"xdspub/internal/grpcdial"
-	"xdspub/source/decode"
 	"xdspub/source/load"
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
@@ -254,7 +253,7 @@ func (u *Upstream) publish() uint64 {
 			})
 		}
 	}
-	slices.SortFunc(c.Files, func(a, b *decode.File) int { return strings.Compare(a.Source.Name, b.Source.Name) })
+	slices.SortFunc(c.Files, compareFiles)
 	u.contents = &c
 	u.answer()
 	notify(u.changed)

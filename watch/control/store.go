@@ -8,14 +8,14 @@ import (
 // Store is what a watch with --store has done in the store of its fleet.
 type Store struct {
 	Address string `json:"address"`
-	// Writes means that the watch is the writer of its target. Writer is another process that is the writer, as
-	// user@host; empty for none. The watch waits for the end of that process.
+	// Writes means that the watch is the writer of its target. Writer is user@host of the process that is the writer in
+	// place of the watch; empty for none. The watch waits for the end of that process.
 	Writes bool   `json:"writes"`
 	Writer string `json:"writer,omitempty"`
 	// Snapshot is the id of the last snapshot that the watch has published in the store; empty for none.
 	Snapshot string `json:"snapshot,omitempty"`
-	// Since is since when there is an Error. Without an Error, Since is the time at which the Error ended or Writes
-	// changed, whichever is later.
+	// Since is the begin of the outage if there is an Error: another Error does not move Since. Without an Error, Since
+	// is the end of the last outage or the time at which Writes changed, whichever is later.
 	Since time.Time `json:"since,omitzero"`
 	// Error is why the published snapshot is not in the store; empty if it is, or if another process is the writer.
 	Error string `json:"error,omitempty"`
