@@ -12,6 +12,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	runtimeservice "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
@@ -212,7 +213,8 @@ func TestSpelling(t *testing.T) {
 
 // TestSpellingOfServer: a server sends and removes a resource by a name that is not in the canonical spelling.
 func TestSpellingOfServer(t *testing.T) {
-	w, now := newStreamState(New(Options{Name: "xds://test"}).authorities[0], true, nil), time.Now()
+	layer := nameOfB("envoy.service.runtime.v3.Runtime", "layer?b=2&a=%31")
+	w, now := newStreamState(New(Options{Name: "xds://test", Runtime: []string{layer}}).authorities[0], true, nil), time.Now()
 	w.follow(now)
 	put := func(of *xds.Type, r response) {
 		t.Helper()
@@ -227,6 +229,8 @@ func TestSpellingOfServer(t *testing.T) {
 	if c := w.contents(false); !has("LDS/l", "RDS/"+canonical)(c) || c.Findings != nil {
 		t.Errorf("%q, %v", keys(c), c.Findings)
 	}
+	put(xds.Runtime, response{resources: []*discoveryv3.Resource{wrap(layer, &runtimeservice.Runtime{Name: layer})}})
+	put(xds.Runtime, response{removed: []string{layer}})
 	put(xds.RouteConfiguration, response{removed: []string{other}})
 	if c := w.contents(false); !has("LDS/l")(c) {
 		t.Errorf("after the removal: %q", keys(c))

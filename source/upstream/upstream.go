@@ -139,6 +139,10 @@ type Upstream struct {
 // New returns an Upstream.
 func New(o Options) *Upstream {
 	o.QuietPeriod = cmp.Or(o.QuietPeriod, 10*time.Millisecond)
+	o.Runtime = slices.Clone(o.Runtime)
+	for i, name := range o.Runtime {
+		o.Runtime[i] = xds.Runtime.Canonical(name)
+	}
 	u := &Upstream{options: o, bounds: usual, changed: make(chan struct{}, 1), first: make(chan struct{}), loggedOnDemand: make(map[xds.Key]bool)}
 	u.authorities = append(u.authorities, newAuthority(u, "", o.Servers))
 	for _, name := range slices.Sorted(maps.Keys(o.Authorities)) {
